@@ -1,0 +1,183 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What each node's properties have to say in each mode: KIP-866 and Kafka 3.9's KafkaConfig.validateValues.
+
+Pure functions over properties as dicts of str to str. "Changes" are dicts of key to new value, None for a key that
+goes away, as `formats.properties.edit` takes them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Iterable, Mapping
+
+MIGRATION_FLAG = "zookeeper.metadata.migration.enable"
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+ZOOKEEPER_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
+ENCODER_SECRET = "password.encoder.secret"
+ANONYMOUS = "User:ANONYMOUS"
+
+# Keys that a ZooKeeper-mode broker obeys and a KRaft broker refuses, ignores or has no use for.
+_ZOOKEEPER_ONLY = re.compile(
+    r"zookeeper\..*|inter\.broker\.protocol\.version|control\.plane\.listener\.name|broker\.id\.generation\.enable"
+    r"|reserved\.broker\.max\.id"
+)
+
+# What KRaft evaluates on the controller though operators set it on the brokers: the controller that lacks it falls
+# back to Kafka's default, silently. The reader in Kafka 3.9 stands beside each.
+CONTROLLER_EVALUATES = {
+    "num.partitions": "ReplicationControlManager, a topic created without a partition count",
+    "default.replication.factor": "ReplicationControlManager, a topic created without a replication factor",
+    "min.insync.replicas": "ConfigurationControlManager's static configs, a topic without its own",
+    "unclean.leader.election.enable": "ReplicationControlManager's elections",
+    "auto.leader.rebalance.enable": "QuorumController's periodic preferred-leader election",
+    "leader.imbalance.check.interval.seconds": "QuorumController, pace of that election",
+    "leader.imbalance.per.broker.percentage": "QuorumController, its threshold",
+    "delete.topic.enable": "ControllerApis.deleteTopics",
+    "create.topic.policy.class.name": "ReplicationControlManager",
+    "alter.config.policy.class.name": "ConfigurationControlManager",
+    "alter.config.policy.kraft.compatibility.enable": "ConfigurationControlManager, KIP-1252",
+    "delegation.token.secret.key": "DelegationTokenControlManager",
+    "delegation.token.master.key": "DelegationTokenControlManager, the older name",
+    "delegation.token.max.lifetime.ms": "DelegationTokenControlManager",
+    "delegation.token.expiry.time.ms": "DelegationTokenControlManager",
+    "delegation.token.expiry.check.interval.ms": "QuorumController's token expiry",
+    "broker.session.timeout.ms": "ClusterControlManager, when a broker counts as dead",
+    "controller.quota.window.num": "QuotaFactory of the controller, KIP-599",
+    "controller.quota.window.size.seconds": "QuotaFactory of the controller, KIP-599",
+    "client.quota.callback.class": "QuotaFactory of the controller",
+    "max.connections.per.ip": "SocketServer of the controller listener",
+    "allow.everyone.if.no.acl.found": "StandardAuthorizer",
+    "super.users": "StandardAuthorizer",
+    "principal.builder.class": "the principal that a forwarded request carries",
+    "ssl.principal.mapping.rules": "DefaultKafkaPrincipalBuilder",
+    "sasl.kerberos.principal.to.local.rules": "DefaultKafkaPrincipalBuilder",
+    "inter.broker.listener.name": "how controllers dial ZooKeeper-mode brokers (ControllerChannelManager)",
+    "security.inter.broker.protocol": "the same, where no listener name is set",
+}
+_DIALS_BROKERS = re.compile(r"(listener\.name\..+\.)?(ssl|sasl)\..+")
+_READS_ZOOKEEPER = re.compile(r"zookeeper\..+|password\.encoder\..+")
+_DEFAULT_MAP = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
+
+
+def mode_at_next_start(properties: Mapping[str, str]) -> str:
+    """Return the mode that these properties start: `zk`, `zk_migration`, `kraft`, `controller_migration`,
+    `controller_final`, `combined` (broker and controller in one process: not part of KIP-866) or `invalid`."""
+    roles = {role.strip() for role in properties.get("process.roles", "").split(",")} - {""}
+    flag = properties.get(MIGRATION_FLAG, "").strip().lower() == "true"
+    if roles == {"broker"}:
+        return "kraft"
+    if roles == {"controller"}:
+        return "controller_migration" if flag else "controller_final"
+    if roles == {"broker", "controller"}:
+        return "combined"
+    if roles or "zookeeper.connect" not in properties:
+        return "invalid"
+    return "zk_migration" if flag else "zk"
+
+
+def to_migration_mode(
+    properties: Mapping[str, str], node_id: int, voters: str, controller_listener: str, controller_protocol: str
+) -> dict[str, str | None]:
+    """Return the changes that take a plain ZooKeeper-mode broker's properties to migration mode.
+
+    `voters` is the value of `controller.quorum.voters`: `id@host:port,...`.
+    """
+    return {
+        "broker.id": str(node_id),
+        "controller.quorum.voters": voters,
+        "controller.listener.names": controller_listener,
+        "listener.security.protocol.map": _mapped(properties, controller_listener, controller_protocol),
+        MIGRATION_FLAG: "true",
+    }
+
+
+def to_kraft_mode(properties: Mapping[str, str], node_id: int) -> dict[str, str | None]:
+    """Return the changes that take a migration-mode broker's properties to KRaft mode."""
+    changes: dict[str, str | None] = {key: None for key in properties if _ZOOKEEPER_ONLY.fullmatch(key)}
+    changes.update({"broker.id": None, "process.roles": "broker", "node.id": str(node_id)})
+    if properties.get("authorizer.class.name", "").strip() == ZOOKEEPER_AUTHORIZER:
+        changes["authorizer.class.name"] = STANDARD_AUTHORIZER
+    return changes
+
+
+def to_final_controller(properties: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the changes that take a controller out of migration mode, for good."""
+    return {key: None for key in properties if _READS_ZOOKEEPER.fullmatch(key)}
+
+
+def controller_properties(
+    broker: Mapping[str, str],
+    node_id: int,
+    address: str,
+    voters: str,
+    log_dir: str,
+    listener: str,
+    protocol: str,
+    principals: Iterable[str],
+    extra: Mapping[str, str],
+) -> dict[str, str]:
+    """Return a whole controller.properties in migration mode, in the order in which people read it.
+
+    `broker` holds the properties on which all brokers agree (see `disagreements`), `address` the controller's
+    `host:port`, `principals` who dials the controller listener and must be a super user there, `extra` the
+    operator's own `quorumshift_controller_config`, which wins over all but the identity of the node.
+    """
+    derived = {key: broker[key] for key in CONTROLLER_EVALUATES if key in broker}
+    derived.update({key: value for key, value in broker.items() if _READS_ZOOKEEPER.fullmatch(key)})
+    if _inter_broker_protocol(broker) != "PLAINTEXT" or protocol != "PLAINTEXT":
+        derived.update({key: value for key, value in broker.items() if _DIALS_BROKERS.fullmatch(key)})
+    if broker.get("authorizer.class.name"):
+        authorizer = broker["authorizer.class.name"]
+        derived["authorizer.class.name"] = STANDARD_AUTHORIZER if authorizer == ZOOKEEPER_AUTHORIZER else authorizer
+        supers = [user for user in re.split(r"\s*;\s*", broker.get("super.users", "")) if user]
+        derived["super.users"] = ";".join(supers + [user for user in principals if user not in supers])
+    identity = {
+        "process.roles": "controller",
+        "node.id": str(node_id),
+        "controller.quorum.voters": voters,
+        "controller.listener.names": listener,
+        "listeners": f"{listener}://{address}",
+        "advertised.listeners": f"{listener}://{address}",
+        "listener.security.protocol.map": _mapped(broker, listener, protocol),
+        "log.dirs": log_dir,
+        MIGRATION_FLAG: "true",
+    }
+    rest = {**dict(sorted(derived.items())), **{key: str(value) for key, value in sorted(extra.items())}}
+    return {**identity, **{key: value for key, value in rest.items() if key not in identity}}
+
+
+def disagreements(brokers: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str | None]]:
+    """Return each key that controllers take from the brokers and on which these differ: {key: {host: value}}.
+
+    Secrets may come sealed: the same secret seals to the same text within a run.
+    """
+    keys = {key for properties in brokers.values() for key in properties if taken_from_brokers(key)}
+    values = {key: {host: properties.get(key) for host, properties in brokers.items()} for key in sorted(keys)}
+    return {key: by_host for key, by_host in values.items() if len(set(by_host.values())) > 1}
+
+
+def taken_from_brokers(key: str) -> bool:
+    """Say whether a controller's value of this key comes from the brokers."""
+    if key == MIGRATION_FLAG:
+        return False
+    return key in CONTROLLER_EVALUATES or key == "authorizer.class.name" or bool(_READS_ZOOKEEPER.fullmatch(key))
+
+
+def _inter_broker_protocol(properties: Mapping[str, str]) -> str:
+    name = properties.get("inter.broker.listener.name")
+    if not name:
+        return properties.get("security.inter.broker.protocol", "PLAINTEXT")
+    return _protocol_map(properties).get(name.upper(), name.upper())
+
+
+def _protocol_map(properties: Mapping[str, str]) -> dict[str, str]:
+    entries = (properties.get("listener.security.protocol.map") or _DEFAULT_MAP).split(",")
+    pairs = (entry.strip().rpartition(":") for entry in entries if entry.strip())
+    return {name.strip().upper(): protocol.strip() for name, _colon, protocol in pairs}
+
+
+def _mapped(properties: Mapping[str, str], listener: str, protocol: str) -> str:
+    mapping = {**_protocol_map(properties), listener.upper(): protocol}
+    return ",".join(f"{name}:{value}" for name, value in mapping.items())

@@ -1,0 +1,136 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What one host can say of its own broker or controller: service, properties, log directories, metadata log.
+
+Runs on managed hosts: standard library only. Reads; never changes anything.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+import os
+import time
+
+from ..formats import metadata_image, properties
+from ..judgements import kraft_config
+from ..seal import is_secret, seal
+from . import service
+
+METADATA_LOG = "__cluster_metadata-0"
+
+
+def facts(role: str, config_file: str, service_name: str, run_key: str, turn_file: str = "") -> dict:
+    """Return a node's facts, JSON-able; nothing that is missing or broken is an error here, all of it is told.
+
+    Shape: {role, time, hostname, service: see probes.service.state, file: {path, exists, sha256, error, mode,
+    properties (secrets sealed under run_key)}, node_id, log_dirs: [{path, exists, meta, free_bytes, total_bytes,
+    empty, partitions, stray, error}], metadata_log: see formats.metadata_image.summarise or None, turn: the host's record of
+    its newest turn or None}.
+    """
+    file = _file(config_file, run_key)
+    values = file["properties"]
+    log_dirs = [_log_dir(path) for path in _log_dirs(values)]
+    return {
+        "role": role,
+        "time": time.time(),
+        "hostname": os.uname().nodename,
+        "service": service.state(service_name),
+        "file": file,
+        "node_id": _node_id(values, log_dirs),
+        "log_dirs": log_dirs,
+        "metadata_log": metadata_log(metadata_dir(values)),
+        "turn": read_json(turn_file),
+    }
+
+
+def read_properties(path: str) -> dict[str, str]:
+    """Return the properties of a file. Errors: OSError, formats.properties.PropertiesError."""
+    with open(path, encoding="latin-1") as stream:
+        return properties.parse(stream.read())
+
+
+def metadata_dir(values: dict) -> str:
+    """Return the directory of the metadata log: `metadata.log.dir`, or the first log directory ('' if none)."""
+    first = values.get("metadata.log.dir") or (_log_dirs(values) or [""])[0]
+    return os.path.join(first, METADATA_LOG) if first else ""
+
+
+def metadata_log(directory: str) -> dict | None:
+    """Return the summary of a metadata log, {"error": ...} when it can't be read, None when there is none."""
+    if not directory or not os.path.isdir(directory):
+        return None
+    try:
+        return metadata_image.summarise(directory)
+    except (OSError, ValueError) as error:
+        return {"dir": directory, "error": str(error)}
+
+
+def read_json(path: str) -> dict | None:
+    """Return a JSON file's content; None when it is not there, {"error": ...} when it is torn."""
+    if not path or not os.path.exists(path):
+        return None
+    try:
+        with open(path, encoding="utf-8") as stream:
+            return json.load(stream)
+    except ValueError as error:
+        return {"error": f"{path}: {error}"}
+
+
+def _file(path: str, run_key: str) -> dict:
+    told = {"path": path, "exists": os.path.exists(path), "sha256": None, "error": None, "mode": None, "properties": {}}
+    if not told["exists"]:
+        return told
+    try:
+        with open(path, "rb") as stream:
+            raw = stream.read()
+        values = properties.parse(raw.decode("latin-1"))
+    except (OSError, properties.PropertiesError) as error:
+        told["error"] = f"{path}: {error}"
+        return told
+    told["sha256"] = hashlib.sha256(raw).hexdigest()
+    told["mode"] = kraft_config.mode_at_next_start(values)
+    told["properties"] = {key: seal(run_key, value) if is_secret(key) else value for key, value in values.items()}
+    return told
+
+
+def _log_dirs(values: dict) -> list[str]:
+    listed = values.get("log.dirs") or values.get("log.dir") or ""
+    return [path.strip() for path in listed.split(",") if path.strip()]
+
+
+def _node_id(values: dict, log_dirs: list[dict]) -> int | None:
+    stored = [told["meta"].get("node.id", told["meta"].get("broker.id")) for told in log_dirs if told["meta"]]
+    for value in [values.get("node.id"), values.get("broker.id"), *stored]:
+        if value is not None and value.strip().isdigit():
+            return int(value)
+    return None
+
+
+def _log_dir(path: str) -> dict:
+    told: dict = {
+        "path": path,
+        "exists": os.path.isdir(path),
+        "meta": None,
+        "error": None,
+        "partitions": 0,
+        "stray": [],
+    }
+    if not told["exists"]:
+        return told
+    try:
+        space = os.statvfs(path)
+        told["free_bytes"] = space.f_bavail * space.f_frsize
+        told["total_bytes"] = space.f_blocks * space.f_frsize
+        names = os.listdir(path)
+        told["empty"] = not [name for name in names if name != "lost+found"]
+        told["partitions"] = sum(1 for name in names if name[-1:].isdigit() and "-" in name)
+        told["stray"] = sorted(os.path.basename(name) for name in glob.glob(os.path.join(path, "*-stray")))
+        meta = os.path.join(path, "meta.properties")
+        if os.path.exists(meta):
+            told["meta"] = read_properties(meta)
+    except (OSError, properties.PropertiesError) as error:
+        told["error"] = str(error)
+    return told

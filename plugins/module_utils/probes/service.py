@@ -1,0 +1,71 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host's services, by systemd where it runs and by `service` elsewhere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+_PROPERTIES = (
+    "LoadState,ActiveState,SubState,UnitFileState,MainPID,InvocationID,Result,ExecMainStatus,Restart,"
+    "TimeoutStopUSec,NRestarts,ActiveEnterTimestampMonotonic,FragmentPath"
+)
+
+
+class ServiceError(RuntimeError):
+    """A service that did not do as told; the text carries what the service manager said."""
+
+
+def state(name: str) -> dict:
+    """Return {manager, name, active (bool), main_pid (int, 0 when down), masked (bool), ...systemd's own words}."""
+    if not _systemd():
+        done = _run(["service", name, "status"])
+        return {"manager": "service", "name": name, "active": done.returncode == 0, "main_pid": 0, "masked": False}
+    unit = _unit(name)
+    shown = _run(["systemctl", "show", unit, "--property", _PROPERTIES]).stdout
+    words = dict(line.partition("=")[::2] for line in shown.splitlines())
+    return {
+        "manager": "systemd",
+        "name": unit,
+        "exists": words.get("LoadState") not in ("not-found", "", None),
+        "active": words.get("ActiveState") in ("active", "reloading", "deactivating"),
+        "main_pid": int(words.get("MainPID") or 0),
+        "masked": words.get("UnitFileState", "").startswith("masked") or words.get("LoadState") == "masked",
+        "sub_state": words.get("SubState", ""),
+        "active_state": words.get("ActiveState", ""),
+        "result": words.get("Result", ""),
+        "restart": words.get("Restart", ""),
+        "timeout_stop": words.get("TimeoutStopUSec", ""),
+        "invocation": words.get("InvocationID", ""),
+        "restarts": int(words.get("NRestarts") or 0),
+    }
+
+
+def begin(action: str, name: str) -> None:
+    """Ask for `start` or `stop` and return at once; the caller waits for what it wants to see (`state`)."""
+    if _systemd():
+        if action == "start":
+            # A unit that was restarted often in a short time is refused by StartLimit; a turn is not a restart loop.
+            _run(["systemctl", "reset-failed", _unit(name)])
+        done = _run(["systemctl", "--no-block", action, _unit(name)])
+    else:
+        done = _run(["service", name, action])
+    if done.returncode != 0:
+        raise ServiceError(f"{action} of service {name} was refused: {(done.stderr or done.stdout).strip()}")
+
+
+def _unit(name: str) -> str:
+    return name if "." in name else name + ".service"
+
+
+def _systemd() -> bool:
+    return os.path.isdir("/run/systemd/system") and shutil.which("systemctl") is not None
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False
+    )
