@@ -1,0 +1,487 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Asks one Kafka broker or controller directly: ApiVersions and DescribeQuorum over a plain socket.
+
+Clients in libraries find their way to a leader; a probe must hear what this one address says. Field layouts are
+those of Kafka's message definitions (clients/src/main/resources/common/message/*.json, 3.9), framing and flexible
+headers those of KIP-482. Each call opens a connection of its own and ends within its `timeout`.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Tuple
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.sasl_wire import SaslError, Scram, plain_token
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import (
+    AuthenticationFailed,
+    Deadline,
+    ProtocolError,
+    TlsError,
+    Unreachable,
+    Wire,
+    WireError,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security
+
+__all__ = [
+    "ApiVersions",
+    "AuthenticationFailed",
+    "KafkaConnection",
+    "KafkaError",
+    "NotLeader",
+    "ProtocolError",
+    "Quorum",
+    "QuorumSearch",
+    "Replica",
+    "TlsError",
+    "Unreachable",
+    "WireError",
+    "api_versions",
+    "describe_quorum",
+    "describe_quorum_any",
+]
+
+SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE, DESCRIBE_QUORUM = 17, 18, 36, 55
+
+_CLIENT_NAME = "quorumshift"
+_CLIENT_VERSION = "1"
+_LARGEST_ANSWER = 16 << 20
+_UNSUPPORTED_VERSION, _NOT_LEADER, _UNSUPPORTED_SASL_MECHANISM, _SASL_AUTHENTICATION_FAILED = 35, 6, 33, 58
+
+ERROR_NAMES = {
+    -1: "UNKNOWN_SERVER_ERROR",
+    3: "UNKNOWN_TOPIC_OR_PARTITION",
+    6: "NOT_LEADER_OR_FOLLOWER",
+    7: "REQUEST_TIMED_OUT",
+    8: "BROKER_NOT_AVAILABLE",
+    29: "TOPIC_AUTHORIZATION_FAILED",
+    31: "CLUSTER_AUTHORIZATION_FAILED",
+    33: "UNSUPPORTED_SASL_MECHANISM",
+    34: "ILLEGAL_SASL_STATE",
+    35: "UNSUPPORTED_VERSION",
+    41: "NOT_CONTROLLER",
+    42: "INVALID_REQUEST",
+    58: "SASL_AUTHENTICATION_FAILED",
+}
+"""Names of the codes that these requests can meet (class org.apache.kafka.common.protocol.Errors)."""
+
+
+class KafkaError(WireError):
+    """An answer with an error code: `code`, `name` as Kafka's Errors names it."""
+
+    def __init__(self, address: HostPort, code: int, request: str, server_message: str | None = None) -> None:
+        name = ERROR_NAMES.get(code, f"error {code}")
+        super().__init__(address, f"{request} answered {name}" + (f": {server_message}" if server_message else ""))
+        self.code = code
+        self.name = name
+
+
+class NotLeader(KafkaError):
+    """DescribeQuorum reached a controller that is not the quorum's leader (error 6): ask the others."""
+
+
+class ApiVersions(NamedTuple):
+    """What a server says of itself without authentication (ApiVersionsResponse, KIP-35, KIP-584, KIP-866).
+
+    `api_keys` maps an api key to its (min, max) version; `supported_features` and `finalized_features` map a name to
+    (min, max) level; `finalized_features_epoch` is -1 where unknown. `zk_migration_ready` is tagged field 3: servers
+    leave it out when false.
+    """
+
+    api_keys: Dict[int, Tuple[int, int]]
+    supported_features: Dict[str, Tuple[int, int]]
+    finalized_features: Dict[str, Tuple[int, int]]
+    finalized_features_epoch: int
+    zk_migration_ready: bool
+
+
+class Replica(NamedTuple):
+    """A voter or observer of the metadata quorum. Timestamps are ms on the leader's clock, -1 where unknown.
+
+    `directory_id` is None in a quorum of static voters (`controller.quorum.voters`).
+    """
+
+    id: int
+    log_end_offset: int
+    last_fetch_timestamp: int = -1
+    last_caught_up_timestamp: int = -1
+    directory_id: str | None = None
+
+
+class Quorum(NamedTuple):
+    """The metadata quorum as its leader sees it (DescribeQuorumResponse, KIP-595, KIP-836, KIP-853).
+
+    Brokers that follow the metadata log are observers, ZooKeeper-mode brokers with the migration flag among them.
+    """
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: Tuple[Replica, ...]
+    observers: Tuple[Replica, ...]
+
+
+class QuorumSearch(NamedTuple):
+    """What asking several addresses gave: the leader's `quorum` (or None), where it came from, each one's outcome.
+
+    `outcomes` maps each address to the Quorum it answered with or to the WireError that came instead.
+    """
+
+    quorum: Quorum | None
+    source: HostPort | None
+    outcomes: Dict[HostPort, Quorum | WireError]
+
+    def explain(self) -> str:
+        """One line a failed address, for a message; empty when all answered."""
+        return "; ".join(str(outcome) for outcome in self.outcomes.values() if isinstance(outcome, WireError))
+
+
+def api_versions(address: HostPort, security: Security | None = None, timeout: float = 5.0) -> ApiVersions:
+    """ApiVersions of the server at `address`, within `timeout` seconds. Never authenticates by SASL.
+
+    Kafka answers it on SASL listeners before authentication (KIP-152); on TLS listeners the handshake comes first.
+    Raises Unreachable, TlsError, ProtocolError, KafkaError; SecurityError for unusable options.
+    """
+    with KafkaConnection(address, security, timeout) as connection:
+        return connection.api_versions()
+
+
+def describe_quorum(address: HostPort, security: Security | None = None, timeout: float = 5.0) -> Quorum:
+    """DescribeQuorum answered by the server at `address`, within `timeout` seconds.
+
+    Only the leading controller answers itself; brokers that run KRaft or migrate forward the question to it.
+    Raises NotLeader from another controller, KafkaError (UNSUPPORTED_VERSION from a ZooKeeper-mode broker without
+    the migration flag), Unreachable, TlsError, AuthenticationFailed, ProtocolError; SecurityError.
+    """
+    with KafkaConnection(address, security, timeout) as connection:
+        return connection.describe_quorum()
+
+
+def describe_quorum_any(
+    addresses: Iterable[HostPort], security: Security | None = None, timeout: float = 5.0
+) -> QuorumSearch:
+    """Asks all addresses at once and keeps the answer of the highest leader epoch; ends within `timeout` seconds.
+
+    Raises only SecurityError: what the addresses failed with stands in the result.
+    """
+    asked = list(dict.fromkeys(addresses))
+    if not asked:
+        return QuorumSearch(None, None, {})
+
+    def ask(address: HostPort) -> Quorum | WireError:
+        try:
+            return describe_quorum(address, security, timeout)
+        except WireError as error:
+            return error
+
+    with ThreadPoolExecutor(max_workers=len(asked)) as pool:
+        outcomes = dict(zip(asked, pool.map(ask, asked)))
+    answers = [(answer, address) for address, answer in outcomes.items() if isinstance(answer, Quorum)]
+    if not answers:
+        return QuorumSearch(None, None, outcomes)
+    quorum, source = max(answers, key=lambda answer: (answer[0].leader_epoch, answer[0].high_watermark))
+    return QuorumSearch(quorum, source, outcomes)
+
+
+class KafkaConnection:
+    """One connection to one server; a context manager. All its calls share the deadline set at its start."""
+
+    def __init__(self, address: HostPort, security: Security | None = None, timeout: float = 5.0) -> None:
+        self.address = HostPort(*address)
+        self.security = security or Security()
+        self._wire = Wire(self.address, Deadline(timeout), self.security.ssl_context())
+        self._correlation = 0
+        self._api_versions: ApiVersions | None = None
+
+    def __enter__(self) -> KafkaConnection:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._wire.close()
+
+    def api_versions(self) -> ApiVersions:
+        """ApiVersions v3, or what the server can do of it; asked once a connection."""
+        if self._api_versions is None:
+            body = _compact_string(_CLIENT_NAME) + _compact_string(_CLIENT_VERSION) + _NO_TAGS
+            answer = self._ask(API_VERSIONS, 3, body, "ApiVersions", flexible=True, flexible_answer=False)
+            if len(answer) >= 2 and answer[:2] == struct.pack(">h", _UNSUPPORTED_VERSION):
+                answer = self._ask(API_VERSIONS, 0, b"", "ApiVersions", flexible=False)
+                self._api_versions = self._decoded(decode_api_versions, answer, 0, "ApiVersions")
+            else:
+                self._api_versions = self._decoded(decode_api_versions, answer, 3, "ApiVersions")
+        return self._api_versions
+
+    def describe_quorum(self) -> Quorum:
+        """DescribeQuorum of `__cluster_metadata`, authenticating first where the security says so."""
+        offered = self.api_versions().api_keys.get(DESCRIBE_QUORUM)
+        if offered is None or offered[0] > 2:
+            message = "this server does not answer DescribeQuorum: it runs in ZooKeeper mode without the migration flag"
+            raise KafkaError(self.address, _UNSUPPORTED_VERSION, "DescribeQuorum", message if not offered else None)
+        self.authenticate()
+        version = min(2, offered[1])
+        partition = _compact_array([struct.pack(">i", 0) + _NO_TAGS])
+        topic = _compact_string("__cluster_metadata") + partition + _NO_TAGS
+        answer = self._ask(
+            DESCRIBE_QUORUM, version, _compact_array([topic]) + _NO_TAGS, "DescribeQuorum", flexible=True
+        )
+        return self._decoded(decode_quorum, answer, version, "DescribeQuorum")
+
+    def authenticate(self) -> None:
+        """SASL by the security's mechanism; nothing to do on listeners without SASL."""
+        if not self.security.sasl:
+            return
+        self.security.require_own_client()
+        mechanism = str(self.security.mechanism)
+        answer = self._ask(SASL_HANDSHAKE, 1, _string(mechanism), "SaslHandshake", flexible=False)
+        code, offered = self._decoded(_decode_handshake, answer, 1, "SaslHandshake")
+        if code == _UNSUPPORTED_SASL_MECHANISM:
+            raise AuthenticationFailed(
+                self.address, f"the listener does not offer {mechanism}, but {', '.join(offered) or 'no mechanism'}"
+            )
+        if code:
+            raise KafkaError(self.address, code, "SaslHandshake")
+        username, password = str(self.security.username), str(self.security.password)
+        if mechanism == "PLAIN":
+            self._exchange(plain_token(username, password))
+            return
+        scram = Scram(mechanism, username, password)
+        try:
+            scram.verify(self._exchange(scram.final(self._exchange(scram.first()))))
+        except SaslError as error:
+            raise AuthenticationFailed(self.address, str(error)) from error
+
+    def _exchange(self, token: bytes) -> bytes:
+        body = struct.pack(">i", len(token)) + token
+        answer = self._ask(SASL_AUTHENTICATE, 1, body, "SaslAuthenticate", flexible=False)
+        code, message, challenge = self._decoded(_decode_authenticate, answer, 1, "SaslAuthenticate")
+        if code == _SASL_AUTHENTICATION_FAILED:
+            shown = f"{self.security.mechanism} as {self.security.username!r} was refused"
+            raise AuthenticationFailed(self.address, f"{shown}: {message}" if message else shown)
+        if code:
+            raise KafkaError(self.address, code, "SaslAuthenticate", message)
+        return challenge
+
+    def _ask(
+        self, key: int, version: int, body: bytes, name: str, flexible: bool, flexible_answer: bool | None = None
+    ) -> bytes:
+        """Sends one request and returns the answer behind its header."""
+        self._correlation += 1
+        header = struct.pack(">hhi", key, version, self._correlation) + _string(_CLIENT_NAME)
+        if flexible:
+            header += _NO_TAGS
+        self._wire.send(struct.pack(">i", len(header) + len(body)) + header + body, f"the answer to {name}")
+        (size,) = struct.unpack(">i", self._wire.receive(4))
+        if size >> 8 == 0x150303:
+            raise ProtocolError(self.address, "the listener speaks TLS, but the security protocol here has none")
+        if not 4 <= size <= _LARGEST_ANSWER:
+            raise ProtocolError(self.address, f"the answer to {name} is not Kafka's: it begins with length {size}")
+        answer = _Reader(self._wire.receive(size))
+        correlation = answer.int32()
+        if correlation != self._correlation:
+            raise ProtocolError(self.address, f"{name}: answer {correlation} to request {self._correlation}")
+        if flexible if flexible_answer is None else flexible_answer:
+            answer.tags()
+        return answer.rest()
+
+    def _decoded(self, decode: Callable[[bytes, int], Any], answer: bytes, version: int, name: str) -> Any:
+        try:
+            return decode(answer, version)
+        except _ErrorCode as error:
+            kind = NotLeader if error.code == _NOT_LEADER else KafkaError
+            raise kind(self.address, error.code, name, error.server_message) from None
+        except (struct.error, IndexError, ValueError) as error:
+            raise ProtocolError(self.address, f"the answer to {name} v{version} cannot be read: {error}") from error
+
+
+def decode_api_versions(answer: bytes, version: int) -> ApiVersions:
+    """Reads an ApiVersionsResponse body of version 0 or 3."""
+    read = _Reader(answer)
+    _raise_for(read.int16())
+    if version == 0:
+        keys = read.array(lambda: (read.int16(), (read.int16(), read.int16())))
+        return ApiVersions(dict(keys), {}, {}, -1, False)
+
+    def range_of_key() -> Tuple[int, Tuple[int, int]]:
+        item = read.int16(), (read.int16(), read.int16())
+        read.tags()
+        return item
+
+    def supported_feature() -> Tuple[str, Tuple[int, int]]:
+        item = read.compact_string(), (read.int16(), read.int16())
+        read.tags()
+        return item
+
+    def finalized_feature() -> Tuple[str, Tuple[int, int]]:
+        name, highest, lowest = read.compact_string(), read.int16(), read.int16()
+        read.tags()
+        return name, (lowest, highest)
+
+    keys = read.compact_array(range_of_key)
+    read.int32()  # throttle time
+    tagged = read.tags()
+    supported: List[Tuple[str, Tuple[int, int]]] = []
+    finalized: List[Tuple[str, Tuple[int, int]]] = []
+    epoch = -1
+    ready = False
+    for tag, value in tagged.items():
+        read = _Reader(value)
+        if tag == 0:
+            supported = read.compact_array(supported_feature)
+        elif tag == 1:
+            epoch = read.int64()
+        elif tag == 2:
+            finalized = read.compact_array(finalized_feature)
+        elif tag == 3:
+            ready = bool(read.int8())
+    return ApiVersions(dict(keys), dict(supported), dict(finalized), epoch, ready)
+
+
+def decode_quorum(answer: bytes, version: int) -> Quorum:
+    """Reads a DescribeQuorumResponse body of version 0, 1 or 2."""
+    read = _Reader(answer)
+
+    def replica() -> Replica:
+        identity = read.int32()
+        directory = read.uuid() if version >= 2 else None
+        end = read.int64()
+        fetched, caught_up = (read.int64(), read.int64()) if version >= 1 else (-1, -1)
+        read.tags()
+        return Replica(identity, end, fetched, caught_up, directory)
+
+    def partition() -> Quorum:
+        read.int32()  # partition index: there is one
+        code = read.int16()
+        message = read.compact_string() if version >= 2 else None
+        leader, epoch, high_watermark = read.int32(), read.int32(), read.int64()
+        voters, observers = read.compact_array(replica), read.compact_array(replica)
+        read.tags()
+        _raise_for(code, message)
+        return Quorum(leader, epoch, high_watermark, tuple(voters), tuple(observers))
+
+    def topic() -> List[Quorum]:
+        read.compact_string()
+        partitions = read.compact_array(partition)
+        read.tags()
+        return partitions
+
+    code = read.int16()
+    _raise_for(code, read.compact_string() if version >= 2 else None)
+    partitions = [quorum for quorums in read.compact_array(topic) for quorum in quorums]
+    if len(partitions) != 1:
+        raise ValueError(f"{len(partitions)} partitions instead of one")
+    return partitions[0]
+
+
+class _ErrorCode(Exception):
+    def __init__(self, code: int, server_message: str | None) -> None:
+        super().__init__(code)
+        self.code = code
+        self.server_message = server_message
+
+
+def _raise_for(code: int, server_message: str | None = None) -> None:
+    if code:
+        raise _ErrorCode(code, server_message)
+
+
+def _decode_handshake(answer: bytes, _version: int) -> Tuple[int, List[str]]:
+    read = _Reader(answer)
+    return read.int16(), read.array(read.string)
+
+
+def _decode_authenticate(answer: bytes, _version: int) -> Tuple[int, str | None, bytes]:
+    read = _Reader(answer)
+    return read.int16(), read.string(), read.bytes(max(0, read.int32()))
+
+
+_NO_TAGS = b"\0"
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _string(text: str) -> bytes:
+    data = text.encode()
+    return struct.pack(">h", len(data)) + data
+
+
+def _compact_string(text: str) -> bytes:
+    data = text.encode()
+    return _varint(len(data) + 1) + data
+
+
+def _compact_array(items: List[bytes]) -> bytes:
+    return _varint(len(items) + 1) + b"".join(items)
+
+
+class _Reader:
+    """Reads Kafka's primitive types from one answer; IndexError or struct.error when it is too short."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def bytes(self, size: int) -> bytes:
+        end = self._at + size
+        if end > len(self._data):
+            raise IndexError(f"{size} bytes wanted at {self._at} of {len(self._data)}")
+        piece = self._data[self._at : end]
+        self._at = end
+        return piece
+
+    def rest(self) -> bytes:
+        return self.bytes(len(self._data) - self._at)
+
+    def int8(self) -> int:
+        return struct.unpack(">b", self.bytes(1))[0]
+
+    def int16(self) -> int:
+        return struct.unpack(">h", self.bytes(2))[0]
+
+    def int32(self) -> int:
+        return struct.unpack(">i", self.bytes(4))[0]
+
+    def int64(self) -> int:
+        return struct.unpack(">q", self.bytes(8))[0]
+
+    def varint(self) -> int:
+        value = shift = 0
+        while shift < 35:
+            byte = self.bytes(1)[0]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+        raise ValueError(f"no varint ends at {self._at}")
+
+    def uuid(self) -> str | None:
+        value = self.bytes(16)
+        return base64.urlsafe_b64encode(value).decode().rstrip("=") if any(value) else None
+
+    def string(self) -> str | None:
+        size = self.int16()
+        return None if size < 0 else self.bytes(size).decode()
+
+    def compact_string(self) -> Any:
+        size = self.varint()
+        return None if size == 0 else self.bytes(size - 1).decode()
+
+    def array(self, item: Callable[[], Any]) -> List[Any]:
+        return [item() for _ in range(self.int32())]
+
+    def compact_array(self, item: Callable[[], Any]) -> List[Any]:
+        return [item() for _ in range(self.varint() - 1)]
+
+    def tags(self) -> Dict[int, Any]:
+        return {self.varint(): self.bytes(self.varint()) for _ in range(self.varint())}
