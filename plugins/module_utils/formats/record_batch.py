@@ -1,0 +1,183 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Record batches of format v2 (magic 2) as they stand in a KRaft log segment or checkpoint.
+
+Sources: KIP-98 and org.apache.kafka.common.record.{DefaultRecordBatch,DefaultRecord} (layout),
+org.apache.kafka.raft.KafkaRaftClient.MAX_BATCH_SIZE_BYTES (the largest batch a quorum writes).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Iterator, NamedTuple
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.crc32c import crc32c
+
+# baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, baseTimestamp, maxTimestamp,
+# producerId, producerEpoch, baseSequence, recordsCount
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_BEFORE_LENGTH = 12  # baseOffset and batchLength are not counted in batchLength
+_CHECKED_FROM = 21  # the checksum covers attributes and all that follows
+_MAX_BATCH_SIZE = 8 * 1024 * 1024
+
+_COMPRESSION_MASK = 0x07
+_CONTROL_FLAG = 0x20
+_CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
+
+
+class LogError(Exception):
+    """Bytes that cannot be read as a metadata log. `path` and `position` (byte offset in the file) say where."""
+
+    def __init__(self, reason: str, path: str | None = None, position: int | None = None):
+        where = (path or "") + ("" if position is None else f" at byte {position}")
+        super().__init__(f"{where}: {reason}" if where else reason)
+        self.reason, self.path, self.position = reason, path, position
+
+
+class CorruptBatch(LogError):
+    """A batch that is all there and yet wrong: checksum, length, magic or its records."""
+
+
+class CompressedBatch(LogError):
+    """A compressed batch; Kafka never writes one to the metadata log."""
+
+
+class Batch(NamedTuple):
+    """One batch. `records` are its bytes after the header; timestamps in ms; `position` is its byte offset in the file.
+
+    `last_offset` is inclusive.
+    """
+
+    base_offset: int
+    last_offset: int
+    epoch: int
+    is_control: bool
+    base_timestamp: int
+    max_timestamp: int
+    count: int
+    position: int
+    size: int
+    records: bytes
+
+
+def read_batches(file, path: str, start_offset: int = 0, check_crc: bool = True) -> Iterator[Batch]:
+    """Batches of an open binary `file` from its beginning, those that end before `start_offset` left out unread.
+
+    An incomplete last batch is one not yet written: it ends the iteration, as it ends Kafka's own log
+    (FileLogInputStream). Raises CorruptBatch, CompressedBatch with `path` and byte position.
+    """
+    file.seek(0)
+    position = 0
+    while True:
+        header = file.read(_HEADER.size)
+        if len(header) < _HEADER.size:
+            return
+        (base, length, epoch, magic, crc, attributes, last_delta, base_time, max_time, _pid, _pepoch, _seq, count) = (
+            _HEADER.unpack(header)
+        )
+        size = length + _BEFORE_LENGTH
+        _check_header(size, magic, attributes, path, position)
+        if base + last_delta < start_offset:
+            file.seek(size - _HEADER.size, 1)
+        else:
+            records = file.read(size - _HEADER.size)
+            if len(records) < size - _HEADER.size:
+                _check_unfinished(records, count, size, path, position)
+                return
+            if check_crc and crc32c(records, crc32c(header[_CHECKED_FROM:])) != crc:
+                raise CorruptBatch(f"checksum differs in the batch at offset {base}", path, position)
+            is_control = bool(attributes & _CONTROL_FLAG)
+            yield Batch(base, base + last_delta, epoch, is_control, base_time, max_time, count, position, size, records)
+        position += size
+
+
+def _check_header(size, magic, attributes, path, position):
+    if not _HEADER.size <= size <= _MAX_BATCH_SIZE:
+        raise CorruptBatch(
+            f"batch of {size} bytes; a quorum writes {_HEADER.size} to {_MAX_BATCH_SIZE}", path, position
+        )
+    if magic != 2:
+        raise CorruptBatch(f"magic {magic} where a record batch has 2", path, position)
+    codec = attributes & _COMPRESSION_MASK
+    if codec:
+        raise CompressedBatch(
+            f"batch compressed with {_CODECS.get(codec, codec)}; Kafka writes metadata uncompressed", path, position
+        )
+
+
+def _check_unfinished(records, count, size, path, position):
+    """Tell a batch not yet written from a whole one whose length is wrong: the latter holds all its records."""
+    at = 0
+    for _record in range(count):
+        try:
+            length, body = read_varint(records, at)
+        except IndexError:
+            return
+        at = body + length
+        if length < 0 or at > len(records):
+            return
+    raise CorruptBatch(
+        f"length says {size} bytes, the file ends before, and yet all {count} records are there", path, position
+    )
+
+
+def read_varint(data: bytes, position: int) -> tuple[int, int]:
+    """A zigzag varint (ByteUtils.readVarint/readVarlong): value and the position after it."""
+    raw = shift = 0
+    while True:
+        byte = data[position]
+        position += 1
+        raw |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (raw >> 1) ^ -(raw & 1), position
+        shift += 7
+
+
+def read_records(batch: Batch, path: str) -> Iterator[tuple[int, int, bytes | None, int, int]]:
+    """Records of a batch: offset, timestamp (ms), key, and where in `batch.records` the value starts and ends.
+
+    Headers are passed over; a null value starts and ends at the same place. Raises CorruptBatch.
+    """
+    data, at = batch.records, 0
+    try:
+        for _record in range(batch.count):
+            # One-byte varints (zigzag: half the byte when even) are nearly all there are; the rest takes the long way.
+            length = data[at]
+            at += 1
+            if length & 0x81:
+                length, at = read_varint(data, at - 1)
+            else:
+                length >>= 1
+            end = at + length
+            timestamp_delta, at = (0, at + 2) if data[at + 1] == 0 else read_varint(data, at + 1)
+            offset_delta = data[at]
+            at += 1
+            if offset_delta & 0x81:
+                offset_delta, at = read_varint(data, at - 1)
+            else:
+                offset_delta >>= 1
+            key = None
+            key_length = data[at]
+            at += 1
+            if key_length != 1:
+                key_length, at = read_varint(data, at - 1)
+                if key_length >= 0:
+                    key = data[at : at + key_length]
+                    at += key_length
+            value_length = data[at]
+            at += 1
+            if value_length & 0x81:
+                value_length, at = read_varint(data, at - 1)
+            else:
+                value_length >>= 1
+            value_end = at + max(value_length, 0)
+            if value_end >= end:
+                raise CorruptBatch("a record's value runs over its end", path, batch.position)
+            yield batch.base_offset + offset_delta, batch.base_timestamp + timestamp_delta, key, at, value_end
+            at = end
+    except IndexError:
+        raise CorruptBatch("a record runs over the end of its batch", path, batch.position) from None
+    if at != len(data):
+        raise CorruptBatch(f"{batch.count} records do not fill the batch", path, batch.position)
