@@ -1,0 +1,50 @@
+# Entry points of a checkout. What they make stays in .venv, .build and build; `make clean` removes it.
+# The checks themselves are in tools/checks.py, the bed in extensions/molecule/bed.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+# A bare host has no locale set; Ansible refuses to start outside UTF-8.
+export LC_ALL := C.UTF-8
+
+PY := .venv/bin/python
+BED := $(PY) extensions/molecule/bed/bed.py
+CHECKS := lint unit real build molecule test test-full
+
+.PHONY: help setup demo $(CHECKS) test-fresh lock bed-up bed-down bed-reset bed-ssh clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z].*:.*## / { sub(/:.*/, "", $$1); printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+demo: setup ## the main job: a live cluster on the bed goes from ZooKeeper to KRaft under load
+	@$(PY) tools/demo.py
+
+test: setup ## all fast checks: lint, unit, real, build, molecule
+test-full: setup ## the long checks
+lint: setup ## ruff, yamllint, ansible-lint (production), ansible-test sanity, shellcheck
+unit: setup ## unit tests, target-side code on the oldest target Python too
+real: setup ## tests against servers that they start themselves (Kafka, ZooKeeper)
+build: setup ## build the collection, install the tarball elsewhere, check that it works there
+molecule: setup ## molecule scenario `default` on the bed
+$(CHECKS):
+	@$(PY) tools/checks.py $@
+
+test-fresh: setup ## setup, lint, unit, real and build on a new minimal Debian with empty caches
+	@$(PY) tools/fresh_host.py
+
+bed-up: setup ## start the bed: systemd hosts with ZooKeeper, Kafka brokers and prepared controllers
+	@$(BED) up
+bed-down: setup ## stop the bed and remove its containers and network
+	@$(BED) down
+bed-reset: setup ## put the bed back to a ZooKeeper-mode cluster
+	@$(BED) reset
+bed-ssh: setup ## a shell on a host of the bed: make bed-ssh HOST=b1
+	@$(if $(HOST),,echo 'name a host of the bed: make bed-ssh HOST=b1' >&2; exit 2;) $(BED) ssh $(HOST)
+
+setup: ## install what is missing: system packages, .venv, the link for Ansible
+	@tools/setup
+
+lock: setup ## make requirements.txt from requirements.in
+	@tools/lock
+
+clean: ## remove containers, network and storage of the bed, .build, build and .venv
+	@tools/clean

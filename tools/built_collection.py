@@ -1,0 +1,144 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Build the collection and use it as an operator would: installed from its tarball, far from the checkout.
+
+1. ``ansible-galaxy collection build`` into build/collection.
+2. Its members are files that git has (or would have), none of the checkout's own machinery, none larger than
+   ``MEMBER_LIMIT``; the whole is below ``TARBALL_LIMIT``.
+3. Installed without a network into a new directory; with only that on Ansible's path and another working directory,
+   every playbook passes ``--syntax-check`` by its full name and every module and role shows its documentation.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+import yaml
+from checkout import ROOT, checkout_files
+
+OUTPUT = ROOT / "build" / "collection"
+GENERATED = {"MANIFEST.json", "FILES.json"}
+CHECKOUT_ONLY = (".", "Makefile", "tools/", "requirements", "ansible.cfg", "pyproject.toml", "build/")
+KIB = 1024
+MEMBER_LIMIT = 512 * KIB
+TARBALL_LIMIT = 4096 * KIB
+INVENTORY = """\
+[kafka_broker]
+b1 quorumshift_node_id=1
+[kafka_controller]
+c1 quorumshift_node_id=101
+[zookeeper]
+b1
+"""
+
+
+class Wrong(Exception):
+    """The collection is not fit to ship; the message says what and where."""
+
+
+def call(*argv: str, cwd: Path = ROOT, env: dict[str, str] | None = None) -> str:
+    """Run a command of the .venv, return its output; ``Wrong`` with that output when it fails."""
+    done = subprocess.run(
+        [str(Path(sys.executable).parent / argv[0]), *argv[1:]],
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise Wrong(f"{' '.join(argv)} (exit code {done.returncode}):\n{done.stdout.strip()}")
+    return done.stdout
+
+
+def build() -> Path:
+    shutil.rmtree(OUTPUT, ignore_errors=True)
+    call("ansible-galaxy", "collection", "build", "--output-path", str(OUTPUT))
+    (tarball,) = OUTPUT.glob("*.tar.gz")
+    return tarball
+
+
+def check_members(tarball: Path) -> int:
+    """Number of files in the tarball; ``Wrong`` when one does not belong there."""
+    ours = set(checkout_files())
+    with tarfile.open(tarball) as archive:
+        members = [member for member in archive.getmembers() if member.isfile()]
+    wrong = []
+    for member in members:
+        if member.name in GENERATED:
+            continue
+        if member.name.startswith(CHECKOUT_ONLY):
+            wrong.append(f"{member.name}: belongs to the checkout; add it to build_ignore in galaxy.yml")
+        elif member.name not in ours:
+            wrong.append(f"{member.name}: git ignores it; add it to build_ignore in galaxy.yml")
+        elif member.size > MEMBER_LIMIT:
+            wrong.append(f"{member.name}: {member.size // KIB} KiB, limit {MEMBER_LIMIT // KIB}; shrink or ignore it")
+    if tarball.stat().st_size > TARBALL_LIMIT:
+        wrong.append(f"{tarball.name}: {tarball.stat().st_size // KIB} KiB, limit {TARBALL_LIMIT // KIB}")
+    if wrong:
+        raise Wrong("\n".join(wrong))
+    return len(members)
+
+
+def check_installed(tarball: Path, place: Path) -> list[str]:
+    """Install into ``place`` and try it there; the names that were tried."""
+    galaxy = yaml.safe_load((ROOT / "galaxy.yml").read_text(encoding="utf-8"))
+    full_name = f"{galaxy['namespace']}.{galaxy['name']}"
+    collections = place / "collections"
+    env = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
+    settings = place / "ansible.cfg"
+    settings.touch()
+    env.update(ANSIBLE_CONFIG=str(settings), ANSIBLE_HOME=str(place), ANSIBLE_COLLECTIONS_PATH=str(collections))
+    call(
+        "ansible-galaxy", "collection", "install", "--offline", "-p", str(collections), str(tarball), cwd=place, env=env
+    )
+    installed = collections / "ansible_collections" / galaxy["namespace"] / galaxy["name"]
+    inventory = place / "inventory.ini"
+    inventory.write_text(INVENTORY, encoding="utf-8")
+    playbooks = sorted(path.stem for path in (installed / "playbooks").glob("*.yml"))
+    if "migrate" not in playbooks:
+        raise Wrong(f"playbooks/migrate.yml is not in the tarball; there are: {', '.join(playbooks) or 'none'}")
+    tried = []
+    for name in playbooks:
+        argv = ("ansible-playbook", f"{full_name}.{name}", "--syntax-check", "-i", str(inventory))
+        call(*argv, cwd=place, env=env)
+        tried.append(f"{full_name}.{name}")
+    for kind, names in (
+        ("module", sorted(path.stem for path in (installed / "plugins" / "modules").glob("*.py"))),
+        ("role", sorted(path.name for path in (installed / "roles").glob("*") if path.is_dir())),
+    ):
+        full = [f"{full_name}.{name}" for name in names]
+        if full:
+            shown = call("ansible-doc", "--type", kind, "--json", *full, cwd=place, env=env)
+            tried += full
+            for name in full:
+                if f'"{name}"' not in shown:
+                    raise Wrong(f"ansible-doc --type {kind} {name} shows nothing")
+    return tried
+
+
+def main() -> int:
+    try:
+        tarball = build()
+        files = check_members(tarball)
+        print(f"{tarball.relative_to(ROOT)}: {files} files, {tarball.stat().st_size // KIB} KiB", flush=True)
+        with tempfile.TemporaryDirectory(prefix="quorumshift-") as place:
+            for name in check_installed(tarball, Path(place)):
+                print(f"installed elsewhere: {name} ok")
+    except Wrong as wrong:
+        print(f"build: {wrong}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

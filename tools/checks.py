@@ -1,0 +1,252 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run the checks of one make target, one after the other, and say how they went.
+
+Usage: ``checks.py TARGET`` (a key of ``TARGETS``). Every step runs, also after a failure; each has a time limit. At
+the end stand a table of steps with their seconds, a line ``N passed, N failed, N skipped`` and
+``build/TARGET/summary.json`` (tools/summary.schema.json). Exit code 0: every step passed, or was skipped for the reason
+shown; 1: a step failed or ran into its limit; 130: interrupted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from xml.etree import ElementTree
+
+import jsonschema
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = ROOT / ".venv" / "bin"
+PYTHON = str(BIN / "python")
+SKIPPED = 77  # a step's exit code for "cannot run here", as in automake; its last line of output says why
+END_GRACE_S = 10  # for each of the signals that end a step
+# Whose versions decide a result
+PACKAGES = ("ansible-core", "ansible-lint", "molecule", "pytest", "ruff", "kazoo", "kafka-python", "confluent-kafka")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command of a part. ``counts_tests``: the command writes JUnit XML to the file that $CHECKS_JUNIT names."""
+
+    name: str
+    argv: tuple[str, ...]
+    limit_s: int
+    counts_tests: bool = False
+    env: dict[str, str] = field(default_factory=dict)
+
+
+def tool(name: str, *arguments: str) -> tuple[str, ...]:
+    return (str(BIN / name), *arguments)
+
+
+def script(name: str, *arguments: str) -> tuple[str, ...]:
+    return (PYTHON, f"tools/{name}", *arguments)
+
+
+# Away from the user's home: caches and temporary files of Ansible stay in the checkout.
+ANSIBLE_ENV = {"ANSIBLE_HOME": str(ROOT / ".build" / "ansible")}
+
+PARTS: dict[str, tuple[Step, ...]] = {
+    "lint": (
+        Step("ruff check", tool("ruff", "check", "."), 120),
+        Step("ruff format", tool("ruff", "format", "--check", "."), 120),
+        Step("shellcheck", script("shell_files.py", "shellcheck"), 120),
+        Step("yamllint", tool("yamllint", "--strict", "."), 120),
+        Step("ansible-lint", tool("ansible-lint", "--offline", "--profile", "production"), 600, env=ANSIBLE_ENV),
+        Step("ansible-test sanity", script("sanity.py"), 1200),
+    ),
+    "unit": (
+        Step("pytest", (PYTHON, "-m", "pytest", "-q", "-n", "auto", "tests/unit"), 600, counts_tests=True),
+        Step("oldest target Python", script("oldest_target.py"), 600, counts_tests=True),
+    ),
+    "real": (
+        Step("jars", (PYTHON, "extensions/molecule/bed/bed.py", "jars"), 900),
+        Step("pytest", (PYTHON, "-m", "pytest", "-q", "tests/real"), 1200, counts_tests=True),
+    ),
+    "build": (Step("tarball elsewhere", script("built_collection.py"), 300, env=ANSIBLE_ENV),),
+    "molecule": (Step("scenario default", tool("molecule", "test"), 2400),),
+    "fresh": (Step("new Debian host", script("fresh_host.py"), 2400),),
+}
+TARGETS: dict[str, tuple[str, ...]] = {
+    **{part: (part,) for part in PARTS},
+    "test": ("lint", "unit", "real", "build", "molecule"),
+    "test-full": ("fresh",),
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a step ended. ``result``: passed, failed, skipped or timeout. ``tests``: passed, failed, skipped."""
+
+    part: str
+    step: str
+    result: str
+    seconds: float
+    exit_code: int | None
+    tests: dict[str, int] | None
+
+    def counts(self) -> dict[str, int]:
+        """The step as numbers of checks: its tests where it counts them, else itself; a broken run is a failure."""
+        counted = dict(self.tests or {"passed": 0, "failed": 0, "skipped": 0})
+        if self.result in ("failed", "timeout"):
+            counted["failed"] = max(counted["failed"], 1)
+        elif self.tests is None:
+            counted[self.result] += 1
+        return counted
+
+
+def group_lives(process: subprocess.Popen) -> bool:
+    process.poll()  # a leader that nobody waited for would keep its group
+    try:
+        os.killpg(process.pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def end_group(process: subprocess.Popen) -> bool:
+    """End what is left of a step, which leads a process group of its own; was anything left?"""
+    left = group_lives(process)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        until = time.monotonic() + END_GRACE_S
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        while group_lives(process) and time.monotonic() < until:
+            time.sleep(0.05)
+    return left
+
+
+def read_junit(path: Path) -> dict[str, int] | None:
+    """The sums of a JUnit XML file, or None when the run ended before it was written."""
+    if not path.exists():
+        return None
+    suites = ElementTree.parse(path).getroot().iter("testsuite")
+    sums = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
+    for suite in suites:
+        for key in sums:
+            sums[key] += int(suite.get(key, 0))
+    failed = sums["failures"] + sums["errors"]
+    return {"passed": sums["tests"] - failed - sums["skipped"], "failed": failed, "skipped": sums["skipped"]}
+
+
+def run(part: str, step: Step, directory: Path) -> Outcome:
+    """Run one step with its output to ours; see ``Outcome``."""
+    junit = directory / f"{part}-{step.name.replace(' ', '-')}.xml"
+    junit.unlink(missing_ok=True)
+    argv = list(step.argv)
+    if step.counts_tests and "pytest" in argv:
+        argv.append(f"--junitxml={junit}")
+    env = {**os.environ, **step.env, "PATH": f"{BIN}:{os.environ['PATH']}", "CHECKS_JUNIT": str(junit)}
+    begun = time.monotonic()
+    process = subprocess.Popen(argv, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, start_new_session=True)
+    code: int | None = None
+    result = "timeout"
+    try:
+        code = process.wait(step.limit_s)
+        result = {0: "passed", SKIPPED: "skipped"}.get(code, "failed")
+    except subprocess.TimeoutExpired:
+        print(f"{part} / {step.name}: not done after its limit of {step.limit_s} s", flush=True)
+    finally:
+        if end_group(process):
+            print(f"{part} / {step.name}: ended processes that it left running", flush=True)
+    tests = read_junit(junit) if step.counts_tests else None
+    return Outcome(part, step.name, result, round(time.monotonic() - begun, 1), code, tests)
+
+
+def steps_of(target: str) -> Iterator[tuple[str, Step]]:
+    for part in TARGETS[target]:
+        for step in PARTS[part]:
+            yield part, step
+
+
+def git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    return done.stdout.strip()
+
+
+def summary(target: str, outcomes: list[Outcome], begun: datetime, wall_s: float) -> dict:
+    """The machine's account of a run, as in tools/summary.schema.json."""
+    counts = {key: sum(outcome.counts()[key] for outcome in outcomes) for key in ("passed", "failed", "skipped")}
+    return {
+        "schema": 1,
+        "target": target,
+        "result": "failed" if counts["failed"] else "passed",
+        **counts,
+        "begun": begun.isoformat(timespec="seconds"),
+        "wall_s": wall_s,
+        "commit": git("rev-parse", "HEAD") or None,
+        "dirty": bool(git("status", "--porcelain")),
+        "steps": [
+            {
+                "part": outcome.part,
+                "step": outcome.step,
+                "result": outcome.result,
+                "seconds": outcome.seconds,
+                "exit_code": outcome.exit_code,
+                "tests": outcome.tests,
+            }
+            for outcome in outcomes
+        ],
+        "versions": {
+            "python": ".".join(map(str, sys.version_info[:3])),
+            **{name: importlib.metadata.version(name) for name in PACKAGES},
+        },
+    }
+
+
+def table(outcomes: list[Outcome]) -> str:
+    rows = [("part", "step", "result", "passed", "failed", "skipped", "seconds")]
+    for outcome in outcomes:
+        numbers = (str(outcome.counts()[key]) for key in ("passed", "failed", "skipped"))
+        rows.append((outcome.part, outcome.step, outcome.result, *numbers, f"{outcome.seconds:.1f}"))
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = []
+    for row in rows:
+        cells = [cell.ljust(width) if i < 3 else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths))]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 1 or arguments[0] not in TARGETS:
+        print(f"usage: checks.py {'|'.join(TARGETS)}", file=sys.stderr)
+        return 2
+    target = arguments[0]
+    directory = ROOT / "build" / target
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "summary.json").unlink(missing_ok=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
+    begun, clock = datetime.now(timezone.utc), time.monotonic()
+    outcomes: list[Outcome] = []
+    try:
+        for part, step in steps_of(target):
+            print(f"\n=== {part}: {step.name} (limit {step.limit_s} s)", flush=True)
+            outcomes.append(run(part, step, directory))
+            print(f"--- {part}: {step.name} {outcomes[-1].result} in {outcomes[-1].seconds:.1f} s", flush=True)
+    except KeyboardInterrupt:
+        print("\ninterrupted", file=sys.stderr)
+        return 130
+    report = summary(target, outcomes, begun, round(time.monotonic() - clock, 1))
+    schema = json.loads((ROOT / "tools" / "summary.schema.json").read_text(encoding="utf-8"))
+    jsonschema.validate(report, schema)
+    (directory / "summary.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    print(f"\n{table(outcomes)}\n")
+    print(f"make {target}: {report['result']}; build/{target}/summary.json")
+    print(f"{report['passed']} passed, {report['failed']} failed, {report['skipped']} skipped in {report['wall_s']} s")
+    return 1 if report["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

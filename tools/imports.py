@@ -1,0 +1,68 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a Python file of the collection imports, followed through the checkout, without running anything."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+COLLECTION = "ansible_collections.quorumshift.kafka"
+# Used where they happen to be installed, replaced by own code where not (the tests under the oldest Python run without)
+ACCELERATORS = {"crc32c"}
+
+
+def _imported_names(path: Path) -> Iterator[str]:
+    """Dotted names, relative imports made absolute; of ``from a import b`` both ``a`` and ``a.b`` may be a module."""
+    package = [*COLLECTION.split("."), *path.relative_to(ROOT).parent.parts]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = [*package[: len(package) - node.level + 1]] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                yield f"{module}.{alias.name}"
+
+
+def _own_file(name: str) -> Path | None:
+    """The file of a dotted name within the checkout (of a module, or of the module a name is taken from)."""
+    parts = name[len(COLLECTION) + 1 :].split(".") if _in_collection(name) else name.split(".")
+    for end in (len(parts), len(parts) - 1):
+        path = ROOT.joinpath(*parts[:end]).with_suffix(".py")
+        if end and path.is_file():
+            return path
+    return None
+
+
+def _in_collection(name: str) -> bool:
+    return name.startswith(COLLECTION + ".")
+
+
+def foreign_imports(path: Path) -> dict[str, Path]:
+    """Top-level packages outside the standard library that ``path`` imports, itself or through the checkout.
+
+    The value is the file that imports it. An import of the collection that leads to no file counts as foreign under
+    its full name.
+    """
+    found: dict[str, Path] = {}
+    todo, seen = [path.resolve()], set()
+    while todo:
+        current = todo.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        for name in _imported_names(current):
+            top = name.partition(".")[0]
+            own = _own_file(name)
+            if own:
+                todo.append(own)
+            elif _in_collection(name):
+                found.setdefault(name, current)
+            elif top not in sys.stdlib_module_names:
+                found.setdefault(top, current)
+    return found

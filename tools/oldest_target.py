@@ -1,0 +1,55 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run the unit tests of code for managed hosts under the oldest Python that they may have.
+
+A test file takes part when all that it imports, directly and through the collection, is the standard library and
+pytest. pytest for that Python stands in .build/oldest, made on first use. JUnit XML goes to $CHECKS_JUNIT.
+Exit code 77, with the reason, when this host has no such Python.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from ansible_test._util.target.common.constants import REMOTE_ONLY_PYTHON_VERSIONS
+from imports import ACCELERATORS, ROOT, foreign_imports
+from pythons import find_python
+
+OLDEST = REMOTE_ONLY_PYTHON_VERSIONS[0]
+PYTEST = {"3.8": "pytest==8.3.5", "3.9": "pytest==8.4.2"}  # the last ones for these Pythons
+
+
+def provide_pytest(python: str) -> str:
+    """A Python ``OLDEST`` with pytest and nothing else."""
+    venv = ROOT / ".build" / "oldest" / OLDEST
+    own = str(venv / "bin" / "python")
+    works = Path(own).exists() and subprocess.run([own, "-c", "import pytest"], check=False).returncode == 0
+    if not works:
+        subprocess.run([python, "-m", "venv", "--clear", str(venv)], check=True)
+        subprocess.run([own, "-m", "pip", "install", "-q", "--disable-pip-version-check", PYTEST[OLDEST]], check=True)
+    return own
+
+
+def main() -> int:
+    tests = sorted((ROOT / "tests" / "unit").rglob("test_*.py"))
+    taken = [path for path in tests if not set(foreign_imports(path)) - {"pytest"} - ACCELERATORS]
+    python = find_python(OLDEST)
+    if not python:
+        print(f"skipped: no Python {OLDEST}, the oldest for managed hosts, on this host (PATH, ~/.pyenv/versions)")
+        return 77
+    print(f"Python {OLDEST}: {len(taken)} of {len(tests)} unit test files need nothing but pytest", flush=True)
+    if not taken:
+        print("none to run: code for managed hosts would go untested", file=sys.stderr)
+        return 1
+    command = [provide_pytest(python), "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    if "CHECKS_JUNIT" in os.environ:
+        command.append(f"--junitxml={os.environ['CHECKS_JUNIT']}")
+    return subprocess.run([*command, *map(str, taken)], cwd=ROOT, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run ``ansible-test sanity`` on the checkout, with all tests it has.
+
+ansible-test wants a real directory ansible_collections/NAMESPACE/NAME that is a git repository (it refuses a symbolic
+link and ignores what git ignores), so the checkout's files are copied to .build/sanity. Its virtual environments and
+caches go to .build/sanity/home. The `compile` and `import` tests run under every Python that ansible-core supports and
+this host has; the others are named at the start.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import ansible_test
+from ansible_test._util.target.common.constants import CONTROLLER_PYTHON_VERSIONS, REMOTE_ONLY_PYTHON_VERSIONS
+from checkout import ROOT, checkout_files
+from pythons import find_python
+
+BASE = ROOT / ".build" / "sanity"
+COPY = BASE / "ansible_collections" / "quorumshift" / "kafka"
+HOME = BASE / "home"
+
+
+def copy_checkout() -> None:
+    shutil.rmtree(BASE / "ansible_collections", ignore_errors=True)
+    for name in checkout_files():
+        (COPY / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, COPY / name)
+    for command in (["init", "-q"], ["add", "-A"]):
+        subprocess.run(["git", *command], cwd=COPY, check=True)
+
+
+def provide_pip() -> None:
+    """Let ansible-test take pip from Python's own ensurepip instead of downloading a script from its CI's server.
+
+    The script's cache name carries the pip version that this ansible-core asks for (_internal/python_requirements.py).
+    """
+    source = Path(ansible_test.__path__[0], "_internal", "python_requirements.py").read_text(encoding="utf-8")
+    versions = set(re.findall(r"pip='([\d.]+)'", source))
+    if not versions:
+        raise SystemExit("sanity: this ansible-core names its pip version elsewhere; adapt tools/sanity.py provide_pip")
+    cache = HOME / ".ansible" / "test" / "cache"
+    cache.mkdir(parents=True, exist_ok=True)
+    for version in versions:
+        shim = "import ensurepip\n\nensurepip.bootstrap(upgrade=True, default_pip=True)\n"
+        (cache / f"get_pip_{version.replace('.', '_')}.py").write_text(shim, encoding="utf-8")
+
+
+def provide_pythons() -> Path:
+    """A directory with a link pythonX.Y for each supported Python that works here: ansible-test looks on PATH."""
+    directory = BASE / "bin"
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    supported = (*REMOTE_ONLY_PYTHON_VERSIONS, *CONTROLLER_PYTHON_VERSIONS)
+    found = {version: path for version in supported if (path := find_python(version))}
+    own = "{}.{}".format(*sys.version_info[:2])
+    found[own] = sys.executable
+    for version, path in found.items():
+        # A wrapper, not a link: a link to a virtual environment's Python would lose the environment.
+        wrapper = directory / f"python{version}"
+        wrapper.write_text(f'#!/bin/sh\nexec "{path}" "$@"\n', encoding="utf-8")
+        wrapper.chmod(0o755)
+    absent = [version for version in supported if version not in found]
+    print(
+        f"sanity: compile and import under Python {', '.join(found)}; not on this host: {', '.join(absent) or 'none'}"
+    )
+    return directory
+
+
+def main(arguments: list[str]) -> int:
+    copy_checkout()
+    provide_pip()
+    path = f"{provide_pythons()}:{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
+    env = {**os.environ, "HOME": str(HOME), "PATH": path, "PIP_QUIET": "1"}
+    command = [str(Path(sys.executable).parent / "ansible-test"), "sanity", "--color", "no", *arguments]
+    sys.stdout.flush()
+    return subprocess.run(command, cwd=COPY, env=env, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
