@@ -1,0 +1,133 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Every record type and version against bytes and JSON that Kafka 3.9.2's own serializers made (RecordMetadata.java)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_records as records
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import (
+    CONTROL_RECORDS,
+    RECORDS,
+    default_of,
+)
+from tests.unit.formats.metadata_json import kafka_json
+
+DATA = Path(__file__).parent / "data" / "metadata_records.jsonl.gz"
+CASES = [json.loads(line) for line in gzip.open(DATA, "rt", encoding="utf-8")]
+METADATA = [case for case in CASES if case["family"] == "metadata"]
+CONTROL = [case for case in CASES if case["family"] == "control"]
+
+
+def name(case):
+    return "{type}-{version}-{filling}".format(**case)
+
+
+def test_the_tables_have_kafkas_types_and_versions():
+    kafka = {}
+    for case in METADATA:
+        kafka[case["id"]] = (case["type"], max(case["version"], kafka.get(case["id"], ("", 0))[1]))
+    assert {key: (schema.name, schema.latest) for key, schema in RECORDS.items()} == kafka
+    assert set(CONTROL_RECORDS) == {case["id"] for case in CONTROL}
+
+
+@pytest.mark.parametrize("case", METADATA, ids=name)
+def test_record(case):
+    decoded_name, version, fields = records.decode(bytes.fromhex(case["bytes"]))
+    assert (decoded_name, version) == (case["type"], case["version"])
+    assert kafka_json(RECORDS[case["id"]].fields, version, fields) == case["json"]
+    assert set(fields) == {field.name for field in RECORDS[case["id"]].fields}
+
+
+@pytest.mark.parametrize("case", [case for case in METADATA if "defaults" in case], ids=name)
+def test_defaults(case):
+    schema = RECORDS[case["id"]]
+    kafka = dict(case["defaults"])
+    for field in schema.fields:
+        if field.type == "bytes":
+            assert kafka.pop(field.name) == "" and default_of(field) == b""
+        else:
+            assert kafka.pop(field.name) == default_of(field), field.name
+    assert not kafka
+    assert kafka_json(schema.fields, case["version"], records.decode(bytes.fromhex(case["bytes"]))[2]) == case["json"]
+
+
+@pytest.mark.parametrize("case", CONTROL, ids=name)
+def test_control_record(case):
+    key = b"\0\0" + case["id"].to_bytes(2, "big")
+    schema = CONTROL_RECORDS[case["id"]]
+    decoded_name, version, fields = records.decode_control(key, bytes.fromhex(case["bytes"]))
+    assert (decoded_name, version) == (schema.name, case["version"])
+    assert kafka_json(schema.fields, version, fields) == case["json"]
+
+
+def test_peek_says_where_the_body_starts():
+    assert records.peek(b"\x01\x15\x00\x01\x00") == (21, 0, 3)
+    assert records.peek(b"..\x01\x15\x00\x01\x00", 2) == (21, 0, 5)
+    assert records.peek(b"\x81\x00\x95\x00\x80\x00\x01\x00") == (21, 0, 6)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (b"\x01\x15\x01\x01\x00", "ZK_MIGRATION_STATE_RECORD version 1; Kafka 3.9 has 0 to 0"),
+        (b"\x01\x1c\x00\x00", "record type 28"),
+        (b"\x01\x06\x00\x00", "record type 6"),
+        (b"\x01\xac\x02\x00\x00", "record type 300"),
+        (b"\x00\x15\x00\x01\x00", "frame version 0"),
+        (b"\x02\x15\x00\x01\x00", "frame version 2"),
+    ],
+)
+def test_unknown(value, said):
+    with pytest.raises(records.UnknownRecord, match=said):
+        records.decode(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (b"", "ends in the frame"),
+        (b"\x01\x15", "ends in the frame"),
+        (b"\x01\x15\x00", "ZK_MIGRATION_STATE_RECORD version 0"),
+        (b"\x01\x15\x00\x01", "ZK_MIGRATION_STATE_RECORD version 0"),
+        (b"\x01\x15\x00\x01\x00\x00", "body of 3 bytes, 2 decoded"),
+        (b"\x01\x0c\x00\x00\x00\x01\x00", "name is null"),
+        (b"\x01\x0c\x00\x7fab\x00\x01\x00", "FEATURE_LEVEL_RECORD"),
+        (b"\x01\x0c\x00\x02\xff\x00\x01\x00", "FEATURE_LEVEL_RECORD version 0: 'utf-8'"),
+        (b"\x01\x17\x00\x01\x00\x05\x03ab", "tagged field name says 5 bytes and has 3"),
+    ],
+)
+def test_malformed(value, said):
+    with pytest.raises(records.MalformedRecord, match=said):
+        records.decode(value)
+
+
+@pytest.mark.parametrize("case", [case for case in METADATA if case["filling"] == "SHORT"], ids=name)
+def test_no_prefix_and_no_longer_value_passes(case):
+    value = bytes.fromhex(case["bytes"])
+    for length in range(len(value)):
+        with pytest.raises(records.LogError):
+            records.decode(value[:length])
+    with pytest.raises(records.MalformedRecord):
+        records.decode(value + b"\0")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "error"),
+    [
+        (None, b"\0\0\0", records.MalformedRecord),
+        (b"\0\0\0\4", b"", records.MalformedRecord),
+        (b"\0\0\0\4", b"\0\1\0", records.UnknownRecord),
+        (b"\0\0\0\7", b"\0\0\0", records.UnknownRecord),
+        (b"\0\0\0\4", b"\0\0\0\0\0", records.MalformedRecord),
+    ],
+)
+def test_control_records_that_are_none(key, value, error):
+    with pytest.raises(error):
+        records.decode_control(key, value)
