@@ -7,7 +7,8 @@
         with zk_broker(home, 1, zk.connect) as broker:
             ... broker.address ...
 
-Every server is a context manager that returns once it serves, with its log under `.build/tests/<name>.<pid>/`; a
+Every server is a context manager that returns once it serves, with its log under `.build/tests/<name>.<pid>/`, and
+kills the server at its end (a broker without its controller would take long to stop); `stop()` stops it in order. A
 server that does not come up in time raises with the end of its log. Jars: `.build/kafka/libs`, or the directory that
 QUORUMSHIFT_KAFKA_LIBS names.
 """
@@ -22,7 +23,7 @@ import signal
 import socket
 import subprocess
 import time
-from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence
+from typing import Callable, Dict, Iterator, List, Mapping, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
 
@@ -96,7 +97,7 @@ class JavaServer:
         self.home = home / name
         self.log = self.home / "server.log"
         self._command = list(command)
-        self._process: Optional[subprocess.Popen] = None
+        self._process: subprocess.Popen | None = None
         self._log_start = 0
 
     @property
@@ -156,7 +157,7 @@ class JavaServer:
 class ZooKeeperServer(JavaServer):
     """A ZooKeeper; `connect` is its connect string without chroot, `tls_address` is None without TLS."""
 
-    tls_address: Optional[HostPort] = None
+    tls_address: HostPort | None = None
 
     @property
     def connect(self) -> str:
@@ -179,7 +180,7 @@ class KafkaServer(JavaServer):
         if done.returncode:
             raise RuntimeError(f"{self.name}: storage format failed: {done.stdout}{done.stderr}")
 
-    def configure(self, changes: Mapping[str, Optional[str]]) -> None:
+    def configure(self, changes: Mapping[str, str | None]) -> None:
         """Changes the configuration of the next start; None removes a key."""
         for key, value in changes.items():
             if value is None:
@@ -188,7 +189,7 @@ class KafkaServer(JavaServer):
                 self.properties[key] = value
         _write_properties(self.home / "server.properties", self.properties)
 
-    def start(self, ready: Optional[Callable[[], object]] = None, seconds: float = START_SECONDS) -> None:
+    def start(self, ready: Callable[[], object] | None = None, seconds: float = START_SECONDS) -> None:
         """Starts it; without `ready`, until it logs that it started."""
         super().start(ready or self.is_started, seconds)
 
@@ -206,10 +207,10 @@ def java(options: Sequence[str] = ()) -> List[str]:
 def zookeeper(
     home: pathlib.Path,
     name: str = "zookeeper",
-    settings: Optional[Mapping[str, str]] = None,
+    settings: Mapping[str, str] | None = None,
     jvm: Sequence[str] = (),
     host: str = "127.0.0.1",
-    ready: Optional[Callable[[], object]] = None,
+    ready: Callable[[], object] | None = None,
 ) -> Iterator[ZooKeeperServer]:
     """A ZooKeeper server; `settings` adds to zoo.cfg, a `secureClientPort` there becomes `tls_address`.
 
@@ -241,15 +242,15 @@ def zookeeper(
         server.start(ready or (lambda: b"Mode: " in _four_letters(address)))
         yield server
     finally:
-        server.stop()
+        server.kill()
 
 
 def zk_broker(
     home: pathlib.Path,
     node_id: int,
     zookeeper_connect: str,
-    settings: Optional[Mapping[str, Optional[str]]] = None,
-    listeners: Optional[Mapping[str, str]] = None,
+    settings: Mapping[str, str | None] | None = None,
+    listeners: Mapping[str, str] | None = None,
     jvm: Sequence[str] = (),
 ) -> contextlib.AbstractContextManager:
     """A broker in ZooKeeper mode (with the migration flag in `settings`, in migration mode)."""
@@ -266,8 +267,8 @@ def kraft_broker(
     home: pathlib.Path,
     node_id: int,
     voters: str,
-    settings: Optional[Mapping[str, Optional[str]]] = None,
-    listeners: Optional[Mapping[str, str]] = None,
+    settings: Mapping[str, str | None] | None = None,
+    listeners: Mapping[str, str] | None = None,
     jvm: Sequence[str] = (),
 ) -> contextlib.AbstractContextManager:
     """A KRaft broker of the quorum `voters` (`id@host:port,...`), its directory formatted."""
@@ -280,7 +281,7 @@ def kraft_controller(
     node_id: int,
     address: HostPort,
     voters: str,
-    settings: Optional[Mapping[str, Optional[str]]] = None,
+    settings: Mapping[str, str | None] | None = None,
     jvm: Sequence[str] = (),
 ) -> contextlib.AbstractContextManager:
     """A KRaft controller at `address`, its directory formatted; listener security comes with `settings`."""
@@ -322,8 +323,8 @@ def _kafka(
     name: str,
     node_id: int,
     properties: Mapping[str, str],
-    settings: Optional[Mapping[str, Optional[str]]],
-    listeners: Optional[Mapping[str, str]],
+    settings: Mapping[str, str | None] | None,
+    listeners: Mapping[str, str] | None,
     jvm: Sequence[str],
     formatted: bool,
 ) -> Iterator[KafkaServer]:
@@ -351,7 +352,7 @@ def _kafka(
         server.start()
         yield server
     finally:
-        server.stop()
+        server.kill()
 
 
 def _write_properties(path: pathlib.Path, properties: Mapping[str, str]) -> None:

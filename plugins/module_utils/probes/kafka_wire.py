@@ -89,8 +89,9 @@ class ApiVersions(NamedTuple):
     """What a server says of itself without authentication (ApiVersionsResponse, KIP-35, KIP-584, KIP-866).
 
     `api_keys` maps an api key to its (min, max) version; `supported_features` and `finalized_features` map a name to
-    (min, max) level; `finalized_features_epoch` is -1 where unknown. `zk_migration_ready` is tagged field 3: servers
-    leave it out when false.
+    (min, max) level; `finalized_features_epoch` is -1 where unknown. `zk_migration_ready` is tagged field 3, left out
+    by servers when false; controllers and ZooKeeper-mode brokers set it that run with
+    `zookeeper.metadata.migration.enable=true`, brokers from their first answer on, before they register.
     """
 
     api_keys: Dict[int, Tuple[int, int]]
@@ -154,9 +155,9 @@ def api_versions(address: HostPort, security: Security | None = None, timeout: f
 def describe_quorum(address: HostPort, security: Security | None = None, timeout: float = 5.0) -> Quorum:
     """DescribeQuorum answered by the server at `address`, within `timeout` seconds.
 
-    Only the leading controller answers itself; brokers that run KRaft or migrate forward the question to it.
-    Raises NotLeader from another controller, KafkaError (UNSUPPORTED_VERSION from a ZooKeeper-mode broker without
-    the migration flag), Unreachable, TlsError, AuthenticationFailed, ProtocolError; SecurityError.
+    Only the leading controller answers itself; KRaft brokers forward the question to it.
+    Raises NotLeader from another controller, KafkaError (UNSUPPORTED_VERSION from a broker in ZooKeeper mode, with
+    the migration flag or without), Unreachable, TlsError, AuthenticationFailed, ProtocolError; SecurityError.
     """
     with KafkaConnection(address, security, timeout) as connection:
         return connection.describe_quorum()
@@ -220,7 +221,7 @@ class KafkaConnection:
         """DescribeQuorum of `__cluster_metadata`, authenticating first where the security says so."""
         offered = self.api_versions().api_keys.get(DESCRIBE_QUORUM)
         if offered is None or offered[0] > 2:
-            message = "this server does not answer DescribeQuorum: it runs in ZooKeeper mode without the migration flag"
+            message = "brokers in ZooKeeper mode do not know it, with the migration flag neither: ask the controllers"
             raise KafkaError(self.address, _UNSUPPORTED_VERSION, "DescribeQuorum", message if not offered else None)
         self.authenticate()
         version = min(2, offered[1])

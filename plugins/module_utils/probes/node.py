@@ -27,8 +27,8 @@ def facts(role: str, config_file: str, service_name: str, run_key: str, turn_fil
 
     Shape: {role, time, hostname, service: see probes.service.state, file: {path, exists, sha256, error, mode,
     properties (secrets sealed under run_key)}, node_id, log_dirs: [{path, exists, meta, free_bytes, total_bytes,
-    empty, partitions, stray, error}], metadata_log: see formats.metadata_image.summarise or None, turn: the host's record of
-    its newest turn or None}.
+    empty, partitions, stray, error}], metadata_log: see formats.metadata_image.summarise or None, turn: the host's
+    record of its newest turn or None}.
     """
     file = _file(config_file, run_key)
     values = file["properties"]

@@ -66,6 +66,4 @@ def _systemd() -> bool:
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False
-    )
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
