@@ -8,9 +8,9 @@ export LC_ALL := C.UTF-8
 
 PY := .venv/bin/python
 BED := $(PY) extensions/molecule/bed/bed.py
-CHECKS := lint unit real build molecule test test-full
+CHECKS := lint unit real build molecule test test-full test-fresh
 
-.PHONY: help setup demo $(CHECKS) test-fresh lock bed-up bed-down bed-reset bed-ssh clean
+.PHONY: help setup demo $(CHECKS) lock bed-up bed-down bed-reset bed-ssh clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z].*:.*## / { sub(/:.*/, "", $$1); printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -19,17 +19,15 @@ demo: setup ## the main job: a live cluster on the bed goes from ZooKeeper to KR
 	@$(PY) tools/demo.py
 
 test: setup ## all fast checks: lint, unit, real, build, molecule
-test-full: setup ## the long checks
+test-full: setup ## the long checks: test-fresh
 lint: setup ## ruff, yamllint, ansible-lint (production), ansible-test sanity, shellcheck
 unit: setup ## unit tests, target-side code on the oldest target Python too
 real: setup ## tests against servers that they start themselves (Kafka, ZooKeeper)
 build: setup ## build the collection, install the tarball elsewhere, check that it works there
 molecule: setup ## molecule scenario `default` on the bed
+test-fresh: setup ## setup, lint, unit, real and build on a new minimal Debian with empty caches
 $(CHECKS):
 	@$(PY) tools/checks.py $@
-
-test-fresh: setup ## setup, lint, unit, real and build on a new minimal Debian with empty caches
-	@$(PY) tools/fresh_host.py
 
 bed-up: setup ## start the bed: systemd hosts with ZooKeeper, Kafka brokers and prepared controllers
 	@$(BED) up

@@ -77,12 +77,12 @@ PARTS: dict[str, tuple[Step, ...]] = {
     ),
     "build": (Step("tarball elsewhere", script("built_collection.py"), 300, env=ANSIBLE_ENV),),
     "molecule": (Step("scenario default", tool("molecule", "test"), 2400),),
-    "fresh": (Step("new Debian host", script("fresh_host.py"), 2400),),
+    "test-fresh": (Step("new Debian host", script("fresh_host.py"), 2400),),
 }
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},
     "test": ("lint", "unit", "real", "build", "molecule"),
-    "test-full": ("fresh",),
+    "test-full": ("test-fresh",),
 }
 
 
