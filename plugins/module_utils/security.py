@@ -167,7 +167,7 @@ class Security:
 
 @dataclass(frozen=True)
 class ZkSecurity:
-    """How to connect to ZooKeeper. `digest` is `user:password` of the digest scheme; repr shows no secret."""
+    """How to connect to ZooKeeper. `digest` is the option `auth`, `user:password` of the digest scheme; repr shows no secret."""
 
     tls: Tls | None = None
     digest: str | None = field(default=None, repr=False)
@@ -187,9 +187,9 @@ class ZkSecurity:
         stray = sorted(key for key in ("cafile", "certfile", "keyfile", "keypassword") if key in given and not use_tls)
         if stray:
             raise SecurityError(f"{option}.{stray[0]} has no effect without {option}.use_tls")
-        digest = given.get("digest")
+        digest = given.get("auth")
         if digest is not None and not all(digest.partition(":")):
-            raise SecurityError(f"{option}.digest is not of the form user:password")
+            raise SecurityError(f"{option}.auth is not of the form user:password")
         mechanism = given.get("sasl_mechanism")
         if mechanism is not None:
             mechanism = str(mechanism).upper()
@@ -247,7 +247,7 @@ class ZkSecurity:
 _TLS_KEYS = ("cafile", "certfile", "keyfile", "keypassword", "verify", "check_hostname")
 _SASL_KEYS = ("sasl_mechanism", "sasl_username", "sasl_password")
 _CLIENT_KEYS = ("security_protocol", *_SASL_KEYS, *("ssl_" + key for key in _TLS_KEYS))
-_ZOOKEEPER_KEYS = ("use_tls", "digest", *_SASL_KEYS, *_TLS_KEYS)
+_ZOOKEEPER_KEYS = ("use_tls", "auth", *_SASL_KEYS, *_TLS_KEYS)
 
 
 def _given(options: Mapping[str, Any] | None, known: Tuple[str, ...], option: str) -> Dict[str, Any]:
