@@ -169,15 +169,15 @@ def _inter_broker_protocol(properties: Mapping[str, str]) -> str:
     name = properties.get("inter.broker.listener.name")
     if not name:
         return properties.get("security.inter.broker.protocol", "PLAINTEXT")
-    return _protocol_map(properties).get(name.upper(), name.upper())
+    return protocol_map(properties).get(name.upper(), name.upper())
 
 
-def _protocol_map(properties: Mapping[str, str]) -> dict[str, str]:
+def protocol_map(properties: Mapping[str, str]) -> dict[str, str]:
     entries = (properties.get("listener.security.protocol.map") or _DEFAULT_MAP).split(",")
     pairs = (entry.strip().rpartition(":") for entry in entries if entry.strip())
     return {name.strip().upper(): protocol.strip() for name, _colon, protocol in pairs}
 
 
 def _mapped(properties: Mapping[str, str], listener: str, protocol: str) -> str:
-    mapping = {**_protocol_map(properties), listener.upper(): protocol}
+    mapping = {**protocol_map(properties), listener.upper(): protocol}
     return ",".join(f"{name}:{value}" for name, value in mapping.items())

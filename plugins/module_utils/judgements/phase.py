@@ -1,0 +1,360 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The phase of a cluster's migration, judged from collected facts alone (probes.cluster.collect gives their shape).
+
+Sources: KIP-866; Kafka 3.9's ZkMigrationState, KRaftMigrationDriver and ZkMigrationLeadershipState (a copy is done
+when `/migration`'s kraft_metadata_offset is above 0). Nothing is remembered from earlier runs, nothing is guessed:
+evidence that contradicts itself, or a missing witness of the whole cluster, is the phase `unknown`.
+"""
+
+from __future__ import annotations
+
+from typing import Mapping, NamedTuple
+
+ZK = "zk"
+CONTROLLERS_STARTING = "controllers_starting"
+CONTROLLERS_READY = "controllers_ready"
+BROKERS_JOINING = "brokers_joining"
+COPYING = "copying"
+HYBRID = "hybrid"
+DUAL_WRITE = "dual_write"
+FINALIZING = "finalizing"
+FINALIZED = "finalized"
+KRAFT_NATIVE = "kraft_native"
+REVERTING = "reverting"
+UNKNOWN = "unknown"
+
+# The forward way, in order. `kraft_native`, `reverting` and `unknown` are beside it.
+FORWARD = (
+    ZK,
+    CONTROLLERS_STARTING,
+    CONTROLLERS_READY,
+    BROKERS_JOINING,
+    COPYING,
+    HYBRID,
+    DUAL_WRITE,
+    FINALIZING,
+    FINALIZED,
+)
+
+BROKER_MODES = ("zk", "zk_migration", "kraft")
+
+
+class Block(NamedTuple):
+    """Something that stands in the way of the next step: a stable id, what is seen, and what to do about it."""
+
+    id: str
+    text: str
+    do: str
+
+
+class Evidence(NamedTuple):
+    """One thing seen, and where it was seen."""
+
+    what: str
+    value: object
+    source: str
+
+
+class Judgement(NamedTuple):
+    """`steps` is filled for `reverting` alone: what a rollback has done and has still to do, in order."""
+
+    phase: str
+    blocks: list[Block]
+    evidence: list[Evidence]
+    steps: list[dict]
+
+
+def judge(facts: Mapping) -> Judgement:
+    """Return the phase with its evidence and with what blocks the next step."""
+    seen = _Seen(facts)
+    blocks: list[Block] = []
+    phases = {_phase(seen, assumed) for assumed in (BROKER_MODES if seen.modeless else (None,))}
+    phase, why = phases.pop() if len(phases) == 1 else (UNKNOWN, _modeless_text(seen))
+    if phase == UNKNOWN:
+        blocks.append(Block(*_STALE) if why == _STALE.id else Block("unknown", why, _LOOK))
+    blocks += _blocks(seen, phase)
+    return Judgement(phase, blocks, _evidence(seen), _revert_steps(seen) if phase == REVERTING else [])
+
+
+_LOOK = "look at the evidence of `status`, mend what contradicts, and run again: nothing is changed meanwhile"
+_STALE = Block(
+    "migration_stale",
+    "/migration says that a copy was done (kraft_metadata_offset > 0), yet brokers run under ZooKeeper's controller: a "
+    "new quorum would skip the copy and delete topics, ACLs and configs in ZooKeeper",
+    "this is left over from an earlier attempt: with no controller running, delete the znode /migration, "
+    "and wipe the controllers' log directories before they are formatted again",
+)
+
+
+class _Seen:
+    """The facts, folded into what the rules ask for."""
+
+    def __init__(self, facts: Mapping):
+        self.nodes: Mapping[str, Mapping] = facts.get("nodes", {})
+        self.zookeeper: Mapping = facts.get("zookeeper", {})
+        self.quorum: Mapping = facts.get("quorum", {})
+        self.brokers = {host: node for host, node in self.nodes.items() if node["role"] == "broker"}
+        self.controllers = {host: node for host, node in self.nodes.items() if node["role"] == "controller"}
+        self.modes = {host: node.get("running") or node.get("next") for host, node in self.brokers.items()}
+        self.modeless = [host for host, mode in self.modes.items() if mode not in BROKER_MODES]
+        self.logs = [node["metadata_log"] for node in self.controllers.values() if usable_log(node)]
+        self.log = max(
+            self.logs, key=lambda log: (log.get("last_epoch") or 0, log.get("log_end_offset") or 0), default={}
+        )
+        self.state = self.log.get("zk_migration_state")
+        controller = self.zookeeper.get("controller") or {}
+        self.owner = None
+        if controller.get("exists"):
+            self.owner = "zookeeper" if controller.get("ephemeral") else "kraft"
+        migration = self.zookeeper.get("migration") or {}
+        self.migration_malformed = migration.get("malformed")
+        self.offset = migration.get("kraft_metadata_offset") if migration.get("exists") else None
+
+    def registered(self) -> dict:
+        """Return the quorum's registrations: {broker id as str: {...}}."""
+        return self.log.get("brokers") or {}
+
+
+def usable_log(node: Mapping) -> bool:
+    """Say whether a node's metadata log was there and could be read."""
+    log = node.get("metadata_log")
+    return bool(log) and not log.get("error")
+
+
+def _phase(seen: _Seen, assumed: str | None) -> tuple[str, str]:
+    """Return (phase, reason; the reason counts for `unknown`). `assumed` stands for each mode that nobody could see."""
+    modes = {assumed if host in seen.modeless else mode for host, mode in seen.modes.items()}
+    if not modes:
+        return UNKNOWN, "there is no broker in the inventory's group kafka_broker"
+    if seen.state == "NONE" and modes == {"kraft"}:
+        return KRAFT_NATIVE, ""
+    if seen.state == "POST_MIGRATION":
+        final = all(_is_final(node) for node in seen.controllers.values())
+        return (FINALIZED if final and modes == {"kraft"} else FINALIZING), ""
+    if any(node.get("service", {}).get("masked") for node in seen.controllers.values()):
+        return REVERTING, ""
+    if not seen.zookeeper.get("reached"):
+        return UNKNOWN, f"ZooKeeper does not answer: {seen.zookeeper.get('error', 'no reason given')}"
+    if seen.owner == "kraft":
+        return _under_kraft(seen, modes)
+    return _under_zookeeper(seen, modes)
+
+
+def _under_kraft(seen: _Seen, modes: set) -> tuple[str, str]:
+    if "zk" in modes:
+        plain = sorted(host for host, mode in seen.modes.items() if mode == "zk")
+        return UNKNOWN, f"/controller is KRaft's, yet {', '.join(plain)} run or will start in plain ZooKeeper mode"
+    if (seen.offset or -1) <= 0:
+        return COPYING, ""
+    if seen.logs and seen.state != "MIGRATION":
+        return UNKNOWN, f"/migration says that the copy is done, the controllers' log says {seen.state}"
+    if modes == {"kraft"}:
+        return (
+            FINALIZING if any(_is_final(node, either=True) for node in seen.controllers.values()) else DUAL_WRITE
+        ), ""
+    return HYBRID, ""
+
+
+def _under_zookeeper(seen: _Seen, modes: set) -> tuple[str, str]:
+    if (seen.offset or -1) > 0:
+        return UNKNOWN, _STALE.id
+    if "kraft" in modes:
+        return UNKNOWN, "/controller is not KRaft's, yet brokers run or will start in KRaft mode"
+    if seen.state == "MIGRATION":
+        return UNKNOWN, "the controllers' log says that the copy was committed, yet /controller is not KRaft's"
+    if "zk_migration" in modes:
+        return BROKERS_JOINING, ""
+    if not any(_has_begun(node) for node in seen.controllers.values()):
+        return ZK, ""
+    return (
+        CONTROLLERS_STARTING if not_ready(seen.controllers, seen.quorum, seen.log, seen.offset) else CONTROLLERS_READY
+    ), ""
+
+
+def not_ready(controllers: Mapping, quorum: Mapping, log: Mapping, offset: int | None) -> list[str]:
+    """Return what a quorum in pre-migration still lacks, as sentences; nothing when it is ready for the brokers.
+
+    The readiness tag of every controller's ApiVersions is asked for as well as the registrations in the log, since
+    the migration driver's own check is vacuous with a dynamic quorum (QuorumFeatures, an empty set of voter ids).
+    """
+    lacks = []
+    for host, node in sorted(controllers.items()):
+        if node.get("running") != "controller_migration":
+            lacks.append(
+                f"{host} does not answer as a controller in migration mode ({node.get('running_error') or node.get('running') or 'down'})"
+            )
+    if not quorum.get("reached"):
+        return [*lacks, "no controller answers as the quorum's leader"]
+    voters = quorum.get("voters") or []
+    if len(voters) != len(controllers):
+        lacks.append(f"the quorum has {len(voters)} voters, the group kafka_controller {len(controllers)} hosts")
+    behind = [str(voter["id"]) for voter in voters if voter["log_end_offset"] < quorum["high_watermark"]]
+    if behind:
+        lacks.append(f"voter {', '.join(behind)} is behind the high watermark {quorum['high_watermark']}")
+    if log.get("zk_migration_state") != "PRE_MIGRATION":
+        lacks.append(f"the metadata log's state is {log.get('zk_migration_state')}, not PRE_MIGRATION")
+    for node in controllers.values():
+        told = (log.get("controllers") or {}).get(str(node.get("node_id")))
+        if not (told and told.get("zk_migration_ready")):
+            lacks.append(f"controller {node.get('node_id')} is not registered as ready for the migration")
+    if offset != -1:
+        lacks.append(f"/migration's kraft_metadata_offset is {offset}, not -1")
+    if log.get("brokers"):
+        lacks.append(
+            f"brokers {', '.join(sorted(log['brokers']))} are registered already, though they run plain ZooKeeper mode"
+        )
+    return lacks
+
+
+def _is_final(node: Mapping, either: bool = False) -> bool:
+    running, following = node.get("running") == "controller_final", node.get("next") == "controller_final"
+    return (running or following) if either else (running and following)
+
+
+def _has_begun(node: Mapping) -> bool:
+    formatted = any(directory.get("meta") for directory in node.get("log_dirs", []))
+    return formatted or bool(node.get("metadata_log")) or bool(node.get("running"))
+
+
+def _blocks(seen: _Seen, phase: str) -> list[Block]:
+    blocks = []
+    for host, node in sorted(seen.nodes.items()):
+        if not node.get("reached"):
+            blocks.append(
+                Block(
+                    "unreached",
+                    f"{host} was not reached: {node.get('error')}",
+                    "mend the connection to the host and run again",
+                )
+            )
+        elif node["role"] == "broker" and not node.get("running"):
+            blocks.append(
+                Block(
+                    "broker_down",
+                    f"broker {host} does not answer: {node.get('running_error')}",
+                    "start it: it is to start in the mode that its file says",
+                )
+            )
+        elif node.get("running") and node.get("next") and node["running"] != node["next"]:
+            blocks.append(
+                Block(
+                    "file_differs",
+                    f"{host} runs in mode {node['running']}, its file starts it as {node['next']}",
+                    "run again: the roll restarts it",
+                )
+            )
+    begun = phase in (CONTROLLERS_READY, BROKERS_JOINING, COPYING, HYBRID, DUAL_WRITE)
+    down = [host for host, node in sorted(seen.controllers.items()) if not node.get("running")]
+    if begun and down:
+        blocks.append(
+            Block("controllers_down", f"controllers down: {', '.join(down)}", "start them: they hold the metadata")
+        )
+    if seen.migration_malformed:
+        blocks.append(
+            Block(
+                "migration_malformed",
+                f"/migration is malformed: {seen.migration_malformed}",
+                "delete the znode /migration before controllers start",
+            )
+        )
+    if phase == COPYING and seen.state == "MIGRATION":
+        blocks.append(
+            Block(
+                "copy_not_acknowledged",
+                "the copy is committed in the metadata log, /migration does not say so",
+                "look at the active controller's log: it cannot write to ZooKeeper",
+            )
+        )
+    if phase == CONTROLLERS_STARTING:
+        blocks += [
+            Block("quorum_not_ready", text, "wait, or look at that controller's log")
+            for text in not_ready(seen.controllers, seen.quorum, seen.log, seen.offset)
+        ]
+    if phase == FINALIZING:
+        for host, mode in sorted(seen.modes.items()):
+            if mode != "kraft":
+                blocks.append(
+                    Block(
+                        "zookeeper_broker_left",
+                        f"{host} runs in mode {mode} under a finalized quorum and serves stale metadata",
+                        "roll it to KRaft mode now",
+                    )
+                )
+    return blocks
+
+
+def _evidence(seen: _Seen) -> list[Evidence]:
+    zookeeper = seen.zookeeper
+    told = [
+        Evidence("owner of /controller", seen.owner, "ZooKeeper /controller"),
+        Evidence(
+            "controller epoch", (zookeeper.get("controller_epoch") or {}).get("value"), "ZooKeeper /controller_epoch"
+        ),
+        Evidence("offset mirrored to ZooKeeper", seen.offset, "ZooKeeper /migration"),
+        Evidence(
+            "brokers registered in ZooKeeper", sorted(zookeeper.get("broker_ids") or {}), "ZooKeeper /brokers/ids"
+        ),
+        Evidence("migration state", seen.state, "metadata log, ZkMigrationStateRecord"),
+        Evidence("brokers registered in the quorum", sorted(seen.registered()), "metadata log, RegisterBrokerRecord"),
+        Evidence(
+            "quorum",
+            {key: seen.quorum.get(key) for key in ("leader_id", "leader_epoch", "high_watermark")},
+            "DescribeQuorum",
+        ),
+    ]
+    for host, node in sorted(seen.nodes.items()):
+        told.append(
+            Evidence(f"mode of {host}", node.get("running") or node.get("running_error") or "not asked", "ApiVersions")
+        )
+        told.append(
+            Evidence(
+                f"mode of {host} at its next start",
+                node.get("next") or node.get("error"),
+                (node.get("file") or {}).get("path") or "its file",
+            )
+        )
+    return told
+
+
+def _revert_steps(seen: _Seen) -> list[dict]:
+    wiped = not any(
+        directory.get("meta") for node in seen.controllers.values() for directory in node.get("log_dirs", [])
+    )
+    done = {
+        "controllers down": not any(node.get("running") for node in seen.controllers.values()),
+        "/controller of KRaft gone": seen.owner != "kraft",
+        "ZooKeeper controller elected": seen.owner == "zookeeper",
+        "/migration gone": seen.offset is None,
+        "brokers plain": set(seen.modes.values()) == {"zk"},
+        "controllers wiped": wiped,
+    }
+    return [{"step": step, "done": is_done} for step, is_done in done.items()]
+
+
+def _modeless_text(seen: _Seen) -> str:
+    return f"the mode of {', '.join(sorted(seen.modeless))} could not be seen, and the phase depends on it"
+
+
+def cluster_id(facts: Mapping) -> str | None:
+    """Return the cluster's id: ZooKeeper's, or once that is gone the one in the nodes' meta.properties."""
+    told = (facts.get("zookeeper", {}).get("cluster_id") or {}).get("value")
+    stored = {
+        directory["meta"]["cluster.id"]
+        for node in facts.get("nodes", {}).values()
+        for directory in node.get("log_dirs") or []
+        if (directory.get("meta") or {}).get("cluster.id")
+    }
+    return told or (stored.pop() if len(stored) == 1 else None)
+
+
+def controllers(facts: Mapping) -> dict[str, Mapping]:
+    """Return the nodes of the group kafka_controller."""
+    return {host: node for host, node in facts["nodes"].items() if node["role"] == "controller"}
+
+
+def broker_ids(facts: Mapping) -> list[int]:
+    """Return the ids of the brokers in the inventory, as far as they are known."""
+    ids = (node.get("node_id") for node in facts["nodes"].values() if node["role"] == "broker")
+    return sorted(one for one in ids if one is not None)

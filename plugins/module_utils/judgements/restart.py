@@ -1,0 +1,134 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which broker may be restarted when: the order of a roll, the health that lets the next one begin.
+
+Pure functions over `partitions` {topic: {partition: {leader, replicas, isr}}} as probes.topics reads them, and
+`min_isr` {topic: int}. The rule is Kafka's own: a produce request with acks=all is refused while fewer than
+min.insync.replicas are in sync (NotEnoughReplicas), and a partition without an in-sync leader is offline.
+"""
+
+from __future__ import annotations
+
+from typing import Iterable, Iterator, Mapping, NamedTuple
+
+
+class Plan(NamedTuple):
+    """`batches`: hosts in the order in which they are restarted, each inner list at once; `done`: hosts that need no
+    restart; `reasons`: why a host stands where it stands; `unavoidable`: partitions whose replication leaves no spare,
+    which the restart of a replica makes unavailable to acks=all producers, as {topic-partition: sentence}."""
+
+    batches: list[list[str]]
+    done: list[str]
+    reasons: dict[str, str]
+    unavoidable: dict[str, str]
+
+
+def plan(
+    nodes: Mapping[str, Mapping], mode: str, canary: str | None, controller_id: int | None, topics: Mapping
+) -> Plan:
+    """Plan the roll of the brokers among `nodes` into `mode`: one at a time, the canary first, the controller last.
+
+    A broker that runs in `mode` and whose file says so is done. Without a chosen canary the broker that leads the
+    fewest partitions goes first, so that a bad surprise hurts least. `topics` is {partitions, min_isr}.
+    """
+    brokers = {host: node for host, node in nodes.items() if node["role"] == "broker"}
+    done = sorted(host for host, node in brokers.items() if node.get("running") == mode and node.get("next") == mode)
+    led = leaderships(topics["partitions"])
+    todo = sorted(
+        (host for host in brokers if host not in done),
+        key=lambda host: (
+            host != canary,
+            brokers[host].get("node_id") == controller_id,
+            led.get(brokers[host].get("node_id"), 0),
+            host,
+        ),
+    )
+    reasons = {}
+    if todo:
+        chosen = (
+            "chosen" if todo[0] == canary else f"leads fewest partitions ({led.get(brokers[todo[0]]['node_id'], 0)})"
+        )
+        reasons[todo[0]] = f"canary: {chosen}"
+        for host in todo[1:]:
+            if brokers[host].get("node_id") == controller_id:
+                reasons[host] = "controller: last, so that it moves once"
+    return Plan([[host] for host in todo], done, reasons, unavoidable(topics["partitions"], topics["min_isr"]))
+
+
+def leaderships(partitions: Mapping) -> dict[int, int]:
+    """Return how many partitions each broker leads, {broker id: count}."""
+    led: dict[int, int] = {}
+    for _name, one in _each(partitions):
+        led[one["leader"]] = led.get(one["leader"], 0) + 1
+    return led
+
+
+def unavoidable(partitions: Mapping, min_isr: Mapping[str, int]) -> dict[str, str]:
+    """Return the partitions that no order of restarts can keep available, with why."""
+    told = {}
+    for name, one in _each(partitions):
+        replicas, least = len(one["replicas"]), min_isr.get(_topic(name), 1)
+        if replicas == 1:
+            told[name] = "replication factor 1: offline while its broker restarts"
+        elif replicas - 1 < least:
+            told[name] = f"{replicas} replicas, min.insync.replicas {least}: refuses acks=all while a replica restarts"
+    return told
+
+
+def troubles(
+    topics: Mapping,
+    min_isr: Mapping[str, int],
+    expected: Iterable[int],
+    excused: Iterable[str] = (),
+    stop: int | None = None,
+) -> list[str]:
+    """Return why no broker may be stopped now, as sentences; nothing when all is well.
+
+    `expected`: the broker ids that must be alive. `excused`: partitions listed beforehand (`unavoidable`); they
+    still must have all their replicas in sync. With `stop`, what stopping that broker would take below
+    min.insync.replicas counts as well.
+    """
+    if not topics.get("reached"):
+        return [topics.get("error") or "the brokers' metadata could not be read"]
+    told = [f"broker {one} is not in the cluster's metadata" for one in expected if str(one) not in topics["brokers"]]
+    excused = set(excused)
+    offline, behind, under, would = [], [], [], []
+    for name, one in _each(topics["partitions"]):
+        least = min_isr.get(_topic(name), 1)
+        left = [replica for replica in one["isr"] if replica != stop]
+        if one["leader"] < 0:
+            offline.append(name)
+        elif len(one["isr"]) < len(one["replicas"]):
+            behind.append(name)
+        if name in excused:
+            continue
+        if len(one["isr"]) < least:
+            under.append(name)
+        elif stop in one["replicas"] and len(left) < least:
+            would.append(name)
+    told += _sentence(offline, "partition offline", "partitions offline")
+    told += _sentence(behind, "partition under-replicated", "partitions under-replicated")
+    told += _sentence(under, "partition under min ISR", "partitions under min ISR")
+    if not behind and not offline:
+        told += _sentence(
+            would, f"partition that a stop of broker {stop} takes under min ISR", "partitions of that kind"
+        )
+    return told
+
+
+def _each(partitions: Mapping) -> Iterator[tuple[str, Mapping]]:
+    for topic, numbers in partitions.items():
+        for number, one in numbers.items():
+            yield f"{topic}-{number}", one
+
+
+def _topic(name: str) -> str:
+    return name.rpartition("-")[0]
+
+
+def _sentence(names: list[str], singular: str, plural: str) -> list[str]:
+    if not names:
+        return []
+    shown = ", ".join(sorted(names)[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return [f"{len(names)} {singular if len(names) == 1 else plural}: {shown}"]

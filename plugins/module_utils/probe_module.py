@@ -1,0 +1,90 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the modules of the probe host share: connection options, nodes, waiting in slices, typed errors."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable, Mapping
+
+from ansible.module_utils.basic import AnsibleModule
+
+from .addresses import AddressError, parse_host_port
+from .argument_specs import CONNECTION
+from .probes import cluster, topics
+from .probes.zookeeper import ZooKeeperError
+from .security import SecurityError
+
+SLICE_S = 3.0
+
+
+class ProbeModule(AnsibleModule):
+    """An AnsibleModule with connection options and the nodes' facts.
+
+    Conditions are awaited in slices: one call of the module waits a few seconds at most and hands what it must
+    remember to the next call (`carry`), so that an action plugin can show progress between them.
+    """
+
+    def __init__(self, argument_spec: Mapping[str, Any], **kwargs: Any):
+        spec = {
+            **CONNECTION,
+            "nodes": {"type": "dict", "default": {}},
+            "carry": {"type": "dict", "default": {}},
+            **argument_spec,
+        }
+        super().__init__(argument_spec=spec, supports_check_mode=kwargs.pop("supports_check_mode", True), **kwargs)
+        if topics.AdminClient is None:
+            self.fail_json(
+                msg="the Python package confluent-kafka is missing on the probe host: pip install confluent-kafka"
+            )
+        try:
+            self.connections = cluster.Connections.from_options(self.params)
+        except (AddressError, SecurityError) as error:
+            self.fail_json(msg=str(error))
+        self.nodes = {host: self._addressed(node) for host, node in self.params["nodes"].items()}
+
+    def facts(self, partitions: bool = True) -> dict:
+        """Collect the cluster's facts (probes.cluster.collect)."""
+        return cluster.collect(self.nodes, self.connections, partitions)
+
+    def run(self, work: Callable[[], dict]) -> None:
+        """Exit with what `work` returns; its typed errors become the module's failure."""
+        try:
+            result = work()
+        except (AddressError, SecurityError, ZooKeeperError, topics.KafkaException) as error:
+            self.fail_json(msg=str(error))
+        self.exit_json(**{"changed": False, **result})
+
+    def wait(self, look: Callable[[], tuple[list[str], dict]], stable_s: float, bound_s: float, what: str) -> dict:
+        """Wait until `look` finds no trouble for `stable_s` on end, for `bound_s` in all, in slices.
+
+        `look` returns (troubles, result). Returns its last result with `done` true; or with `done` false, `progress`
+        and `carry` for the next call. Fails the module when the bound is over, with what was seen last.
+        """
+        carry = dict(self.params["carry"])
+        began = carry.setdefault("began", time.time())
+        slice_end = time.monotonic() + max(SLICE_S, 0)
+        while True:
+            troubles, result = look()
+            now = time.time()
+            carry["since"] = None if troubles else (carry.get("since") or now)
+            if carry["since"] and now - carry["since"] >= stable_s:
+                return {"done": True, "waited_s": round(now - began, 3), "carry": {}, **result}
+            if now - began >= bound_s:
+                seen = "; ".join(troubles) or f"good for {now - carry['since']:.0f} s of {stable_s:g} s"
+                self.fail_json(
+                    msg=f"waited {now - began:.0f} s for {what}. Seen last: {seen}", troubles=troubles, **result
+                )
+            if time.monotonic() >= slice_end:
+                progress = f"{what}: {'; '.join(troubles) or 'good, to be held'} ({now - began:.0f} s)"
+                return {"done": False, "progress": progress, "carry": carry, **result}
+            time.sleep(0.2)
+
+    def _addressed(self, node: Mapping) -> dict:
+        told = dict(node)
+        host_address = told.get("host_address", "")
+        if told["role"] == "broker":
+            told["address"] = cluster.client_address(told, host_address, self.connections)
+        parse_host_port(told["address"])
+        return told

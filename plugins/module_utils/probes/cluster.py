@@ -1,0 +1,135 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The whole cluster as seen over the network from the probe host: every node, the quorum, ZooKeeper, the partitions.
+
+Every probe is bounded by `Connections.timeout` and runs beside the others; what does not answer is told in its
+place, with the reason, and never ends the collection.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Callable, Mapping, NamedTuple
+
+from ..addresses import HostPort, ZkConnect, parse_host_port, parse_host_ports, parse_listeners, parse_zookeeper_connect
+from ..judgements import kraft_config, node_mode
+from ..security import Security, ZkSecurity
+from . import kafka_wire, topics, zookeeper
+from .socket_wire import WireError
+
+
+class Connections(NamedTuple):
+    """How the tool reaches each part of the cluster. `timeout` in seconds bounds each single probe."""
+
+    bootstrap: tuple[HostPort, ...]
+    client: Security
+    controller_client: Security
+    zookeeper: ZkConnect | None
+    zookeeper_client: ZkSecurity
+    timeout: float
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any]) -> Connections:
+        """Build from a module's parameters (argument_specs.CONNECTION). Raises AddressError, SecurityError."""
+        connect = options.get("zookeeper_connect")
+        return cls(
+            parse_host_ports(options["bootstrap_servers"]),
+            Security.from_options(options.get("client"), "client"),
+            Security.from_options(options.get("controller_client"), "controller_client"),
+            parse_zookeeper_connect(connect) if connect else None,
+            ZkSecurity.from_options(options.get("zookeeper_client"), "zookeeper_client"),
+            float(options.get("timeout") or 5),
+        )
+
+
+def collect(nodes: Mapping[str, Mapping], connections: Connections, partitions: bool = True) -> dict:
+    """Return the facts on which everything is judged, JSON-able.
+
+    `nodes`: {host: probes.node.facts of it, with `reached` and `address` added; of a host that was not reached:
+    role, reached False, error, address}. Returns {time, nodes: the same with `running` (mode or None),
+    `running_error`, `next` (mode at next start), `metadata_version`; zookeeper: {reached, error, ...see
+    probes.zookeeper.witness}; quorum: {reached, error, leader_id, leader_epoch, high_watermark, voters, observers};
+    topics: {reached, error, ...see probes.topics.read} unless `partitions` is False}.
+    """
+    controllers = {host: node for host, node in nodes.items() if node["role"] == "controller"}
+    jobs: dict[str, Callable[[], Any]] = {
+        "zookeeper": lambda: _zookeeper(connections),
+        "quorum": lambda: quorum(controllers, connections),
+    }
+    if partitions:
+        jobs["topics"] = lambda: topics.read(connections.bootstrap, connections.client, connections.timeout)
+    with ThreadPoolExecutor(max_workers=min(32, len(nodes) + len(jobs))) as pool:
+        asked = {host: pool.submit(_node, node, connections) for host, node in nodes.items()}
+        running = {name: pool.submit(job) for name, job in jobs.items()}
+        facts = {"time": time.time(), "nodes": {host: future.result() for host, future in asked.items()}}
+        facts.update({name: future.result() for name, future in running.items()})
+    return facts
+
+
+def quorum(controllers: Mapping[str, Mapping], connections: Connections) -> dict:
+    """Return what the quorum's leader says of it (DescribeQuorum), and who did not answer as leader and why."""
+    addresses = [parse_host_port(node["address"]) for node in controllers.values() if node.get("address")]
+    if not addresses:
+        return {"reached": False, "error": "the group kafka_controller is empty"}
+    search = kafka_wire.describe_quorum_any(addresses, connections.controller_client, connections.timeout)
+    if search.quorum is None:
+        return {"reached": False, "error": search.explain()}
+    told = search.quorum
+    return {
+        "reached": True,
+        "leader_id": told.leader_id,
+        "leader_epoch": told.leader_epoch,
+        "high_watermark": told.high_watermark,
+        "voters": [{"id": replica.id, "log_end_offset": replica.log_end_offset} for replica in told.voters],
+        "observers": [{"id": replica.id, "log_end_offset": replica.log_end_offset} for replica in told.observers],
+    }
+
+
+def connect_zookeeper(connections: Connections) -> Any:
+    """Return a context manager that yields a kazoo client in the cluster's chroot. Raises zookeeper.ZooKeeperError."""
+    options = connections.zookeeper_client.kazoo()
+    return zookeeper.connect(str(connections.zookeeper), connections.timeout, **options)
+
+
+def client_address(node: Mapping, host_address: str, connections: Connections) -> str:
+    """Return the `host:port` at which the tool reaches a broker: its own listener for the tool's protocol.
+
+    Of several listeners of that protocol the one on a bootstrap server's port counts; a broker whose file could not
+    be read is tried at its inventory address on the first bootstrap server's port.
+    """
+    values = (node.get("file") or {}).get("properties") or {}
+    text = values.get("advertised.listeners") or values.get("listeners")
+    fallback = str(HostPort(host_address, connections.bootstrap[0].port))
+    if not text:
+        return fallback
+    protocols = kraft_config.protocol_map(values)
+    fitting = [one for one in parse_listeners(text) if protocols.get(one.name, one.name) == connections.client.protocol]
+    ports = {server.port for server in connections.bootstrap}
+    for listener in sorted(fitting, key=lambda one: one.port not in ports):
+        return str(HostPort(listener.host or host_address, listener.port))
+    return fallback
+
+
+def _node(node: Mapping, connections: Connections) -> dict:
+    told = dict(node)
+    told["next"] = (node.get("file") or {}).get("mode")
+    security = connections.controller_client if node["role"] == "controller" else connections.client
+    try:
+        answer = kafka_wire.api_versions(parse_host_port(node["address"]), security, connections.timeout)
+        told["running"] = node_mode.node_mode(answer.api_keys, answer.zk_migration_ready)
+        told["metadata_version"] = (answer.finalized_features.get("metadata.version") or (None,))[-1]
+    except WireError as error:
+        told["running"], told["running_error"] = None, str(error)
+    return told
+
+
+def _zookeeper(connections: Connections) -> dict:
+    if connections.zookeeper is None:
+        return {"reached": False, "error": "quorumshift_zookeeper_connect is not set"}
+    try:
+        with connect_zookeeper(connections) as client:
+            return {"reached": True, **zookeeper.witness(client, connections.timeout)}
+    except zookeeper.ZooKeeperError as error:
+        return {"reached": False, "error": str(error)}

@@ -1,0 +1,73 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Brokers, partitions and their in-sync replicas as the brokers serve them (Metadata, DescribeConfigs)."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable
+
+from ..addresses import HostPort
+from ..security import Security
+
+try:
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient, ConfigResource
+except ImportError:  # reported by the module that needs it, with the way to install it
+    AdminClient = None
+
+MIN_ISR = "min.insync.replicas"
+_BATCH = 500  # resources in one DescribeConfigs: keeps answers of large clusters small
+
+
+def read(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> dict:
+    """Return {reached, error, brokers: {id: "host:port"}, partitions: {topic: {partition: {leader, replicas, isr}}}}.
+
+    Ids are ints in values and str as keys, as in JSON. A leader of -1 is an offline partition.
+    """
+    try:
+        metadata = admin(bootstrap, client, timeout).list_topics(timeout=timeout)
+    except KafkaException as error:
+        return {"reached": False, "error": f"the brokers' metadata could not be read: {error.args[0].str()}"}
+    return {
+        "reached": True,
+        "brokers": {str(one.id): str(HostPort(one.host, one.port)) for one in metadata.brokers.values()},
+        "controller_id": metadata.controller_id,
+        "partitions": {
+            name: {
+                str(number): {"leader": one.leader, "replicas": one.replicas, "isr": one.isrs}
+                for number, one in topic.partitions.items()
+            }
+            for name, topic in metadata.topics.items()
+        },
+    }
+
+
+def min_isr(bootstrap: Iterable[HostPort], client: Security, names: Iterable[str], timeout: float) -> dict[str, int]:
+    """Return each topic's effective min.insync.replicas. Raises KafkaException."""
+    admin_client, found, wanted = admin(bootstrap, client, timeout), {}, list(names)
+    for start in range(0, len(wanted), _BATCH):
+        resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in wanted[start : start + _BATCH]]
+        answers = admin_client.describe_configs(resources, request_timeout=timeout)
+        found.update({resource.name: int(future.result()[MIN_ISR].value) for resource, future in answers.items()})
+    return found
+
+
+def broker_configs(bootstrap: Iterable[HostPort], client: Security, broker_id: int, timeout: float) -> dict[str, Any]:
+    """Return a broker's running configuration, {key: value}; secrets come as None. Raises KafkaException."""
+    resource = ConfigResource(ConfigResource.Type.BROKER, str(broker_id))
+    answers = admin(bootstrap, client, timeout).describe_configs([resource], request_timeout=timeout)
+    return {key: entry.value for key, entry in answers[resource].result().items()}
+
+
+def admin(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> Any:
+    """Return a confluent-kafka AdminClient that keeps librdkafka's log lines to itself."""
+    return AdminClient(
+        {
+            **client.librdkafka(),
+            "bootstrap.servers": ",".join(str(server) for server in bootstrap),
+            "client.id": "quorumshift",
+            "socket.timeout.ms": int(timeout * 1000),
+            "log_level": 0,
+        }
+    )

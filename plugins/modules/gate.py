@@ -1,0 +1,129 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: gate
+short_description: Open a gate before a step that is harder to undo, or say why it stays closed
+version_added: 0.1.0
+description:
+  - A gate opens when the cluster is healthy and in the expected phase, held for O(stable_s). What cannot be evaluated
+    closes it.
+  - The open gate leaves a pass that the turns on the hosts take (M(quorumshift.kafka.node_turn)).
+options:
+  gate:
+    description: The gate.
+    type: str
+    required: true
+    choices: [before_controllers, before_trigger, after_copy, before_kraft, after_kraft, before_finalize, after_finalize]
+  run:
+    description: The run's id, which the pass carries.
+    type: str
+    required: true
+  cluster_id:
+    description: The cluster's id, which the pass carries.
+    type: str
+    required: true
+  stable_s:
+    description: For how many seconds on end all must be well.
+    type: float
+    default: 10
+  timeout_s:
+    description: After how many seconds the gate gives up and stays closed.
+    type: float
+    default: 300
+  lag_s:
+    description: Within how many seconds ZooKeeper's C(/migration) must reach the high watermark read before it.
+    type: float
+    default: 5
+extends_documentation_fragment:
+  - quorumshift.kafka.connection
+  - quorumshift.kafka.nodes
+attributes:
+  check_mode: {support: full, description: Reads only.}
+  diff_mode: {support: none, description: Changes nothing.}
+author: Quorumshift maintainers (@quorumshift)
+"""
+
+EXAMPLES = r"""
+- name: Open the gate before the KRaft roll
+  quorumshift.kafka.gate:
+    gate: before_kraft
+    run: "{{ run }}"
+    cluster_id: "{{ cluster_id }}"
+    bootstrap_servers: b1:9094
+    nodes: "{{ my_node_facts }}"
+"""
+
+RETURN = r"""
+gate_pass:
+  description: The pass, {gate, cluster_id, phase, run, digest}.
+  type: dict
+  returned: when the gate is open
+waited_s:
+  description: How long the gate took, in seconds.
+  type: float
+  returned: when the gate is open
+phase:
+  description: The phase seen.
+  type: str
+  returned: success
+"""
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates, phase, restart
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import lag, topics
+
+MIRRORED = ("after_copy", "before_kraft", "after_kraft", "before_finalize")
+
+
+def main():
+    """Wait until the gate opens or its time is over."""
+    module = ProbeModule(
+        {
+            "gate": {"type": "str", "required": True, "choices": list(gates.GATES)},
+            "run": {"type": "str", "required": True},
+            "cluster_id": {"type": "str", "required": True},
+            "stable_s": {"type": "float", "default": 10},
+            "timeout_s": {"type": "float", "default": 300},
+            "lag_s": {"type": "float", "default": 5},
+        }
+    )
+    wanted = module.params
+
+    def work():
+        known = {}
+
+        def look():
+            facts = module.facts()
+            judged = phase.judge(facts)
+            found = facts["topics"]
+            health = [found.get("error", "")]
+            if found["reached"]:
+                if "min_isr" not in known:
+                    known["min_isr"] = topics.min_isr(
+                        module.connections.bootstrap, module.connections.client, found["partitions"], wanted["timeout"]
+                    )
+                excused = restart.unavoidable(found["partitions"], known["min_isr"])
+                health = restart.troubles(found, known["min_isr"], phase.broker_ids(facts), excused)
+            troubles = gates.closed_by(wanted["gate"], judged, health)
+            if not troubles and wanted["gate"] in MIRRORED:
+                troubles = lag.behind(module.connections, phase.controllers(facts), wanted["lag_s"])
+            return troubles, {"phase": judged.phase, "evidence": [one._asdict() for one in judged.evidence]}
+
+        gate = gates.GATES[wanted["gate"]]
+        result = module.wait(look, wanted["stable_s"], wanted["timeout_s"], f"gate {wanted['gate']} ({gate.moment})")
+        if result["done"]:
+            result["gate_pass"] = gates.make_pass(
+                wanted["gate"], wanted["cluster_id"], result["phase"], wanted["run"], result["evidence"]
+            )
+        return result
+
+    module.run(work)
+
+
+if __name__ == "__main__":
+    main()

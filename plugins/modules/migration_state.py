@@ -1,0 +1,112 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: migration_state
+short_description: Tell the phase of a Kafka cluster's migration from ZooKeeper to KRaft
+version_added: 0.1.0
+description:
+  - Judges the phase from the live cluster each time, never from memory. ZooKeeper's C(/controller),
+    C(/controller_epoch), C(/migration) and C(/brokers/ids), ApiVersions of every broker and controller, DescribeQuorum,
+    and what M(quorumshift.kafka.node_facts) found on each host.
+  - A host that was not reached is an input, not an error. Evidence that contradicts itself is the phase V(unknown).
+  - Reads only.
+options:
+  soak:
+    description: How long O(soak) a cluster stays in dual-write before it may be finalized, as V(24h), V(90m) or seconds.
+    type: str
+    default: 24h
+extends_documentation_fragment:
+  - quorumshift.kafka.connection
+  - quorumshift.kafka.nodes
+attributes:
+  check_mode: {support: full, description: Reads only.}
+  diff_mode: {support: none, description: Changes nothing.}
+author: Quorumshift maintainers (@quorumshift)
+"""
+
+EXAMPLES = r"""
+- name: See the phase
+  quorumshift.kafka.migration_state:
+    bootstrap_servers: b1:9094
+    zookeeper_connect: z1:2181,z2:2181/kafka
+    nodes: "{{ my_node_facts }}"
+  register: state
+"""
+
+RETURN = r"""
+phase:
+  description: The phase, as the vocabulary in the documentation names them.
+  type: str
+  returned: success
+  sample: dual_write
+cluster_id:
+  description: The cluster id, from ZooKeeper, or from the controllers' log directories once ZooKeeper is gone.
+  type: str
+  returned: when it was seen
+blocks:
+  description: What stands in the way of the next step, each with what to do.
+  type: list
+  elements: dict
+  returned: success
+  sample: [{"id": "broker_down", "text": "broker b2 does not answer", "do": "start it"}]
+evidence:
+  description: Each thing seen, with its source.
+  type: list
+  elements: dict
+  returned: success
+next:
+  description: What the next step is and what to type.
+  type: dict
+  returned: success
+nodes:
+  description: For each host its mode, its mode at the next start, version, state and lag.
+  type: dict
+  returned: success
+steps:
+  description: In phase V(reverting), what a rollback has done and has still to do.
+  type: list
+  elements: dict
+  returned: success
+quorum:
+  description: What the quorum's leader says of it.
+  type: dict
+  returned: success
+facts:
+  description: All collected facts, as they were judged.
+  type: dict
+  returned: success
+"""
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import phase, screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
+
+
+def main():
+    """Collect, judge, exit."""
+    module = ProbeModule({"soak": {"type": "str", "default": "24h"}})
+
+    def work():
+        facts = module.facts()
+        judged = phase.judge(facts)
+        return {
+            "phase": judged.phase,
+            "cluster_id": phase.cluster_id(facts),
+            "blocks": [block._asdict() for block in judged.blocks],
+            "evidence": [one._asdict() for one in judged.evidence],
+            "steps": judged.steps,
+            "next": screen.next_step(judged, module.params["soak"]),
+            "nodes": screen.node_lines(facts),
+            "quorum": facts["quorum"],
+            "facts": facts,
+        }
+
+    module.run(work)
+
+
+if __name__ == "__main__":
+    main()
