@@ -135,7 +135,7 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
         shift += 7
 
 
-def read_records(batch: Batch, path: str) -> Iterator[tuple[int, int, bytes | None, int, int]]:
+def records_of(batch: Batch, path: str) -> Iterator[tuple[int, int, bytes | None, int, int]]:
     """Records of a batch: offset, timestamp (ms), key, and where in `batch.records` the value starts and ends.
 
     Headers are passed over; a null value starts and ends at the same place. Raises CorruptBatch.

@@ -1,0 +1,396 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Kafka's KRaft metadata log as it stands on a node's disk: newest checkpoint, the segments after it, its transactions.
+
+`directory` is always `<metadata.log.dir or the first of log.dirs>/__cluster_metadata-0`. The log may be live: all
+files that a reading needs are opened before the first byte is read, so that Kafka may rename and unlink them meanwhile.
+
+Sources: org.apache.kafka.snapshot.Snapshots (checkpoint names), kafka.raft.KafkaMetadataLog (which files belong
+together), org.apache.kafka.raft.QuorumStateData (quorum-state), KIP-868 and
+org.apache.kafka.controller.OffsetControlManager (transactions).
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import json
+import os
+import re
+import sys
+import time
+from typing import Any, BinaryIO, Iterator, NamedTuple
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_records import (
+    MalformedRecord,
+    UnknownRecord,
+    decode_body,
+    decode_control,
+    peek,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import API_KEYS, RECORDS
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.record_batch import (
+    Batch,
+    LogError,
+    read_batches,
+    records_of,
+)
+
+_SEGMENT = re.compile(r"(\d{20})\.log")
+_CHECKPOINT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+_BUFFER = 1 << 20
+_BEGIN = API_KEYS["BEGIN_TRANSACTION_RECORD"]
+_END = API_KEYS["END_TRANSACTION_RECORD"]
+_ABORT = API_KEYS["ABORT_TRANSACTION_RECORD"]
+COMMITTED, ABORTED, OPEN = "committed", "aborted", "open"
+_OUTCOMES = {_END: COMMITTED, _ABORT: ABORTED}
+_MARKERS = frozenset((_BEGIN, _END, _ABORT))
+
+
+class LogMissing(LogError):
+    """There is no metadata log here."""
+
+
+class LogGap(LogError):
+    """Offsets are missing between the checkpoint and the segments, or within these."""
+
+
+class LogMoving(LogError):
+    """Kafka took files away faster than they could be opened, again and again."""
+
+
+class BrokenTransaction(LogError):
+    """Transaction markers in an order that Kafka refuses."""
+
+
+class Checkpoint(NamedTuple):
+    """A snapshot of all records below `offset`, the last of them of `epoch`."""
+
+    offset: int
+    epoch: int
+    path: str
+
+
+class Segment(NamedTuple):
+    base_offset: int
+    path: str
+
+
+class LogFiles(NamedTuple):
+    """What a directory lists, oldest first; files that Kafka is writing (.part) or dropping (.deleted) are left out."""
+
+    checkpoints: tuple[Checkpoint, ...]
+    segments: tuple[Segment, ...]
+
+
+class OpenLog(NamedTuple):
+    """The files of one reading, open. `start_offset` is the first offset that segments have to give."""
+
+    files: LogFiles
+    checkpoint: Checkpoint | None
+    checkpoint_file: BinaryIO | None
+    segments: tuple[tuple[Segment, BinaryIO], ...]
+    start_offset: int
+
+
+class Transaction(NamedTuple):
+    """A metadata transaction. `end_offset` is that of its end or abort record, None while open.
+
+    `outcome` is one of COMMITTED, ABORTED, OPEN. `records` counts by type name what stands between the markers. A
+    controller goes on writing NoOps and registrations inside the transaction of a ZooKeeper migration
+    (QuorumController, RUNS_IN_PREMIGRATION); they are counted as well and share its outcome.
+    """
+
+    name: str | None
+    begin_offset: int
+    end_offset: int | None
+    outcome: str
+    records: dict[str, int]
+
+
+class Extent(NamedTuple):
+    """What a reading found: where the log ends (exclusive), epoch and time (ms) of its last record, transactions."""
+
+    end_offset: int
+    last_epoch: int
+    last_timestamp: int | None
+    transactions: list[Transaction]
+
+
+class Record(NamedTuple):
+    """A metadata record. From a checkpoint, `offset` and `epoch` are those of the last record that it contains."""
+
+    offset: int
+    epoch: int
+    timestamp: int
+    type: str
+    version: int
+    fields: dict[str, Any]
+    from_checkpoint: bool
+
+
+class FileRecord(NamedTuple):
+    """A record as it stands in one file, control records and transaction markers included; see read_file."""
+
+    offset: int
+    epoch: int
+    timestamp: int
+    type: str
+    version: int
+    fields: dict[str, Any]
+    is_control: bool
+
+
+def read_quorum_state(directory: str) -> dict[str, Any] | None:
+    """The file `quorum-state`, as on disk; None where there is none (no election seen yet)."""
+    path = os.path.join(directory, "quorum-state")
+    try:
+        with open(path, encoding="utf-8") as file:
+            state = json.load(file)
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise LogError(f"not JSON ({error})", path) from error
+    return state
+
+
+def list_files(directory: str) -> LogFiles:
+    """Checkpoints and segments of a metadata log directory. Raises LogMissing."""
+    try:
+        names = os.listdir(directory)
+    except FileNotFoundError:
+        hint = "no such directory; a node makes it at its first start in KRaft or migration mode"
+        raise LogMissing(hint, directory) from None
+    checkpoints, segments = [], []
+    for name in sorted(names):
+        path = os.path.join(directory, name)
+        segment, checkpoint = _SEGMENT.fullmatch(name), _CHECKPOINT.fullmatch(name)
+        if segment:
+            segments.append(Segment(int(segment.group(1)), path))
+        elif checkpoint:
+            checkpoints.append(Checkpoint(int(checkpoint.group(1)), int(checkpoint.group(2)), path))
+    return LogFiles(tuple(checkpoints), tuple(segments))
+
+
+@contextlib.contextmanager
+def open_log(
+    directory: str, end_offset: int | None = None, whole: bool = False, tries: int = 5, pause: float = 0.2
+) -> Iterator[OpenLog]:
+    """Open the newest complete checkpoint that ends at or below `end_offset`, and the segments after it.
+
+    With `whole`, all segments and no checkpoint: for what records told before the checkpoint, not for the state.
+    When Kafka takes a file away between listing and opening, the directory is listed again, `tries` times in all,
+    `pause` seconds apart; then LogMoving. Raises LogMissing, LogGap, CorruptBatch.
+    """
+    with contextlib.ExitStack() as stack:
+        yield _open_in_time(directory, end_offset, whole, tries, pause, stack)
+
+
+def _open_in_time(directory, end_offset, whole, tries, pause, stack):
+    for left in reversed(range(tries)):
+        try:
+            return _open_log(list_files(directory), end_offset, whole, stack)
+        except (FileNotFoundError, LogGap) as error:
+            stack.close()
+            if not left and isinstance(error, FileNotFoundError):
+                raise LogMoving(f"vanished between listing and opening, {tries} times over", error.filename) from error
+            if not left:
+                raise
+        time.sleep(pause)
+
+
+def _open_log(files, end_offset, whole, stack):
+    checkpoint, checkpoint_file = (None, None) if whole else _open_checkpoint(files, end_offset, stack)
+    start_offset = checkpoint.offset if checkpoint else 0
+    if whole and files.segments:
+        start_offset = files.segments[0].base_offset
+    segments = _segments_from(files.segments, start_offset)
+    opened = tuple((segment, stack.enter_context(_open(segment.path))) for segment in segments)
+    return OpenLog(files, checkpoint, checkpoint_file, opened, start_offset)
+
+
+def _open(path):
+    return open(path, "rb", _BUFFER)
+
+
+def _open_checkpoint(files, end_offset, stack):
+    for checkpoint in reversed(files.checkpoints):
+        if end_offset is None or checkpoint.offset <= end_offset:
+            file = stack.enter_context(_open(checkpoint.path))
+            if _is_complete(file, checkpoint.path):
+                return checkpoint, file
+    return None, None
+
+
+def _is_complete(file, path):
+    """Whether the last batch holds the snapshot's footer."""
+    last = collections.deque(read_batches(file, path, check_crc=False), maxlen=1)
+    return any(record[2] == "SNAPSHOT_FOOTER" for batch in last for record in _control_records(batch, path))
+
+
+def _segments_from(segments, start_offset):
+    """The segment that holds `start_offset`, and all after it."""
+    first = sum(segment.base_offset <= start_offset for segment in segments) - 1
+    if segments and first < 0:
+        what = f"the oldest segment; offset {start_offset} and those after it are in no checkpoint and no segment"
+        raise LogGap(what, segments[0].path)
+    return segments[first:]
+
+
+def scan_log(log: OpenLog, end_offset: int | None = None, check_crc: bool = True) -> Extent:
+    """One pass over the segments: where they end, and every transaction. Bodies of records are passed over.
+
+    An election closes no transaction by itself: the controller that becomes active writes the abort record
+    (ActivationRecordsGenerator), so a transaction is open until a marker says otherwise.
+    Raises BrokenTransaction, UnknownRecord, MalformedRecord, CorruptBatch, CompressedBatch, LogGap.
+    """
+    high = sys.maxsize if end_offset is None else end_offset
+    end = log.start_offset
+    epoch, timestamp = (log.checkpoint.epoch, _checkpoint_timestamp(log)) if log.checkpoint else (0, None)
+    transactions: list[Transaction] = []
+    inside = None
+    for batch, path in _log_batches(log, high, check_crc):
+        end, epoch, timestamp = min(batch.last_offset + 1, high), batch.epoch, batch.max_timestamp
+        if batch.is_control:
+            continue
+        for offset, _time, api_key, _version, fields in _decoded(batch, path, log.start_offset, high, {_BEGIN}):
+            if api_key in _MARKERS:
+                inside = _step(log, transactions, inside, api_key, offset, fields, path)
+            elif inside is not None:
+                inside[api_key] = inside.get(api_key, 0) + 1
+    if inside is not None:
+        _close(transactions, inside, None, OPEN)
+    return Extent(end, epoch, timestamp, transactions)
+
+
+def _step(log, transactions, inside, api_key, offset, fields, path):
+    """Take a marker: the counts of the transaction that is open after it, None when none is."""
+    if api_key == _BEGIN:
+        if inside is not None:
+            raise BrokenTransaction(f"begin at offset {offset} inside the one of {transactions[-1].begin_offset}", path)
+        transactions.append(Transaction(fields["name"], offset, None, OPEN, {}))
+        return {}
+    if inside is not None:
+        _close(transactions, inside, offset, _OUTCOMES[api_key])
+    elif log.checkpoint or not log.start_offset:  # else the oldest segment begins inside a transaction
+        raise BrokenTransaction(f"{RECORDS[api_key].name} at offset {offset} without a begin", path)
+    return None
+
+
+def _close(transactions, counts, offset, outcome):
+    records = {RECORDS[api_key].name: count for api_key, count in sorted(counts.items())}
+    transactions[-1] = transactions[-1]._replace(end_offset=offset, outcome=outcome, records=records)
+
+
+def log_records(log: OpenLog, extent: Extent, types=None, check_crc: bool = True) -> Iterator[Record]:
+    """Records of the checkpoint and then of the segments as a controller applies them, up to the end of `extent`.
+
+    Transaction markers, and records of transactions that were aborted or are open, are left out. `types`: names of
+    the record types wanted (None: all); the bodies of others are not decoded. Checksums of segments are scan_log's to
+    check. Raises as scan_log does.
+    """
+    wanted = None if types is None else frozenset(API_KEYS[name] for name in types)
+    if log.checkpoint:
+        yield from _checkpoint_records(log, wanted, check_crc)
+    dropped = [transaction for transaction in extent.transactions if transaction.outcome != COMMITTED]
+    for batch, path in _log_batches(log, extent.end_offset, check_crc=False):
+        if batch.is_control:
+            continue
+        records = _decoded(batch, path, log.start_offset, extent.end_offset, wanted)
+        for offset, timestamp, api_key, version, fields in records:
+            if fields is not None and api_key not in _MARKERS and not (dropped and _is_inside(offset, dropped)):
+                yield Record(offset, batch.epoch, timestamp, RECORDS[api_key].name, version, fields, False)
+
+
+def _checkpoint_records(log, wanted, check_crc):
+    offset, epoch, path = log.checkpoint.offset - 1, log.checkpoint.epoch, log.checkpoint.path
+    timestamp = _checkpoint_timestamp(log)
+    for batch in read_batches(log.checkpoint_file, path, check_crc=check_crc):
+        if batch.is_control:
+            continue
+        for at, _time, api_key, version, fields in _decoded(batch, path, 0, sys.maxsize, wanted):
+            if api_key in _MARKERS:
+                raise BrokenTransaction(f"{RECORDS[api_key].name} in a checkpoint, record {at}", path, batch.position)
+            if fields is not None:
+                yield Record(offset, epoch, timestamp, RECORDS[api_key].name, version, fields, True)
+
+
+def _checkpoint_timestamp(log):
+    """Time (ms) of the last record in the checkpoint; its records carry the time at which it was written."""
+    path = log.checkpoint.path
+    for batch in read_batches(log.checkpoint_file, path, check_crc=False):
+        for _offset, _time, name, _version, fields in _control_records(batch, path):
+            if name == "SNAPSHOT_HEADER":
+                return fields["lastContainedLogTimestamp"]
+        break
+    raise LogError("checkpoint without a SNAPSHOT_HEADER at its start", path, 0)
+
+
+def _is_inside(offset, transactions):
+    return any(t.begin_offset <= offset and (t.end_offset is None or offset < t.end_offset) for t in transactions)
+
+
+def read_records(directory: str, end_offset: int | None = None, types=None, check_crc: bool = True) -> Iterator[Record]:
+    """Records of the metadata log in `directory` below `end_offset` (exclusive; None: all there are), see log_records.
+
+    Give the high watermark as `end_offset` where it is known: what lies above can still be taken back.
+    Raises as open_log and scan_log do.
+    """
+    with open_log(directory, end_offset) as log:
+        yield from log_records(log, scan_log(log, end_offset, check_crc), types, check_crc)
+
+
+def read_file(path: str, check_crc: bool = True) -> Iterator[FileRecord]:
+    """Every record of one segment or checkpoint as it stands there, control records and transaction markers included.
+
+    In a checkpoint, offsets count its records from 0. Raises as scan_log does.
+    """
+    with _open(path) as file:
+        for batch in read_batches(file, path, check_crc=check_crc):
+            if batch.is_control:
+                for offset, timestamp, name, version, fields in _control_records(batch, path):
+                    yield FileRecord(offset, batch.epoch, timestamp, name, version, fields, True)
+                continue
+            for offset, timestamp, api_key, version, fields in _decoded(batch, path, 0, sys.maxsize, None):
+                yield FileRecord(offset, batch.epoch, timestamp, RECORDS[api_key].name, version, fields, False)
+
+
+def _log_batches(log, end_offset, check_crc) -> Iterator[tuple[Batch, str]]:
+    """Batches of the segments from log.start_offset to `end_offset`, with none missing between them."""
+    expected = log.start_offset
+    for segment, file in log.segments:
+        for batch in read_batches(file, segment.path, log.start_offset, check_crc):
+            if batch.base_offset >= end_offset:
+                return
+            if not batch.base_offset <= expected <= batch.last_offset:
+                raise LogGap(f"offset {batch.base_offset} where {expected} follows", segment.path, batch.position)
+            yield batch, segment.path
+            expected = batch.last_offset + 1
+
+
+def _decoded(batch, path, low, high, wanted):
+    """(offset, timestamp, api key, version, fields) of records in [low, high); fields None for types not `wanted`."""
+    offset, data = batch.base_offset, batch.records
+    try:
+        for offset, timestamp, _key, start, end in records_of(batch, path):
+            if low <= offset < high:
+                api_key, version, body = peek(data, start)
+                fields = None
+                if wanted is None or api_key in wanted:
+                    fields = decode_body(api_key, version, data, body, end)
+                yield offset, timestamp, api_key, version, fields
+    except (UnknownRecord, MalformedRecord) as error:
+        raise type(error)(f"offset {offset}: {error.reason}", path, batch.position) from error
+
+
+def _control_records(batch, path):
+    """(offset, timestamp, name, version, fields) of the records of a control batch; none of any other."""
+    if not batch.is_control:
+        return
+    for offset, timestamp, key, start, end in records_of(batch, path):
+        try:
+            yield (offset, timestamp, *decode_control(key, batch.records[start:end]))
+        except (UnknownRecord, MalformedRecord) as error:
+            raise type(error)(f"offset {offset}: {error.reason}", path, batch.position) from error
