@@ -1,0 +1,462 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads ZooKeeper from the probe host, pipelined, through kazoo.
+
+Every request has a bound; nothing here writes. Paths are relative to the chroot of the connect string.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import time
+from collections import deque
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils import addresses
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import zk_metadata
+
+try:
+    from kazoo import exceptions as kazoo_exceptions
+    from kazoo.client import KazooClient
+    from kazoo.handlers.threading import KazooTimeoutError
+
+    KAZOO_IMPORT_ERROR = None
+except ImportError as import_error:  # pragma: no cover
+    KAZOO_IMPORT_ERROR = import_error
+
+
+class ZooKeeperError(Exception):
+    """ZooKeeper cannot be read; the message says which servers or path, and what was seen."""
+
+
+class ZooKeeperUnreachable(ZooKeeperError):
+    """No session within the bound."""
+
+
+class ZooKeeperDenied(ZooKeeperError):
+    """The identity that was used may not read a path."""
+
+
+class ZooKeeperMissing(ZooKeeperError):
+    """The chroot does not exist."""
+
+
+class _Seen(logging.Handler):
+    """Keeps what kazoo says about a connection that does not come up, for the error's text."""
+
+    def __init__(self):
+        super().__init__(logging.WARNING)
+        self.last = deque(maxlen=3)
+
+    def emit(self, record):
+        self.last.append(record.getMessage())
+
+
+@contextlib.contextmanager
+def connect(servers, timeout=15.0, **kazoo_options):
+    """A started kazoo client, stopped at the end whatever happens.
+
+    :arg servers: connect string, ``host:port,host:port/chroot``.
+    :arg timeout: seconds for the session to come up; asked of the server as session timeout too.
+    :arg kazoo_options: further options of KazooClient (``ZkSecurity.kazoo()``).
+    :raises ZooKeeperUnreachable: no session in time; says of each server whether it refuses, hangs, or serves.
+    :raises ZooKeeperMissing: the chroot does not exist.
+    :raises ZooKeeperDenied: the root may not be looked at.
+    """
+    if KAZOO_IMPORT_ERROR is not None:
+        raise ZooKeeperError(f"the Python package kazoo is missing on this host: {KAZOO_IMPORT_ERROR}")
+    seen = _Seen()
+    # A logger of its own: kazoo's warnings would otherwise land on the module's stderr
+    logger = logging.Logger("quorumshift.kazoo", logging.WARNING)
+    logger.addHandler(seen)
+    client = KazooClient(
+        hosts=str(servers),
+        timeout=timeout,
+        logger=logger,
+        connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": 1.0},
+        **kazoo_options,
+    )
+    try:
+        try:
+            client.start(timeout=timeout)
+        except KazooTimeoutError:
+            raise ZooKeeperUnreachable(
+                _unreachable(str(servers), timeout, seen.last, kazoo_options.get("use_ssl"))
+            ) from None
+        except kazoo_exceptions.KazooException as error:
+            raise ZooKeeperUnreachable(f"no ZooKeeper session at {servers}: {_text(error)}") from error
+        if client.chroot and Reader(client, timeout=timeout).stat("/") is None:
+            raise ZooKeeperMissing(f"{client.chroot} does not exist in ZooKeeper at {servers}: is the chroot right?")
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+def _unreachable(servers, timeout, seen, use_ssl):
+    verdicts = [f"{server} {_look(server, use_ssl)}" for server in addresses.parse_zookeeper_connect(servers).servers]
+    said = f" (kazoo said last: {seen[-1]})" if seen else ""
+    return f"no ZooKeeper session within {timeout:g} s: {'; '.join(verdicts)}{said}"
+
+
+def _look(server, use_ssl):
+    """What one server does with a plain TCP connection, in a few words."""
+    try:
+        with socket.create_connection((server.host, server.port), timeout=2.0) as connection:
+            if use_ssl:
+                return "accepts TCP connections: check the TLS and SASL options"
+            connection.settimeout(2.0)
+            connection.sendall(b"srvr")
+            answer = connection.recv(4096).decode("ascii", "replace")
+    except socket.timeout:
+        return "does not answer"
+    except OSError as error:
+        return f"cannot be reached ({error.strerror or error})"
+    if "not currently serving" in answer:
+        return "runs but does not serve: its ensemble has no quorum"
+    if "Mode:" in answer:
+        return "serves: check the SASL options, and whether clients are limited (maxClientCnxns)"
+    return "accepts connections but does not answer as a plain ZooKeeper client port"
+
+
+def _text(error):
+    return f"{type(error).__name__} {error}".strip()
+
+
+class Reader:
+    """Many reads at once over one kazoo client.
+
+    :arg window: requests in flight at most.
+    :arg max_rate: znodes a second at most; None for as many as the server gives.
+    :arg timeout: seconds that one answer may take.
+
+    ``vanished`` counts znodes that were gone when their turn came. Errors: :class:`ZooKeeperError`,
+    :class:`ZooKeeperDenied`.
+    """
+
+    def __init__(self, client, window=500, max_rate=None, timeout=30.0):
+        self.client = client
+        self.window = window
+        self.timeout = timeout
+        self.vanished = 0
+        self._pace = _Pace(max_rate)
+
+    def stat(self, path):
+        """The Stat of a path, or None when it is not there."""
+        return self._answer(path, self.client.exists_async(path))
+
+    def zxid(self):
+        """The last transaction id that the server has processed, after it caught up with the leader (sync)."""
+        self._answer("/", self.client.sync_async("/"))
+        self._answer("/", self.client.exists_async("/"))
+        return self.client.last_zxid
+
+    def get_many(self, paths):
+        """Yields a Znode without ACL for each path that exists, in order."""
+        for path, answer in self._pipeline(paths, self.client.get_async):
+            if answer is None:
+                self.vanished += 1
+            else:
+                yield znodes.Znode(path, answer[0], None, answer[1])
+
+    def stat_many(self, paths):
+        """Yields (path, Stat or None) for each path, in order."""
+        return self._pipeline(paths, self.client.exists_async)
+
+    def children_many(self, paths):
+        """Yields (path, sorted child names or None where the path is missing), in order."""
+        for path, names in self._pipeline(paths, self.client.get_children_async):
+            yield path, None if names is None else sorted(names)
+
+    def read_many(self, paths):
+        """Yields (path, Znode with ACL or None) for each path, in order. Data and ACL belong together."""
+        pending = deque()
+        for path in paths:
+            self._pace.wait()
+            pending.append(self._visit(path))
+            if len(pending) >= self.window:
+                visit = pending.popleft()
+                yield visit.path, self._node(visit)
+        for visit in pending:
+            yield visit.path, self._node(visit)
+
+    def tree(self, root="/"):
+        """Yields every Znode from ``root`` down with its ACL, parents before children.
+
+        Two requests a leaf, three an inner znode. Data and ACL of one znode belong together; the tree as a whole
+        is as fuzzy as a walk of a live tree is.
+        """
+        todo = [root]
+        pending = deque()
+        while todo or pending:
+            while todo and len(pending) < self.window:
+                self._pace.wait()
+                pending.append(self._visit(todo.pop()))
+            visit = pending.popleft()
+            names = ()
+            if visit.children is None:
+                visit.node = self._node(visit)
+                if visit.node is not None and visit.node.stat.numChildren:
+                    # Back into the queue: its list is fetched while others are read
+                    visit.children = self.client.get_children_async(visit.path)
+                    pending.append(visit)
+                    continue
+            else:
+                names = self._answer(visit.path, visit.children)
+            if visit.node is None or names is None:
+                self.vanished += 1
+                continue
+            yield visit.node
+            prefix = "" if visit.path == "/" else visit.path
+            todo.extend(f"{prefix}/{name}" for name in sorted(names, reverse=True))
+
+    def _visit(self, path):
+        return _Visit(path, self.client.get_async(path), self.client.get_acls_async(path))
+
+    def _node(self, visit):
+        for _attempt in range(_TORN_READS):
+            data = self._answer(visit.path, visit.data)
+            acl = self._answer(visit.path, visit.acl)
+            if data is None or acl is None:
+                return None
+            if acl[1].aversion == data[1].aversion and acl[1].czxid == data[1].czxid:
+                return znodes.Znode(visit.path, data[0], [_acl(entry) for entry in acl[0]], data[1])
+            visit = self._visit(visit.path)
+        raise ZooKeeperError(f"the ACL of {self._shown(visit.path)} changes faster than it can be read")
+
+    def _pipeline(self, paths, send):
+        pending = deque()
+        for path in paths:
+            self._pace.wait()
+            pending.append((path, send(path)))
+            if len(pending) >= self.window:
+                path, request = pending.popleft()
+                yield path, self._answer(path, request)
+        for path, request in pending:
+            yield path, self._answer(path, request)
+
+    def _answer(self, path, request):
+        try:
+            return request.get(timeout=self.timeout)
+        except kazoo_exceptions.NoNodeError:
+            return None
+        except kazoo_exceptions.NoAuthError:
+            raise ZooKeeperDenied(
+                f"ZooKeeper does not let this identity read {self._shown(path)}: use the brokers' ZooKeeper identity"
+            ) from None
+        except KazooTimeoutError:
+            raise ZooKeeperError(
+                f"ZooKeeper did not answer within {self.timeout:g} s for {self._shown(path)}"
+            ) from None
+        except kazoo_exceptions.KazooException as error:
+            raise ZooKeeperError(
+                f"the ZooKeeper connection broke while {self._shown(path)} was read: {_text(error)}"
+            ) from error
+
+    def _shown(self, path):
+        return (self.client.chroot or "") + ("" if path == "/" and self.client.chroot else path)
+
+
+# Somebody would have to set one znode's ACL this many times within as many round trips
+_TORN_READS = 5
+
+
+class _Visit:
+    def __init__(self, path, data, acl):
+        self.path = path
+        self.data = data
+        self.acl = acl
+        self.children = None
+        self.node = None
+
+
+class _Pace:
+    def __init__(self, rate):
+        self.step = 1.0 / rate if rate else 0.0
+        self.due = time.monotonic()
+
+    def wait(self):
+        if not self.step:
+            return
+        now = time.monotonic()
+        if self.due > now:
+            time.sleep(self.due - now)
+        # An idle while must not be made up for by a burst
+        self.due = max(self.due, now - 0.1) + self.step
+
+
+def _acl(entry):
+    return {"perms": entry.perms, "scheme": entry.id.scheme, "id": entry.id.id}
+
+
+def read_tree(client, root="/", window=500, max_rate=None, timeout=30.0):
+    """Every Znode from ``root`` down (:meth:`Reader.tree`)."""
+    return Reader(client, window, max_rate, timeout).tree(root)
+
+
+def witness(client, timeout=10.0, max_controller_epoch=False):
+    """What ZooKeeper testifies about the migration's phase, in two round trips. JSON-able:
+
+    - ``controller``: ``{"exists", "broker_id", "kraft_controller_epoch", "ephemeral", "czxid", "malformed"}``;
+    - ``controller_epoch``: ``{"exists", "value", "version", "malformed"}``;
+    - ``migration``: ``{"exists", "kraft_metadata_offset", "kraft_metadata_epoch", "kraft_controller_id",
+      "kraft_controller_epoch", "version", "mzxid", "malformed"}``;
+    - ``broker_ids``: ``{"1": {"endpoints", "rack", "ephemeral_owner" (hex), "czxid", "malformed"}}``;
+    - ``cluster_id``: ``{"exists", "value", "malformed"}``;
+    - ``delete_topics``: sorted names; ``reassign_partitions`` and ``preferred_replica_election``:
+      ``{"exists", "partitions", "malformed"}``;
+    - ``zxid``: the last transaction the answering server had processed;
+    - ``max_controller_epoch_in_states``: only on request, since it reads every partition's state.
+
+    ``malformed`` is None or the reason; a missing znode has ``exists`` false and None elsewhere.
+    """
+    reader = Reader(client, timeout=timeout)
+    single = (
+        znodes.CONTROLLER,
+        znodes.CONTROLLER_EPOCH,
+        znodes.MIGRATION,
+        znodes.CLUSTER_ID,
+        znodes.REASSIGN_PARTITIONS,
+        znodes.PREFERRED_REPLICA_ELECTION,
+    )
+    # All sent before the first answer is awaited
+    gets = {path: client.get_async(path) for path in single}
+    lists = {path: client.get_children_async(path) for path in (znodes.BROKER_IDS, znodes.DELETE_TOPICS)}
+    found = {path: reader._answer(path, request) for path, request in gets.items()}
+    names = {path: reader._answer(path, request) or [] for path, request in lists.items()}
+    brokers = [f"{znodes.BROKER_IDS}/{name}" for name in sorted(names[znodes.BROKER_IDS], key=lambda n: (len(n), n))]
+    facts = {
+        "controller": _fact(found, znodes.CONTROLLER, znodes.controller, _CONTROLLER_FIELDS, _ephemeral),
+        "controller_epoch": _fact(
+            found, znodes.CONTROLLER_EPOCH, lambda data: {"value": znodes.controller_epoch(data)}, ("value",), _version
+        ),
+        "migration": _fact(found, znodes.MIGRATION, znodes.migration, _MIGRATION_FIELDS, _version_mzxid),
+        "broker_ids": {node.path.rpartition("/")[2]: _broker(node) for node in reader.get_many(brokers)},
+        "cluster_id": _fact(
+            found, znodes.CLUSTER_ID, lambda data: {"value": znodes.cluster_id(data)}, ("value",), lambda stat: {}
+        ),
+        "delete_topics": sorted(names[znodes.DELETE_TOPICS]),
+        "zxid": client.last_zxid,
+    }
+    for path in (znodes.REASSIGN_PARTITIONS, znodes.PREFERRED_REPLICA_ELECTION):
+        facts[path.rpartition("/")[2]] = _fact(
+            found,
+            path,
+            lambda data, path=path: {"partitions": znodes.topic_partitions(data, path)},
+            ("partitions",),
+            lambda stat: {},
+        )
+    if max_controller_epoch:
+        facts["max_controller_epoch_in_states"] = zk_metadata.max_controller_epoch(
+            zk_metadata.normalise(_partition_znodes(reader))
+        )
+    return facts
+
+
+_CONTROLLER_FIELDS = ("broker_id", "kraft_controller_epoch")
+_MIGRATION_FIELDS = (
+    "kraft_metadata_offset",
+    "kraft_metadata_epoch",
+    "kraft_controller_id",
+    "kraft_controller_epoch",
+)
+
+
+def _fact(found, path, decode, fields, of_stat):
+    answer = found[path]
+    fact = {"exists": answer is not None, "malformed": None}
+    fact.update(dict.fromkeys(fields))
+    if answer is None:
+        fact.update(dict.fromkeys(of_stat(_NO_STAT)))
+        return fact
+    data, stat = answer
+    fact.update(of_stat(stat))
+    try:
+        value = decode(data)
+    except znodes.ZnodeError as error:
+        fact["malformed"] = error.reason
+    else:
+        fact.update((field, value[field]) for field in fields)
+        fact["malformed"] = value.get("malformed")
+    return fact
+
+
+_NO_STAT = znodes.Stat(*([0] * len(znodes.Stat._fields)))
+
+
+def _ephemeral(stat):
+    return {"ephemeral": stat.ephemeralOwner != 0, "czxid": stat.czxid}
+
+
+def _version(stat):
+    return {"version": stat.version}
+
+
+def _version_mzxid(stat):
+    return {"version": stat.version, "mzxid": stat.mzxid}
+
+
+def _broker(node):
+    fact = {
+        "endpoints": None,
+        "rack": None,
+        "ephemeral_owner": f"0x{node.stat.ephemeralOwner & (1 << 64) - 1:x}",
+        "czxid": node.stat.czxid,
+        "malformed": None,
+    }
+    try:
+        registration = znodes.broker(node.data, node.path)
+    except znodes.ZnodeError as error:
+        fact["malformed"] = error.reason
+    else:
+        fact["endpoints"] = registration["endpoints"]
+        fact["rack"] = registration["rack"]
+    return fact
+
+
+def metadata(client, digest_key=None, window=500, max_rate=None, timeout=30.0):
+    """Kafka's metadata in the form of :func:`zk_metadata.normalise`; about one request per topic and partition."""
+    reader = Reader(client, window, max_rate, timeout)
+    return zk_metadata.normalise(_metadata_znodes(reader), digest_key)
+
+
+def _metadata_znodes(reader):
+    """Yields the Znodes that hold metadata, without visiting the directories between."""
+    yield from reader.get_many((znodes.CLUSTER_ID, znodes.CONTROLLER_EPOCH, znodes.PRODUCER_ID_BLOCK))
+    yield from reader.get_many(_below(reader, [znodes.BROKER_IDS, znodes.DELETE_TOPICS, znodes.DELEGATION_TOKENS]))
+    yield from _partition_znodes(reader)
+    entities = _below(reader, [f"{znodes.CONFIG}/{name}" for name in znodes.CONFIG_TYPES])
+    users = [path for path in entities if path.startswith(f"{znodes.CONFIG}/users/")]
+    entities += _below(reader, [f"{user}/clients" for user in users])
+    yield from reader.get_many(entities)
+    for store in znodes.ACL_STORES.values():
+        # Resource names may hold slashes, so this part is walked
+        for node in reader.tree(store):
+            if znodes.kind(node.path) == "acl":
+                yield node
+
+
+def _partition_znodes(reader):
+    """Yields the Znodes of topics and, next to each, those of its partitions' states."""
+    states = deque()
+    for node in reader.get_many(_below(reader, [znodes.TOPICS])):
+        yield node
+        try:
+            partitions = znodes.topic(node.data, node.path)["partitions"]
+        except znodes.ZnodeError:
+            continue  # the normal form names it
+        name = node.path.rpartition("/")[2]
+        states.extend(znodes.partition_state_path(name, partition) for partition in partitions)
+        if len(states) >= reader.window:
+            yield from reader.get_many(states)
+            states.clear()
+    yield from reader.get_many(states)
+
+
+def _below(reader, parents):
+    return [
+        f"{parent}/{name}" for parent, names in reader.children_many(parents) if names is not None for name in names
+    ]
