@@ -27,7 +27,7 @@ build: setup ## build the collection, install the tarball elsewhere, check that 
 molecule: setup ## molecule scenario `default` on the bed
 test-fresh: setup ## setup, lint, unit, real and build on a new minimal Debian with empty caches
 $(CHECKS):
-	@$(PY) tools/checks.py $@
+	@$(PY) -m tools.checks $@
 
 bed-up: setup ## start the bed: systemd hosts with ZooKeeper, Kafka brokers and prepared controllers
 	@$(BED) up

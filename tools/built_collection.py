@@ -21,7 +21,8 @@ import tempfile
 from pathlib import Path
 
 import yaml
-from checkout import ROOT, checkout_files
+
+from tools.checkout import ROOT, alone, checkout_files
 
 OUTPUT = ROOT / "build" / "collection"
 GENERATED = {"MANIFEST.json", "FILES.json"}
@@ -128,9 +129,10 @@ def check_installed(tarball: Path, place: Path) -> list[str]:
 
 def main() -> int:
     try:
-        tarball = build()
-        files = check_members(tarball)
-        print(f"{tarball.relative_to(ROOT)}: {files} files, {tarball.stat().st_size // KIB} KiB", flush=True)
+        with alone("collection"):
+            tarball = build()
+            files = check_members(tarball)
+            print(f"{tarball.relative_to(ROOT)}: {files} files, {tarball.stat().st_size // KIB} KiB", flush=True)
         with tempfile.TemporaryDirectory(prefix="quorumshift-") as place:
             for name in check_installed(tarball, Path(place)):
                 print(f"installed elsewhere: {name} ok")

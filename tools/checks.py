@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Run the checks of one make target, one after the other, and say how they went.
 
-Usage: ``checks.py TARGET`` (a key of ``TARGETS``). Every step runs, also after a failure; each has a time limit. At
-the end stand a table of steps with their seconds, a line ``N passed, N failed, N skipped`` and
+Usage: ``python -m tools.checks TARGET`` (a key of ``TARGETS``). Every step runs, also after a failure; each has a time
+limit. At the end stand a table of steps with their seconds, a line ``N passed, N failed, N skipped`` and
 ``build/TARGET/summary.json`` (tools/summary.schema.json). Exit code 0: every step passed, or was skipped for the reason
 shown; 1: a step failed or ran into its limit; 130: interrupted.
 """
@@ -12,6 +12,7 @@ shown; 1: a step failed or ran into its limit; 130: interrupted.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib.metadata
 import json
 import os
@@ -52,7 +53,7 @@ def tool(name: str, *arguments: str) -> tuple[str, ...]:
 
 
 def script(name: str, *arguments: str) -> tuple[str, ...]:
-    return (PYTHON, f"tools/{name}", *arguments)
+    return (PYTHON, "-m", f"tools.{name}", *arguments)
 
 
 # Away from the user's home: caches and temporary files of Ansible stay in the checkout.
@@ -62,22 +63,22 @@ PARTS: dict[str, tuple[Step, ...]] = {
     "lint": (
         Step("ruff check", tool("ruff", "check", "."), 120),
         Step("ruff format", tool("ruff", "format", "--check", "."), 120),
-        Step("shellcheck", script("shell_files.py", "shellcheck"), 120),
+        Step("shellcheck", script("shell_files", "shellcheck"), 120),
         Step("yamllint", tool("yamllint", "--strict", "."), 120),
         Step("ansible-lint", tool("ansible-lint", "--offline", "--profile", "production"), 600, env=ANSIBLE_ENV),
-        Step("ansible-test sanity", script("sanity.py"), 1200),
+        Step("ansible-test sanity", script("sanity"), 1200),
     ),
     "unit": (
         Step("pytest", (PYTHON, "-m", "pytest", "-q", "-n", "auto", "tests/unit"), 600, counts_tests=True),
-        Step("oldest target Python", script("oldest_target.py"), 600, counts_tests=True),
+        Step("oldest target Python", script("oldest_target"), 600, counts_tests=True),
     ),
     "real": (
         Step("jars", (PYTHON, "extensions/molecule/bed/bed.py", "jars"), 900),
         Step("pytest", (PYTHON, "-m", "pytest", "-q", "tests/real"), 1200, counts_tests=True),
     ),
-    "build": (Step("tarball elsewhere", script("built_collection.py"), 300, env=ANSIBLE_ENV),),
+    "build": (Step("tarball elsewhere", script("built_collection"), 300, env=ANSIBLE_ENV),),
     "molecule": (Step("scenario default", tool("molecule", "test"), 2400),),
-    "test-fresh": (Step("new Debian host", script("fresh_host.py"), 2400),),
+    "test-fresh": (Step("new Debian host", script("fresh_host"), 2400),),
 }
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},
@@ -107,8 +108,17 @@ class Outcome:
         return counted
 
 
+def adopt_orphans() -> None:
+    """Make orphans of the steps our children, so that they can be waited for where process 1 is no init."""
+    set_child_subreaper = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
+    ctypes.CDLL(None, use_errno=True).prctl(set_child_subreaper, 1, 0, 0, 0)
+
+
 def group_lives(process: subprocess.Popen) -> bool:
-    process.poll()  # a leader that nobody waited for would keep its group
+    process.poll()
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-process.pid, os.WNOHANG)[0]:
+            pass  # the dead that nobody waits for would count as living
     try:
         os.killpg(process.pid, 0)
     except ProcessLookupError:
@@ -148,7 +158,16 @@ def run(part: str, step: Step, directory: Path) -> Outcome:
     argv = list(step.argv)
     if step.counts_tests and "pytest" in argv:
         argv.append(f"--junitxml={junit}")
-    env = {**os.environ, **step.env, "PATH": f"{BIN}:{os.environ['PATH']}", "CHECKS_JUNIT": str(junit)}
+    temporary = ROOT / ".build" / "tmp"
+    temporary.mkdir(parents=True, exist_ok=True)
+    env = {
+        **os.environ,
+        **step.env,
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+        "PYTEST_DEBUG_TEMPROOT": str(temporary),
+        "CHECKS_JUNIT": str(junit),
+    }
+    adopt_orphans()
     begun = time.monotonic()
     process = subprocess.Popen(argv, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, start_new_session=True)
     code: int | None = None
@@ -221,7 +240,7 @@ def table(outcomes: list[Outcome]) -> str:
 
 def main(arguments: list[str]) -> int:
     if len(arguments) != 1 or arguments[0] not in TARGETS:
-        print(f"usage: checks.py {'|'.join(TARGETS)}", file=sys.stderr)
+        print(f"usage: python -m tools.checks {'|'.join(TARGETS)}", file=sys.stderr)
         return 2
     target = arguments[0]
     directory = ROOT / "build" / target

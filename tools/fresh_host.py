@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Try the checkout on a host that has nothing: a minimal Debian 12 made for this run, with empty caches.
 
-Usage: ``fresh_host.py [--keep] [TARGET...]`` (make targets; default: lint unit real build).
+Usage: ``python -m tools.fresh_host [--keep] [TARGET...]`` (make targets; default: lint unit real build).
 
 debootstrap makes .build/fresh/root with git, make and python3 only; the committed state of this checkout is cloned
 into it, and ``make setup`` (twice: the second must be quick), then each target, run there as root, with an empty
@@ -25,7 +25,7 @@ import sys
 import time
 from pathlib import Path
 
-from checkout import ROOT
+from tools.checkout import ROOT
 
 BASE = ROOT / ".build" / "fresh"
 HOST = BASE / "root"

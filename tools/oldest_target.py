@@ -16,8 +16,9 @@ import sys
 from pathlib import Path
 
 from ansible_test._util.target.common.constants import REMOTE_ONLY_PYTHON_VERSIONS
-from imports import ACCELERATORS, ROOT, foreign_imports
-from pythons import find_python
+
+from tools.imports import ACCELERATORS, ROOT, foreign_imports
+from tools.pythons import find_python
 
 OLDEST = REMOTE_ONLY_PYTHON_VERSIONS[0]
 PYTEST = {"3.8": "pytest==8.3.5", "3.9": "pytest==8.4.2"}  # the last ones for these Pythons
@@ -45,7 +46,7 @@ def main() -> int:
     if not taken:
         print("none to run: code for managed hosts would go untested", file=sys.stderr)
         return 1
-    command = [provide_pytest(python), "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command = [provide_pytest(python), "-m", "pytest", "-q", "-o", "cache_dir=.build/cache/pytest-oldest"]
     if "CHECKS_JUNIT" in os.environ:
         command.append(f"--junitxml={os.environ['CHECKS_JUNIT']}")
     return subprocess.run([*command, *map(str, taken)], cwd=ROOT, check=False).returncode

@@ -20,8 +20,9 @@ from pathlib import Path
 
 import ansible_test
 from ansible_test._util.target.common.constants import CONTROLLER_PYTHON_VERSIONS, REMOTE_ONLY_PYTHON_VERSIONS
-from checkout import ROOT, checkout_files
-from pythons import find_python
+
+from tools.checkout import ROOT, alone, checkout_files
+from tools.pythons import find_python
 
 BASE = ROOT / ".build" / "sanity"
 COPY = BASE / "ansible_collections" / "quorumshift" / "kafka"
@@ -74,7 +75,7 @@ def provide_pythons() -> Path:
     return directory
 
 
-def main(arguments: list[str]) -> int:
+def run(arguments: list[str]) -> int:
     copy_checkout()
     provide_pip()
     path = f"{provide_pythons()}:{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
@@ -82,6 +83,11 @@ def main(arguments: list[str]) -> int:
     command = [str(Path(sys.executable).parent / "ansible-test"), "sanity", "--color", "no", *arguments]
     sys.stdout.flush()
     return subprocess.run(command, cwd=COPY, env=env, check=False).returncode
+
+
+def main(arguments: list[str]) -> int:
+    with alone("sanity"):
+        return run(arguments)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run a command on every shell script of the checkout: ``shell_files.py COMMAND [ARGUMENT...]``."""
+"""Run a command on every shell script of the checkout: ``python -m tools.shell_files COMMAND...``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 
-from checkout import ROOT, checkout_files
+from tools.checkout import ROOT, checkout_files
 
 SHEBANG = re.compile(rb"#!\s*/(usr/)?bin/(env\s+)?(ba|da)?sh\b")
 

@@ -1,0 +1,99 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The runner of the checks sees what goes wrong in a step."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+import pytest
+
+from tools import checks
+
+
+def step(code: str, limit_s: float = 30, counts_tests: bool = False) -> checks.Step:
+    return checks.Step("it", (sys.executable, "-c", code), limit_s, counts_tests)
+
+
+@pytest.mark.parametrize(
+    ("code", "result"), [("", "passed"), ("exit(1)", "failed"), ("exit(77)", "skipped"), ("1/0", "failed")]
+)
+def test_result_of_a_step_is_its_exit_code(tmp_path, code, result):
+    outcome = checks.run("part", step(code), tmp_path)
+    assert outcome.result == result
+    assert outcome.counts() == {"passed": 0, "failed": 0, "skipped": 0, result: 1}
+
+
+def test_step_past_its_limit_is_ended_with_its_children(tmp_path):
+    note = tmp_path / "pid"
+    code = f"""
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+open({str(note)!r}, "w").write(str(child.pid))
+time.sleep(60)
+"""
+    begun = time.monotonic()
+    outcome = checks.run("part", step(code, limit_s=2), tmp_path)
+    assert (outcome.result, outcome.exit_code, outcome.counts()["failed"]) == ("timeout", None, 1)
+    assert time.monotonic() - begun < 20
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(note.read_text()), 0)
+
+
+def test_what_a_step_leaves_running_is_ended_and_named(tmp_path, capfd):
+    note = tmp_path / "pid"
+    code = f"""
+import subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+open({str(note)!r}, "w").write(str(child.pid))
+"""
+    assert checks.run("part", step(code), tmp_path).result == "passed"
+    assert "ended processes that it left running" in capfd.readouterr().out
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(note.read_text()), 0)
+
+
+def junit(cases: str) -> str:
+    return f"import os; open(os.environ['CHECKS_JUNIT'], 'w').write('''<testsuites>{cases}</testsuites>''');"
+
+
+SUITE = '<testsuite tests="7" failures="1" errors="1" skipped="2"/>'
+
+
+def test_tests_of_a_step_are_counted(tmp_path):
+    outcome = checks.run("part", step(junit(SUITE) + "exit(1)", counts_tests=True), tmp_path)
+    assert outcome.counts() == {"passed": 3, "failed": 2, "skipped": 2}
+
+
+def test_tests_that_passed_do_not_hide_a_broken_run(tmp_path):
+    good = '<testsuite tests="7" failures="0" errors="0" skipped="0"/>'
+    outcome = checks.run("part", step(junit(good) + "exit(3)", counts_tests=True), tmp_path)
+    assert outcome.counts() == {"passed": 7, "failed": 1, "skipped": 0}
+
+
+def test_counts_of_an_earlier_run_are_not_taken(tmp_path):
+    counting = step(junit(SUITE), counts_tests=True)
+    checks.run("part", counting, tmp_path)
+    outcome = checks.run("part", step("exit(4)", counts_tests=True), tmp_path)
+    assert outcome.tests is None
+    assert outcome.counts() == {"passed": 0, "failed": 1, "skipped": 0}
+
+
+@pytest.mark.parametrize(("code", "exit_code", "result"), [("", 0, "passed"), ("exit(1)", 1, "failed")])
+def test_run_of_a_target_ends_with_the_verdict_of_its_steps(tmp_path, monkeypatch, capfd, code, exit_code, result):
+    schema = tmp_path / "tools" / "summary.schema.json"
+    schema.parent.mkdir()
+    schema.write_bytes((checks.ROOT / "tools" / "summary.schema.json").read_bytes())
+    monkeypatch.setattr(checks, "ROOT", tmp_path)
+    monkeypatch.setattr(checks, "PARTS", {"first": (step(code),), "second": (step(""),)})
+    monkeypatch.setattr(checks, "TARGETS", {"both": ("first", "second")})
+    monkeypatch.setattr(checks.signal, "signal", lambda *_arguments: None)
+    assert checks.main(["both"]) == exit_code
+    written = json.loads((tmp_path / "build" / "both" / "summary.json").read_text())
+    assert (written["result"], [s["part"] for s in written["steps"]]) == (result, ["first", "second"])
+    last = capfd.readouterr().out.strip().splitlines()[-1]
+    assert last.startswith(f"{2 - exit_code} passed, {exit_code} failed, 0 skipped in ")
