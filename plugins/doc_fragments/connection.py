@@ -49,7 +49,7 @@ options:
       ssl_certfile:
         description:
           - PEM file of the client certificate and its chain, where the server requires one.
-          - Java stores (JKS, PKCS#12) are not read; C(keytool -importkeystore) and C(openssl pkcs12) export them to PEM.
+          - Java stores (JKS, PKCS12) are not read; C(keytool -importkeystore) and C(openssl pkcs12) make PEM of them.
         type: path
       ssl_keyfile:
         description:
@@ -102,7 +102,7 @@ options:
       ssl_certfile:
         description:
           - PEM file of the client certificate and its chain, where the server requires one.
-          - Java stores (JKS, PKCS#12) are not read; C(keytool -importkeystore) and C(openssl pkcs12) export them to PEM.
+          - Java stores (JKS, PKCS12) are not read; C(keytool -importkeystore) and C(openssl pkcs12) make PEM of them.
         type: path
       ssl_keyfile:
         description:
@@ -144,7 +144,7 @@ options:
       certfile:
         description:
           - PEM file of the client certificate and its chain, where the server requires one.
-          - Java stores (JKS, PKCS#12) are not read; C(keytool -importkeystore) and C(openssl pkcs12) export them to PEM.
+          - Java stores (JKS, PKCS12) are not read; C(keytool -importkeystore) and C(openssl pkcs12) make PEM of them.
         type: path
       keyfile:
         description:

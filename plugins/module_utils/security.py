@@ -167,7 +167,7 @@ class Security:
 
 @dataclass(frozen=True)
 class ZkSecurity:
-    """How to connect to ZooKeeper. `digest` is the option `auth`, `user:password` of the digest scheme; repr shows no secret."""
+    """How to connect to ZooKeeper; `digest` is the option `auth`, `user:password`. repr shows no secret."""
 
     tls: Tls | None = None
     digest: str | None = field(default=None, repr=False)

@@ -260,7 +260,7 @@ def zk_broker(
         "inter.broker.protocol.version": "3.9",
         **_BROKER_SETTINGS,
     }
-    return _kafka(home, f"broker-{node_id}", node_id, properties, settings, listeners, jvm, formatted=False)
+    return _kafka(home, f"broker-{node_id}", node_id, properties, settings, listeners, jvm, None)
 
 
 def kraft_broker(
@@ -270,10 +270,11 @@ def kraft_broker(
     settings: Mapping[str, str | None] | None = None,
     listeners: Mapping[str, str] | None = None,
     jvm: Sequence[str] = (),
+    cluster_id: str = CLUSTER_ID,
 ) -> contextlib.AbstractContextManager:
     """A KRaft broker of the quorum `voters` (`id@host:port,...`), its directory formatted."""
     properties = {"process.roles": "broker", "node.id": str(node_id), **controller_keys(voters), **_BROKER_SETTINGS}
-    return _kafka(home, f"broker-{node_id}", node_id, properties, settings, listeners, jvm, formatted=True)
+    return _kafka(home, f"broker-{node_id}", node_id, properties, settings, listeners, jvm, cluster_id)
 
 
 def kraft_controller(
@@ -283,12 +284,38 @@ def kraft_controller(
     voters: str,
     settings: Mapping[str, str | None] | None = None,
     jvm: Sequence[str] = (),
+    cluster_id: str = CLUSTER_ID,
+    ready: Callable[[], object] | None = None,
 ) -> contextlib.AbstractContextManager:
-    """A KRaft controller at `address`, its directory formatted; listener security comes with `settings`."""
+    """A KRaft controller at `address`, its directory formatted; listener security comes with `settings`.
+
+    Alone of several voters it never logs that it started: give `ready`, or take kraft_controllers.
+    """
     properties = {"process.roles": "controller", "node.id": str(node_id), **controller_keys(voters)}
-    return _kafka(
-        home, f"controller-{node_id}", node_id, properties, settings, {"CONTROLLER": str(address)}, jvm, formatted=True
-    )
+    listeners = {"CONTROLLER": str(address)}
+    name = f"controller-{node_id}"
+    return _kafka(home, name, node_id, properties, settings, listeners, jvm, cluster_id, ready)
+
+
+@contextlib.contextmanager
+def kraft_controllers(
+    home: pathlib.Path,
+    addresses: Sequence[HostPort],
+    settings: Mapping[str, str | None] | None = None,
+    cluster_id: str = CLUSTER_ID,
+) -> Iterator[List[KafkaServer]]:
+    """A quorum of controllers 101, 102, ... at `addresses`, with the same `settings`, once each has started."""
+    voters = ",".join(f"{101 + index}@{address}" for index, address in enumerate(addresses))
+    with contextlib.ExitStack() as stack:
+        controllers = [
+            stack.enter_context(
+                kraft_controller(home, 101 + index, address, voters, settings, (), cluster_id, lambda: True)
+            )
+            for index, address in enumerate(addresses)
+        ]
+        for controller in controllers:
+            wait_for(controller.is_started, START_SECONDS, f"{controller.name} started")
+        yield controllers
 
 
 def controller_keys(voters: str) -> Dict[str, str]:
@@ -326,7 +353,8 @@ def _kafka(
     settings: Mapping[str, str | None] | None,
     listeners: Mapping[str, str] | None,
     jvm: Sequence[str],
-    formatted: bool,
+    cluster_id: str | None,
+    ready: Callable[[], object] | None = None,
 ) -> Iterator[KafkaServer]:
     if listeners is None:
         listeners = {"PLAINTEXT": f"127.0.0.1:{free_port()}"}
@@ -347,9 +375,9 @@ def _kafka(
     }
     server.configure(settings or {})
     try:
-        if formatted:
-            server.format()
-        server.start()
+        if cluster_id is not None:
+            server.format(cluster_id)
+        server.start(ready)
         yield server
     finally:
         server.kill()

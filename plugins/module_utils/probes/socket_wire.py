@@ -90,7 +90,9 @@ class Wire:
         self._waiting_for = waiting_for
         with self._errors_named():
             self._socket.settimeout(self._time_left())
-            self._socket.sendall(data)
+            # a server that closed has often said why before, in a TLS alert that only reading brings up
+            with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+                self._socket.sendall(data)
 
     def receive(self, size: int) -> bytes:
         """Exactly `size` bytes. Raises Unreachable with reason `closed` when the server ends earlier."""
@@ -181,6 +183,8 @@ _TLS_MEANINGS = (
 def explain_tls(error: ssl.SSLError) -> str:
     """What an SSLError means to the person who has to mend it, with OpenSSL's own word behind."""
     reason = (error.reason or str(error)).upper().replace(" ", "_")
+    if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
+        reason = "UNEXPECTED_EOF"
     for word, meaning in _TLS_MEANINGS:
         if word in reason:
             verify = getattr(error, "verify_message", "") or "it cannot be verified"

@@ -216,12 +216,13 @@ class ZkConnection:
         if not (isinstance(error, Unreachable) and error.reason == "closed"):
             return error
         try:
-            four_letter(address, "srvr", deadline.remaining(), context)
+            four_letter(address, "srvr", min(1.0, deadline.remaining()), context)
         except NotServing as not_serving:
             return not_serving
         except WireError:
             pass
-        return error
+        hint = "its maxClientCnxns is reached" if context else "the port expects TLS, or its maxClientCnxns is reached"
+        return Unreachable(address, "closed", f"{error.message} (perhaps {hint})")
 
     def _authenticate(self) -> None:
         if self.security.digest is None:
