@@ -28,7 +28,6 @@ from .seal import masked, unseal
 from .security import Security, Tls
 
 LOCK = "lock"
-RECORD = "turn.json"
 CONFIGS = "configs"
 POLL_S = 0.1
 _LOG_LINES = 12
@@ -77,7 +76,7 @@ def begin(spec: Mapping[str, Any]) -> dict:
         return {"id": spec["id"], "outcome": "unneeded", "changed": False, "steps": []}
     directory = state_dir(spec["state_dir"], spec["cluster_id"])
     lock = _lock(directory)
-    record = _Record(os.path.join(directory, RECORD), spec, plan)
+    record = _Record(os.path.join(directory, node.RECORD), spec, plan)
     record.step("begun")
     if os.fork() == 0:
         _detach()
@@ -93,13 +92,13 @@ def watch(root: str, cluster_id: str, turn_id: str, seen_steps: int, wait_s: flo
     directory = state_dir(root, cluster_id)
     deadline = time.monotonic() + wait_s
     while True:
-        told = node.read_json(os.path.join(directory, RECORD)) or {}
+        told = node.read_json(os.path.join(directory, node.RECORD)) or {}
         if told.get("id") != turn_id:
-            raise TurnError(f"{directory}/{RECORD} tells of turn {told.get('id')}, not of {turn_id}")
+            raise TurnError(f"{directory}/{node.RECORD} tells of turn {told.get('id')}, not of {turn_id}")
         if told.get("outcome") or len(told["steps"]) > seen_steps:
             return told
         if not _held(directory):
-            again = node.read_json(os.path.join(directory, RECORD)) or {}
+            again = node.read_json(os.path.join(directory, node.RECORD)) or {}
             return again if again.get("outcome") else {**again, "outcome": "died", "message": _died(again)}
         if time.monotonic() >= deadline:
             return told
@@ -327,7 +326,7 @@ def _lock(directory: str) -> int:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(handle)
-        other = node.read_json(os.path.join(directory, RECORD)) or {}
+        other = node.read_json(os.path.join(directory, node.RECORD)) or {}
         raise TurnError(
             f"another turn is at work on this host: {other.get('id')}, at step {_last(other)}; run again when it ended"
         ) from None

@@ -56,6 +56,34 @@ def plan(
     return Plan([[host] for host in todo], done, reasons, unavoidable(topics["partitions"], topics["min_isr"]))
 
 
+def plan_controllers(nodes: Mapping[str, Mapping], mode: str, leader_id: int | None) -> Plan:
+    """Plan the roll of the controllers into `mode`: followers first, the quorum's leader last."""
+    found = {host: node for host, node in nodes.items() if node["role"] == "controller"}
+    done = sorted(host for host, node in found.items() if node.get("running") == mode and node.get("next") == mode)
+    todo = sorted(
+        (host for host in found if host not in done), key=lambda host: (found[host]["node_id"] == leader_id, host)
+    )
+    reasons = {host: "leader: last" for host in todo if found[host]["node_id"] == leader_id}
+    return Plan([[host] for host in todo], done, reasons, {})
+
+
+def controller_troubles(nodes: Mapping[str, Mapping], quorum: Mapping, batch: Iterable[str]) -> list[str]:
+    """Return why no controller of `batch` may be stopped now: another one is down, or a voter lags behind."""
+    told = [
+        f"{host} does not answer: {node.get('running_error')}"
+        for host, node in sorted(nodes.items())
+        if node["role"] == "controller" and not node.get("running") and host not in set(batch)
+    ]
+    if not quorum.get("reached"):
+        return [*told, f"the quorum has no leader: {quorum.get('error')}"]
+    stopping = {node.get("node_id") for host, node in nodes.items() if host in set(batch)}
+    for voter in quorum["voters"]:
+        behind = quorum["high_watermark"] - voter["log_end_offset"]
+        if behind > 0 and voter["id"] not in stopping:
+            told.append(f"voter {voter['id']} is {behind} offsets behind the high watermark")
+    return told
+
+
 def leaderships(partitions: Mapping) -> dict[int, int]:
     """Return how many partitions each broker leads, {broker id: count}."""
     led: dict[int, int] = {}

@@ -12,6 +12,7 @@ import glob
 import hashlib
 import json
 import os
+import re
 import time
 
 from ..formats import metadata_image, properties
@@ -20,15 +21,16 @@ from ..seal import is_secret, seal
 from . import service
 
 METADATA_LOG = "__cluster_metadata-0"
+RECORD = "turn.json"
 
 
-def facts(role: str, config_file: str, service_name: str, run_key: str, turn_file: str = "") -> dict:
+def facts(role: str, config_file: str, service_name: str, run_key: str, record: str, kafka_home: str) -> dict:
     """Return a node's facts, JSON-able; nothing that is missing or broken is an error here, all of it is told.
 
     Shape: {role, time, hostname, service: see probes.service.state, file: {path, exists, sha256, error, mode,
     properties (secrets sealed under run_key)}, node_id, log_dirs: [{path, exists, meta, free_bytes, total_bytes,
     empty, partitions, stray, error}], metadata_log: see formats.metadata_image.summarise or None, turn: the host's
-    record of its newest turn or None}.
+    record of its newest turn (read from the file `record`) or None, version: of the jars in kafka_home or None}.
     """
     file = _file(config_file, run_key)
     values = file["properties"]
@@ -42,7 +44,8 @@ def facts(role: str, config_file: str, service_name: str, run_key: str, turn_fil
         "node_id": _node_id(values, log_dirs),
         "log_dirs": log_dirs,
         "metadata_log": metadata_log(metadata_dir(values)),
-        "turn": read_json(turn_file),
+        "turn": read_json(record),
+        "version": _version(kafka_home),
     }
 
 
@@ -63,7 +66,7 @@ def metadata_log(directory: str) -> dict | None:
     if not directory or not os.path.isdir(directory):
         return None
     try:
-        return metadata_image.summarise(directory)
+        return metadata_image.summarise(directory, with_history=True)
     except (OSError, ValueError) as error:
         return {"dir": directory, "error": str(error)}
 
@@ -77,6 +80,19 @@ def read_json(path: str) -> dict | None:
             return json.load(stream)
     except ValueError as error:
         return {"error": f"{path}: {error}"}
+
+
+def turn_file(state_dir: str, cluster_id: str | None) -> str:
+    """Return where a host keeps the record of its newest turn ('' while the cluster's id is not known)."""
+    return os.path.join(state_dir, cluster_id, RECORD) if cluster_id else ""
+
+
+def _version(kafka_home: str) -> str | None:
+    for name in glob.glob(os.path.join(kafka_home, "libs", "kafka_*.jar")):
+        match = re.fullmatch(r"kafka_\d\.\d+-(\d[\w.-]*)\.jar", os.path.basename(name))
+        if match:
+            return match.group(1)
+    return None
 
 
 def _file(path: str, run_key: str) -> dict:

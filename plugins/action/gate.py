@@ -1,0 +1,26 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""gate: asks the probe host, keeps pass or refusal as evidence."""
+
+from __future__ import annotations
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements.gates import finalize_word
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction
+
+
+class ActionModule(ProbeAction):
+    """Opens a gate and journals it."""
+
+    def act(self, args: dict) -> dict:
+        args = self.filled({"run": None, "cluster_id": None, **args})
+        result = self.in_slices(args)
+        name, failed = args.get("gate"), bool(result.get("failed"))
+        told = {"seconds": round(result.get("waited_s") or 0, 3), "result": "differ" if failed else "pass"}
+        if failed:
+            self.evidence().note("gate", name, reason=result.get("msg"), **told)
+            return result
+        self.evidence().note("phase", result["phase"])
+        self.evidence().note("gate", name, digest=result["gate_pass"]["digest"], phase=result["phase"], **told)
+        result["word"] = finalize_word(args["cluster_id"], result["gate_pass"]["digest"])
+        return result

@@ -1,0 +1,53 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""migration_state: judges the phase, names the run at its first call, prints the screen where asked to."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import time
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates, screen
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction, display
+
+
+class ActionModule(ProbeAction):
+    """Judges; the task option `show` (true, false) prints one screen."""
+
+    def act(self, args: dict) -> dict:
+        show, record = args.pop("show", False), args.pop("record", True)
+        args.setdefault("soak", self.variable("quorumshift_soak") or "24h")
+        result = self.module(self.filled(args))
+        if result.get("failed"):
+            return result
+        facts = result.pop("facts")
+        session = dict(self.session) or {"run": time.strftime("%Y%m%dT%H%M%S") + "-" + secrets.token_hex(2)}
+        session.update(cluster_id=result["cluster_id"], phase=result["phase"])
+        result["ansible_facts"] = {"quorumshift_session": session}
+        self.session = session
+        evidence = self.evidence()
+        events = evidence.all_events()
+        passes = passed_gates(events)
+        digest = next((one["digest"] for one in reversed(passes) if one["gate"] == "after_kraft"), None)
+        result["word"] = gates.finalize_word(result["cluster_id"], digest) if digest and result["cluster_id"] else None
+        if show:
+            for line in screen.render(result, passes, result["word"]):
+                display.display(line)
+        if record and not self._task.check_mode:
+            evidence.note("phase", result["phase"])
+            self._record(evidence, facts, result["phase"])
+        return result
+
+    def _record(self, evidence, facts, phase):
+        """Keep the facts as judged: what a support case, or a unit test of the judgement, starts from."""
+        number = sum(1 for name in os.listdir(evidence.directory) if name.startswith("facts-"))
+        evidence.save(f"facts-{number:02d}-{phase}.json", json.dumps(facts, indent=1, sort_keys=True, default=str))
+
+
+def passed_gates(events):
+    """Return the gates passed so far on this cluster, oldest first: [{gate, digest, t}]."""
+    passed = [event for event in events if event["kind"] == "gate" and event.get("result") == "pass"]
+    return [{"gate": event["name"], "digest": event["digest"], "t": event["t"]} for event in passed]

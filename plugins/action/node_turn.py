@@ -1,0 +1,128 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""node_turn: begins the turn on the host, shows its steps as they are taken, keeps its diff and times as evidence."""
+
+from __future__ import annotations
+
+import difflib
+import time
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import kraft_config
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import (
+    GROUPS,
+    QuorumshiftAction,
+    controller_address,
+)
+
+_STEPS = {
+    "begun": "begins",
+    "keep the old file": "keeps the old properties file",
+    "stop": "stops",
+    "write the file": "has stopped, its properties are replaced",
+    "format": "formats its log directory",
+    "start": "starts",
+    "register": "answers, waits for the quorum to register and unfence it",
+}
+
+
+class ActionModule(QuorumshiftAction):
+    """Begins and watches one host's turn."""
+
+    def act(self, args: dict) -> dict:
+        host = self.vars["inventory_hostname"]
+        args.update(
+            run=self.session.get("run"),
+            cluster_id=self.session.get("cluster_id"),
+            run_key=self.run_key(),
+            turn_id=f"{self.session.get('run')}/{args.get('kind')}/{host}",
+            **self._file_changes(args["kind"], host),
+        )
+        result = self.module({**args, "action": "begin"})
+        if self._task.check_mode or result.get("failed"):
+            return result
+        seen, shown = 0, time.time()
+        while True:
+            for step in (result.get("steps") or [])[seen:]:
+                if step["name"] not in ("begun", "keep the old file"):
+                    self.say(f"{host} {_STEPS.get(step['name'], step['name'])}")
+                    shown = time.time()
+            seen = len(result.get("steps") or [])
+            if result.get("failed") or result.get("outcome"):
+                break
+            if time.time() - shown > 10:
+                self.say(f"{host} is still at it ({time.time() - self.began:.0f} s)")
+                shown = time.time()
+            result = self.module({**args, "action": "watch", "seen_steps": seen})
+        self._keep(host, args, result)
+        return result
+
+    def _file_changes(self, kind: str, host: str) -> dict:
+        """Return {node_id, changes} or {node_id, content, format_command} for this host's properties file."""
+        node = self.facts_of(host).get("quorumshift_node") or {}
+        values = (node.get("file") or {}).get("properties") or {}
+        if kind == "zk_migration":
+            listener = self.variable("quorumshift_controller_listener")
+            protocol = self.variable("quorumshift_controller_protocol")
+            changes = kraft_config.to_migration_mode(values, node["node_id"], self._voters(), listener, protocol)
+            return {"node_id": node["node_id"], "changes": changes}
+        if kind == "kraft":
+            return {"node_id": node["node_id"], "changes": kraft_config.to_kraft_mode(values, node["node_id"])}
+        node_id = int(self.variable("quorumshift_node_id", host))
+        if kind == "final":
+            return {"node_id": node_id, "changes": kraft_config.to_final_controller(values)}
+        content = kraft_config.controller_properties(
+            self._broker_properties(),
+            node_id,
+            controller_address(self, host),
+            self._voters(),
+            self.variable("quorumshift_controller_log_dir"),
+            self.variable("quorumshift_controller_listener"),
+            self.variable("quorumshift_controller_protocol"),
+            self.variable("quorumshift_controller_principals"),
+            self.variable("quorumshift_controller_config") or {},
+        )
+        storage = f"{self.variable('quorumshift_kafka_home')}/bin/kafka-storage.sh"
+        config_file = self.variable("quorumshift_controller_config_file")
+        command = [storage, "format", "--cluster-id", self.session.get("cluster_id"), "--config", config_file]
+        return {"node_id": node_id, "content": content, "format_command": command}
+
+    def _voters(self) -> str:
+        hosts = self.vars["groups"][GROUPS["controller"]]
+        return ",".join(f"{self.variable('quorumshift_node_id', one)}@{controller_address(self, one)}" for one in hosts)
+
+    def _broker_properties(self) -> dict:
+        """Return the properties of the first broker that was reached; preflight has seen that all agree."""
+        for host in self.vars["groups"][GROUPS["broker"]]:
+            node = self.facts_of(host).get("quorumshift_node") or {}
+            if node.get("file", {}).get("properties"):
+                return node["file"]["properties"]
+        return {}
+
+    def _keep(self, host: str, args: dict, result: dict) -> None:
+        if result.get("outcome") == "unneeded":
+            return
+        times, evidence = result.get("times") or {}, self.evidence()
+        evidence.note(
+            "restart",
+            args["kind"],
+            t=result["steps"][0]["at"] if result.get("steps") else None,
+            end=times.get("registered_at") or times.get("answered_at") or time.time(),
+            host=host,
+            outcome=result.get("outcome"),
+            times=times,
+            turn_s=round(time.time() - self.began, 3),
+        )
+        diff = result.get("diff")
+        if diff:
+            lines = difflib.unified_diff(
+                diff["before"].splitlines(True), diff["after"].splitlines(True), f"{host} before", f"{host} after"
+            )
+            evidence.save(f"diffs/{host}-{args['kind']}.diff", "".join(lines))
+        if result.get("outcome") == "done":
+            shown = ", ".join(
+                f"{name} {times[key]:.1f} s"
+                for key, name in (("stop_s", "stop"), ("start_s", "start"), ("register_s", "registered after"))
+                if key in times
+            )
+            self.say(f"{host} is up ({shown})")

@@ -1,0 +1,43 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""rolling_restart: guards the batch that Ansible cut against the plan, then asks the probe host."""
+
+from __future__ import annotations
+
+import json
+
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction
+
+
+class ActionModule(ProbeAction):
+    """Plans, admits, settles; leaves plan and admissions in the evidence."""
+
+    def act(self, args: dict) -> dict:
+        args = self.filled({"run": None, "cluster_id": None, **args})
+        state = args.get("state")
+        if state == "admitted":
+            refused = self._cut_against_plan(args)
+            if refused:
+                return {"failed": True, "msg": f"{refused}. Nothing was changed."}
+        result = self.in_slices(args)
+        if result.get("failed"):
+            return result
+        if state == "planned":
+            self.evidence().save(f"plan-{args['mode']}.json", json.dumps(result["plan"], indent=1))
+        if state == "admitted":
+            self.evidence().note("event", "admitted", hosts=args["batch"], waited_s=result["waited_s"])
+        if state == "settled":
+            self.evidence().note("phase", result["phase"])
+        return result
+
+    def _cut_against_plan(self, args: dict) -> str | None:
+        """Return why this batch is not the plan's: --limit re-cuts batches silently, and a host that became
+        unreachable would otherwise not stop the batch after it."""
+        missing = sorted(set(self.vars["ansible_play_hosts_all"]) - set(self.vars["ansible_play_hosts"]))
+        if missing:
+            return f"{', '.join(missing)} failed or became unreachable in an earlier batch, so no further broker is stopped"
+        if args["batch"] not in args["plan"]["batches"]:
+            planned = " | ".join(", ".join(batch) for batch in args["plan"]["batches"])
+            return f"this batch is {', '.join(args['batch'])}, the plan is {planned}: run without --limit"
+        return None

@@ -1,0 +1,215 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_turn
+short_description: Take one Kafka node through its turn of a roll
+version_added: 0.1.0
+description:
+  - Stops the node, replaces its properties file, starts it and sees it up, in a worker that is detached from Ansible's
+    connection, so that a lost control node, terminal or network cuts no turn half-way.
+  - A broker is up when its process runs, its listener answers ApiVersions in the expected mode, and its own replica of
+    the metadata log shows this start's registration, unfenced.
+  - A node that runs in the mode already, with the file as it has to be, is left alone.
+  - Refuses without the pass of the gate that this kind of turn follows.
+options:
+  action:
+    description:
+      - V(begin) starts the worker and returns at once, V(watch) returns when the turn has gone on or after a few
+        seconds. The action plugin of this module calls both and shows the progress.
+    type: str
+    choices: [begin, watch]
+    default: begin
+  turn_id:
+    description: The turn's id.
+    type: str
+    required: true
+  kind:
+    description: What the turn is for.
+    type: str
+    required: true
+    choices: [controller, zk_migration, kraft, final]
+  run:
+    description: The run's id.
+    type: str
+    required: true
+  cluster_id:
+    description: The cluster's id.
+    type: str
+    required: true
+  node_id:
+    description: The node's id.
+    type: int
+    required: true
+  gate_pass:
+    description: The pass of the gate that this kind of turn follows (M(quorumshift.kafka.gate)).
+    type: dict
+  service:
+    description: The service's name.
+    type: str
+    required: true
+  config_file:
+    description: The properties file that the service starts with.
+    type: path
+    required: true
+  changes:
+    description: Keys to set in the properties file; a key with a null value is removed.
+    type: dict
+  content:
+    description: The whole properties file, where the collection owns it (controllers).
+    type: dict
+  owner:
+    description: The user who owns a new properties file and formats log directories.
+    type: str
+    default: kafka
+  format_command:
+    description: The command that formats empty log directories, run as O(owner) before the start.
+    type: list
+    elements: str
+  log_file:
+    description: The node's own log, quoted when the node does not come up.
+    type: path
+    required: true
+  kafka_home:
+    description: Where Kafka is installed.
+    type: path
+    default: /opt/kafka
+  state_dir:
+    description: Where the host keeps its lock and the record of its turns.
+    type: path
+    default: /var/lib/quorumshift
+  stop_timeout_s:
+    description: How long the node may take to stop, in seconds.
+    type: float
+    default: 300
+  start_timeout_s:
+    description: How long the node may take from its start until it is up, in seconds.
+    type: float
+    default: 300
+  seen_steps:
+    description: How many steps of the turn the caller of V(watch) has seen.
+    type: int
+    default: 0
+  run_key:
+    description: The key that opens sealed secrets. The action plugin fills it in.
+    type: str
+    required: true
+attributes:
+  check_mode: {support: full, description: Tells whether the turn is needed and shows the file's changes.}
+  diff_mode: {support: full, description: Shows the properties file before and after, secrets masked.}
+author: Quorumshift maintainers (@quorumshift)
+"""
+
+EXAMPLES = r"""
+- name: Restart the broker in KRaft mode
+  quorumshift.kafka.node_turn:
+    turn_id: "{{ run }}/kraft/{{ inventory_hostname }}"
+    kind: kraft
+    run: "{{ run }}"
+    cluster_id: "{{ cluster_id }}"
+    node_id: 1
+    gate_pass: "{{ gate_pass }}"
+    service: kafka
+    config_file: /etc/kafka/server.properties
+    log_file: /var/log/kafka/server.log
+    changes: {process.roles: broker, node.id: "1", broker.id: null}
+"""
+
+RETURN = r"""
+outcome:
+  description: V(done), V(unneeded), V(failed) or V(died); empty while the turn goes on.
+  type: str
+  returned: success
+steps:
+  description: The steps taken, each with its time.
+  type: list
+  elements: dict
+  returned: success
+times:
+  description: When the node stopped, answered and was registered, and how long each took, in seconds.
+  type: dict
+  returned: success
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils import turn
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import node
+
+MODES = {"controller": "controller_migration", "final": "controller_final"}
+WATCH_S = 2.0
+
+
+def main():
+    """Begin or watch a turn."""
+    module = AnsibleModule(
+        argument_spec={
+            "action": {"type": "str", "choices": ["begin", "watch"], "default": "begin"},
+            "turn_id": {"type": "str", "required": True},
+            "kind": {"type": "str", "required": True, "choices": list(gates.GATE_OF_TURN)},
+            "run": {"type": "str", "required": True},
+            "cluster_id": {"type": "str", "required": True},
+            "node_id": {"type": "int", "required": True},
+            "gate_pass": {"type": "dict"},
+            "service": {"type": "str", "required": True},
+            "config_file": {"type": "path", "required": True},
+            "changes": {"type": "dict"},
+            "content": {"type": "dict"},
+            "owner": {"type": "str", "default": "kafka"},
+            "format_command": {"type": "list", "elements": "str"},
+            "log_file": {"type": "path", "required": True},
+            "kafka_home": {"type": "path", "default": "/opt/kafka"},
+            "state_dir": {"type": "path", "default": "/var/lib/quorumshift"},
+            "stop_timeout_s": {"type": "float", "default": 300},
+            "start_timeout_s": {"type": "float", "default": 300},
+            "seen_steps": {"type": "int", "default": 0},
+            "run_key": {"type": "str", "required": True, "no_log": True},
+        },
+        mutually_exclusive=[("changes", "content")],
+        supports_check_mode=True,
+    )
+    given = module.params
+    refused = gates.refusal(given["kind"], given["gate_pass"], given["cluster_id"], given["run"])
+    if refused and not module.check_mode:
+        module.fail_json(msg=f"{refused}. Nothing was changed on this host.")
+    spec = {
+        **given,
+        "id": given["turn_id"],
+        "mode": MODES.get(given["kind"], given["kind"]),
+        "format": given["format_command"],
+    }
+    try:
+        if module.check_mode:
+            plan = turn.planned(spec)
+            module.exit_json(changed=plan["needed"], diff=_diff(plan, given), outcome="unneeded", steps=[], times={})
+        if given["action"] == "begin":
+            told = turn.begin(spec)
+        else:
+            told = turn.watch(given["state_dir"], given["cluster_id"], given["turn_id"], given["seen_steps"], WATCH_S)
+    except (turn.TurnError, OSError, ValueError) as error:
+        module.fail_json(msg=f"the turn could not begin: {error}")
+    result = {key: told.get(key) for key in ("outcome", "message", "steps", "times")}
+    result["changed"] = bool(told.get("changed"))
+    if told.get("diff"):
+        result["diff"] = _diff(told["diff"], given)
+    if told.get("outcome"):
+        record = node.turn_file(given["state_dir"], given["cluster_id"])
+        role = "controller" if given["kind"] in MODES else "broker"
+        facts = node.facts(role, given["config_file"], given["service"], given["run_key"], record, given["kafka_home"])
+        result["ansible_facts"] = {"quorumshift_node": facts}
+    if told.get("outcome") in ("failed", "died"):
+        module.fail_json(msg=told["message"], **result)
+    module.exit_json(**result)
+
+
+def _diff(plan, given):
+    path = given["config_file"]
+    return {"before": plan["before"], "after": plan["after"], "before_header": path, "after_header": path}
+
+
+if __name__ == "__main__":
+    main()

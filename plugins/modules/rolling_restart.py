@@ -1,0 +1,178 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: rolling_restart
+short_description: Plan a roll of Kafka brokers, admit the next batch, settle the last
+version_added: 0.1.0
+description:
+  - Runs on the probe host and changes nothing; the restart itself is the turn of a host (M(quorumshift.kafka.node_turn)).
+  - O(state=planned) orders the brokers that have to be restarted, the canary first and the controller last, and lists
+    the partitions whose replication leaves no spare.
+  - O(state=admitted) waits until the batch may be stopped. The phase is as expected, every broker is alive, no partition
+    is offline, under-replicated or would fall under min.insync.replicas, all held for O(stable_s).
+  - O(state=settled) waits for the same after the last batch.
+options:
+  state:
+    description: What is asked for.
+    type: str
+    required: true
+    choices: [planned, admitted, settled]
+  mode:
+    description: The mode into which brokers are restarted.
+    type: str
+    required: true
+    choices: [zk_migration, kraft, controller_final]
+  canary:
+    description: The host to restart first; by default the broker that leads the fewest partitions.
+    type: str
+  batch:
+    description: The hosts to be stopped, with O(state=admitted).
+    type: list
+    elements: str
+    default: []
+  plan:
+    description: What O(state=planned) returned.
+    type: dict
+    default: {}
+  run:
+    description: The run's id, which the gate pass carries.
+    type: str
+    required: true
+  cluster_id:
+    description: The cluster's id.
+    type: str
+    required: true
+  stable_s:
+    description: For how many seconds on end all must be well.
+    type: float
+    default: 10
+  timeout_s:
+    description: After how many seconds waiting ends with what was seen last.
+    type: float
+    default: 600
+extends_documentation_fragment:
+  - quorumshift.kafka.connection
+  - quorumshift.kafka.nodes
+attributes:
+  check_mode: {support: full, description: Reads only.}
+  diff_mode: {support: none, description: Changes nothing.}
+author: Quorumshift maintainers (@quorumshift)
+"""
+
+EXAMPLES = r"""
+- name: Plan the roll to KRaft mode
+  quorumshift.kafka.rolling_restart:
+    state: planned
+    mode: kraft
+    run: "{{ run }}"
+    cluster_id: "{{ cluster_id }}"
+    bootstrap_servers: b1:9094
+    nodes: "{{ my_node_facts }}"
+"""
+
+RETURN = r"""
+plan:
+  description: Batches of hosts in order, hosts that need nothing, reasons, and what no order can keep available.
+  type: dict
+  returned: with O(state=planned)
+gate_pass:
+  description: The pass that the batch's turns take.
+  type: dict
+  returned: with O(state=admitted), when admitted
+waited_s:
+  description: How long the batch waited for its admission, in seconds.
+  type: float
+  returned: with O(state=admitted) and O(state=settled)
+"""
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates, phase, restart
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import topics
+
+CONTROLLER_FINAL = "controller_final"
+GATE_OF_MODE = {"zk_migration": "before_trigger", "kraft": "before_kraft", CONTROLLER_FINAL: "before_finalize"}
+SETTLED_PHASES = {
+    "zk_migration": (phase.COPYING, phase.HYBRID, phase.DUAL_WRITE),
+    "kraft": (phase.DUAL_WRITE,),
+    CONTROLLER_FINAL: (phase.FINALIZED,),
+}
+
+
+def main():
+    """Plan, admit or settle."""
+    module = ProbeModule(
+        {
+            "state": {"type": "str", "required": True, "choices": ["planned", "admitted", "settled"]},
+            "mode": {"type": "str", "required": True, "choices": list(SETTLED_PHASES)},
+            "canary": {"type": "str"},
+            "batch": {"type": "list", "elements": "str", "default": []},
+            "plan": {"type": "dict", "default": {}},
+            "run": {"type": "str", "required": True},
+            "cluster_id": {"type": "str", "required": True},
+            "stable_s": {"type": "float", "default": 10},
+            "timeout_s": {"type": "float", "default": 600},
+        }
+    )
+    module.run((lambda: planned(module)) if module.params["state"] == "planned" else (lambda: awaited(module)))
+
+
+def planned(module):
+    """Return the plan of the roll."""
+    facts, given = module.facts(), module.params
+    if given["mode"] == CONTROLLER_FINAL:
+        plan = restart.plan_controllers(facts["nodes"], given["mode"], facts["quorum"].get("leader_id"))
+        return {"plan": {**plan._asdict(), "min_isr": {}, "mode": given["mode"]}}
+    found = facts["topics"]
+    if not found["reached"]:
+        module.fail_json(msg=found["error"])
+    if given["canary"] and given["canary"] not in module.nodes:
+        module.fail_json(msg=f"quorumshift_canary is {given['canary']}, which is not in the group kafka_broker")
+    min_isr = topics.min_isr(
+        module.connections.bootstrap, module.connections.client, found["partitions"], given["timeout"]
+    )
+    controller = (facts["zookeeper"].get("controller") or {}).get("broker_id")
+    plan = restart.plan(facts["nodes"], given["mode"], given["canary"], controller, {**found, "min_isr": min_isr})
+    return {"plan": {**plan._asdict(), "min_isr": min_isr, "mode": given["mode"]}}
+
+
+def awaited(module):
+    """Wait until the batch may be stopped, or until the roll has settled."""
+    given, plan = module.params, module.params["plan"]
+    batch, admitting = given["batch"], given["state"] == "admitted"
+    gate = GATE_OF_MODE[given["mode"]]
+    expected = gates.GATES[gate].phases if admitting else SETTLED_PHASES[given["mode"]]
+
+    def look():
+        facts = module.facts()
+        judged = phase.judge(facts)
+        troubles = []
+        if judged.phase not in expected:
+            troubles.append(f"the phase is {judged.phase}, expected {' or '.join(expected)}")
+            troubles += [block.text for block in judged.blocks]
+        if given["mode"] == CONTROLLER_FINAL:
+            troubles += restart.controller_troubles(facts["nodes"], facts["quorum"], batch)
+            return troubles, {"phase": judged.phase}
+        down = [host for host, node in facts["nodes"].items() if not node.get("running")]
+        if not (batch and set(down) & set(batch)):
+            stop = facts["nodes"][batch[0]]["node_id"] if batch else None
+            troubles += [f"{host} does not answer: {facts['nodes'][host].get('running_error')}" for host in down]
+            troubles += restart.troubles(
+                facts["topics"], plan["min_isr"], phase.broker_ids(facts), plan["unavoidable"], stop
+            )
+        # A broker of the batch that is down already is finished first: waiting for its health would wait for ever.
+        return troubles, {"phase": judged.phase}
+
+    what = f"{', '.join(batch)} may be stopped" if admitting else f"the roll to {given['mode']} to settle"
+    result = module.wait(look, given["stable_s"], given["timeout_s"], what)
+    if result["done"] and admitting:
+        result["gate_pass"] = gates.make_pass(gate, given["cluster_id"], result["phase"], given["run"], batch)
+    return result
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What this collection's action plugins share: the run, the nodes, the options from variables, live progress.
+
+An action plugin runs in the control process. That is where one run is one thing over all plays, where what the
+hosts told comes together, and from where lines reach the operator's terminal (and AWX) while a wait goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import time
+from typing import Any, Mapping
+
+from ansible import constants
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.evidence import Evidence
+
+display = Display()
+
+# Connection options of the probe modules and the variables from which they are taken when a task does not give them.
+_CONNECTION = {
+    "bootstrap_servers": "quorumshift_bootstrap_servers",
+    "zookeeper_connect": "quorumshift_zookeeper_connect",
+    "client": "quorumshift_client",
+    "controller_client": "quorumshift_controller_client",
+    "zookeeper_client": "quorumshift_zookeeper_client",
+    "timeout": "quorumshift_probe_timeout",
+}
+GROUPS = {"broker": "kafka_broker", "controller": "kafka_controller"}
+
+
+class QuorumshiftAction(ActionBase):
+    """An action that knows its run and shows progress.
+
+    `session` is what the run knows of itself, {run, cluster_id, phase}, kept as a fact of localhost by
+    migration_state, the first action of every playbook.
+    """
+
+    def run(self, tmp=None, task_vars=None):
+        self._supports_check_mode = True
+        result = super().run(tmp, task_vars)
+        self.vars = task_vars
+        self.began = time.time()
+        self.session: Mapping[str, Any] = self.facts_of("localhost").get("quorumshift_session") or {}
+        result.update(self.act(dict(self._task.args)))
+        return result
+
+    def act(self, args: dict) -> dict:
+        """Do the work; the result becomes the task's. Plugins override this."""
+        return self.in_slices(args)
+
+    def module(self, args: Mapping[str, Any]) -> dict:
+        """Run the module of the same name where the task is to run it."""
+        return self._execute_module(
+            module_name=self._task.resolved_action or self._task.action,
+            module_args=dict(args),
+            task_vars=self._with_interpreter(),
+        )
+
+    def in_slices(self, args: dict) -> dict:
+        """Run a module that waits in slices (probe_module.ProbeModule.wait), showing its progress between them."""
+        while True:
+            result = self.module(args)
+            if result.get("failed") or result.get("done", True):
+                return result
+            self.say(result["progress"])
+            args["carry"] = result["carry"]
+
+    def say(self, text: str) -> None:
+        """Show one line of progress."""
+        display.display(f"    {text}")
+
+    # The run ----------------------------------------------------------------------------------------------------
+
+    def facts_of(self, host: str) -> Mapping[str, Any]:
+        """Return the ansible_facts of a host ({} when it has none)."""
+        hostvars = self.vars["hostvars"]
+        return (hostvars[host].get("ansible_facts") or {}) if host in hostvars else {}
+
+    def evidence(self) -> Evidence:
+        """Return the evidence of this run."""
+        where = self.variable("quorumshift_evidence_dir") or os.path.join(os.getcwd(), "quorumshift-evidence")
+        return Evidence(where, self.session.get("cluster_id") or "unknown", self.session.get("run") or "unknown")
+
+    def run_key(self) -> str:
+        """Return the key of this run, under which secrets travel sealed; it lives as long as this Ansible process."""
+        path = os.path.join(constants.DEFAULT_LOCAL_TMP, "quorumshift-key")
+        try:
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as stream:
+                stream.write(secrets.token_hex(32))
+        except FileExistsError:
+            pass
+        with open(path, encoding="ascii") as stream:
+            return stream.read()
+
+    # What the hosts told ----------------------------------------------------------------------------------------
+
+    def variable(self, name: str, host: str | None = None) -> Any:
+        """Return a variable's templated value for a host (this task's by default), None when it is not set."""
+        if host is None:
+            value = self.vars.get(name)
+        else:
+            value = self.vars["hostvars"][host].get(name)
+        return self._templar.template(value) if value is not None else None
+
+    def connection(self, args: dict) -> dict:
+        """Return args with the connection options filled in from the quorumshift_* variables."""
+        found = {option: self.variable(variable) for option, variable in _CONNECTION.items() if option not in args}
+        return {**args, **{option: value for option, value in found.items() if value is not None}}
+
+    def nodes(self) -> dict[str, dict]:
+        """Return what is known of every broker and controller of the inventory, as the probe modules take it."""
+        told = {}
+        for role, group in GROUPS.items():
+            for host in self.vars["groups"].get(group, []):
+                node = dict(self.facts_of(host).get("quorumshift_node") or {})
+                node.update({"role": role, "reached": bool(node)})
+                node["host_address"] = str(self.variable("ansible_host", host) or host)
+                if not node["reached"]:
+                    node["error"] = "it was unreachable, or its facts could not be read"
+                    node["node_id"] = self.variable("quorumshift_node_id", host)
+                if role == "controller":
+                    node["node_id"] = node.get("node_id") or self.variable("quorumshift_node_id", host)
+                    node["address"] = controller_address(self, host)
+                told[host] = node
+        return told
+
+    def _with_interpreter(self) -> dict:
+        """Return the task's variables so that what runs on the control node runs with Ansible's own Python.
+
+        The probe modules need kazoo and confluent-kafka, which stand in Ansible's environment and not in the
+        system's; a delegated task would take the play's interpreter otherwise.
+        """
+        target = self._task.delegate_to or self.vars.get("inventory_hostname")
+        if target not in constants.LOCALHOST:
+            return self.vars
+        changed = {**self.vars, "ansible_python_interpreter": sys.executable}
+        delegated = self.vars.get("ansible_delegated_vars") or {}
+        if target in delegated:
+            told = {**delegated[target], "ansible_python_interpreter": sys.executable}
+            changed["ansible_delegated_vars"] = {**delegated, target: told}
+        return changed
+
+
+class ProbeAction(QuorumshiftAction):
+    """An action of a probe module: nodes and connection options filled in."""
+
+    def act(self, args: dict) -> dict:
+        return self.in_slices(self.filled(args))
+
+    def filled(self, args: dict) -> dict:
+        """Return args with nodes, connection and session filled in where the task does not give them."""
+        args = self.connection(args)
+        args.setdefault("nodes", self.nodes())
+        for option in ("run", "cluster_id"):
+            if option in args and not args[option]:
+                args[option] = self.session.get(option)
+        return args
+
+
+def controller_address(action: QuorumshiftAction, host: str) -> str:
+    """Return a controller's `host:port` as everybody dials it."""
+    where = action.variable("quorumshift_controller_host", host) or action.variable("ansible_host", host) or host
+    port = action.variable("quorumshift_controller_port", host) or 9093
+    where = str(where)
+    return f"[{where}]:{port}" if ":" in where else f"{where}:{port}"

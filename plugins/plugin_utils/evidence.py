@@ -1,0 +1,67 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The evidence of a run on the control node: `<evidence_dir>/<cluster id>/<run>/`.
+
+`journal.jsonl` holds one JSON object a line: {t: epoch seconds, kind: phase|gate|restart|event, name, host?, end?, ...},
+the shape in which the witness takes marks. Everything else are files of their own beside it. Nothing secret is
+written here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any, Iterator
+
+JOURNAL = "journal.jsonl"
+
+
+class Evidence:
+    """Writes and reads the evidence of one run; made anew by each task, so it holds no state but its directory."""
+
+    def __init__(self, root: str, cluster_id: str, run: str):
+        self.cluster = os.path.join(os.path.expanduser(root), cluster_id)
+        self.directory = os.path.join(self.cluster, run)
+
+    def note(self, kind: str, name: str, t: float | None = None, **more: Any) -> None:
+        """Append an event to the journal; one write of one line, so that events of parallel tasks do not mix."""
+        os.makedirs(self.directory, mode=0o750, exist_ok=True)
+        line = json.dumps({"t": round(t or time.time(), 3), "kind": kind, "name": name, **more}, default=str) + "\n"
+        handle = os.open(os.path.join(self.directory, JOURNAL), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640)
+        try:
+            os.write(handle, line.encode())
+        finally:
+            os.close(handle)
+
+    def save(self, name: str, content: str) -> str:
+        """Write a file of the run's evidence (its name may hold directories) and return its path."""
+        path = os.path.join(self.directory, name)
+        os.makedirs(os.path.dirname(path), mode=0o750, exist_ok=True)
+        with open(path + ".new", "w", encoding="utf-8") as stream:
+            stream.write(content)
+        os.replace(path + ".new", path)
+        return path
+
+    def events(self) -> list[dict]:
+        """Return the run's events in the order in which they were noted."""
+        return list(_read(os.path.join(self.directory, JOURNAL)))
+
+    def all_events(self) -> list[dict]:
+        """Return the events of every run on this cluster that left evidence here, by time."""
+        if not os.path.isdir(self.cluster):
+            return []
+        runs = (os.path.join(self.cluster, run, JOURNAL) for run in sorted(os.listdir(self.cluster)))
+        return sorted((event for path in runs for event in _read(path)), key=lambda event: event["t"])
+
+
+def _read(path: str) -> Iterator[dict]:
+    if not os.path.exists(path):
+        return
+    with open(path, encoding="utf-8") as stream:
+        for line in stream:
+            try:
+                yield json.loads(line)
+            except ValueError:
+                continue  # the torn last line of a run that was killed
