@@ -2,13 +2,21 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Decoded metadata records in the JSON form of Kafka's generated *JsonConverter classes, to compare with Kafka's own."""
+"""Decoded metadata records in the JSON form of Kafka's generated *JsonConverter classes, and its own dumps read."""
 
 from __future__ import annotations
 
 import base64
+import json
+import re
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import default_of
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import (
+    CONTROL_RECORDS,
+    RECORDS,
+    default_of,
+)
+
+SCHEMAS = {schema.name: schema for schema in (*RECORDS.values(), *CONTROL_RECORDS.values())}
 
 
 def kafka_json(fields, version, values):
@@ -26,3 +34,49 @@ def kafka_json(fields, version, values):
             value = base64.b64encode(value).decode()
         out[field.name] = value
     return out
+
+
+_CONTROL_NAMES = {
+    "SnapshotHeader": "SNAPSHOT_HEADER",
+    "SnapshotFooter": "SNAPSHOT_FOOTER",
+    "KRaftVersion": "KRAFT_VERSION",
+    "KRaftVoters": "KRAFT_VOTERS",
+}
+
+
+def dumped_records(text):
+    """What `kafka.tools.DumpLogSegments --cluster-metadata-decoder` printed, as {file name: [(offset, epoch, time,
+    type, version, JSON)]}; version and JSON are None where it prints only a control record's type."""
+    files, epoch = {}, None
+    for line in text.splitlines():
+        if line.startswith("Dumping "):
+            records = files.setdefault(line.split("/")[-1], [])
+        elif line.startswith("baseOffset: "):
+            epoch = int(re.search(r" partitionLeaderEpoch: (-?\d+) ", line).group(1))
+            assert " isvalid: true" in line, line
+        elif line.startswith("| "):
+            offset, timestamp = map(int, re.match(r"\| offset: (\d+) CreateTime: (\d+) ", line).groups())
+            records.append((offset, epoch, timestamp, *_dumped(line.split(" headerKeys: [] ")[1])))
+        else:
+            assert line.startswith(("Log starting offset: ", "Snapshot end offset: ")), line
+    return files
+
+
+def _dumped(text):
+    word, rest = text.split(" ", 1)
+    if word == "controlType:":
+        return rest.split("(")[0], None, None
+    if word == "payload:":
+        payload = json.loads(rest)
+        return payload["type"], payload["version"], payload["data"]
+    fields = json.loads(rest)
+    return _CONTROL_NAMES[word], fields["version"], fields
+
+
+def comparable(record):
+    """A metadata_log.FileRecord in the form of `dumped_records`."""
+    if record.type == "LEADER_CHANGE":
+        return record.offset, record.epoch, record.timestamp, record.type, None, None
+    schema = SCHEMAS[record.type]
+    fields = kafka_json(schema.fields, record.version, record.fields)
+    return record.offset, record.epoch, record.timestamp, record.type, record.version, fields
