@@ -1,0 +1,195 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The life of the bed: create the hosts, start ZooKeeper and the brokers, seed them once, go back to the seed."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import dataclass
+from typing import Callable
+
+import hosts
+import image
+import inventory
+import podman
+import secrets_store
+import seed
+from clients import admin_client
+from confluent_kafka import ElectionType, KafkaException
+from layout import (
+    BED,
+    BROKERS,
+    CHECKOUT_ID,
+    HOSTS,
+    STATE,
+    BedError,
+    Host,
+    Network,
+    digest_of,
+)
+
+_SERVING_TIMEOUT = 120.0
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Health:
+    """What clients see: live brokers, partitions, and those whose ISR is short of their replicas."""
+
+    brokers: int
+    partitions: int
+    short: int
+    error: str = ""
+
+    @property
+    def serving(self) -> bool:
+        return not self.error and self.brokers == len(BROKERS) and self.short == 0
+
+    @property
+    def sentence(self) -> str:
+        if self.error:
+            return f"no broker answers on the clients' listener: {self.error}"
+        return f"{self.brokers} of {len(BROKERS)} brokers, {self.partitions} partitions, {self.short} not fully in sync"
+
+
+def health(network: Network) -> Health:
+    """One look at the cluster through the SASL_SSL listener."""
+    try:
+        metadata = admin_client(network, secrets_store.ensure()).list_topics(timeout=5)
+    except KafkaException as error:
+        return Health(0, 0, 0, str(error))
+    partitions = [p for topic in metadata.topics.values() for p in topic.partitions.values()]
+    short = sum(1 for p in partitions if p.leader < 0 or len(p.isrs) < len(p.replicas))
+    return Health(len(metadata.brokers), len(partitions), short)
+
+
+def up(say: Say) -> None:
+    """Hosts and cluster serving; from the seeded state if hosts are not running. Seeds it when there is no seed."""
+    network, secrets = _prepare(say)
+    if podman.running():
+        say("the hosts run already; `reset` puts them back to the seeded state")
+    else:
+        _from_seed(network, secrets, say)
+    say(_wait_serving(network).sentence)
+
+
+def reset(say: Say) -> None:
+    """The freshly seeded state, whatever was there before."""
+    network, secrets = _prepare(say)
+    _from_seed(network, secrets, say)
+    say(_wait_serving(network).sentence)
+
+
+def down() -> None:
+    """Remove the hosts; the seeded state stays."""
+    names = podman.containers()
+    if names:
+        podman.podman("rm", "--force", "--time", "0", *names)
+
+
+def forget() -> None:
+    """Remove what was made for hosts that are gone."""
+    shutil.rmtree(STATE, ignore_errors=True)
+
+
+def _prepare(say: Say) -> tuple[Network, dict[str, str]]:
+    network = Network()
+    if podman.ensure_network(network):
+        say(f"subnet {network.subnet}")
+    secrets = secrets_store.ensure()
+    inventory.write(network, secrets)
+    begun = time.monotonic()
+    if image.build():
+        say(f"image built ({time.monotonic() - begun:.0f} s)")
+    return network, secrets
+
+
+def _from_seed(network: Network, secrets: dict[str, str], say: Say) -> None:
+    down()
+    tag = _seed_tag(network)
+    if not all(podman.image_exists(_seed_image(host, tag)) for host in HOSTS):
+        begun = time.monotonic()
+        _make_seed(network, secrets, tag, say)
+        say(f"seeded state made ({time.monotonic() - begun:.0f} s)")
+    podman.on_each(HOSTS, lambda host: hosts.run(host, network, _seed_image(host, tag)))
+    _wait_ssh()
+    _wait_serving(network)
+    _elect_preferred(network, secrets)
+
+
+def _seed_tag(network: Network) -> str:
+    sources = (hosts.TEMPLATES, BED / "seed.py", BED / "hosts.py", BED / "layout.py")
+    return digest_of(*sources, also=f"{image.name()} {network.prefix}")[:12]
+
+
+def _seed_image(host: Host, tag: str) -> str:
+    return f"localhost/qs-{CHECKOUT_ID}-seed-{host.name}:{tag}"
+
+
+def _make_seed(network: Network, secrets: dict[str, str], tag: str, say: Say) -> None:
+    for host in HOSTS:
+        hosts.create(host, network, image.name())
+        hosts.provision(host, network, secrets)
+    podman.podman("start", *(host.container for host in HOSTS))
+    _wait_ssh()
+    say("hosts run")
+    podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "start", "zookeeper"))
+    seed.create_chroot(network)
+    hosts.execute(BROKERS[0], *seed.operator_command(network), text=seed.operator_credential(secrets))
+    podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "start", "kafka"))
+    say(_wait_serving(network).sentence)
+    seed.plant(network, secrets, say)
+    say(_wait_serving(network).sentence)
+    # One by one, as an operator stops a cluster: each moves its leaders away and leaves its logs clean.
+    for host in BROKERS:
+        hosts.execute(host, "systemctl", "stop", "kafka")
+    podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "stop", "zookeeper"))
+    podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "enable", "--quiet", "zookeeper", "kafka"))
+    podman.on_each(
+        HOSTS, lambda host: hosts.execute(host, "find", "/var/log/kafka", "/var/log/zookeeper", "-type", "f", "-delete")
+    )
+    podman.podman("stop", "--time", "20", *(host.container for host in HOSTS))
+    podman.on_each(HOSTS, lambda host: podman.podman("commit", "--quiet", host.container, _seed_image(host, tag)))
+    down()
+
+
+def _wait_ssh() -> None:
+    deadline = time.monotonic() + 30
+    waiting = list(HOSTS)
+    seen = ""
+    while waiting:
+        still = []
+        for host in waiting:
+            probe = ["python3", "-c", "import socket; print(socket.create_connection(('127.0.0.1', 22), 2).recv(3))"]
+            try:
+                hosts.execute(host, *probe)
+            except BedError as error:
+                seen = str(error)
+                still.append(host)
+        waiting = still
+        if waiting and time.monotonic() > deadline:
+            names = ", ".join(host.name for host in waiting)
+            raise BedError(f"waited 30 s for sshd on {names}; seen last: {seen}")
+
+
+def _wait_serving(network: Network) -> Health:
+    deadline = time.monotonic() + _SERVING_TIMEOUT
+    seen = health(network)
+    while not seen.serving:
+        if time.monotonic() > deadline:
+            raise BedError(
+                f"waited {_SERVING_TIMEOUT:.0f} s for all brokers with full ISR; seen last: {seen.sentence}. "
+                "Look with `bed.py ssh b1 journalctl -u kafka` and /var/log/kafka/server.log there."
+            )
+        time.sleep(0.3)
+        seen = health(network)
+    return seen
+
+
+def _elect_preferred(network: Network, secrets: dict[str, str]) -> None:
+    """Leaders back on their preferred replicas: after a start of all brokers they sit on whoever came first."""
+    # No time-outs given: confluent-kafka 2.16 breaks on any (SystemError from its argument parser).
+    admin = admin_client(network, secrets)
+    admin.elect_leaders(ElectionType.PREFERRED, None).result(timeout=60)

@@ -1,0 +1,102 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One host: its container, and what its operator put on it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from string import Template
+
+import podman
+import secrets_store
+from layout import BED, BROKERS, HOSTS, KAFKA_UID, METADATA_LOG_DIR, SSH_KEY, ZOOKEEPER_UID, Host, Network
+
+TEMPLATES = BED / "templates"
+
+
+def create(host: Host, network: Network, base: str) -> None:
+    podman.podman("create", *_host_options(host, network), base, "/sbin/init")
+
+
+def run(host: Host, network: Network, base: str) -> None:
+    podman.podman("run", "--detach", f"--label={podman.SEEDED}", *_host_options(host, network), base, "/sbin/init")
+
+
+def _host_options(host: Host, network: Network) -> list[str]:
+    names = [f"--add-host={h.name}{suffix}:{network.address(h)}" for h in HOSTS for suffix in (".bed", "")]
+    return [
+        f"--name={host.container}",
+        f"--hostname={host.name}",
+        "--systemd=always",
+        f"--network={podman.NETWORK}",
+        f"--ip={network.address(host)}",
+        "--cap-add=NET_ADMIN",
+        "--pids-limit=-1",
+        "--stop-signal=SIGRTMIN+3",
+        *names,
+    ]
+
+
+def provision(host: Host, network: Network, secrets: dict[str, str]) -> None:
+    """Put on a created host what its operator would: units, configuration, key stores, data directories."""
+    root = Path(podman.podman("mount", host.container))
+    try:
+        _put(root / "root/.ssh/authorized_keys", SSH_KEY.with_suffix(".pub").read_text(), 0, 0o600)
+        for name, store in secrets_store.keystores(host, network, secrets["keystore"]).items():
+            _put(root / "etc/kafka/ssl" / name, store.read_bytes(), KAFKA_UID, 0o640)
+        log_file = "server.log" if host.is_broker else "controller.log"
+        _put(root / "etc/kafka/log4j.properties", _render("kafka-log4j.properties", log_file=log_file))
+        if host.is_broker:
+            _provision_broker(root, host, network, secrets)
+        else:
+            _put(root / "etc/systemd/system/kafka-controller.service", _render("kafka-controller.service"))
+            _own(root / METADATA_LOG_DIR.lstrip("/"), KAFKA_UID)
+    finally:
+        podman.podman("unmount", host.container)
+
+
+def _provision_broker(root: Path, host: Host, network: Network, secrets: dict[str, str]) -> None:
+    for unit in ("zookeeper.service", "kafka.service"):
+        _put(root / "etc/systemd/system" / unit, _render(unit))
+    ensemble = [f"server.{myid}={network.address(peer)}:2888:3888" for myid, peer in enumerate(BROKERS, start=1)]
+    _put(root / "etc/zookeeper/zoo.cfg", _render("zoo.cfg", servers="\n".join(ensemble)))
+    _put(root / "etc/zookeeper/log4j.properties", _render("zookeeper-log4j.properties"))
+    _put(root / "var/lib/zookeeper/myid", f"{BROKERS.index(host) + 1}\n", ZOOKEEPER_UID)
+    properties = _render(
+        "server.properties",
+        broker_id=str(host.node_id),
+        rack=host.rack,
+        address=network.address(host),
+        zookeeper_connect=network.zookeeper_connect,
+        keystore_password=secrets["keystore"],
+        password_encoder_secret=secrets["password_encoder_secret"],
+        delegation_token_secret_key=secrets["delegation_token_secret_key"],
+    )
+    _put(root / "etc/kafka/server.properties", properties, KAFKA_UID, 0o640)
+    for directory in ("data1", "data2"):
+        _own(root / "var/lib/kafka" / directory, KAFKA_UID)
+
+
+def _render(template: str, **values: str) -> str:
+    return Template((TEMPLATES / template).read_text()).substitute(values)
+
+
+def _put(path: Path, content: str | bytes, owner: int = 0, mode: int = 0o644) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    path.chmod(mode)
+    shutil.chown(path, owner, owner)
+
+
+def _own(directory: Path, owner: int) -> None:
+    directory.mkdir(parents=True)
+    directory.chmod(0o750)
+    shutil.chown(directory, owner, owner)
+
+
+def execute(host: Host, *command: str, text: str | None = None, timeout: float = 120) -> str:
+    """Run a command on a host, `text` on its standard input, give its output; BedError when it fails."""
+    options = ["--interactive"] if text is not None else []
+    return podman.podman("exec", *options, host.container, *command, text=text, timeout=timeout)
