@@ -25,7 +25,8 @@ class Cluster:
         self.config = config
         self.deadline = deadline
         self.last_error = ""
-        self.admin = AdminClient({**settings, "error_cb": self._on_error, "logger": LOG})
+        self.settings = {**settings, "error_cb": self._on_error, "logger": LOG}
+        self.admin = AdminClient(self.settings)
 
     def _on_error(self, error: KafkaError) -> None:
         self.last_error = error.str()
@@ -33,18 +34,20 @@ class Cluster:
     def _until(self, what: str, attempt: Callable[[], Any]) -> Any:
         """Repeat an attempt that answers None for "not yet"."""
         seen = ""
+        began = time.monotonic()
         while True:
             try:
                 answer = attempt()
                 if answer is not None:
                     return answer
             except KafkaException as e:
-                seen = e.args[0].str()
+                seen = f"{e.args[0].name()}: {e.args[0].str()}"
             self.admin.poll(0.2)
             if time.monotonic() > self.deadline:
                 raise WitnessError(
-                    f"{what}: not within start_timeout_s {self.config.start_timeout_s:g} "
-                    f"(bootstrap_servers {self.config.bootstrap_servers}; last: {self.last_error or seen or 'no answer'})"
+                    f"{what}: given up after {time.monotonic() - began:.0f} s "
+                    f"(bootstrap_servers {self.config.bootstrap_servers}; "
+                    f"last: {'; '.join(filter(None, (seen, self.last_error))) or 'no answer'})"
                 )
 
     def ensure_topics(self, prefix: str) -> dict[tuple[str, int], int]:
@@ -122,7 +125,9 @@ class Cluster:
 
         def ask() -> dict[tuple[str, int], int]:
             request = {TopicPartition(topic, number): spec for topic, number in places}
-            answers = self.admin.list_offsets(request, request_timeout=CALL_TIMEOUT_S)
+            # a client of its own for each attempt: librdkafka 2.16.0 keeps the leader epoch that it saw first and after
+            # a leader's restart hears FENCED_LEADER_EPOCH for ever
+            answers = AdminClient(self.settings).list_offsets(request, request_timeout=CALL_TIMEOUT_S)
             return {(p.topic, p.partition): f.result(timeout=CALL_TIMEOUT_S + 5).offset for p, f in answers.items()}
 
         return self._until("reading the offsets of the canary topics", ask)

@@ -56,7 +56,7 @@ class Config:
     client: dict[str, Any] = field(default_factory=dict)
     librdkafka: dict[str, Any] = field(default_factory=dict)
     topic_prefix: str = "canary"
-    rate: float = 500.0
+    rate: float = 560.0
     partitions: int = 12
     transactional_partitions: int = 6
     compacted_partitions: int = 3

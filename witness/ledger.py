@@ -87,7 +87,7 @@ class LedgerWriter:
         self._lock = threading.Lock()
         self._flush_lock = threading.Lock()
         self._buffers: dict[str, bytearray] = {name: bytearray() for name in self._file_names()}
-        self._files = {name: open(directory / name, "ab", buffering=0) for name in self._buffers}
+        self._files = {name: (directory / name).open("ab", buffering=0) for name in self._buffers}
         self._next_id = 0
         self._next_stream = 0
         self._errors: dict[tuple[str, str, str, str], dict[str, Any]] = {}
@@ -201,6 +201,7 @@ class Recording:
     acked_time: array
     acked_position: array
     aborted_id: array
+    aborted_time: array
     received: dict[str, tuple[array, array, array]]
     errors: list[dict[str, Any]] = field(default_factory=list)
     admin: list[dict[str, Any]] = field(default_factory=list)
@@ -247,6 +248,7 @@ def read(directory: Path) -> Recording:
         acked_time=acked_words[1::4],
         acked_position=acked_longs[1::2],
         aborted_id=aborted_words[0::2],
+        aborted_time=aborted_words[1::2],
         received=received,
         errors=read_lines(directory / "errors.jsonl", torn),
         admin=read_lines(directory / "admin.jsonl", torn),

@@ -13,6 +13,7 @@ import secrets
 import threading
 import time
 from dataclasses import dataclass
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ class Lock:
     file: Any = None
 
     def take(self) -> None:
-        self.file = open(self.path, "a+", encoding="ascii")
+        self.file = self.path.open("a+", encoding="ascii")
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -202,7 +203,7 @@ class Run:
             time.sleep(0.1)
 
     def _silent(self) -> str:
-        """Which group waits for which partitions, e.g. "group steady from 12 of 15 partitions (canary.keyed[0], ...)"."""
+        """Which group waits for what, e.g. "group steady from 12 of 15 partitions (canary.keyed[0], ...)"."""
         places = [f"{topic}[{number}]" for topic, number in self.context.partitions]
         parts = []
         for group in self.groups:
@@ -322,7 +323,7 @@ def log_to(path: Path) -> None:
     """librdkafka's own lines and ours, out of the operator's way."""
     for old in list(LOG.handlers):
         LOG.removeHandler(old)
-    handler = logging.FileHandler(path)
+    handler = RotatingFileHandler(path, maxBytes=8_000_000, backupCount=2)
     handler.setFormatter(logging.Formatter("%(asctime)s %(threadName)s %(levelname)s %(message)s"))
     LOG.addHandler(handler)
     LOG.setLevel(logging.INFO)

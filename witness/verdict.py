@@ -6,8 +6,8 @@
 A ledger id is given out when a message is sent, in one order for the whole run, so within a stream (one key of one
 producer instance) the order of ledger ids is the order in which the application sent.
   lost           acknowledged, and either a group that reads its topic never received it though it received something
-                 after it in that partition, or the last read of the log (audit) did not find it. On the compacted topic:
-                 the newest value that the log holds for a key is older than the newest acknowledged one.
+                 after it in that partition, or the last read of the log (audit) did not find it. On the compacted
+                 topic: the newest value that the log holds for a key is older than the newest acknowledged one.
   duplicated     one ledger id at two positions (partition and offset) of the log.
   redelivered    the same position delivered twice to one group: what a consumer that restarts may see.
   reordered      within a stream, a later ledger id at a lower offset.
@@ -331,7 +331,13 @@ class _Judge:
                 self.end_to_end[phase].max = latest[phase]
 
     def _aborted(self) -> None:
-        self.aborted = {ledger_id for ledger_id in self.r.aborted_id if ledger_id < self.known}
+        """Which messages were taken back; a transaction's end that took long stalled its producer either way."""
+        self.aborted = set()
+        for ledger_id, at in zip(self.r.aborted_id, self.r.aborted_time):
+            if ledger_id < self.known:
+                self.aborted.add(ledger_id)
+                start = self.r.sent_time[ledger_id]
+                self._producer_stall(self.partition_of[self.r.sent_stream[ledger_id]], start, at - start)
 
     def _lost_and_order(self) -> dict[str, int]:
         """One pass over all ledger ids in the order of sending."""
@@ -380,7 +386,7 @@ class _Judge:
         """By stream: the bits of the groups that must receive its acknowledged messages."""
         audit_ran = bool(self._audited_from())
         need = []
-        for index, kind in zip(self.partition_of, self.kind_of):
+        for index in self.partition_of:
             bits = 0
             for name, group in self.r.meta["groups"].items():
                 # a compacted message may rightly be gone before it is read
@@ -432,12 +438,15 @@ class _Judge:
         if acked or self.kind_of[stream] == "txn" or not self.stopped:
             return
         end = self.stopped["sending_ended"]
-        gap = end - max(self.last_ack[index], sent_at)
-        if gap > self.worst["producer"][index]:
-            self.worst["producer"][index] = gap
-            phase = self.by_phase[self.phases.index(end - gap)]
-            phase.max_producer_stall_ms = max(phase.max_producer_stall_ms, gap)
-            self._stall("producer", index, end - gap, gap)
+        start = max(self.last_ack[index], sent_at)
+        self._producer_stall(index, start, end - start)
+
+    def _producer_stall(self, index: int, start: int, ms: int) -> None:
+        phase = self.by_phase[self.phases.index(start)]
+        phase.max_producer_stall_ms = max(phase.max_producer_stall_ms, ms)
+        self.worst["producer"][index] = max(self.worst["producer"][index], ms)
+        if ms >= STALL_LISTED_MS:
+            self._stall("producer", index, start, ms)
 
     def _compacted(self, counts: dict[str, int]) -> None:
         """Of each key, the newest value in the log is at least as new as the newest acknowledged."""
@@ -478,23 +487,18 @@ class _Judge:
             )
 
     def _errors(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Errors by phase, client and text; notes, of which a restart makes hundreds, by phase and code."""
         merged: dict[str, dict[tuple[str, ...], dict[str, Any]]] = {"error": {}, "note": {}}
         for entry in self.r.errors:
             phase = self.phases.index(entry["first"])
-            key = (self.phases.names[phase], entry["where"], entry["code"], entry["text"])
-            line = merged[entry["severity"]].setdefault(
-                key,
-                {
-                    "phase": key[0],
-                    "where": key[1],
-                    "code": key[2],
-                    "text": key[3],
-                    "count": 0,
-                    "t": round(self.r.t0 + entry["first"] / 1000, 3),
-                },
-            )
+            is_error = entry["severity"] == "error"
+            name = self.phases.names[phase]
+            key = (name, entry["code"], *((entry["where"], entry["text"]) if is_error else ()))
+            line = {"phase": name, "where": entry["where"], "code": entry["code"], "text": entry["text"], "count": 0}
+            line = merged[entry["severity"]].setdefault(key, line)
+            line.setdefault("t", round(self.r.t0 + entry["first"] / 1000, 3))
             line["count"] += entry["count"]
-            if entry["severity"] == "error":
+            if is_error:
                 self.by_phase[phase].errors += entry["count"]
         return list(merged["error"].values()), list(merged["note"].values())
 
@@ -559,10 +563,9 @@ class _Judge:
             why.append(f"cut off within a row: {', '.join(self.r.torn)}")
         if not self.acked:
             why.append("nothing was acknowledged")
-        for name, flags in self.bits.items():
+        for name in self.bits:
             if name != AUDIT and not len(self.r.received[name][0]):
                 why.append(f"group {name} received nothing")
-            del flags
         if not self.stopped:
             return why
         if len(self.stopped["fences"]) < len(self.places) - 1:
@@ -611,10 +614,12 @@ class _Judge:
     def _run(self) -> dict[str, Any]:
         meta, stopped = self.r.meta, self.stopped or {}
         audit = stopped.get("audit") or {}
+        sending = max(self.r.sent_time) - min(self.r.sent_time) if self.sent else 0
         return {
             "run_id": meta["run_id"],
             "t0": meta["t0"],
             "seconds": round(self.end_ms / 1000, 1),
+            "acked_per_second": round(self.acked / (sending / 1000), 1) if sending else 0.0,
             "cpu_seconds": stopped.get("cpu_seconds"),
             "audit": {key: audit.get(key) for key in ("done", "messages", "seconds", "error")},
             "member_restarts": stopped.get("member_restarts"),
@@ -640,7 +645,7 @@ def text(result: dict[str, Any]) -> str:
     run = result["run"]
     lines.append(
         f"  {result['acked']:,} acknowledged, {result['received']:,} received in {run['seconds']:,.0f} s"
-        f" ({result['acked'] / max(run['seconds'], 0.001):,.0f}/s)"
+        f" ({run['acked_per_second']:,.0f}/s)"
     )
     lines.append(
         f"  lost {result['lost']}, duplicated {result['duplicated']}, reordered {result['reordered']}, "
@@ -664,8 +669,8 @@ def text(result: dict[str, Any]) -> str:
         for name, count in result["by_phase"].items():
             lines.append(
                 f"  {name:<{width}}  {count['acked']:>9,} {count['lost']:>5} {count['duplicated']:>5} "
-                f"{count['reordered']:>5} {count['max_producer_stall_ms']:>7} ms {count['max_consumer_stall_ms']:>7} ms "
-                f"{count['p99_latency_ms']:>4} ms {count['errors']:>6}"
+                f"{count['reordered']:>5} {count['max_producer_stall_ms']:>7} ms "
+                f"{count['max_consumer_stall_ms']:>7} ms {count['p99_latency_ms']:>4} ms {count['errors']:>6}"
             )
     operations = result["admin"]["operations"]
     if operations:

@@ -214,7 +214,7 @@ class AdminLoop(Client):
         done_before: int | None = None,
         also_retriable: int | None = None,
     ) -> bool:
-        """One change, repeated while that can help. `done_before`: what a repeated call hears if the first one did it."""
+        """One change, repeated while that can help. `done_before`: what the repetition of a done call hears."""
         if operation in self.skipped:
             return False
         began, start = time.monotonic(), self.context.clock.ms()

@@ -83,7 +83,7 @@ class Context:
 
 
 def without_address(text: str) -> str:
-    """Cut what differs from one report of the same trouble to the next (`after 5ms in state CONNECT, 3 identical...`)."""
+    """Cut what differs between reports of the same trouble (`(after 5ms in state CONNECT, 3 identical...)`)."""
     return text.split(" (after ")[0]
 
 

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from witness.ledger import position
 from witness.workload.context import Client, Context
 
-TICK_S = 0.02
+TICK_S = 0.04
 BURST = 4
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A transactional producer: commits, some deliberate aborts, and what the cluster's errors ask for (KIP-98, KIP-360)."""
+"""A transactional producer: commits, deliberate aborts, and what the cluster's errors ask for (KIP-98, KIP-360)."""
 
 from __future__ import annotations
 
