@@ -33,6 +33,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import API_KEYS, RECORDS
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.record_batch import (
     Batch,
+    CorruptBatch,
     LogError,
     read_batches,
     records_of,
@@ -358,16 +359,24 @@ def read_file(path: str, check_crc: bool = True) -> Iterator[FileRecord]:
 
 
 def _log_batches(log, end_offset, check_crc) -> Iterator[tuple[Batch, str]]:
-    """Batches of the segments from log.start_offset to `end_offset`, with none missing between them."""
-    expected = log.start_offset
+    """Batches of the segments from log.start_offset to `end_offset`, with none missing between them.
+
+    Nothing at or above `end_offset` is looked at. The checksum leaves out base offset and epoch: their order is
+    checked here.
+    """
+    expected, epoch = log.start_offset, log.checkpoint.epoch if log.checkpoint else 0
     for segment, file in log.segments:
-        for batch in read_batches(file, segment.path, log.start_offset, check_crc):
-            if batch.base_offset >= end_offset:
-                return
+        batches = read_batches(file, segment.path, log.start_offset, check_crc)
+        while expected < end_offset:
+            batch = next(batches, None)
+            if batch is None:
+                break
             if not batch.base_offset <= expected <= batch.last_offset:
                 raise LogGap(f"offset {batch.base_offset} where {expected} follows", segment.path, batch.position)
+            if batch.epoch < epoch:
+                raise CorruptBatch(f"epoch {batch.epoch} follows epoch {epoch}", segment.path, batch.position)
             yield batch, segment.path
-            expected = batch.last_offset + 1
+            expected, epoch = batch.last_offset + 1, batch.epoch
 
 
 def _decoded(batch, path, low, high, wanted):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Every record type and version against bytes and JSON that Kafka 3.9.2's own serializers made (RecordMetadata.java)."""
+"""Every record type and version against what Kafka 3.9.2's own serializers made of them (data/RecordMetadata.java)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata
     RECORDS,
     default_of,
 )
+
 from tests.unit.formats.metadata_json import kafka_json
 
 DATA = Path(__file__).parent / "data" / "metadata_records.jsonl.gz"
-CASES = [json.loads(line) for line in gzip.open(DATA, "rt", encoding="utf-8")]
+CASES = [json.loads(line) for line in gzip.decompress(DATA.read_bytes()).splitlines()]
 METADATA = [case for case in CASES if case["family"] == "metadata"]
 CONTROL = [case for case in CASES if case["family"] == "control"]
 

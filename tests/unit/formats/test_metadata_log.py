@@ -1,0 +1,331 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The metadata log of a real migration (recorded from Kafka 3.9.2 by the real test), and made ones that break."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_log
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_records import (
+    MalformedRecord,
+    UnknownRecord,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.record_batch import CorruptBatch, LogError
+
+from tests.unit.formats import metadata_batches as made
+from tests.unit.formats.metadata_json import comparable, dumped_records
+
+RECORDED = Path(__file__).parent / "data" / "metadata_log.tar.xz"
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    home = tmp_path_factory.mktemp("recorded")
+    with tarfile.open(RECORDED) as tar:
+        tar.extractall(home)
+    return home / "__cluster_metadata-0"
+
+
+@pytest.fixture
+def write(tmp_path):
+    """write({file name: [batch, ...]}) lays out a metadata log directory and gives its path."""
+
+    def lay_out(files):
+        for name, batches in files.items():
+            (tmp_path / name).write_bytes(b"".join(batches))
+        return str(tmp_path)
+
+    return lay_out
+
+
+def segment(base_offset):
+    return f"{base_offset:020d}.log"
+
+
+def checkpoint(offset, epoch=1):
+    return f"{offset:020d}-{epoch:010d}.checkpoint"
+
+
+def snapshot(*values):
+    """The batches of a checkpoint."""
+    return [
+        made.batch(0, [made.SNAPSHOT_HEADER]),
+        made.batch(1, list(values)),
+        made.batch(1 + len(values), [made.SNAPSHOT_FOOTER]),
+    ]
+
+
+def scan(directory, end_offset=None):
+    with metadata_log.open_log(directory, end_offset) as log:
+        return metadata_log.scan_log(log, end_offset)
+
+
+def open_and_close(directory, tries=2):
+    with metadata_log.open_log(directory, tries=tries, pause=0):
+        pass
+
+
+def offsets(directory, end_offset=None, types=None):
+    return [record.offset for record in metadata_log.read_records(directory, end_offset, types)]
+
+
+def test_every_record_is_what_kafka_dumped(recorded):
+    dumped = dumped_records((recorded / "dump.txt").read_text())
+    files = metadata_log.list_files(str(recorded))
+    paths = [file.path for file in (*files.checkpoints, *files.segments)]
+    assert {os.path.basename(path) for path in paths} == set(dumped)
+    for path in paths:
+        assert [comparable(record) for record in metadata_log.read_file(path)] == dumped[os.path.basename(path)]
+
+
+def test_records_follow_the_checkpoint(recorded):
+    records = list(metadata_log.read_records(str(recorded)))
+    newest = metadata_log.list_files(str(recorded)).checkpoints[-1]
+    from_checkpoint = [record for record in records if record.from_checkpoint]
+    assert {(record.offset, record.epoch) for record in from_checkpoint} == {(newest.offset - 1, newest.epoch)}
+    after = [record.offset for record in records if not record.from_checkpoint]
+    assert after[0] == newest.offset and after == sorted(after)
+    kept = list(metadata_log.read_records(str(recorded), types=["TOPIC_RECORD"]))
+    assert kept == [record for record in records if record.type == "TOPIC_RECORD"]
+
+
+def test_copy_transaction_of_the_recorded_migration(recorded):
+    with metadata_log.open_log(str(recorded), whole=True) as log:
+        extent = metadata_log.scan_log(log)
+    copy = next(transaction for transaction in extent.transactions if transaction.name == "ZK Migration")
+    assert copy.outcome == metadata_log.COMMITTED
+    assert copy.records["TOPIC_RECORD"] == 5 and copy.records["PARTITION_RECORD"] == 15
+    assert copy.records["ZK_MIGRATION_STATE_RECORD"] == 1
+
+
+def test_end_offset_is_exclusive_and_chooses_the_checkpoint(write):
+    directory = write(
+        {
+            segment(0): [made.batch(0, [made.topic("a", 1), made.topic("b", 2), made.topic("c", 3)])],
+            checkpoint(2): snapshot(made.topic("a", 1), made.topic("b", 2)),
+        }
+    )
+    assert offsets(directory) == [1, 1, 2]
+    assert offsets(directory, 3) == [1, 1, 2]
+    assert offsets(directory, 2) == [1, 1]
+    assert offsets(directory, 1) == [0]
+    assert scan(directory, 1).end_offset == 1
+    assert scan(directory, 99).end_offset == 3
+
+
+def test_checkpoint_gives_epoch_and_time_where_no_segment_follows(write):
+    directory = write({checkpoint(7, 3): snapshot(made.topic("a", 1))})
+    extent = scan(directory)
+    assert (extent.end_offset, extent.last_epoch, extent.last_timestamp) == (7, 3, 5)
+
+
+def test_incomplete_partial_and_deleted_files_are_left_out(write):
+    directory = write(
+        {
+            segment(0): [made.batch(0, [made.topic("a", 1)] * 9)],
+            checkpoint(3): snapshot(made.topic("a", 1)),
+            checkpoint(5): snapshot(made.topic("a", 1))[:2],
+            checkpoint(6) + ".deleted": snapshot(made.topic("a", 1)),
+            checkpoint(7) + "-123.checkpoint.part": snapshot(made.topic("a", 1)),
+            segment(1) + ".deleted": [b"junk"],
+            "leader-epoch-checkpoint": [b"0\n0\n"],
+        }
+    )
+    with metadata_log.open_log(directory) as log:
+        assert log.checkpoint.offset == 3
+        assert [each.base_offset for each, _file in log.segments] == [0]
+
+
+def test_empty_directory_is_an_empty_log(tmp_path):
+    extent = scan(str(tmp_path))
+    assert (extent.end_offset, extent.last_epoch, extent.last_timestamp, extent.transactions) == (0, 0, None, [])
+    assert metadata_log.read_quorum_state(str(tmp_path)) is None
+
+
+def test_missing_directory_is_named(tmp_path):
+    with pytest.raises(metadata_log.LogMissing, match=r"nowhere: no such directory"):
+        metadata_log.list_files(str(tmp_path / "nowhere"))
+
+
+def test_broken_quorum_state_is_named(tmp_path):
+    (tmp_path / "quorum-state").write_text('{"leaderId":')
+    with pytest.raises(LogError, match="quorum-state: not JSON"):
+        metadata_log.read_quorum_state(str(tmp_path))
+
+
+def test_torn_last_batch_ends_the_log(write):
+    last = made.batch(2, [made.topic("b", 2)])
+    directory = write({segment(0): [made.batch(0, [made.NO_OP] * 2), last[:-1]]})
+    assert scan(directory).end_offset == 2
+
+
+def test_torn_batch_before_the_last_segment_is_a_gap(write):
+    torn = made.batch(2, [made.topic("b", 2)])[:-1]
+    directory = write({segment(0): [made.batch(0, [made.NO_OP] * 2), torn], segment(3): [made.batch(3, [made.NO_OP])]})
+    with pytest.raises(metadata_log.LogGap, match=r"3\.log at byte 0: offset 3 where 2 follows"):
+        scan(directory)
+
+
+def test_flipped_bit_is_an_error_before_the_end_offset_only(write):
+    bad = bytearray(made.batch(2, [made.topic("b", 2)]))
+    bad[-3] ^= 4
+    first = made.batch(0, [made.NO_OP] * 2)
+    directory = write({segment(0): [first, bytes(bad), made.batch(3, [made.NO_OP])]})
+    with pytest.raises(CorruptBatch) as error:
+        offsets(directory)
+    assert error.value.path.endswith(segment(0)) and error.value.position == len(first)
+    assert scan(directory, 2).end_offset == 2
+
+
+def test_base_offset_that_jumps_is_a_gap(write):
+    directory = write({segment(0): [made.batch(0, [made.NO_OP]), made.batch(5, [made.NO_OP])]})
+    with pytest.raises(metadata_log.LogGap, match="offset 5 where 1 follows"):
+        scan(directory)
+
+
+def test_epoch_that_falls_is_corrupt(write):
+    directory = write({segment(0): [made.batch(0, [made.NO_OP], epoch=3), made.batch(1, [made.NO_OP], epoch=2)]})
+    with pytest.raises(CorruptBatch, match="epoch 2 follows epoch 3"):
+        scan(directory)
+
+
+def test_offsets_that_nothing_holds_are_a_gap(write):
+    directory = write({segment(9): [made.batch(9, [made.NO_OP])], checkpoint(5): snapshot(made.topic("a", 1))})
+    with pytest.raises(metadata_log.LogGap, match="offset 5 and those after it"):
+        open_and_close(directory)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "said"),
+    [
+        (b"\x01\x1c\x00\x00", UnknownRecord, "offset 1: record type 28"),
+        (b"\x01\x02\x01\x00", UnknownRecord, "offset 1: TOPIC_RECORD version 1"),
+        (b"\x01\x02\x00\x02a\x00", MalformedRecord, "offset 1: TOPIC_RECORD version 0"),
+    ],
+)
+def test_unknown_and_malformed_records_are_named_with_file_and_offset(write, value, error, said):
+    directory = write({segment(0): [made.batch(0, [made.NO_OP, value])]})
+    with pytest.raises(error, match=said) as raised:
+        offsets(directory)
+    assert raised.value.path.endswith(segment(0)) and raised.value.position == 0
+
+
+def test_bodies_of_other_types_are_not_decoded(write):
+    malformed = b"\x01\x02\x00\x02a\x00"
+    directory = write({segment(0): [made.batch(0, [malformed, made.migration_state(1)])]})
+    assert offsets(directory, types=["ZK_MIGRATION_STATE_RECORD"]) == [1]
+
+
+def test_committed_transaction(write):
+    values = [made.topic("a", 1), made.BEGIN, made.topic("b", 2), made.topic("c", 3), made.END, made.topic("d", 4)]
+    directory = write({segment(0): [made.batch(0, values)]})
+    assert offsets(directory) == [0, 2, 3, 5]
+    assert scan(directory).transactions == [
+        metadata_log.Transaction("ZK Migration", 1, 4, "committed", {"TOPIC_RECORD": 2})
+    ]
+
+
+def test_records_of_an_aborted_transaction_are_dropped(write):
+    begun = made.batch(0, [made.topic("a", 1), made.BEGIN, made.topic("b", 2)])
+    elected = made.batch(3, [made.LEADER_CHANGE], epoch=2)
+    aborted = made.batch(4, [made.topic("c", 3), made.ABORT, made.topic("d", 4)], epoch=2)
+    directory = write({segment(0): [begun, elected, aborted]})
+    assert offsets(directory) == [0, 6]
+    assert scan(directory).transactions == [
+        metadata_log.Transaction("ZK Migration", 1, 5, "aborted", {"TOPIC_RECORD": 2})
+    ]
+
+
+def test_records_of_an_open_transaction_are_dropped_and_an_election_does_not_close_it(write):
+    begun = made.batch(0, [made.topic("a", 1), made.BEGIN, made.topic("b", 2)])
+    elected = made.batch(3, [made.LEADER_CHANGE], epoch=2)
+    directory = write({segment(0): [begun, elected, made.batch(4, [made.topic("c", 3)], epoch=2)]})
+    extent = scan(directory)
+    assert offsets(directory) == [0]
+    assert extent.transactions == [metadata_log.Transaction("ZK Migration", 1, None, "open", {"TOPIC_RECORD": 2})]
+    assert (extent.end_offset, extent.last_epoch) == (5, 2)
+
+
+def test_end_offset_inside_a_transaction_leaves_it_open(write):
+    directory = write({segment(0): [made.batch(0, [made.BEGIN, made.topic("b", 2), made.END])]})
+    assert offsets(directory) == [1]
+    assert offsets(directory, 2) == []
+    assert scan(directory, 2).transactions[0].outcome == "open"
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([made.BEGIN, made.BEGIN], "begin at offset 1 inside the one of 0"),
+        ([made.END], "END_TRANSACTION_RECORD at offset 0 without a begin"),
+        ([made.BEGIN, made.END, made.ABORT], "ABORT_TRANSACTION_RECORD at offset 2 without a begin"),
+    ],
+)
+def test_markers_in_an_order_that_kafka_refuses(write, values, said):
+    directory = write({segment(0): [made.batch(0, values)]})
+    with pytest.raises(metadata_log.BrokenTransaction, match=said):
+        scan(directory)
+
+
+def test_marker_in_a_checkpoint_is_refused(write):
+    directory = write({checkpoint(5): snapshot(made.BEGIN)})
+    with pytest.raises(metadata_log.BrokenTransaction, match="in a checkpoint"):
+        offsets(directory)
+
+
+def test_whole_log_may_begin_inside_a_transaction(write):
+    directory = write({segment(4): [made.batch(4, [made.topic("b", 2), made.END, made.BEGIN])]})
+    with metadata_log.open_log(directory, whole=True) as log:
+        assert [transaction.outcome for transaction in metadata_log.scan_log(log).transactions] == ["open"]
+
+
+def test_a_file_that_vanishes_is_listed_again(write, monkeypatch):
+    directory = write({segment(0): [made.batch(0, [made.NO_OP] * 3)], segment(3): [made.batch(3, [made.NO_OP])]})
+    opened = metadata_log._open
+    vanishing = [segment(3), segment(0)]
+
+    def lose_one_first(path):
+        if vanishing and path.endswith(vanishing[-1]):
+            vanishing.pop()
+            os.rename(path, path + ".deleted")
+            (Path(directory) / checkpoint(3)).write_bytes(b"".join(snapshot(made.topic("a", 1))))
+            if not vanishing:
+                (Path(directory) / segment(3)).write_bytes(made.batch(3, [made.NO_OP] * 4))
+        return opened(path)
+
+    monkeypatch.setattr(metadata_log, "_open", lose_one_first)
+    with metadata_log.open_log(directory, pause=0) as log:
+        assert log.checkpoint.offset == 3
+        assert metadata_log.scan_log(log).end_offset == 7
+    assert not vanishing
+
+
+def test_files_that_always_vanish_are_a_named_error(write, monkeypatch):
+    directory = write({segment(0): [made.batch(0, [made.NO_OP])]})
+    tries = []
+
+    def gone(path):
+        tries.append(path)
+        raise FileNotFoundError(2, "No such file", path)
+
+    monkeypatch.setattr(metadata_log, "_open", gone)
+    with pytest.raises(metadata_log.LogMoving, match="3 times over"), metadata_log.open_log(
+        directory, tries=3, pause=0
+    ):
+        pass
+    assert len(tries) == 3
+
+
+def test_open_files_outlive_their_names(write):
+    directory = write({segment(0): [made.batch(0, [made.topic("a", 1)])], checkpoint(1): snapshot(made.topic("a", 1))})
+    with metadata_log.open_log(directory) as log:
+        for name in os.listdir(directory):
+            os.unlink(os.path.join(directory, name))
+        records = list(metadata_log.log_records(log, metadata_log.scan_log(log)))
+    assert [record.fields["name"] for record in records] == ["a"]
