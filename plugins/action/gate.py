@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements.gates import finalize_word
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction
 
 
@@ -13,7 +12,7 @@ class ActionModule(ProbeAction):
     """Opens a gate and journals it."""
 
     def act(self, args: dict) -> dict:
-        args = self.filled({"run": None, "cluster_id": None, **args})
+        args = self.filled({"run": None, **args})
         result = self.in_slices(args)
         name, failed = args.get("gate"), bool(result.get("failed"))
         told = {"seconds": round(result.get("waited_s") or 0, 3), "result": "differ" if failed else "pass"}
@@ -22,5 +21,4 @@ class ActionModule(ProbeAction):
             return result
         self.evidence().note("phase", result["phase"])
         self.evidence().note("gate", name, digest=result["gate_pass"]["digest"], phase=result["phase"], **told)
-        result["word"] = finalize_word(args["cluster_id"], result["gate_pass"]["digest"])
         return result

@@ -10,7 +10,7 @@ import os
 import secrets
 import time
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates, screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import screen
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction, display
 
 
@@ -31,10 +31,8 @@ class ActionModule(ProbeAction):
         evidence = self.evidence()
         events = evidence.all_events()
         passes = passed_gates(events)
-        digest = next((one["digest"] for one in reversed(passes) if one["gate"] == "after_kraft"), None)
-        result["word"] = gates.finalize_word(result["cluster_id"], digest) if digest and result["cluster_id"] else None
         if show:
-            for line in screen.render(result, passes, result["word"]):
+            for line in screen.render(result, passes):
                 display.display(line)
         if record and not self._task.check_mode:
             evidence.note("phase", result["phase"])

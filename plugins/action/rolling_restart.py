@@ -14,7 +14,7 @@ class ActionModule(ProbeAction):
     """Plans, admits, settles; leaves plan and admissions in the evidence."""
 
     def act(self, args: dict) -> dict:
-        args = self.filled({"run": None, "cluster_id": None, **args})
+        args = self.filled({"run": None, **args})
         state = args.get("state")
         if state == "admitted":
             refused = self._cut_against_plan(args)

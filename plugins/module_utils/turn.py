@@ -166,41 +166,41 @@ def _see_up(spec: Mapping, record: _Record, values: Mapping[str, str], before: d
         lambda: f"{spec['service']} to answer in mode {spec['mode']}; last: {seen['text']}",
     )
     record.note(answered_at=time.time(), start_s=time.time() - starting)
-    if spec["kind"] not in ("zk_migration", "kraft"):
-        return
     record.step("register")
 
     def registered() -> bool:
         told = _registration(values, spec)
         seen["text"] = f"registration {told}"
         return (
-            bool(told)
-            and told["incarnation_id"] != before.get("incarnation_id")
-            and not told["fenced"]
-            and told["is_migrating_zk_broker"] == (spec["mode"] == "zk_migration")
+            bool(told) and told["incarnation_id"] != before.get("incarnation_id") and _as_expected(told, spec["mode"])
         )
 
-    _wait(
-        registered,
-        deadline - time.time(),
-        lambda: f"the quorum to register and unfence the broker; last: {seen['text']}",
-    )
+    _wait(registered, deadline - time.time(), lambda: f"the quorum to register the node; last: {seen['text']}")
     record.note(registered_at=time.time(), register_s=time.time() - starting)
 
 
-def _registration(values: Mapping[str, str], spec: Mapping) -> dict:
-    """Return this broker's registration as its own replica of the metadata log holds it ({} when there is none).
+def _as_expected(registration: Mapping, mode: str) -> bool:
+    """Say whether a registration is that of a node in this mode, a broker's unfenced."""
+    if mode in ("controller_migration", "controller_final"):
+        return registration["zk_migration_ready"] == (mode == "controller_migration")
+    return not registration["fenced"] and registration["is_migrating_zk_broker"] == (mode == "zk_migration")
 
-    Brokers in migration and in KRaft mode both replicate the log, so this needs no connection and no credentials.
+
+def _registration(values: Mapping[str, str], spec: Mapping) -> dict:
+    """Return this node's registration as its own replica of the metadata log holds it ({} when there is none).
+
+    Controllers, and brokers in migration and in KRaft mode, hold the log, so this needs no connection and no
+    credentials.
     """
     directory = node.metadata_dir(dict(values))
     if not directory or not os.path.isdir(directory):
         return {}
     try:
-        brokers = metadata_image.summarise(directory).get("brokers") or {}
+        summary = metadata_image.summarise(directory)
     except (OSError, ValueError):
         return {}  # the log moves while the broker starts; the caller polls
-    return brokers.get(str(spec["node_id"])) or {}
+    nodes = summary["controllers" if spec["kind"] in ("controller", "final") else "brokers"]
+    return nodes.get(str(spec["node_id"])) or {}
 
 
 def _running_mode(spec: Mapping, values: Mapping[str, str]) -> str | None:

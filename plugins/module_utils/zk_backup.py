@@ -171,6 +171,16 @@ class Backup:
             if "path" in record:
                 yield self._znode(record)
 
+    def facts(self):
+        """What may be told of a checked file."""
+        return {
+            "path": self.path,
+            "sha256": file_sha256(self.path),
+            "file_bytes": os.path.getsize(self.path),
+            **{name: self.header[name] for name in ("cluster_id", "taken_at")},
+            **{name: self.trailer[name] for name in ("zxid", "znodes", "ephemerals", "data_bytes")},
+        }
+
     def ancestors(self):
         """The Znodes above the chroot, from ZooKeeper's root down."""
         found = []
@@ -316,17 +326,9 @@ def take(client, path, servers, tool, ancestors=(), window=500, max_rate=None, r
             }
             out.write(_json({"end": trailer}))
         _publish(part, path, directory)
-    result = {key: trailer[key] for key in ("znodes", "ephemerals", "data_bytes", "zxid", "moving")}
-    result.update(
-        path=path,
-        sha256=file_sha256(path),
-        file_bytes=os.path.getsize(path),
-        cluster_id=header["cluster_id"],
-        taken_at=header["taken_at"],
-        rounds=settled,
-        vanished=reader.vanished,
-    )
-    return result
+    backup = Backup(path)
+    backup.header, backup.trailer = header, trailer
+    return {**backup.facts(), "moving": trailer["moving"], "rounds": settled, "vanished": reader.vanished}
 
 
 def file_sha256(path):
@@ -535,37 +537,32 @@ def verify(client, path, window=500, max_rate=None, timeout=30.0):
     """
     backup = Backup(path).check()
     reader = zookeeper.Reader(client, window, max_rate, timeout)
-    live_id = _cluster_id(reader)
-    if live_id != backup.header["cluster_id"]:
-        raise BackupForeign(
-            "{} is a backup of cluster {}, the live cluster is {}".format(path, backup.header["cluster_id"], live_id)
-        )
-    horizon = backup.trailer["zxid"]
-    live_zxid = reader.zxid()
-    if live_zxid < horizon:
-        raise BackupForeign(
-            f"{path} was taken at zxid {horizon:#x} and the live ZooKeeper is at {live_zxid:#x}: another ensemble, or "
-            "one that was restored from an older state"
-        )
-    comparison = _Comparison(reader, horizon)
+    require_same_cluster(backup, reader)
+    comparison = _Comparison(reader, backup.trailer["zxid"])
     for node, live in _beside(backup.znodes(), reader.read_many):
         comparison.judge(node, live)
     comparison.judge_new(backup.znodes)
     return {
-        "path": path,
-        "sha256": file_sha256(path),
-        "file_bytes": os.path.getsize(path),
-        "cluster_id": live_id,
-        "taken_at": backup.header["taken_at"],
-        "zxid": horizon,
-        "znodes": backup.trailer["znodes"],
-        "ephemerals": backup.trailer["ephemerals"],
-        "data_bytes": backup.trailer["data_bytes"],
+        **backup.facts(),
         "equal": comparison.equal,
         "changed_since": {name: dict(sorted(kinds.items())) for name, kinds in comparison.since.items()},
         "differ": comparison.differ[:NAMED_PATHS],
         "differ_count": len(comparison.differ),
     }
+
+
+def require_same_cluster(backup, reader):
+    """Raises BackupForeign unless a checked backup is of the live cluster and not from its future."""
+    live_id, live_zxid, zxid = _cluster_id(reader), reader.zxid(), backup.trailer["zxid"]
+    if live_id != backup.header["cluster_id"]:
+        raise BackupForeign(
+            f"{backup.path} is a backup of cluster {backup.header['cluster_id']}, the live cluster is {live_id}"
+        )
+    if live_zxid < zxid:
+        raise BackupForeign(
+            f"{backup.path} was taken at zxid {zxid:#x} and the live ZooKeeper is at {live_zxid:#x}: another ensemble, "
+            "or one that was restored from an older state"
+        )
 
 
 class _Comparison:

@@ -23,10 +23,6 @@ options:
     description: The run's id, which the pass carries.
     type: str
     required: true
-  cluster_id:
-    description: The cluster's id, which the pass carries.
-    type: str
-    required: true
   stable_s:
     description: For how many seconds on end all must be well.
     type: float
@@ -39,6 +35,14 @@ options:
     description: Within how many seconds ZooKeeper's C(/migration) must reach the high watermark read before it.
     type: float
     default: 5
+  soak:
+    description: For O(gate=before_finalize), how long ago the last restart must be, as V(24h), V(90m) or seconds.
+    type: str
+    default: 24h
+  word:
+    description: For O(gate=before_finalize), the word that the operator typed.
+    type: str
+    default: ""
 extends_documentation_fragment:
   - quorumshift.kafka.connection
   - quorumshift.kafka.nodes
@@ -53,7 +57,6 @@ EXAMPLES = r"""
   quorumshift.kafka.gate:
     gate: before_kraft
     run: "{{ run }}"
-    cluster_id: "{{ cluster_id }}"
     bootstrap_servers: b1:9094
     nodes: "{{ my_node_facts }}"
 """
@@ -67,6 +70,10 @@ waited_s:
   description: How long the gate took, in seconds.
   type: float
   returned: when the gate is open
+word:
+  description: What an operator types to finalize this cluster as it runs now.
+  type: str
+  returned: success
 phase:
   description: The phase seen.
   type: str
@@ -86,13 +93,19 @@ def main():
         {
             "gate": {"type": "str", "required": True, "choices": list(gates.GATES)},
             "run": {"type": "str", "required": True},
-            "cluster_id": {"type": "str", "required": True},
             "stable_s": {"type": "float", "default": 10},
             "timeout_s": {"type": "float", "default": 300},
             "lag_s": {"type": "float", "default": 5},
+            "soak": {"type": "str", "default": "24h"},
+            "word": {"type": "str", "default": ""},
         }
     )
     wanted = module.params
+
+    try:
+        soak_s = gates.seconds(wanted["soak"])
+    except ValueError as error:
+        module.fail_json(msg=f"quorumshift_soak: {error}")
 
     def work():
         known = {}
@@ -112,14 +125,16 @@ def main():
             troubles = gates.closed_by(wanted["gate"], judged, health)
             if not troubles and wanted["gate"] in MIRRORED:
                 troubles = lag.behind(module.connections, phase.controllers(facts), wanted["lag_s"])
-            return troubles, {"phase": judged.phase, "evidence": [one._asdict() for one in judged.evidence]}
+            if wanted["gate"] == "before_finalize":
+                troubles += gates.finalize_troubles(facts, judged, wanted["word"], soak_s)
+            gate_pass = gates.make_pass(wanted["gate"], judged.phase, wanted["run"], facts)
+            told = {"phase": judged.phase, "evidence": [one._asdict() for one in judged.evidence]}
+            return troubles, {**told, "gate_pass": gate_pass, "word": gates.finalize_word(facts)}
 
         gate = gates.GATES[wanted["gate"]]
         result = module.wait(look, wanted["stable_s"], wanted["timeout_s"], f"gate {wanted['gate']} ({gate.moment})")
-        if result["done"]:
-            result["gate_pass"] = gates.make_pass(
-                wanted["gate"], wanted["cluster_id"], result["phase"], wanted["run"], result["evidence"]
-            )
+        if not result["done"]:
+            del result["gate_pass"]
         return result
 
     module.run(work)

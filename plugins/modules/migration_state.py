@@ -76,13 +76,17 @@ quorum:
   description: What the quorum's leader says of it.
   type: dict
   returned: success
+word:
+  description: In V(dual_write) and V(finalizing), what an operator types to finalize this cluster as it runs now.
+  type: str
+  returned: success
 facts:
   description: All collected facts, as they were judged.
   type: dict
   returned: success
 """
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import phase, screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates, phase, screen
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 
 
@@ -101,6 +105,7 @@ def main():
             "steps": judged.steps,
             "next": screen.next_step(judged, module.params["soak"]),
             "nodes": screen.node_lines(facts),
+            "word": gates.finalize_word(facts) if judged.phase in gates.GATES["before_finalize"].phases else None,
             "quorum": facts["quorum"],
             "facts": facts,
         }

@@ -43,10 +43,6 @@ options:
     description: The run's id, which the gate pass carries.
     type: str
     required: true
-  cluster_id:
-    description: The cluster's id.
-    type: str
-    required: true
   stable_s:
     description: For how many seconds on end all must be well.
     type: float
@@ -70,7 +66,6 @@ EXAMPLES = r"""
     state: planned
     mode: kraft
     run: "{{ run }}"
-    cluster_id: "{{ cluster_id }}"
     bootstrap_servers: b1:9094
     nodes: "{{ my_node_facts }}"
 """
@@ -113,7 +108,6 @@ def main():
             "batch": {"type": "list", "elements": "str", "default": []},
             "plan": {"type": "dict", "default": {}},
             "run": {"type": "str", "required": True},
-            "cluster_id": {"type": "str", "required": True},
             "stable_s": {"type": "float", "default": 10},
             "timeout_s": {"type": "float", "default": 600},
         }
@@ -156,7 +150,10 @@ def awaited(module):
             troubles += [block.text for block in judged.blocks]
         if given["mode"] == CONTROLLER_FINAL:
             troubles += restart.controller_troubles(facts["nodes"], facts["quorum"], batch)
-            return troubles, {"phase": judged.phase}
+            return troubles, {
+                "phase": judged.phase,
+                "gate_pass": gates.make_pass(gate, judged.phase, given["run"], facts),
+            }
         down = [host for host, node in facts["nodes"].items() if not node.get("running")]
         if not (batch and set(down) & set(batch)):
             stop = facts["nodes"][batch[0]]["node_id"] if batch else None
@@ -165,12 +162,12 @@ def awaited(module):
                 facts["topics"], plan["min_isr"], phase.broker_ids(facts), plan["unavoidable"], stop
             )
         # A broker of the batch that is down already is finished first: waiting for its health would wait for ever.
-        return troubles, {"phase": judged.phase}
+        return troubles, {"phase": judged.phase, "gate_pass": gates.make_pass(gate, judged.phase, given["run"], facts)}
 
     what = f"{', '.join(batch)} may be stopped" if admitting else f"the roll to {given['mode']} to settle"
     result = module.wait(look, given["stable_s"], given["timeout_s"], what)
-    if result["done"] and admitting:
-        result["gate_pass"] = gates.make_pass(gate, given["cluster_id"], result["phase"], given["run"], batch)
+    if not (result["done"] and admitting):
+        del result["gate_pass"]
     return result
 
 

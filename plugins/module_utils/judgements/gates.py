@@ -14,7 +14,7 @@ import json
 import re
 from typing import Mapping, NamedTuple
 
-from . import phase
+from . import kraft_config, phase
 from .phase import (
     BROKERS_JOINING,
     CONTROLLERS_READY,
@@ -78,11 +78,17 @@ _CLOSING = (
 )
 
 
-def make_pass(name: str, cluster_id: str, phase_seen: str, run: str, evidence: object) -> dict:
-    """Return a gate pass {gate, cluster_id, phase, run, digest}; the digest covers all of it and the evidence."""
-    told = {"gate": name, "cluster_id": cluster_id, "phase": phase_seen, "run": run}
-    text = json.dumps([told, evidence], sort_keys=True, default=str)
-    return {**told, "digest": hashlib.sha256(text.encode()).hexdigest()}
+def make_pass(name: str, phase_seen: str, run: str, facts: Mapping) -> dict:
+    """Return a gate pass {gate, cluster_id, phase, run, digest}.
+
+    The digest covers the gate, the cluster, the phase and the incarnation of every registered broker: it is the same
+    for whoever judges the same processes, from wherever, and another one once a broker was restarted.
+    """
+    cluster_id, brokers = phase.cluster_id(facts), phase.registrations(facts)
+    incarnations = sorted((one, told["incarnation_id"]) for one, told in brokers.items())
+    text = json.dumps([name, cluster_id, phase_seen, incarnations])
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return {"gate": name, "cluster_id": cluster_id, "phase": phase_seen, "run": run, "digest": digest}
 
 
 def refusal(kind: str, given: Mapping | None, cluster_id: str, run: str) -> str | None:
@@ -99,9 +105,51 @@ def refusal(kind: str, given: Mapping | None, cluster_id: str, run: str) -> str 
     return None
 
 
-def finalize_word(cluster_id: str, digest: str) -> str:
-    """Return what an operator types to finalize: the cluster id and the first 6 of after_kraft's digest."""
-    return f"{cluster_id}:{digest[:6]}"
+def finalize_word(facts: Mapping) -> str:
+    """Return what an operator types to finalize: the cluster id and the first 6 of after_kraft's digest.
+
+    It can be told from the live cluster at any time, and no saved job template can hold it: a broker's restart
+    changes it, and with it what has soaked.
+    """
+    return f"{phase.cluster_id(facts)}:{make_pass('after_kraft', DUAL_WRITE, '', facts)['digest'][:6]}"
+
+
+def finalize_troubles(facts: Mapping, judged: phase.Judgement, word: str, soak_s: float) -> list[str]:
+    """Return why controllers may not leave migration mode, as sentences. It cannot be undone (KIP-866)."""
+    told = []
+    wanted = finalize_word(facts)
+    if word.partition(":")[0] != wanted.partition(":")[0] or (judged.phase == DUAL_WRITE and word != wanted):
+        told.append(f"the word typed is {word!r}, which is not this cluster's as it runs now: see `status`")
+    left = sorted((facts["zookeeper"].get("broker_ids") or {}) if facts["zookeeper"].get("reached") else ["?"])
+    if left:
+        told.append(f"brokers are registered in ZooKeeper: {', '.join(left)}")
+    registered = phase.registrations(facts)
+    for one in phase.broker_ids(facts):
+        registration = registered.get(str(one))
+        if not registration:
+            told.append(f"broker {one} is not registered in the quorum")
+        elif registration["fenced"] or registration["is_migrating_zk_broker"]:
+            told.append(f"broker {one} is {'fenced' if registration['fenced'] else 'registered as a ZooKeeper broker'}")
+    told += _controllers_differ(facts)
+    if judged.phase == DUAL_WRITE:
+        started = [(node.get("service") or {}).get("started_at") or 0 for node in facts["nodes"].values()]
+        soaked = facts["time"] - max(started, default=0)
+        if soaked < soak_s:
+            told.append(f"the last restart is {soaked:.0f} s ago, the soak is {soak_s:.0f} s")
+    return told
+
+
+def _controllers_differ(facts: Mapping) -> list[str]:
+    """Return the keys on which controllers differ, those of their identity aside."""
+    own = ("node.id", "listeners", "advertised.listeners", kraft_config.MIGRATION_FLAG)
+    values = {
+        host: (node.get("file") or {}).get("properties") or {}
+        for host, node in phase.controllers(facts).items()
+        if node.get("next") == "controller_migration"
+    }
+    keys = sorted({key for one in values.values() for key in one} - set(own))
+    differing = [key for key in keys if len({one.get(key) for one in values.values()}) > 1]
+    return [f"controllers differ in {', '.join(differing)}"] if differing else []
 
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

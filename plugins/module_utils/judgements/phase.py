@@ -100,9 +100,7 @@ class _Seen:
         self.modes = {host: node.get("running") or node.get("next") for host, node in self.brokers.items()}
         self.modeless = [host for host, mode in self.modes.items() if mode not in BROKER_MODES]
         self.logs = [node["metadata_log"] for node in self.controllers.values() if usable_log(node)]
-        self.log = max(
-            self.logs, key=lambda log: (log.get("last_epoch") or 0, log.get("log_end_offset") or 0), default={}
-        )
+        self.log = longest_log(self.controllers)
         self.state = self.log.get("zk_migration_state")
         controller = self.zookeeper.get("controller") or {}
         self.owner = None
@@ -111,10 +109,6 @@ class _Seen:
         migration = self.zookeeper.get("migration") or {}
         self.migration_malformed = migration.get("malformed")
         self.offset = migration.get("kraft_metadata_offset") if migration.get("exists") else None
-
-    def registered(self) -> dict:
-        """Return the quorum's registrations: {broker id as str: {...}}."""
-        return self.log.get("brokers") or {}
 
 
 def usable_log(node: Mapping) -> bool:
@@ -297,7 +291,11 @@ def _evidence(seen: _Seen) -> list[Evidence]:
             "brokers registered in ZooKeeper", sorted(zookeeper.get("broker_ids") or {}), "ZooKeeper /brokers/ids"
         ),
         Evidence("migration state", seen.state, "metadata log, ZkMigrationStateRecord"),
-        Evidence("brokers registered in the quorum", sorted(seen.registered()), "metadata log, RegisterBrokerRecord"),
+        Evidence(
+            "brokers registered in the quorum",
+            sorted(seen.log.get("brokers") or {}),
+            "metadata log, RegisterBrokerRecord",
+        ),
         Evidence(
             "quorum",
             {key: seen.quorum.get(key) for key in ("leader_id", "leader_epoch", "high_watermark")},
@@ -347,6 +345,17 @@ def cluster_id(facts: Mapping) -> str | None:
         if (directory.get("meta") or {}).get("cluster.id")
     }
     return told or (stored.pop() if len(stored) == 1 else None)
+
+
+def longest_log(nodes: Mapping[str, Mapping]) -> Mapping:
+    """Return the summary of the metadata log that reaches furthest among nodes; {} when none could be read."""
+    logs = [node["metadata_log"] for node in nodes.values() if usable_log(node)]
+    return max(logs, key=lambda log: (log.get("last_epoch") or 0, log.get("log_end_offset") or 0), default={})
+
+
+def registrations(facts: Mapping) -> Mapping[str, Mapping]:
+    """Return the brokers' registrations in the quorum, by broker id as str, as the longest log of any node has them."""
+    return longest_log(facts["nodes"]).get("brokers") or {}
 
 
 def controllers(facts: Mapping) -> dict[str, Mapping]:

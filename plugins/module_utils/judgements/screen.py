@@ -27,7 +27,7 @@ _STEPS = {
 
 
 def next_step(judged: phase.Judgement, soak: str) -> dict:
-    """Return {text, command} of the next step; the finalize word is filled in by who knows the gate pass."""
+    """Return {text, command} of the next step."""
     text, command = _STEPS[judged.phase]
     if judged.phase == phase.DUAL_WRITE:
         text = f"soak for {soak}, then finalize"
@@ -41,8 +41,7 @@ def node_lines(facts: Mapping) -> dict[str, dict]:
     """
     quorum = facts.get("quorum") or {}
     ends = {one["id"]: one["log_end_offset"] for one in quorum.get("voters", []) + quorum.get("observers", [])}
-    logs = [node["metadata_log"] for node in facts["nodes"].values() if phase.usable_log(node)]
-    registered = max(logs, key=lambda log: log.get("log_end_offset") or 0, default={}).get("brokers") or {}
+    registered = phase.registrations(facts)
     told = {}
     for host, node in facts["nodes"].items():
         number = node.get("node_id")
@@ -70,7 +69,7 @@ def _state(node: Mapping, registration: Mapping | None) -> str:
     return "online"
 
 
-def render(state: Mapping, passed: list[Mapping], word: str | None) -> list[str]:
+def render(state: Mapping, passed: list[Mapping]) -> list[str]:
     """Return the screen of `status` as lines. `state`: the result of migration_state; `passed`: gate passes so far."""
     way = "  ".join(f"[{one}]" if one == state["phase"] else one for one in phase.FORWARD)
     lines = [f"Cluster {state['cluster_id'] or '?'}: {state['phase']}", f"  {way}", ""]
@@ -98,6 +97,6 @@ def render(state: Mapping, passed: list[Mapping], word: str | None) -> list[str]
     lines.append("  gates passed: " + (", ".join(one["gate"] for one in passed) or "none in the evidence here"))
     for block in state["blocks"]:
         lines.append(f"  ! {block['text']}. {block['do'][:1].upper()}{block['do'][1:]}.")
-    command = state["next"]["command"].replace("WORD", word or "WORD")
+    command = state["next"]["command"].replace("WORD", state["word"] or "WORD")
     lines += ["", f"  next: {state['next']['text']}"] + ([f"        {command}"] if command else [])
     return lines

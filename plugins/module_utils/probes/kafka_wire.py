@@ -370,9 +370,21 @@ def decode_quorum(answer: bytes, version: int) -> Quorum:
         read.tags()
         return partitions
 
+    def listener() -> None:
+        read.compact_string(), read.compact_string(), read.int16()
+        read.tags()
+
+    def node() -> None:
+        read.int32()
+        read.compact_array(listener)
+        read.tags()
+
     code = read.int16()
     _raise_for(code, read.compact_string() if version >= 2 else None)
     partitions = [quorum for quorums in read.compact_array(topic) for quorum in quorums]
+    if version >= 2:
+        read.compact_array(node)
+    read.tags()
     if len(partitions) != 1:
         raise ValueError(f"{len(partitions)} partitions instead of one")
     return partitions[0]

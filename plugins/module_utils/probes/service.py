@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 
 _PROPERTIES = (
     "LoadState,ActiveState,SubState,UnitFileState,MainPID,InvocationID,Result,ExecMainStatus,Restart,"
-    "TimeoutStopUSec,NRestarts,ActiveEnterTimestampMonotonic,FragmentPath"
+    "TimeoutStopUSec,NRestarts,ExecMainStartTimestampMonotonic"
 )
 
 
@@ -41,6 +42,7 @@ def state(name: str) -> dict:
         "timeout_stop": words.get("TimeoutStopUSec", ""),
         "invocation": words.get("InvocationID", ""),
         "restarts": int(words.get("NRestarts") or 0),
+        "started_at": _epoch(words.get("ExecMainStartTimestampMonotonic")),
     }
 
 
@@ -55,6 +57,13 @@ def begin(action: str, name: str) -> None:
         done = _run(["service", name, action])
     if done.returncode != 0:
         raise ServiceError(f"{action} of service {name} was refused: {(done.stderr or done.stdout).strip()}")
+
+
+def _epoch(monotonic_us: str | None) -> float | None:
+    """Return the time of a systemd timestamp in epoch seconds; its clock is CLOCK_MONOTONIC, in microseconds."""
+    if not monotonic_us or not monotonic_us.isdigit() or monotonic_us == "0":
+        return None
+    return round(time.time() - time.clock_gettime(time.CLOCK_MONOTONIC) + int(monotonic_us) / 1e6, 3)
 
 
 def _unit(name: str) -> str:

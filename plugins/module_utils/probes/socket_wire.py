@@ -182,14 +182,15 @@ _TLS_MEANINGS = (
 
 def explain_tls(error: ssl.SSLError) -> str:
     """What an SSLError means to the person who has to mend it, with OpenSSL's own word behind."""
-    reason = (error.reason or str(error)).upper().replace(" ", "_")
+    shown = getattr(error, "reason", None) or str(error)
+    reason = shown.upper().replace(" ", "_")
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
         reason = "UNEXPECTED_EOF"
     for word, meaning in _TLS_MEANINGS:
         if word in reason:
             verify = getattr(error, "verify_message", "") or "it cannot be verified"
-            return f"{meaning.format(verify=verify)} [{error.reason or error}]"
-    return f"TLS failed [{error.reason or error}]"
+            return f"{meaning.format(verify=verify)} [{shown}]"
+    return f"TLS failed [{shown}]"
 
 
 def _resolve(address: HostPort, deadline: Deadline) -> List[Any]:

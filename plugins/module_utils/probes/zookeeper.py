@@ -12,6 +12,7 @@ import contextlib
 import logging
 import socket
 import time
+import warnings
 from collections import deque
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils import addresses
@@ -81,7 +82,10 @@ def connect(servers, timeout=15.0, **kazoo_options):
     )
     try:
         try:
-            client.start(timeout=timeout)
+            with warnings.catch_warnings():
+                # kazoo only warns of a missing chroot, which is an error below
+                warnings.simplefilter("ignore")
+                client.start(timeout=timeout)
         except KazooTimeoutError:
             raise ZooKeeperUnreachable(
                 _unreachable(str(servers), timeout, seen.last, kazoo_options.get("use_ssl"))

@@ -1,0 +1,63 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Was ZooKeeper's metadata copied whole into the metadata log, and did the first reconciliation leave it alone?
+
+The copy is one metadata transaction named `ZK Migration` (KIP-868; KRaftMigrationDriver.MigrateMetadataEvent). Its
+records are counted from the log and compared with what ZooKeeper held before and after.
+"""
+
+from __future__ import annotations
+
+from typing import Mapping, NamedTuple, Sequence
+
+TRANSACTION = "ZK Migration"
+
+
+class Copied(NamedTuple):
+    """`damage`: the copy was skipped, or things are gone from ZooKeeper that nobody deleted: stop the controllers.
+    `differences`: counts that do not add up. `changed`: what moved meanwhile, which explains a difference."""
+
+    damage: list[str]
+    differences: list[str]
+    changed: list[str]
+    records: dict[str, int]
+
+
+def judge(before: Mapping, after: Mapping, transactions: Sequence[Mapping]) -> Copied:
+    """Compare. `before`, `after`: {records: {record type: count}, topics: [names], acls: [text], configs: [text]} of
+    ZooKeeper right before the trigger and after the copy; `transactions`: metadata_image's
+    zk_migration_transactions of the longest log."""
+    committed = [one for one in transactions if one["name"] == TRANSACTION and one["outcome"] == "committed"]
+    gone = {kind: sorted(set(before[kind]) - set(after[kind])) for kind in ("topics", "acls", "configs")}
+    if not committed:
+        lost = [f"{len(names)} {kind} are gone from ZooKeeper: {_some(names)}" for kind, names in gone.items() if names]
+        return Copied(
+            [f"the metadata log has no committed transaction {TRANSACTION!r}: the copy was skipped", *lost], [], [], {}
+        )
+    records = dict(committed[-1]["records"])
+    damage, differences, changed = [], [], []
+    for kind in sorted(set(before["records"]) | set(after["records"])):
+        lower, upper = sorted((before["records"].get(kind, 0), after["records"].get(kind, 0)))
+        count = records.get(kind, 0)
+        if lower != upper:
+            changed.append(
+                f"{kind}: {before['records'].get(kind, 0)} in ZooKeeper before, {after['records'].get(kind, 0)} after"
+            )
+        if not lower <= count <= upper:
+            differences.append(
+                f"{kind}: {count} copied, ZooKeeper held {lower if lower == upper else f'{lower} to {upper}'}"
+            )
+    for kind, names in gone.items():
+        if names and records.get(_RECORD_OF[kind], 0) < before["records"].get(_RECORD_OF[kind], 0):
+            damage.append(f"{len(names)} {kind} are gone from ZooKeeper and were not copied: {_some(names)}")
+        elif names:
+            changed.append(f"{kind} deleted meanwhile: {_some(names)}")
+    return Copied(damage, differences, changed, records)
+
+
+_RECORD_OF = {"topics": "TOPIC_RECORD", "acls": "ACCESS_CONTROL_ENTRY_RECORD", "configs": "CONFIG_RECORD"}
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -1,0 +1,123 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: kraft_preflight
+short_description: See the hazards of a migration to KRaft before anything is changed
+version_added: 0.1.0
+description:
+  - Runs every check over what was collected, each with a stable id, and says of each finding what is seen, where, and
+    what to type.
+  - Fails when a finding blocks, unless O(report_only). Reads only.
+options:
+  report_only:
+    description: Return the findings without failing.
+    type: bool
+    default: false
+  controller_config:
+    description: The operator's own settings of the controllers (quorumshift_controller_config).
+    type: dict
+    default: {}
+  controller_protocol:
+    description: The security protocol of the controller listener.
+    type: str
+    default: PLAINTEXT
+extends_documentation_fragment:
+  - quorumshift.kafka.connection
+  - quorumshift.kafka.nodes
+attributes:
+  check_mode: {support: full, description: Reads only.}
+  diff_mode: {support: none, description: Changes nothing.}
+author: Quorumshift maintainers (@quorumshift)
+"""
+
+EXAMPLES = r"""
+- name: See what stands in the way
+  quorumshift.kafka.kraft_preflight:
+    bootstrap_servers: b1:9094
+    zookeeper_connect: z1:2181/kafka
+    nodes: "{{ my_node_facts }}"
+    report_only: true
+  register: preflight
+"""
+
+RETURN = r"""
+findings:
+  description: What the checks found.
+  type: list
+  elements: dict
+  returned: always
+  sample: [{"id": "node_ids", "severity": "blocks", "seen": "c1 has node id 1, which is b1's", "do": "choose another"}]
+checks:
+  description: The ids of the checks that ran.
+  type: list
+  elements: str
+  returned: always
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import preflight
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, topics, zookeeper
+
+
+def main():
+    """Collect, check, exit."""
+    module = ProbeModule(
+        {
+            "report_only": {"type": "bool", "default": False},
+            "controller_config": {"type": "dict", "default": {}},
+            "controller_protocol": {"type": "str", "default": "PLAINTEXT"},
+        }
+    )
+
+    def work():
+        findings = preflight.run(collected(module))
+        blocking = [one for one in findings if one["severity"] == "blocks"]
+        result = {"findings": findings, "checks": [check.id for check in preflight.CHECKS]}
+        if blocking and not module.params["report_only"]:
+            lines = [f"[{one['id']}] {one['seen']}. {one['do'][:1].upper()}{one['do'][1:]}." for one in blocking]
+            count = f"{len(blocking)} finding{'s' if len(blocking) > 1 else ''}"
+            module.fail_json(
+                msg="\n".join([f"{count} in the way of the migration. Nothing was changed.", *lines]), **result
+            )
+        return result
+
+    module.run(work)
+
+
+def collected(module):
+    """Collect the facts of all checks; what cannot be had is told as missing, not raised."""
+    facts, connections = module.facts(), module.connections
+    found = facts["topics"]
+    metadata, min_isr = None, {}
+    if facts["zookeeper"].get("reached"):
+        with cluster.connect_zookeeper(connections) as client:
+            metadata = zookeeper.metadata(client, timeout=connections.timeout)
+    if found.get("reached"):
+        min_isr = topics.min_isr(connections.bootstrap, connections.client, found["partitions"], connections.timeout)
+    brokers = {
+        host: node["node_id"]
+        for host, node in facts["nodes"].items()
+        if node["role"] == "broker" and node.get("running")
+    }
+    with ThreadPoolExecutor(max_workers=16) as pool:
+        running = dict(zip(brokers, pool.map(lambda one: _running_config(connections, one), brokers.values())))
+    given = module.params
+    return preflight.Facts(facts, metadata, running, given["controller_config"], given["controller_protocol"], min_isr)
+
+
+def _running_config(connections, broker_id):
+    try:
+        return topics.broker_configs(connections.bootstrap, connections.client, broker_id, connections.timeout)
+    except topics.KafkaException:
+        return {}  # the check of versions says that it could not be asked
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: metadata_copy
+short_description: Watch the copy of ZooKeeper's metadata into KRaft, and count it
+version_added: 0.1.0
+description:
+  - O(state=expected) counts what ZooKeeper holds, before the copy.
+  - O(state=awaited) waits until C(/migration) says that the copy is done and goes on moving, which means that
+    controllers write to both, and counts what ZooKeeper holds then.
+  - O(state=compared) compares both with the records of the transaction C(ZK Migration) in the metadata log.
+options:
+  state:
+    description: What is asked for.
+    type: str
+    required: true
+    choices: [expected, awaited, compared]
+  before:
+    description: What O(state=expected) returned as RV(counted).
+    type: dict
+    default: {}
+  after:
+    description: What O(state=awaited) returned as RV(counted).
+    type: dict
+    default: {}
+  timeout_s:
+    description: After how many seconds O(state=awaited) ends with what was seen last.
+    type: float
+    default: 1800
+extends_documentation_fragment:
+  - quorumshift.kafka.connection
+  - quorumshift.kafka.nodes
+attributes:
+  check_mode: {support: full, description: Reads only.}
+  diff_mode: {support: none, description: Changes nothing.}
+author: Quorumshift maintainers (@quorumshift)
+"""
+
+EXAMPLES = r"""
+- name: Count what ZooKeeper holds
+  quorumshift.kafka.metadata_copy:
+    state: expected
+    bootstrap_servers: b1:9094
+    zookeeper_connect: z1:2181/kafka
+  register: before
+"""
+
+RETURN = r"""
+counted:
+  description: Records by type that the copy of ZooKeeper's metadata makes, and the names of topics, ACLs and configs.
+  type: dict
+  returned: with O(state=expected) and O(state=awaited)
+damage:
+  description: Signs that the copy was skipped or that metadata was deleted in ZooKeeper. The controllers must be stopped.
+  type: list
+  elements: str
+  returned: with O(state=compared)
+differences:
+  description: Counts that do not add up.
+  type: list
+  elements: str
+  returned: with O(state=compared)
+records:
+  description: The records of the transaction by type.
+  type: dict
+  returned: with O(state=compared)
+"""
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import copied, phase, zk_metadata
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, zookeeper
+
+
+def main():
+    """Count, wait or compare."""
+    module = ProbeModule(
+        {
+            "state": {"type": "str", "required": True, "choices": ["expected", "awaited", "compared"]},
+            "before": {"type": "dict", "default": {}},
+            "after": {"type": "dict", "default": {}},
+            "timeout_s": {"type": "float", "default": 1800},
+        }
+    )
+    work = {"expected": expected, "awaited": awaited, "compared": compared}[module.params["state"]]
+    module.run(lambda: work(module))
+
+
+def expected(module):
+    """Return what ZooKeeper holds."""
+    return {"counted": counted(module)}
+
+
+def awaited(module):
+    """Wait for /migration to say that the copy is done and to move on from there."""
+    first = dict(module.params["carry"].get("seen") or {})
+
+    def look():
+        with cluster.connect_zookeeper(module.connections) as client:
+            seen = zookeeper.witness(client, module.connections.timeout)
+        offset = seen["migration"]["kraft_metadata_offset"]
+        if offset is None or offset <= 0:
+            owner = "ZooKeeper's" if seen["controller"]["ephemeral"] else "KRaft's"
+            return [f"/migration stands at {offset}, /controller is {owner}"], {}
+        if offset <= first.setdefault("offset", offset):
+            return [f"/migration stands at {offset} and has not moved yet"], {}
+        return [], {"offset": offset}
+
+    result = module.wait(look, 0, module.params["timeout_s"], "the copy of the metadata")
+    result["carry"]["seen"] = first
+    return {**result, "counted": counted(module)} if result["done"] else result
+
+
+def compared(module):
+    """Compare the counts with the transaction in the longest metadata log."""
+    logs = [
+        node["metadata_log"]
+        for node in module.nodes.values()
+        if node["role"] == "controller" and phase.usable_log(node)
+    ]
+    longest = max(logs, key=lambda log: log["log_end_offset"], default=None)
+    if longest is None:
+        module.fail_json(msg="no controller's metadata log could be read, so the copy cannot be counted")
+    told = copied.judge(module.params["before"], module.params["after"], longest["zk_migration_transactions"])
+    return told._asdict()
+
+
+def counted(module):
+    """Return ZooKeeper's metadata as counts and names."""
+    with cluster.connect_zookeeper(module.connections) as client:
+        metadata = zookeeper.metadata(client, timeout=module.connections.timeout)
+    pending = set(metadata["delete_topics"])
+    return {
+        "records": zk_metadata.expected_records(metadata),
+        "topics": sorted(set(metadata["topics"]) - pending),
+        "acls": sorted(" ".join(f"{value}" for value in acl.values()) for acl in metadata["acls"]),
+        "configs": sorted(
+            f"{kind} {entity or 'default'} {key}"
+            for kind, entities in metadata["configs"].items()
+            for entity, values in entities.items()
+            for key in values
+        ),
+    }
+
+
+if __name__ == "__main__":
+    main()
