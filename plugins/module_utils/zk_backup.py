@@ -289,17 +289,19 @@ def take(client, path, servers, tool, ancestors=(), window=500, max_rate=None, r
                 out.write(line(node))
         horizon = reader.zxid()
         overlay, moving = {}, []
-        for settled in range(1, rounds + 1):
-            moved = _moved(reader, lambda: _laid_over(walk, overlay))
+        settled = 0
+        while settled < rounds:
+            settled += 1
+            if moving:
+                horizon = reader.zxid()
+            moved, acl_set = _moved(reader, lambda: _laid_over(walk, overlay))
             for node in moved.values():
                 if node is not None:
                     _refuse_masked(node, client.chroot)
-            moving = _later(reader, moved, horizon)
+            moving = sorted(acl_set.union(_later(reader, moved, horizon)))
             overlay.update(moved)
             if all(_moves_by_itself(name, overlay[name]) for name in moving):
                 break
-            if settled < rounds:
-                horizon = reader.zxid()
         counts = _Counts()
         digest = hashlib.sha256()
         with _Packed(part) as out:
@@ -565,6 +567,10 @@ def require_same_cluster(backup, reader):
         )
 
 
+# They live as long as the cluster does. Made anew, every zxid is from another history and proves nothing.
+_NEVER_MADE_ANEW = ("/", znodes.CLUSTER_ID)
+
+
 class _Comparison:
     def __init__(self, reader, horizon):
         self.reader = reader
@@ -584,7 +590,9 @@ class _Comparison:
                 self._differs(node.path, "is gone, and no parent has changed since the backup")
             return
         if live.stat.czxid != node.stat.czxid:
-            if live.stat.czxid > self.horizon:
+            if node.path in _NEVER_MADE_ANEW:
+                self._differs(node.path, "was made anew: ZooKeeper was rebuilt or restored after the backup")
+            elif live.stat.czxid > self.horizon:
                 self._count("changed", node.path)
                 self._parents[node.path] = set()
             else:

@@ -1,0 +1,377 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reading ZooKeeper: metadata that Kafka's own tools wrote, and what the KRaft controller really copied of it.
+
+With QUORUMSHIFT_RECORD set, the broker's tree is written as the unit tests' fixture.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils import zk_backup
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import zk_metadata
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
+from kazoo.security import make_digest_acl
+
+from tests.real import servers
+
+pytestmark = pytest.mark.real
+
+FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "unit" / "fixtures" / "kafka_3.9.2_znodes.jsonl.gz"
+TOOLS = pathlib.Path(__file__).with_name("KafkaTools.java")
+CHROOT = "/prod/kafka"
+_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+SETTINGS = {
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.sasl.plain.sasl.jaas.config": f'{_PLAIN} username="admin" password="x" user_admin="x";',
+    "delegation.token.secret.key": "tokensecret",
+    "password.encoder.secret": "encodersecret",
+    "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+    "super.users": "User:ANONYMOUS;User:admin",
+    "allow.everyone.if.no.acl.found": "false",
+    "broker.rack": "rack-1",
+    "zookeeper.session.timeout.ms": "4000",
+}
+TO_MIGRATION = {
+    **servers.controller_keys("unused"),
+    "listener.security.protocol.map": SETTINGS["listener.security.protocol.map"],
+    "zookeeper.metadata.migration.enable": "true",
+}
+
+
+def seed(home: pathlib.Path, broker: servers.KafkaServer) -> None:
+    """Every kind of metadata that the copy knows, by Kafka's own tools."""
+    at = ("--bootstrap-server", str(broker.listeners["PLAINTEXT"]))
+    client = home / "client.properties"
+    client.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        f'sasl.jaas.config={_PLAIN} username="admin" password="x";\n'
+    )
+    as_admin = ("--bootstrap-server", str(broker.listeners["SASL"]), "--command-config", str(client))
+
+    def topic(name, *more):
+        return ("org.apache.kafka.tools.TopicCommand", *at, "--create", "--topic", name, *more)
+
+    def alter(kind, name, *configs):
+        entity = ["--entity-default"] if name is None else ["--entity-name", name]
+        return ("kafka.admin.ConfigCommand", *at, "--alter", "--entity-type", kind, *entity, "--add-config", *configs)
+
+    def acl(*arguments):
+        return ("kafka.admin.AclCommand", *at, "--add", *arguments)
+
+    jobs = [
+        topic("orders", "--partitions", "4", "--config", "retention.ms=9000", "--config", "cleanup.policy=compact"),
+        topic("a.b_c", "--partitions", "1"),
+        topic("plain", "--partitions", "2", "--config", "min.insync.replicas=1"),
+        alter("brokers", "1", "log.cleaner.threads=2,listener.name.external.ssl.key.password=topsecret"),
+        alter("brokers", None, "message.max.bytes=2000000"),
+        alter("users", "al ice@x*~", "producer_byte_rate=1024,consumer_byte_rate=2048"),
+        alter("users", "bob", "SCRAM-SHA-256=[iterations=4096,password=b],SCRAM-SHA-512=[iterations=8192,password=b]"),
+        alter("users", None, "request_percentage=50.5"),
+        alter("clients", "app/1", "producer_byte_rate=10"),
+        alter("clients", None, "consumer_byte_rate=11"),
+        alter("ips", "127.0.0.9", "connection_creation_rate=5"),
+        alter("ips", None, "connection_creation_rate=6"),
+        (
+            *("kafka.admin.ConfigCommand", *at, "--alter", "--entity-type", "users", "--entity-name", "al ice@x*~"),
+            *("--entity-type", "clients", "--entity-default", "--add-config", "producer_byte_rate=7"),
+        ),
+        acl("--allow-principal", "User:bob", "--operation", "Read", "--operation", "Write", "--topic", "orders"),
+        acl(
+            *("--deny-principal", "User:CN=eve,O=x", "--operation", "All", "--deny-host", "10.0.0.1"),
+            *("--group", "g-", "--resource-pattern-type", "prefixed"),
+        ),
+        acl("--allow-principal", "User:bob", "--operation", "DescribeConfigs", "--cluster"),
+        acl("--allow-principal", "User:bob", "--operation", "Write", "--transactional-id", "*"),
+        (
+            "org.apache.kafka.tools.DelegationTokenCommand",
+            *(*as_admin, "--create", "--max-life-time-period", "86400000", "--renewer-principal", "User:bob x"),
+        ),
+    ]
+    # A producer id block is taken when an idempotent producer starts
+    jobs.append(("org.apache.kafka.tools.ProducerPerformance", *_producer(broker)))
+    done = subprocess.run(
+        [*servers.java(), str(TOOLS)],
+        input="".join("\t".join(job) + "\n" for job in jobs),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+
+
+def _producer(broker):
+    properties = (f"bootstrap.servers={broker.listeners['PLAINTEXT']}", "enable.idempotence=true", "acks=all")
+    return (
+        *("--topic", "orders", "--num-records", "10", "--record-size", "10", "--throughput", "-1"),
+        *("--producer-props", *properties),
+    )
+
+
+@pytest.fixture(scope="module")
+def home():
+    with servers.workdir("zookeeper_probe") as path:
+        yield path
+
+
+@pytest.fixture(scope="module")
+def zk(home):
+    # Kafka gives no session below 4 ticks, and this waits one out
+    with servers.zookeeper(home) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def broker(home, zk):
+    listeners = {name: f"127.0.0.1:{servers.free_port()}" for name in ("PLAINTEXT", "SASL")}
+    with servers.zk_broker(home, 1, zk.connect + CHROOT, SETTINGS, listeners) as server:
+        seed(home, server)
+        if os.environ.get("QUORUMSHIFT_RECORD"):
+            FIXTURE.parent.mkdir(parents=True, exist_ok=True)
+            FIXTURE.unlink(missing_ok=True)
+            made = home / "fixture"
+            made.mkdir(mode=0o700)
+            with zookeeper.connect(zk.connect + CHROOT) as client:
+                zk_backup.take(client, str(made / "b.gz"), "localhost:2181" + CHROOT, "fixture")
+            shutil.copyfile(made / "b.gz", FIXTURE)
+        yield server
+
+
+@pytest.fixture
+def client(zk, broker):
+    with zookeeper.connect(zk.connect + CHROOT) as connected:
+        yield connected
+
+
+def test_witness_of_a_zookeeper_controller(client, broker):
+    seen = zookeeper.witness(client, max_controller_epoch=True)
+    controller = seen["controller"]
+    assert (controller["exists"], controller["broker_id"], controller["ephemeral"]) == (True, 1, True)
+    assert (controller["kraft_controller_epoch"], controller["malformed"]) == (-1, None)
+    assert controller["czxid"] > 0
+    assert seen["controller_epoch"] == {"exists": True, "value": 1, "version": 1, "malformed": None}
+    assert seen["migration"]["exists"] is False
+    assert seen["migration"]["kraft_metadata_offset"] is None and seen["migration"]["malformed"] is None
+    (registration,) = seen["broker_ids"].values()
+    assert list(seen["broker_ids"]) == ["1"]
+    assert registration["rack"] == "rack-1"
+    assert registration["endpoints"]["SASL"] == {
+        "host": "127.0.0.1",
+        "port": broker.listeners["SASL"].port,
+        "security_protocol": "SASL_PLAINTEXT",
+    }
+    assert registration["ephemeral_owner"].startswith("0x1")
+    assert len(seen["cluster_id"]["value"]) == 22
+    assert seen["delete_topics"] == []
+    assert seen["reassign_partitions"] == {"exists": False, "malformed": None, "partitions": None}
+    assert seen["max_controller_epoch_in_states"] == 1
+
+
+def test_witness_names_what_is_malformed(client):
+    client.create(znodes.MIGRATION, None)
+    client.create(znodes.REASSIGN_PARTITIONS, b'{"version":1,"partitions":[{"topic":"t"}]}')
+    try:
+        seen = zookeeper.witness(client)
+        assert "null data" in seen["migration"]["malformed"]
+        assert seen["migration"]["exists"] and seen["migration"]["version"] == 0
+        assert seen["reassign_partitions"]["malformed"] == "'partition' is missing"
+    finally:
+        client.delete(znodes.MIGRATION)
+        client.delete(znodes.REASSIGN_PARTITIONS)
+
+
+def test_metadata_is_what_the_tools_wrote(client):
+    seen = zookeeper.metadata(client, digest_key=b"k")
+    assert seen["problems"] == []
+    assert {"orders", "a.b_c", "plain"} <= set(seen["topics"])
+    orders = seen["topics"]["orders"]
+    assert len(orders["topic_id"]) == 22
+    assert sorted(orders["partitions"]) == ["0", "1", "2", "3"]
+    first = orders["partitions"]["0"]
+    assert (first["replicas"], first["isr"], first["leader"], first["leader_epoch"]) == ([1], [1], 1, 0)
+    assert seen["configs"]["topic"]["orders"] == {"retention.ms": "9000", "cleanup.policy": "compact"}
+    broker = seen["configs"]["broker"]
+    assert broker[""] == {"message.max.bytes": "2000000"}
+    assert broker["1"]["log.cleaner.threads"] == "2"
+    assert set(broker["1"]["listener.name.external.ssl.key.password"]) == {"digest"}
+    quotas = {tuple(sorted(quota["entity"].items())): quota["quotas"] for quota in seen["quotas"]}
+    assert quotas == {
+        (("user", "al ice@x*~"),): {"producer_byte_rate": 1024.0, "consumer_byte_rate": 2048.0},
+        (("user", None),): {"request_percentage": 50.5},
+        (("client-id", "app/1"),): {"producer_byte_rate": 10.0},
+        (("client-id", None),): {"consumer_byte_rate": 11.0},
+        (("client-id", None), ("user", "al ice@x*~")): {"producer_byte_rate": 7.0},
+        (("ip", "127.0.0.9"),): {"connection_creation_rate": 5.0},
+        (("ip", None),): {"connection_creation_rate": 6.0},
+    }
+    assert {name: found["iterations"] for name, found in seen["scram"]["bob"].items()} == {
+        "SCRAM-SHA-256": 4096,
+        "SCRAM-SHA-512": 8192,
+    }
+    assert len(seen["acls"]) == 5
+    assert {
+        "resource_type": "GROUP",
+        "resource_name": "g-",
+        "pattern_type": "PREFIXED",
+        "principal": "User:CN=eve,O=x",
+        "host": "10.0.0.1",
+        "operation": "ALL",
+        "permission": "DENY",
+    } in seen["acls"]
+    (token,) = seen["delegation_tokens"].values()
+    assert (token["owner"], token["renewers"]) == ("User:admin", ["User:bob x"])
+    assert seen["producer_ids"] == {"broker_id": 1, "first_producer_id": 0, "next_producer_id": 1000}
+    assert "topsecret" not in repr(seen) and "stored_key" not in repr(seen)
+    # The whole tree, walked, says the same
+    assert zk_metadata.normalise(zookeeper.read_tree(client), b"k") == seen
+
+
+def test_tree_has_every_znode_once_with_acl_and_parents_first(client):
+    nodes = list(zookeeper.read_tree(client, window=7))
+    paths = [node.path for node in nodes]
+    assert len(set(paths)) == len(paths)
+    at = {path: position for position, path in enumerate(paths)}
+    assert all(at[path.rpartition("/")[0] or "/"] < at[path] for path in paths if path != "/")
+    assert at["/brokers/ids/1"] and at["/config/users/al%20ice%40x%2A%7E/clients/<default>"]
+    assert {node.path for node in nodes if node.stat.ephemeralOwner} == {"/controller", "/brokers/ids/1"}
+    assert all(node.acl == [{"perms": 31, "scheme": "world", "id": "anyone"}] for node in nodes)
+    assert {znodes.kind(path) for path in paths} >= {"topic", "partition_state", "user_config", "acl", "notification"}
+    assert [path for path in paths if znodes.kind(path) == "other"] == []
+
+
+def test_znodes_that_vanish_are_counted_not_missed(client):
+    client.ensure_path("/vanishing")
+    for number in range(300):
+        client.create(f"/vanishing/{number:03}")
+    reader = zookeeper.Reader(client, window=10)
+    walk = reader.tree("/vanishing")
+    assert next(walk).path == "/vanishing"
+    for number in range(200, 300):
+        client.delete(f"/vanishing/{number:03}")
+    rest = [node.path for node in walk]
+    assert len(rest) == 200 and reader.vanished == 100
+    client.delete("/vanishing", recursive=True)
+
+
+def test_rate_is_kept(client):
+    began = time.monotonic()
+    found = len(list(zookeeper.Reader(client, max_rate=100).tree("/brokers")))
+    assert time.monotonic() - began >= (found - 11) / 100
+
+
+def test_unreachable_servers_are_named():
+    port = servers.free_port()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        began = time.monotonic()
+        with pytest.raises(zookeeper.ZooKeeperUnreachable) as error:
+            with zookeeper.connect(f"127.0.0.1:{port},127.0.0.1:{silent.getsockname()[1]}/x", timeout=1.5):
+                pass
+    assert time.monotonic() - began < 8
+    assert f"127.0.0.1:{port} cannot be reached (Connection refused)" in str(error.value)
+    assert "does not answer" in str(error.value)
+
+
+def test_server_without_quorum_is_named(home):
+    ports = [servers.free_port() for _unused in range(4)]
+    settings = {
+        "myid": "1",
+        "server.1": f"127.0.0.1:{ports[0]}:{ports[1]}",
+        "server.2": f"127.0.0.1:{ports[2]}:{ports[3]}",
+    }
+
+    def answers():
+        port = re.search(r"clientPort=(\d+)", (home / "lonely" / "zoo.cfg").read_text()).group(1)
+        try:
+            with socket.create_connection(("127.0.0.1", int(port)), timeout=1) as connection:
+                connection.sendall(b"srvr")
+                return b"not currently serving" in connection.recv(4096)
+        except OSError:
+            return False
+
+    with servers.zookeeper(home, "lonely", settings, ready=answers) as lonely:
+        with pytest.raises(zookeeper.ZooKeeperUnreachable, match="runs but does not serve: its ensemble has no quorum"):
+            with zookeeper.connect(lonely.connect, timeout=1.5):
+                pass
+
+
+def test_missing_chroot_is_named(zk):
+    with pytest.raises(zookeeper.ZooKeeperMissing, match="/no/such does not exist"):
+        with zookeeper.connect(zk.connect + "/no/such"):
+            pass
+
+
+def test_unreadable_znode_is_named(zk, client):
+    acl = make_digest_acl("kafka", "secret", all=True)
+    with zookeeper.connect(zk.connect, auth_data=[("digest", "kafka:secret")]) as owner:
+        owner.create("/closed", b"x", acl=[acl])
+        owner.create("/closed/below", b"x", acl=[acl])
+        with zookeeper.connect(zk.connect) as nobody:
+            with pytest.raises(zookeeper.ZooKeeperDenied, match="read /closed"):
+                list(zookeeper.read_tree(nobody, "/closed"))
+        assert len(list(zookeeper.read_tree(owner, "/closed"))) == 2
+        owner.delete("/closed", recursive=True)
+
+
+def test_a_connection_that_breaks_is_an_error(home):
+    with servers.zookeeper(home, "brief") as brief, zookeeper.connect(brief.connect, timeout=4) as connected:
+        for number in range(50):
+            connected.create(f"/n{number}")
+        walk = zookeeper.Reader(connected, window=1, max_rate=50, timeout=3).tree()
+        next(walk)
+        threading.Timer(0.2, brief.kill).start()
+        with pytest.raises(zookeeper.ZooKeeperError):
+            list(walk)
+
+
+def test_the_controller_copies_what_was_expected(home, zk, broker):
+    """Last, since it moves the broker: the records that KRaft's own manifest counts are those that were expected."""
+    with zookeeper.connect(zk.connect + CHROOT) as client:
+        # A pending deletion that no controller carries out, because the broker that leads is down
+        cluster_id = zookeeper.witness(client)["cluster_id"]["value"]
+        broker.stop()
+        client.ensure_path("/admin/delete_topics/plain")
+        address = HostPort("127.0.0.1", servers.free_port())
+        voters = f"3000@{address}"
+        settings = {
+            **servers.migration_keys(zk.connect + CHROOT),
+            "password.encoder.secret": SETTINGS["password.encoder.secret"],
+            "listener.security.protocol.map": SETTINGS["listener.security.protocol.map"],
+            "inter.broker.listener.name": "PLAINTEXT",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": SETTINGS["super.users"],
+            "delegation.token.secret.key": SETTINGS["delegation.token.secret.key"],
+        }
+        servers.CLUSTER_ID = cluster_id
+        with servers.kraft_controller(home, 3000, address, voters, settings) as controller:
+            servers.wait_for(lambda: zookeeper.witness(client)["migration"]["exists"], 30, "/migration")
+            assert zookeeper.witness(client)["migration"]["kraft_metadata_offset"] == -1
+            expected = zk_metadata.expected_records(zookeeper.metadata(client))
+            broker.configure({**TO_MIGRATION, "controller.quorum.voters": voters})
+            broker.start()
+            servers.wait_for(
+                lambda: (zookeeper.witness(client)["migration"]["kraft_metadata_offset"] or -1) > 0, 60, "the copy"
+            )
+            manifest = re.search(r"The record types were \{(.*?)\}", controller.log.read_text()).group(1)
+            copied = dict(pair.split("=") for pair in manifest.split(", "))
+            assert {name: int(count) for name, count in copied.items()} == {k: v for k, v in expected.items() if v}
+            assert all(expected.values()), "every kind of record is meant to be in this test"
+            seen = zookeeper.witness(client)
+            assert seen["controller"]["broker_id"] == 3000
+            assert seen["controller"]["ephemeral"] is False
+            assert seen["controller"]["kraft_controller_epoch"] >= 1
+            assert seen["migration"]["kraft_controller_id"] == 3000
+            assert seen["migration"]["malformed"] is None
