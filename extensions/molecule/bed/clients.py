@@ -27,3 +27,15 @@ def settings(network: Network, secrets: dict[str, str], user: str = "quorumshift
 def admin_client(network: Network, secrets: dict[str, str]) -> confluent_kafka.admin.AdminClient:
     """An admin client of the operator, who is a super user."""
     return confluent_kafka.admin.AdminClient(settings(network, secrets))
+
+
+def kafka_python_settings(network: Network, secrets: dict[str, str]) -> dict[str, object]:
+    """kafka-python settings of the operator."""
+    return {
+        "bootstrap_servers": network.bootstrap_servers.split(","),
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "SCRAM-SHA-512",
+        "sasl_plain_username": "quorumshift",
+        "sasl_plain_password": secrets["quorumshift"],
+        "ssl_cafile": str(CA_CERTIFICATE),
+    }

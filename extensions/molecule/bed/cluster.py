@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Callable
 
 import hosts
@@ -21,11 +22,10 @@ from confluent_kafka import ElectionType, KafkaException
 from layout import (
     BED,
     BROKERS,
-    CHECKOUT_ID,
     HOSTS,
+    SECRETS,
     STATE,
     BedError,
-    Host,
     Network,
     digest_of,
 )
@@ -108,31 +108,24 @@ def _prepare(say: Say) -> tuple[Network, dict[str, str]]:
 
 def _from_seed(network: Network, secrets: dict[str, str], say: Say) -> None:
     down()
-    tag = _seed_tag(network)
-    if not all(podman.image_exists(_seed_image(host, tag)) for host in HOSTS):
+    kept = STATE / "seed" / _seed_digest(network)
+    if not kept.exists():
         begun = time.monotonic()
-        _make_seed(network, secrets, tag, say)
+        _make_seed(network, secrets, kept, say)
         say(f"seeded state made ({time.monotonic() - begun:.0f} s)")
-    podman.on_each(HOSTS, lambda host: hosts.run(host, network, _seed_image(host, tag)))
+    podman.on_each(HOSTS, lambda host: hosts.start(host, network, secrets, kept))
     _wait_ssh()
     _wait_serving(network)
     _elect_preferred(network, secrets)
 
 
-def _seed_tag(network: Network) -> str:
-    sources = (hosts.TEMPLATES, BED / "seed.py", BED / "hosts.py", BED / "layout.py")
-    return digest_of(*sources, also=f"{image.name()} {network.prefix}")[:12]
+def _seed_digest(network: Network) -> str:
+    sources = (hosts.TEMPLATES, BED / "seed.py", BED / "seed.sh", BED / "layout.py", BED / "jars.sha256")
+    return digest_of(*sources, also=f"{network.prefix} {SECRETS.read_text()}")[:12]
 
 
-def _seed_image(host: Host, tag: str) -> str:
-    return f"localhost/qs-{CHECKOUT_ID}-seed-{host.name}:{tag}"
-
-
-def _make_seed(network: Network, secrets: dict[str, str], tag: str, say: Say) -> None:
-    for host in HOSTS:
-        hosts.create(host, network, image.name())
-        hosts.provision(host, network, secrets)
-    podman.podman("start", *(host.container for host in HOSTS))
+def _make_seed(network: Network, secrets: dict[str, str], kept: Path, say: Say) -> None:
+    podman.on_each(HOSTS, lambda host: hosts.start(host, network, secrets, None))
     _wait_ssh()
     say("hosts run")
     podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "start", "zookeeper"))
@@ -146,13 +139,11 @@ def _make_seed(network: Network, secrets: dict[str, str], tag: str, say: Say) ->
     for host in BROKERS:
         hosts.execute(host, "systemctl", "stop", "kafka")
     podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "stop", "zookeeper"))
-    podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "enable", "--quiet", "zookeeper", "kafka"))
-    podman.on_each(
-        HOSTS, lambda host: hosts.execute(host, "find", "/var/log/kafka", "/var/log/zookeeper", "-type", "f", "-delete")
-    )
-    podman.podman("stop", "--time", "20", *(host.container for host in HOSTS))
-    podman.on_each(HOSTS, lambda host: podman.podman("commit", "--quiet", host.container, _seed_image(host, tag)))
     down()
+    shutil.rmtree(kept.parent, ignore_errors=True)
+    fresh = kept.with_suffix(".new")
+    podman.on_each(HOSTS, lambda host: hosts.keep_data(host, fresh))
+    fresh.rename(kept)
 
 
 def _wait_ssh() -> None:

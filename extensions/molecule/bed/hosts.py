@@ -6,26 +6,61 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 from string import Template
 
+import image
 import podman
 import secrets_store
-from layout import BED, BROKERS, HOSTS, KAFKA_UID, METADATA_LOG_DIR, SSH_KEY, ZOOKEEPER_UID, Host, Network
+from layout import BED, BROKERS, HOSTS, KAFKA_UID, METADATA_LOG_DIR, SSH_KEY, STATE, ZOOKEEPER_UID, Host, Network
 
 TEMPLATES = BED / "templates"
 
 
-def create(host: Host, network: Network, base: str) -> None:
-    podman.podman("create", *_host_options(host, network), base, "/sbin/init")
+def start(host: Host, network: Network, secrets: dict[str, str], seed: Path | None) -> None:
+    """Make the host anew and boot it: with `seed`'s data and its services enabled, or empty and with none."""
+    live = _live(host)
+    shutil.rmtree(live, ignore_errors=True)
+    if seed:
+        live.parent.mkdir(parents=True, exist_ok=True)
+        # cp, since it keeps the holes of Kafka's preallocated index files.
+        subprocess.run(["cp", "--archive", "--sparse=always", str(seed / host.name), str(live)], check=True)
+    else:
+        _empty_data(host, live)
+    podman.podman("create", *_options(host, network, live, seeded=seed is not None), image.name(), "/sbin/init")
+    _provision(host, network, secrets)
+    if seed:
+        _enable(host)
+    podman.podman("start", host.container)
 
 
-def run(host: Host, network: Network, base: str) -> None:
-    podman.podman("run", "--detach", f"--label={podman.SEEDED}", *_host_options(host, network), base, "/sbin/init")
+def keep_data(host: Host, seed: Path) -> None:
+    """Keep a stopped host's data as part of a seed."""
+    seed.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["cp", "--archive", "--sparse=always", str(_live(host)), str(seed / host.name)], check=True)
 
 
-def _host_options(host: Host, network: Network) -> list[str]:
+def _live(host: Host) -> Path:
+    # On the machine's own file system, as a host's disks are: in the container's overlay the first write to each of
+    # thousands of files would copy it up first.
+    return STATE / "hosts" / host.name
+
+
+def _empty_data(host: Host, live: Path) -> None:
+    (live / "kafka").mkdir(parents=True)
+    if host.is_broker:
+        _own(live / "zookeeper", ZOOKEEPER_UID)
+        (live / "zookeeper/myid").write_text(f"{BROKERS.index(host) + 1}\n")
+        for directory in ("data1", "data2"):
+            _own(live / "kafka" / directory, KAFKA_UID)
+    else:
+        _own(live / "kafka" / Path(METADATA_LOG_DIR).name, KAFKA_UID)
+
+
+def _options(host: Host, network: Network, live: Path, seeded: bool) -> list[str]:
     names = [f"--add-host={h.name}{suffix}:{network.address(h)}" for h in HOSTS for suffix in (".bed", "")]
+    volumes = [f"--volume={directory}:/var/lib/{directory.name}" for directory in sorted(live.iterdir())]
     return [
         f"--name={host.container}",
         f"--hostname={host.name}",
@@ -35,12 +70,14 @@ def _host_options(host: Host, network: Network) -> list[str]:
         "--cap-add=NET_ADMIN",
         "--pids-limit=-1",
         "--stop-signal=SIGRTMIN+3",
+        *([f"--label={podman.SEEDED}"] if seeded else []),
         *names,
+        *volumes,
     ]
 
 
-def provision(host: Host, network: Network, secrets: dict[str, str]) -> None:
-    """Put on a created host what its operator would: units, configuration, key stores, data directories."""
+def _provision(host: Host, network: Network, secrets: dict[str, str]) -> None:
+    """Put on a created host what its operator would: units, configuration, key stores."""
     root = Path(podman.podman("mount", host.container))
     try:
         _put(root / "root/.ssh/authorized_keys", SSH_KEY.with_suffix(".pub").read_text(), 0, 0o600)
@@ -52,7 +89,6 @@ def provision(host: Host, network: Network, secrets: dict[str, str]) -> None:
             _provision_broker(root, host, network, secrets)
         else:
             _put(root / "etc/systemd/system/kafka-controller.service", _render("kafka-controller.service"))
-            _own(root / METADATA_LOG_DIR.lstrip("/"), KAFKA_UID)
     finally:
         podman.podman("unmount", host.container)
 
@@ -63,7 +99,6 @@ def _provision_broker(root: Path, host: Host, network: Network, secrets: dict[st
     ensemble = [f"server.{myid}={network.address(peer)}:2888:3888" for myid, peer in enumerate(BROKERS, start=1)]
     _put(root / "etc/zookeeper/zoo.cfg", _render("zoo.cfg", servers="\n".join(ensemble)))
     _put(root / "etc/zookeeper/log4j.properties", _render("zookeeper-log4j.properties"))
-    _put(root / "var/lib/zookeeper/myid", f"{BROKERS.index(host) + 1}\n", ZOOKEEPER_UID)
     properties = _render(
         "server.properties",
         broker_id=str(host.node_id),
@@ -75,8 +110,17 @@ def _provision_broker(root: Path, host: Host, network: Network, secrets: dict[st
         delegation_token_secret_key=secrets["delegation_token_secret_key"],
     )
     _put(root / "etc/kafka/server.properties", properties, KAFKA_UID, 0o640)
-    for directory in ("data1", "data2"):
-        _own(root / "var/lib/kafka" / directory, KAFKA_UID)
+
+
+def _enable(host: Host) -> None:
+    if not host.is_broker:
+        return
+    root = Path(podman.podman("mount", host.container))
+    try:
+        for unit in ("zookeeper.service", "kafka.service"):
+            (root / "etc/systemd/system/multi-user.target.wants" / unit).symlink_to(f"/etc/systemd/system/{unit}")
+    finally:
+        podman.podman("unmount", host.container)
 
 
 def _render(template: str, **values: str) -> str:
