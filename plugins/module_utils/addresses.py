@@ -121,6 +121,8 @@ def parse_listeners(text: str) -> Tuple[Listener, ...]:
 
 
 def _split_port(text: str, shown: str) -> Tuple[str, int | None]:
+    if any(character.isspace() or character in "/@" for character in text):
+        raise AddressError(f"{shown!r} is not a host and port")
     if text.startswith("["):
         host, bracket, rest = text[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")):
@@ -131,8 +133,6 @@ def _split_port(text: str, shown: str) -> Tuple[str, int | None]:
         if ":" in port:
             raise AddressError(f"{shown!r}: an IPv6 address is written as [address]:port")
         port = port if colon else None
-    if any(character.isspace() or character in "/@" for character in host):
-        raise AddressError(f"{shown!r}: {host!r} is not a host")
     if port is None:
         return host, None
     if not (port.isascii() and port.isdigit()):

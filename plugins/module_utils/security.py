@@ -28,7 +28,7 @@ class SecurityError(ValueError):
 class Tls:
     """How a TLS connection is made: PEM files, and what is checked of the server.
 
-    `option` and `names` serve messages only: the option dict this came from, and its own name of each field.
+    `option` and `prefix` serve messages only: the option dict this came from, and what its keys have before ours.
     """
 
     cafile: str | None = None
@@ -42,6 +42,8 @@ class Tls:
 
     def context(self) -> ssl.SSLContext:
         """An SSLContext for a client, TLS 1.2 or newer. Raises SecurityError naming the option of an unusable file."""
+        for name in ("cafile", "certfile", "keyfile"):
+            self._require_pem(name)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.check_hostname = self.verify and self.check_hostname
@@ -49,28 +51,34 @@ class Tls:
         if self.cafile:
             try:
                 context.load_verify_locations(cafile=self.cafile)
-            except (OSError, ssl.SSLError) as error:
-                raise SecurityError(self._unusable("cafile", self.cafile, error)) from error
+            except ssl.SSLError as error:
+                raise self._unusable("cafile", "holds no certificate that can be read") from error
         elif self.verify:
             context.load_default_certs(ssl.Purpose.SERVER_AUTH)
         if self.certfile:
             try:
                 # without a callback OpenSSL would ask the terminal for the key's password
                 context.load_cert_chain(self.certfile, self.keyfile, password=lambda: self.keypassword or "")
-            except (OSError, ssl.SSLError) as error:
-                named = "keyfile" if self.keyfile and _readable(self.certfile) else "certfile"
-                raise SecurityError(self._unusable(named, getattr(self, named), error)) from error
+            except ssl.SSLError as error:
+                reason = "certificate, key and the key's password do not belong together"
+                raise self._unusable("certfile", reason) from error
         return context
 
-    def _unusable(self, name: str, path: str | None, error: Exception) -> str:
-        option = f"{self.option}.{self.prefix}{name}"
-        if isinstance(error, ssl.SSLError):
-            reason = "not a readable PEM file, or key, certificate and key password do not belong together"
-            if str(path).lower().endswith((".jks", ".p12", ".pfx", ".keystore", ".truststore")):
-                reason = "a Java or PKCS#12 store: export it to PEM (keytool -importkeystore, then openssl pkcs12)"
-        else:
-            reason = getattr(error, "strerror", None) or str(error)
-        return f"{option}: {path}: {reason}"
+    def _require_pem(self, name: str) -> None:
+        path = getattr(self, name)
+        if path is None:
+            return
+        try:
+            with open(path, "rb") as file:
+                content = file.read()
+        except OSError as error:
+            raise self._unusable(name, error.strerror or str(error)) from error
+        if b"-----BEGIN " not in content:
+            reason = "not a PEM file; Java and PKCS12 stores are made PEM by keytool -importkeystore and openssl pkcs12"
+            raise self._unusable(name, reason)
+
+    def _unusable(self, name: str, reason: str) -> SecurityError:
+        return SecurityError(f"{self.option}.{self.prefix}{name}: {getattr(self, name)}: {reason}")
 
 
 @dataclass(frozen=True)
@@ -266,11 +274,3 @@ def _tls(given: Mapping[str, Any], option: str, prefix: str) -> Tls:
                 raise SecurityError(f"{option}.{prefix}certfile is missing beside {option}.{prefix}{key}")
     values = {key: given[prefix + key] for key in _TLS_KEYS if prefix + key in given}
     return Tls(option=option, prefix=prefix, **values)
-
-
-def _readable(path: str) -> bool:
-    try:
-        with open(path, "rb"):
-            return True
-    except OSError:
-        return False

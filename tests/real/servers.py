@@ -29,7 +29,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import
 
 BUILD = pathlib.Path(__file__).resolve().parents[2] / ".build"
 JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xms64m", "-Xmx256m")
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 STOP_SECONDS = 30.0
 CLUSTER_ID = "Qs7KfZk2TIK1n0nQ5Qm3Tw"
 
@@ -98,6 +98,7 @@ class JavaServer:
         self.log = self.home / "server.log"
         self._command = list(command)
         self._process: subprocess.Popen | None = None
+        self._watcher: subprocess.Popen | None = None
         self._log_start = 0
 
     @property
@@ -109,11 +110,17 @@ class JavaServer:
 
     def start(self, ready: Callable[[], object], seconds: float = START_SECONDS) -> None:
         """Starts the JVM and waits until `ready()`; ends it and raises with the log's end when that does not come."""
+        self.kill()
         self._log_start = self.log.stat().st_size if self.log.exists() else 0
         with open(self.log, "ab") as log:
             self._process = subprocess.Popen(
                 self._command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True
             )
+        # ends the JVM when this process dies without coming to its `finally`: then the watcher's input ends
+        watch = ["sh", "-c", f"read _; kill -9 {self._process.pid}"]
+        self._watcher = subprocess.Popen(
+            watch, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
         try:
             wait_for(lambda: self._alive() and ready(), seconds, f"{self.name} ready")
         except BaseException as error:
@@ -127,16 +134,20 @@ class JavaServer:
         if self._process is None:
             return
         self._process.terminate()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.kill()
+        self.kill()
 
     def kill(self) -> None:
         """SIGKILL, as a power cut."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()
+        if self._watcher is not None:
+            self._watcher.kill()
+            self._watcher.wait()
+            self._watcher.stdin.close()
+            self._watcher = None
 
     def printed(self, text: str) -> bool:
         """Whether the log has `text` since the last start."""

@@ -81,7 +81,9 @@ def test_each_mode_shows_through_a_migration(monkeypatch):
             cluster_id = json.loads(zk_wire.read_znodes(connect, ["/cluster/id"])["/cluster/id"][0])["id"]
             places = [HostPort("127.0.0.1", servers.free_port()) for _ in range(2)]
             voters = ",".join(f"{101 + index}@{place}" for index, place in enumerate(places))
-            migrating = servers.migration_keys(connect)
+            # on a busy machine the default of 2 s lets leadership move in the middle
+            patient = {"controller.quorum.fetch.timeout.ms": "20000", "controller.quorum.request.timeout.ms": "10000"}
+            migrating = {**servers.migration_keys(connect), **patient}
             with servers.kraft_controllers(home, places, migrating, cluster_id) as controllers:
                 search = servers.wait_for(lambda: _settled(places, 2), 30, "a quorum of two")
                 leader, follower = _leader_first(controllers, search)
@@ -296,6 +298,15 @@ def test_mutual_tls(secure, keypassword):
     assert kafka_wire.describe_quorum(secure.listeners["MUTUAL"], security).leader_id == 101
 
 
+def test_a_key_that_does_not_open(secure):
+    locked = secure.authority.issue("locked", keypassword="pass phrase")
+    other = secure.authority.issue("probe-other")
+    for keyfile, password in ((locked.keyfile, None), (locked.keyfile, "wrong"), (other.keyfile, None)):
+        security = _client(secure, "SSL", ssl_certfile=locked.certfile, ssl_keyfile=keyfile, ssl_keypassword=password)
+        with pytest.raises(SecurityError, match=r"client\.ssl_certfile: .* do not belong together"):
+            kafka_wire.api_versions(secure.listeners["MUTUAL"], security)
+
+
 def test_client_certificate_missing(secure):
     with pytest.raises(kafka_wire.TlsError, match=r"requires a client certificate|requires one and none was sent"):
         kafka_wire.api_versions(secure.listeners["MUTUAL"], _client(secure, "SSL"))
@@ -319,7 +330,7 @@ def test_server_certificate_of_another_ca(secure):
 def test_server_certificate_for_another_host(secure):
     _host, port = secure.listeners["TLS"]
     elsewhere = HostPort("localhost", port)
-    with pytest.raises(kafka_wire.TlsError, match="not accepted: .*'localhost'"):
+    with pytest.raises(kafka_wire.TlsError, match=r"not accepted: .*'localhost'"):
         kafka_wire.api_versions(elsewhere, _client(secure, "SSL"))
     assert kafka_wire.api_versions(elsewhere, _client(secure, "SSL", ssl_check_hostname=False)).api_keys
 

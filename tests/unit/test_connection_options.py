@@ -1,0 +1,62 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The documented connection options are the declared ones, and the ones that security.py reads."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from ansible_collections.quorumshift.kafka.plugins.doc_fragments.connection import ModuleDocFragment
+from ansible_collections.quorumshift.kafka.plugins.module_utils.argument_specs import (
+    CLIENT_OPTIONS,
+    CONNECTION,
+    ZOOKEEPER_CLIENT_OPTIONS,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security, SecurityError, ZkSecurity
+
+
+def _declared(spec):
+    return {
+        name: {
+            **{key: option[key] for key in ("type", "elements", "required", "default", "choices") if key in option},
+            **({"suboptions": _declared(option["options"])} if "options" in option else {}),
+        }
+        for name, option in spec.items()
+    }
+
+
+def _documented(options):
+    return {
+        name: {
+            **{key: option[key] for key in option if key not in ("description", "suboptions")},
+            **({"suboptions": _documented(option["suboptions"])} if "suboptions" in option else {}),
+        }
+        for name, option in options.items()
+    }
+
+
+def test_documentation_is_the_argument_spec():
+    assert _documented(yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"]) == _declared(CONNECTION)
+
+
+@pytest.mark.parametrize(
+    ("read", "spec"), [(Security.from_options, CLIENT_OPTIONS), (ZkSecurity.from_options, ZOOKEEPER_CLIENT_OPTIONS)]
+)
+def test_every_option_is_read(read, spec):
+    for name, option in spec.items():
+        value = option.get("choices", [{"bool": True}.get(option["type"], "x:y")])[0]
+        try:
+            read({name: value})
+        except SecurityError as error:
+            assert "is not an option" not in str(error)
+    with pytest.raises(SecurityError, match="is not an option; there are"):
+        read({"unheard_of": 1})
+    defaults = {name: option.get("default") for name, option in spec.items()}
+    assert read(defaults) == read(None), "the declared defaults are the ones that the values have by themselves"
+
+
+@pytest.mark.parametrize("spec", [CLIENT_OPTIONS, ZOOKEEPER_CLIENT_OPTIONS])
+def test_secrets_are_marked(spec):
+    secret = {name for name, option in spec.items() if option.get("no_log")}
+    assert secret == {name for name in spec if name.endswith("password") or name == "auth"}

@@ -1,0 +1,181 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Connection options: each mistake names its option, each conversion carries all of them, no secret is shown."""
+
+from __future__ import annotations
+
+import pathlib
+import ssl
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security, SecurityError, ZkSecurity
+
+SCRAM = {"sasl_mechanism": "SCRAM-SHA-512", "sasl_username": "admin", "sasl_password": "s3cret"}
+
+
+@pytest.mark.parametrize("options", [None, {}, {"security_protocol": None, "sasl_username": None, "ssl_verify": True}])
+def test_nothing_given_is_plaintext(options):
+    security = Security.from_options(options)
+    assert security == Security()
+    assert security.librdkafka() == {"security.protocol": "PLAINTEXT"}
+    assert security.ssl_context() is None
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"security_protocol": "TLS"}, "security_protocol: 'TLS' is none of PLAINTEXT, SSL"),
+        ({"security_protocol": "SASL_SSL"}, "sasl_mechanism: missing"),
+        ({"security_protocol": "SASL_SSL", "sasl_mechanism": "DIGEST-MD5"}, "sasl_mechanism: 'DIGEST-MD5'"),
+        ({"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN"}, "sasl_username is missing"),
+        (
+            {"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN", "sasl_username": "a", "sasl_password": ""},
+            "sasl_password is missing",
+        ),
+        ({"security_protocol": "SSL", **SCRAM}, "sasl_mechanism has no effect with security_protocol SSL"),
+        ({"ssl_cafile": "/ca.pem"}, "ssl_cafile has no effect with security_protocol PLAINTEXT"),
+        ({"security_protocol": "SSL", "ssl_keyfile": "/key.pem"}, "ssl_certfile is missing beside .*ssl_keyfile"),
+        ({"security_protocol": "SSL", "ssl_ca": "/ca.pem"}, "ssl_ca is not an option"),
+    ],
+)
+def test_mistakes_name_the_option(options, says):
+    with pytest.raises(SecurityError, match=rf"^controller_client\.{says}"):
+        Security.from_options(options, "controller_client")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"cafile": "/ca.pem"}, "cafile has no effect without zookeeper_client.use_tls"),
+        ({"auth": "kafka"}, "auth is not of the form user:password"),
+        ({"auth": ":secret"}, "auth is not of the form user:password"),
+        ({"use_tls": True, "keyfile": "/key.pem"}, "certfile is missing beside zookeeper_client.keyfile"),
+        ({"sasl_mechanism": "PLAIN"}, "sasl_mechanism: 'PLAIN' is none of DIGEST-MD5, GSSAPI"),
+        ({"sasl_mechanism": "DIGEST-MD5", "sasl_username": "a"}, "sasl_password is missing"),
+        ({"sasl_username": "a"}, "sasl_mechanism is missing"),
+        ({"ssl_cafile": "/ca.pem"}, "ssl_cafile is not an option"),
+    ],
+)
+def test_zookeeper_mistakes_name_the_option(options, says):
+    with pytest.raises(SecurityError, match=rf"^zookeeper_client\.{says}"):
+        ZkSecurity.from_options(options)
+
+
+def test_librdkafka_and_kafka_python_get_everything():
+    tls = {"ssl_cafile": "/ca.pem", "ssl_certfile": "/both.pem", "ssl_keypassword": "key secret"}
+    security = Security.from_options({"security_protocol": "sasl_ssl", **SCRAM, **tls})
+    assert security.librdkafka() == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": "admin",
+        "sasl.password": "s3cret",
+        "ssl.ca.location": "/ca.pem",
+        "ssl.certificate.location": "/both.pem",
+        "ssl.key.location": "/both.pem",
+        "ssl.key.password": "key secret",
+        "enable.ssl.certificate.verification": True,
+        "ssl.endpoint.identification.algorithm": "https",
+    }
+    without_files = Security.from_options({"security_protocol": "SASL_SSL", **SCRAM, "ssl_check_hostname": False})
+    settings = without_files.kafka_python()
+    assert isinstance(settings.pop("ssl_context"), ssl.SSLContext)
+    assert settings == {
+        "security_protocol": "SASL_SSL",
+        "ssl_check_hostname": False,
+        "sasl_mechanism": "SCRAM-SHA-512",
+        "sasl_plain_username": "admin",
+        "sasl_plain_password": "s3cret",
+    }
+    assert without_files.librdkafka()["ssl.endpoint.identification.algorithm"] == "none"
+
+
+@pytest.mark.parametrize(
+    ("options", "verify", "check_hostname"),
+    [
+        ({}, ssl.CERT_REQUIRED, True),
+        ({"ssl_check_hostname": False}, ssl.CERT_REQUIRED, False),
+        ({"ssl_verify": False}, ssl.CERT_NONE, False),
+    ],
+)
+def test_tls_checks_what_is_asked(options, verify, check_hostname):
+    context = Security.from_options({"security_protocol": "SSL", **options}).ssl_context()
+    assert (context.verify_mode, context.check_hostname) == (verify, check_hostname)
+    assert context.minimum_version == ssl.TLSVersion.TLSv1_2
+
+
+def test_unusable_files_are_named(tmp_path):
+    def says(**options):
+        with pytest.raises(SecurityError) as caught:
+            Security.from_options({"security_protocol": "SSL", **options}).ssl_context()
+        return str(caught.value)
+
+    absent, store, empty = (str(tmp_path / name) for name in ("absent.pem", "client.p12", "empty.pem"))
+    pathlib.Path(store).write_bytes(b"0\x82\x04")
+    pathlib.Path(empty).write_text("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n")
+    for option in ("ssl_cafile", "ssl_certfile"):
+        assert says(**{option: absent}) == f"client.{option}: {absent}: No such file or directory"
+        assert says(**{option: store}).startswith(f"client.{option}: {store}: not a PEM file; Java and PKCS12 stores")
+    assert says(ssl_certfile=empty, ssl_keyfile=absent).startswith(f"client.ssl_keyfile: {absent}: No such file")
+    assert says(ssl_cafile=empty) == f"client.ssl_cafile: {empty}: holds no certificate that can be read"
+    assert "do not belong together" in says(ssl_certfile=empty)
+    with pytest.raises(SecurityError, match=r"^zookeeper_client\.cafile: "):
+        ZkSecurity.from_options({"use_tls": True, "cafile": absent}).ssl_context()
+
+
+def test_zookeeper_conversions():
+    security = ZkSecurity.from_options(
+        {
+            "use_tls": True,
+            "cafile": "/ca.pem",
+            "certfile": "/cert.pem",
+            "keyfile": "/key.pem",
+            "keypassword": "k",
+            "check_hostname": False,
+            "auth": "kafka:a:b",
+            "sasl_mechanism": "digest-md5",
+            "sasl_username": "u",
+            "sasl_password": "p",
+        }
+    )
+    assert security.kazoo() == {
+        "use_ssl": True,
+        "ca": "/ca.pem",
+        "certfile": "/cert.pem",
+        "keyfile": "/key.pem",
+        "keyfile_password": "k",
+        "verify_certs": True,
+        "check_hostname": False,
+        "auth_data": [("digest", "kafka:a:b")],
+        "sasl_options": {"mechanism": "DIGEST-MD5", "username": "u", "password": "p"},
+    }
+    assert ZkSecurity.from_options(None).kazoo() == {}
+    with pytest.raises(SecurityError, match="DIGEST-MD5 is not spoken"):
+        security.require_own_client()
+
+
+@pytest.mark.parametrize("mechanism", ["GSSAPI", "OAUTHBEARER"])
+def test_mechanisms_of_libraries(mechanism):
+    security = Security.from_options({"security_protocol": "SASL_SSL", "sasl_mechanism": mechanism})
+    assert security.librdkafka()["sasl.mechanism"] == mechanism
+    with pytest.raises(SecurityError, match=rf"client\.sasl_mechanism: {mechanism} is not spoken"):
+        security.require_own_client()
+
+
+def test_secrets_are_not_shown():
+    kafka = Security.from_options(
+        {"security_protocol": "SASL_SSL", **SCRAM, "ssl_certfile": "/c", "ssl_keypassword": "hush"}
+    )
+    plain = ZkSecurity.from_options({"use_tls": True, "certfile": "/c", "keypassword": "hush", "auth": "u:s3cret"})
+    sasl = ZkSecurity.from_options({"sasl_mechanism": "DIGEST-MD5", "sasl_username": "u", "sasl_password": "s3cret"})
+    shown = "".join(f"{value!r} {value}" for value in (kafka, plain, sasl))
+    assert "s3cret" not in shown and "hush" not in shown
+    assert "admin" in shown
+
+
+def test_values_compare_and_do_not_change():
+    options = {"security_protocol": "SASL_SSL", **SCRAM}
+    assert Security.from_options(options) == Security.from_options(dict(options), "controller_client")
+    assert Security.from_options(options) != Security.from_options({**options, "sasl_password": "other"})
+    with pytest.raises(AttributeError):
+        Security().password = "x"
