@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,8 @@ def _detach(settings: config.Config, directory: Path) -> int:
             code = _foreground(settings, directory)
         except WitnessError as e:
             print(f"witness: {e}", file=sys.stderr)
+        except BaseException:
+            traceback.print_exc()
         finally:
             sys.stdout.flush()
             sys.stderr.flush()

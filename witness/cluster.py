@@ -42,6 +42,8 @@ class Cluster:
                     return answer
             except KafkaException as e:
                 seen = f"{e.args[0].name()}: {e.args[0].str()}"
+            except TimeoutError:
+                seen = f"no answer within {CALL_TIMEOUT_S + 5} s"
             self.admin.poll(0.2)
             if time.monotonic() > self.deadline:
                 raise WitnessError(
@@ -127,7 +129,8 @@ class Cluster:
             request = {TopicPartition(topic, number): spec for topic, number in places}
             # a client of its own for each attempt: librdkafka 2.16.0 keeps the leader epoch that it saw first and after
             # a leader's restart hears FENCED_LEADER_EPOCH for ever
-            answers = AdminClient(self.settings).list_offsets(request, request_timeout=CALL_TIMEOUT_S)
+            admin = AdminClient(self.settings)
+            answers = admin.list_offsets(request, request_timeout=CALL_TIMEOUT_S)
             return {(p.topic, p.partition): f.result(timeout=CALL_TIMEOUT_S + 5).offset for p, f in answers.items()}
 
         return self._until("reading the offsets of the canary topics", ask)

@@ -21,17 +21,17 @@ moments only; without `stopped` in run.json the run was cut short.
 
 from __future__ import annotations
 
-import contextlib
 import json
+import mmap
 import os
 import struct
 import sys
 import threading
 import time
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Iterable
+from typing import Any, Iterable, Iterator
 
 from witness.errors import WitnessError
 
@@ -189,23 +189,49 @@ def write_json(path: Path, data: Any) -> None:
     os.replace(temporary, path)
 
 
+class Rows:
+    """A file's whole rows at the time of loading, read from the page cache each time they are iterated."""
+
+    def __init__(self, path: Path, layout: struct.Struct, torn: list[str]) -> None:
+        self._path = path
+        self._layout = layout
+        size = path.stat().st_size if path.exists() else 0
+        self.count = size // layout.size
+        if size % layout.size:
+            torn.append(path.name)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[tuple[int, ...]]:
+        return self._from(0)
+
+    def _from(self, row: int) -> Iterator[tuple[int, ...]]:
+        if row >= self.count:
+            return iter(())
+        with self._path.open("rb") as file:
+            data = mmap.mmap(file.fileno(), self.count * self._layout.size, access=mmap.ACCESS_READ)
+        return self._layout.iter_unpack(memoryview(data)[row * self._layout.size :])
+
+    def last_time(self) -> int:
+        """The latest time of the file; rows are at most a flush apart from the order of time."""
+        return max((row[1] for row in self._from(max(0, self.count - 50_000))), default=0)
+
+
 @dataclass
 class Recording:
-    """A run's ledger in memory, by column."""
+    """A run's ledger; the rows of what was sent are in memory by column, since the ledger id is their index."""
 
     meta: dict[str, Any]
     streams: list[Streams]
     sent_stream: array
     sent_time: array
-    acked_id: array
-    acked_time: array
-    acked_position: array
-    aborted_id: array
-    aborted_time: array
-    received: dict[str, tuple[array, array, array]]
-    errors: list[dict[str, Any]] = field(default_factory=list)
-    admin: list[dict[str, Any]] = field(default_factory=list)
-    torn: list[str] = field(default_factory=list)
+    acked: Rows
+    aborted: Rows
+    received: dict[str, Rows]
+    errors: list[dict[str, Any]]
+    admin: list[dict[str, Any]]
+    torn: list[str]
 
     @property
     def t0(self) -> float:
@@ -231,24 +257,18 @@ def read(directory: Path) -> Recording:
     except ValueError as e:
         raise WitnessError(f"{directory}/run.json: {e}") from None
     torn: list[str] = []
-    words, _ = _columns(directory / "sent.bin", SENT.size, torn)
-    sent_stream, sent_time = words[0::2], words[1::2]
-    acked_words, acked_longs = _columns(directory / "acked.bin", ACKED.size, torn)
-    aborted_words, _ = _columns(directory / "aborted.bin", ABORTED.size, torn)
-    received = {}
-    for group in meta["groups"]:
-        words, longs = _columns(directory / f"received-{group}.bin", RECEIVED.size, torn)
-        received[group] = (words[0::4], words[1::4], longs[1::2])
+    # in this order, so that in a run that goes on no row points to one that was not there yet
+    received = {group: Rows(directory / f"received-{group}.bin", RECEIVED, torn) for group in meta["groups"]}
+    aborted = Rows(directory / "aborted.bin", ABORTED, torn)
+    acked = Rows(directory / "acked.bin", ACKED, torn)
+    sent_stream, sent_time = _sent(directory / "sent.bin", torn)
     return Recording(
         meta=meta,
         streams=[Streams(**line) for line in read_lines(directory / "streams.jsonl", torn)],
         sent_stream=sent_stream,
         sent_time=sent_time,
-        acked_id=acked_words[0::4],
-        acked_time=acked_words[1::4],
-        acked_position=acked_longs[1::2],
-        aborted_id=aborted_words[0::2],
-        aborted_time=aborted_words[1::2],
+        acked=acked,
+        aborted=aborted,
         received=received,
         errors=read_lines(directory / "errors.jsonl", torn),
         admin=read_lines(directory / "admin.jsonl", torn),
@@ -256,20 +276,15 @@ def read(directory: Path) -> Recording:
     )
 
 
-def _columns(path: Path, row: int, torn: list[str]) -> tuple[array, array]:
-    """A file's whole rows as 32-bit words and, where a row is 16 bytes, as 64-bit ones."""
-    data = b""
-    with contextlib.suppress(FileNotFoundError):
-        data = path.read_bytes()
-    if len(data) % row:
+def _sent(path: Path, torn: list[str]) -> tuple[array, array]:
+    data = path.read_bytes() if path.exists() else b""
+    if len(data) % SENT.size:
         torn.append(path.name)
-        data = data[: len(data) - len(data) % row]
+        data = data[: len(data) - len(data) % SENT.size]
     words = array("I", data)
-    longs = array("Q", data if row % 8 == 0 else b"")
     if sys.byteorder == "big":
         words.byteswap()
-        longs.byteswap()
-    return words, longs
+    return words[0::2], words[1::2]
 
 
 def read_lines(path: Path, torn: list[str] | None = None) -> list[dict[str, Any]]:

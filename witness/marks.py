@@ -24,6 +24,8 @@ from witness.errors import WitnessError
 KINDS = ("phase", "restart", "event")
 UNMARKED = "(no phase)"
 SLOT_MS = 100
+# rows may stand this much out of the order of time
+MARGIN_MS = 10_000
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class Phases:
         self.spans = spans(marks, t0, end_ms)
         self.names = [UNMARKED]
         # a plain index is what the verdict can afford five million times
-        self.by_slot = [0] * (end_ms // SLOT_MS + 2)
+        self.by_slot = [0] * ((end_ms + MARGIN_MS) // SLOT_MS + 2)
         for span in self.spans:
             if span.name not in self.names:
                 self.names.append(span.name)

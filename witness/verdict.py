@@ -174,7 +174,7 @@ class _Judge:
         histogram, max_latency = self.ack_latency.counts, 0
         before = overall = acked = 0
         known = self.known
-        for ledger_id, at, packed in zip(self.r.acked_id, self.r.acked_time, self.r.acked_position):
+        for ledger_id, at, packed in self.r.acked:
             if ledger_id >= known:
                 self.beyond += 1
                 continue
@@ -266,7 +266,7 @@ class _Judge:
         # receipts of one position twice need no memory of their own unless the message has more than one position
         known = self.known
         second: dict[tuple[int, int], bool] = {}
-        for ledger_id, at, packed in zip(*self.r.received[name]):
+        for ledger_id, at, packed in self.r.received[name]:
             if ledger_id >= known:
                 self.beyond += 1
                 continue
@@ -333,7 +333,7 @@ class _Judge:
     def _aborted(self) -> None:
         """Which messages were taken back; a transaction's end that took long stalled its producer either way."""
         self.aborted = set()
-        for ledger_id, at in zip(self.r.aborted_id, self.r.aborted_time):
+        for ledger_id, at in self.r.aborted:
             if ledger_id < self.known:
                 self.aborted.add(ledger_id)
                 start = self.r.sent_time[ledger_id]
@@ -564,7 +564,7 @@ class _Judge:
         if not self.acked:
             why.append("nothing was acknowledged")
         for name in self.bits:
-            if name != AUDIT and not len(self.r.received[name][0]):
+            if name != AUDIT and not self.r.received[name]:
                 why.append(f"group {name} received nothing")
         if not self.stopped:
             return why
@@ -614,7 +614,7 @@ class _Judge:
     def _run(self) -> dict[str, Any]:
         meta, stopped = self.r.meta, self.stopped or {}
         audit = stopped.get("audit") or {}
-        sending = max(self.r.sent_time) - min(self.r.sent_time) if self.sent else 0
+        sending = self.r.sent_time[-1] - self.r.sent_time[0] if self.sent else 0
         return {
             "run_id": meta["run_id"],
             "t0": meta["t0"],
@@ -630,8 +630,8 @@ class _Judge:
 def end_ms(recording: Recording) -> int:
     """The run's last moment in the ledger."""
     moments = [0]
-    moments += [max(column) for column in (recording.sent_time, recording.acked_time) if column]
-    moments += [max(times) for _, times, _ in recording.received.values() if times]
+    moments += recording.sent_time[-1:]
+    moments += [rows.last_time() for rows in (recording.acked, recording.aborted, *recording.received.values())]
     moments += [error["last"] for error in recording.errors] + [entry["t"] for entry in recording.admin]
     if recording.meta.get("stopped"):
         moments.append(recording.meta["stopped"]["at"])
