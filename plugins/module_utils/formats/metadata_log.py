@@ -48,6 +48,7 @@ _ABORT = API_KEYS["ABORT_TRANSACTION_RECORD"]
 COMMITTED, ABORTED, OPEN = "committed", "aborted", "open"
 _OUTCOMES = {_END: COMMITTED, _ABORT: ABORTED}
 _MARKERS = frozenset((_BEGIN, _END, _ABORT))
+_NAMING = frozenset((_BEGIN,))  # whose body a scan reads: the transaction's name
 
 
 class LogMissing(LogError):
@@ -256,7 +257,7 @@ def scan_log(log: OpenLog, end_offset: int | None = None, check_crc: bool = True
         end, epoch, timestamp = min(batch.last_offset + 1, high), batch.epoch, batch.max_timestamp
         if batch.is_control:
             continue
-        for offset, _time, api_key, _version, fields in _decoded(batch, path, log.start_offset, high, {_BEGIN}):
+        for offset, _time, api_key, _version, fields in _decoded(batch, path, log.start_offset, high, _NAMING):
             if api_key in _MARKERS:
                 inside = _step(log, transactions, inside, api_key, offset, fields, path)
             elif inside is not None:

@@ -34,6 +34,8 @@ _NUMBERS = {
     "float64": struct.Struct(">d"),
 }
 
+_INT32_ARRAYS = [struct.Struct(f">{length}i") for length in range(8)]  # replica lists are short
+
 
 class UnknownRecord(LogError):
     """A frame version, record type or version that Kafka 3.9 does not have."""
@@ -223,7 +225,8 @@ def _array_reader(field, version):
         if length < 0:
             return _null(field), position
         if of_int32:
-            return list(struct.unpack_from(f">{length}i", data, position)), position + 4 * length
+            layout = _INT32_ARRAYS[length] if length < len(_INT32_ARRAYS) else struct.Struct(f">{length}i")
+            return list(layout.unpack_from(data, position)), position + layout.size
         values = []
         for _element in range(length):
             value, position = read_element(data, position)

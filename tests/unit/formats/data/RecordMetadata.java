@@ -4,7 +4,7 @@
 //
 // Prints every metadata and control record type of the Kafka on the class path, at each of its versions and with
 // fields filled in several ways: one JSON object a line with Kafka's own bytes (hex) and Kafka's own JSON.
-//   java -cp 'KAFKA_LIBS/*' RecordMetadata.java > metadata_records.jsonl
+//   java -cp 'KAFKA_LIBS/*' RecordMetadata.java | gzip -9n > metadata_records.jsonl.gz
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
