@@ -4,7 +4,7 @@
 """Run the unit tests of code for managed hosts under the oldest Python that they may have.
 
 A test file takes part when all that it imports, directly and through the collection, is the standard library and
-pytest. pytest for that Python stands in .build/oldest, made on first use. JUnit XML goes to $CHECKS_JUNIT.
+pytest, unless it tests what only a control node runs. pytest for that Python stands in .build/oldest, made on first use. JUnit XML goes to $CHECKS_JUNIT.
 Exit code 77, with the reason, when this host has no such Python.
 """
 
@@ -21,6 +21,7 @@ from tools.imports import ACCELERATORS, ROOT, foreign_imports
 from tools.pythons import find_python
 
 OLDEST = REMOTE_ONLY_PYTHON_VERSIONS[0]
+CONTROL_NODE_ONLY = {"tools", "witness"}  # directories of tests/unit
 PYTEST = {"3.8": "pytest==8.3.5", "3.9": "pytest==8.4.2"}  # the last ones for these Pythons
 
 
@@ -36,8 +37,9 @@ def provide_pytest(python: str) -> str:
 
 
 def main() -> int:
-    tests = sorted((ROOT / "tests" / "unit").rglob("test_*.py"))
-    taken = [path for path in tests if not set(foreign_imports(path)) - {"pytest"} - ACCELERATORS]
+    unit = ROOT / "tests" / "unit"
+    tests = [test for test in unit.rglob("test_*.py") if test.relative_to(unit).parts[0] not in CONTROL_NODE_ONLY]
+    taken = [path for path in sorted(tests) if not set(foreign_imports(path)) - {"pytest"} - ACCELERATORS]
     python = find_python(OLDEST)
     if not python:
         print(f"skipped: no Python {OLDEST}, the oldest for managed hosts, on this host (PATH, ~/.pyenv/versions)")

@@ -213,9 +213,7 @@ def _running_mode(spec: Mapping, values: Mapping[str, str]) -> str | None:
         answer = kafka_wire.api_versions(address, security, timeout=2)
     except WireError:
         return None
-    return node_mode.running_mode(
-        answer, {"role": "controller" if spec["kind"] in ("controller", "final") else "broker"}
-    )
+    return node_mode.node_mode(answer.api_keys, answer.zk_migration_ready)
 
 
 def _own_listener(values: Mapping[str, str]) -> tuple[HostPort, str]:

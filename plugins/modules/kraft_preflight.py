@@ -115,8 +115,8 @@ def collected(module):
 def _running_config(connections, broker_id):
     try:
         return topics.broker_configs(connections.bootstrap, connections.client, broker_id, connections.timeout)
-    except topics.KafkaException:
-        return {}  # the check of versions says that it could not be asked
+    except topics.KafkaException as error:
+        return {"error": error.args[0].str()}
 
 
 if __name__ == "__main__":

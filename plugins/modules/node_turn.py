@@ -154,7 +154,7 @@ def main():
             "run": {"type": "str", "required": True},
             "cluster_id": {"type": "str", "required": True},
             "node_id": {"type": "int", "required": True},
-            "gate_pass": {"type": "dict"},
+            "gate_pass": {"type": "dict", "no_log": False},
             "service": {"type": "str", "required": True},
             "config_file": {"type": "path", "required": True},
             "changes": {"type": "dict"},
@@ -196,13 +196,13 @@ def main():
     result["changed"] = bool(told.get("changed"))
     if told.get("diff"):
         result["diff"] = _diff(told["diff"], given)
+    if told.get("outcome") in ("failed", "died"):
+        module.fail_json(msg=told["message"], **result)
     if told.get("outcome"):
         record = node.turn_file(given["state_dir"], given["cluster_id"])
         role = "controller" if given["kind"] in MODES else "broker"
         facts = node.facts(role, given["config_file"], given["service"], given["run_key"], record, given["kafka_home"])
         result["ansible_facts"] = {"quorumshift_node": facts}
-    if told.get("outcome") in ("failed", "died"):
-        module.fail_json(msg=told["message"], **result)
     module.exit_json(**result)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
 
+import ensemble
 import hosts
 import image
 import inventory
@@ -70,6 +71,7 @@ def up(say: Say) -> None:
     network, secrets = _prepare(say)
     if podman.running():
         say("the hosts run already; `reset` puts them back to the seeded state")
+        ensemble.release(network)
     else:
         _from_seed(network, secrets, say)
     say(_wait_serving(network).sentence)
@@ -115,8 +117,7 @@ def _from_seed(network: Network, secrets: dict[str, str], say: Say) -> None:
         say(f"seeded state made ({time.monotonic() - begun:.0f} s)")
     podman.on_each(HOSTS, lambda host: hosts.start(host, network, secrets, kept))
     _wait_ssh()
-    _wait_serving(network)
-    _elect_preferred(network, secrets)
+    ensemble.release(network)
 
 
 def _seed_digest(network: Network) -> str:
@@ -129,15 +130,21 @@ def _make_seed(network: Network, secrets: dict[str, str], kept: Path, say: Say) 
     _wait_ssh()
     say("hosts run")
     podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "start", "zookeeper"))
-    seed.create_chroot(network)
+    ensemble.create_chroot(network)
     hosts.execute(BROKERS[0], *seed.operator_command(network), text=seed.operator_credential(secrets))
     podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "start", "kafka"))
     say(_wait_serving(network).sentence)
     seed.plant(network, secrets, say)
     say(_wait_serving(network).sentence)
-    # One by one, as an operator stops a cluster: each moves its leaders away and leaves its logs clean.
-    for host in BROKERS:
-        hosts.execute(host, "systemctl", "stop", "kafka")
+    _elect_preferred(network, secrets)
+    say(_wait_serving(network).sentence)
+    # Killed at once, the brokers leave every ISR full in ZooKeeper; the start under the hold then makes their logs
+    # clean without a controller that could change anything.
+    podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "kill", "--signal=KILL", "kafka"))
+    ensemble.hold(network)
+    podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "start", "kafka"))
+    ensemble.wait_registered(network)
+    podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "stop", "kafka"))
     podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "stop", "zookeeper"))
     down()
     shutil.rmtree(kept.parent, ignore_errors=True)
@@ -180,7 +187,7 @@ def _wait_serving(network: Network) -> Health:
 
 
 def _elect_preferred(network: Network, secrets: dict[str, str]) -> None:
-    """Leaders back on their preferred replicas: after a start of all brokers they sit on whoever came first."""
+    """Leaders on their preferred replicas, from where the seed's reassignment left them."""
     # No time-outs given: confluent-kafka 2.16 breaks on any (SystemError from its argument parser).
     admin = admin_client(network, secrets)
     admin.elect_leaders(ElectionType.PREFERRED, None).result(timeout=60)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from typing import Any, Callable, Iterable
 
@@ -26,8 +25,7 @@ from confluent_kafka.admin import (
 )
 from kafka import TopicPartition as Partition
 from kafka.admin import KafkaAdminClient
-from kazoo.client import KazooClient
-from layout import BED, BROKERS, ZOOKEEPER_CHROOT, BedError, Network
+from layout import BED, BROKERS, BedError, Network
 
 Secrets = dict[str, str]
 Say = Callable[[str], None]
@@ -221,19 +219,6 @@ def _reassign(network: Network, secrets: Secrets) -> None:
             left = client.list_partition_reassignments()
     finally:
         client.close()
-
-
-def create_chroot(network: Network) -> None:
-    """Create the chroot: kafka-configs.sh does not, and the brokers start after it."""
-    logging.getLogger("kazoo").setLevel(logging.ERROR)  # it warns of each refused connection while ZooKeeper starts
-    hosts = network.zookeeper_connect.removesuffix(ZOOKEEPER_CHROOT)
-    zookeeper = KazooClient(hosts=hosts, timeout=10)
-    zookeeper.start(timeout=60)
-    try:
-        zookeeper.ensure_path(ZOOKEEPER_CHROOT)
-    finally:
-        zookeeper.stop()
-        zookeeper.close()
 
 
 def operator_command(network: Network) -> list[str]:

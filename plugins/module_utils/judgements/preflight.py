@@ -34,7 +34,7 @@ class Check(NamedTuple):
 
 class Facts(NamedTuple):
     """What the checks look at. `cluster`: probes.cluster.collect; `metadata`: judgements.zk_metadata.normalise of
-    ZooKeeper, None when it could not be read; `running`: each broker host's running configuration ({} when it could
+    ZooKeeper, None when it could not be read; `running`: each broker host's running configuration ({"error"} when it could
     not be asked); `controller_config`: the operator's quorumshift_controller_config; `controller_protocol`: of the
     controller listener; `min_isr`: {topic: int}."""
 
@@ -167,7 +167,7 @@ def versions(facts: Facts) -> Iterable[Found]:
         if value is None:
             if node.get("running") in (phase.ZK, "zk_migration"):
                 yield Found(
-                    f"the running configuration of {host} could not be asked",
+                    f"the running configuration of {host} could not be asked: {facts.running.get(host, {}).get('error')}",
                     "give the tool's principal DescribeConfigs on the cluster",
                 )
         elif node.get("version") and _release(value) != _release(node["version"]):

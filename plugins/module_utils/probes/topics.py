@@ -56,7 +56,8 @@ def min_isr(bootstrap: Iterable[HostPort], client: Security, names: Iterable[str
 def broker_configs(bootstrap: Iterable[HostPort], client: Security, broker_id: int, timeout: float) -> dict[str, Any]:
     """Return a broker's running configuration, {key: value}; secrets come as None. Raises KafkaException."""
     resource = ConfigResource(ConfigResource.Type.BROKER, str(broker_id))
-    answers = admin(bootstrap, client, timeout).describe_configs([resource], request_timeout=timeout)
+    admin_client = admin(bootstrap, client, timeout)  # kept until the answer is there: its end would cancel the request
+    answers = admin_client.describe_configs([resource], request_timeout=timeout)
     return {key: entry.value for key, entry in answers[resource].result().items()}
 
 
