@@ -163,8 +163,8 @@ equal:
   returned: O(state=verified)
 changed_since:
   description:
-    - What was C(changed), C(added) and C(removed) in ZooKeeper since, each counted by kind. Of a new subtree its root is
-      counted.
+    - What was C(changed), C(added) and C(removed) in ZooKeeper since, each counted by kind. Of a new subtree its root
+      is counted.
   type: dict
   returned: O(state=verified)
 differ:

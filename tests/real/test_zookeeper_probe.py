@@ -325,9 +325,8 @@ def test_unreadable_znode_is_named(zk, client):
     with zookeeper.connect(zk.connect, auth_data=[("digest", "kafka:secret")]) as owner:
         owner.create("/closed", b"x", acl=[acl])
         owner.create("/closed/below", b"x", acl=[acl])
-        with zookeeper.connect(zk.connect) as nobody:
-            with pytest.raises(zookeeper.ZooKeeperDenied, match="read /closed"):
-                list(zookeeper.read_tree(nobody, "/closed"))
+        with zookeeper.connect(zk.connect) as nobody, pytest.raises(zookeeper.ZooKeeperDenied, match="read /closed"):
+            list(zookeeper.read_tree(nobody, "/closed"))
         assert len(list(zookeeper.read_tree(owner, "/closed"))) == 2
         owner.delete("/closed", recursive=True)
 
