@@ -4,7 +4,8 @@
 """Run the unit tests of code for managed hosts under the oldest Python that they may have.
 
 A test file takes part when all that it imports, directly and through the collection, is the standard library and
-pytest, unless it tests what only a control node runs. pytest for that Python stands in .build/oldest, made on first use. JUnit XML goes to $CHECKS_JUNIT.
+pytest, unless it tests what only a control node runs. pytest for that Python stands in .build/oldest, made on first
+use. JUnit XML goes to $CHECKS_JUNIT.
 Exit code 77, with the reason, when this host has no such Python.
 """
 
