@@ -16,7 +16,7 @@ from witness.marks import Mark, Span, spans, to_ms
 from witness.timeline import Timeline, build
 from witness.verdict import judge
 
-WIDTH, LEFT, RIGHT = 1280, 76, 24
+WIDTH, LEFT, RIGHT = 1280, 104, 24
 PLOT = WIDTH - LEFT - RIGHT
 HEADER, LABEL_ROW, RESTART_ROW = 84, 18, 18
 THROUGHPUT_HEIGHT, LATENCY_HEIGHT, STALL_ROW = 170, 150, 20
@@ -37,8 +37,9 @@ text { font: 12px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-seri
 .acked { stroke:var(--acked); fill:none; stroke-width:1.6; } .ackedfill { fill:var(--ackedfill); opacity:.18; }
 .received { stroke:var(--received); fill:none; stroke-width:1.3; stroke-dasharray:4 2; }
 .p50 { stroke:var(--acked); fill:none; stroke-width:1.6; } .max { stroke:var(--max); fill:none; stroke-width:1.3; }
-.restart { fill:var(--restart); } .restartline { fill:var(--restart); opacity:.10; } .restarttext { fill:var(--restart); }
-.stall { fill:var(--stall); } .stalltext { fill:var(--stall); font-weight:600; }
+.restart, .restarttext { fill:var(--restart); } .restartline { fill:var(--restart); opacity:.10; }
+.stall { fill:var(--stall); }
+.stalltext { fill:var(--stall); font-weight:600; stroke:var(--paper); stroke-width:3; paint-order:stroke; }
 .event { stroke:var(--soft); stroke-width:1; stroke-dasharray:5 3; }
 .pass { fill:var(--pass); } .fail { fill:var(--fail); } .incomplete { fill:var(--incomplete); }
 .pill { fill:var(--paper); font-size:17px; font-weight:700; }
@@ -71,7 +72,7 @@ def draw(recording: Recording, marks: list[Mark], result: dict[str, Any] | None 
     label_rows, labels = _phase_labels(axis, phases, top)
     plots_top = top + label_rows * LABEL_ROW + 6
     restart_rows = _rows(restarts, axis)
-    throughput_top = plots_top + len(restart_rows) * RESTART_ROW + (14 if restart_rows else 8)
+    throughput_top = plots_top + len(restart_rows) * RESTART_ROW + (28 if restart_rows else 20)
     latency_top = throughput_top + THROUGHPUT_HEIGHT + 34
     stall_top = latency_top + LATENCY_HEIGHT + 26
     bottom = stall_top + 2 * STALL_ROW + 6
@@ -136,7 +137,7 @@ def _header(result: dict[str, Any]) -> Iterable[str]:
     pill = 28 + len(word) * 11
     yield f'<rect x="16" y="12" width="{pill}" height="30" rx="6" class="{verdict}"/>'
     yield _text(16 + pill / 2, 33, word, "pill", "middle")
-    counts = "   ".join(
+    counts = " · ".join(
         f"{result[kind]:,} {name}"
         for kind, name in (
             ("lost", "lost"),
@@ -146,7 +147,7 @@ def _header(result: dict[str, Any]) -> Iterable[str]:
         )
     )
     errors = sum(error["count"] for error in result["app_errors"])
-    yield _text(16 + pill + 16, 33, f"{counts}   {errors:,} application errors", "big")
+    yield _text(16 + pill + 16, 33, f"{counts} · {errors:,} application errors", "big")
     stall = result["max_stall_ms"]
     yield _text(
         16,
@@ -192,6 +193,7 @@ def _bands(axis: Axis, phases: list[Span], top: float, bottom: float) -> Iterabl
         x = axis.x(span.start)
         title = f"{span.name}: {_duration(span.end - span.start)}"
         yield _rect(x, top, axis.x(span.end) - x, bottom - top, ("band", "band2")[number % 2], title)
+        yield _line(x, top, x, bottom, "edge")
 
 
 def _rows(restarts: list[_Bar], axis: Axis) -> list[list[_Bar]]:
@@ -246,6 +248,15 @@ def _nice(value: float) -> float:
     return next(step * power for step in (1, 2, 5, 10) if step * power >= value * 0.999)
 
 
+def _legend(y: float, title: str, lines: dict[str, str]) -> str:
+    """A plot's title and what its lines are, each in its colour."""
+    parts = "".join(
+        f'<tspan dx="12" style="fill:var(--{color})">\u25ac\u00a0{escape(name)}</tspan>'
+        for name, color in lines.items()
+    )
+    return f'<text x="{LEFT}" y="{y:.1f}" class="strong">{escape(title)}{parts}</text>'
+
+
 def _throughput(axis: Axis, timeline: Timeline, top: float) -> Iterable[str]:
     # a burst after an outage is cut off: the level of every day is what has to be readable
     ordered = sorted(timeline.acked)
@@ -258,9 +269,7 @@ def _throughput(axis: Axis, timeline: Timeline, top: float) -> Iterable[str]:
     def y(value: float) -> float:
         return floor - THROUGHPUT_HEIGHT * min(value, high) / high
 
-    yield _text(LEFT, top - 5, "messages a second:", "strong")
-    yield _text(LEFT + 118, top - 5, "acknowledged", 'strong" style="fill:var(--acked)')
-    yield _text(LEFT + 206, top - 5, "received", 'strong" style="fill:var(--received)')
+    yield _legend(top - 6, "messages a second", {"acknowledged": "acked", "received": "received"})
     if peak > high:
         yield _text(WIDTH - RIGHT, top - 5, f"bursts up to {peak:,.0f} cut off", "soft", "end")
     value = 0.0
@@ -288,9 +297,7 @@ def _latency(axis: Axis, timeline: Timeline, top: float) -> Iterable[str]:
         scaled = (math.log10(max(value, 10**low)) - low) / (high - low)
         return floor - LATENCY_HEIGHT * min(1.0, scaled)
 
-    yield _text(LEFT, top - 5, "from sent to received, by moment of sending:", "strong")
-    yield _text(LEFT + 264, top - 5, "half of the messages", 'strong" style="fill:var(--acked)')
-    yield _text(LEFT + 396, top - 5, "slowest", 'strong" style="fill:var(--max)')
+    yield _legend(top - 6, "from sent to received, at the moment of sending", {"median": "acked", "slowest": "max"})
     for exponent in range(low, high + 1):
         yield _line(LEFT, y(10**exponent), WIDTH - RIGHT, y(10**exponent), "grid")
         label = f"{10**exponent} ms" if exponent < 3 else f"{10 ** (exponent - 3):,} s"
@@ -316,25 +323,47 @@ def _stalls(axis: Axis, stalls: list[dict[str, Any]], t0: float, top: float) -> 
         shown = [stall for stall in stalls if stall["side"] == side and stall["ms"] >= STALL_SHOWN_MS]
         if not shown:
             yield _text(LEFT + 6, y + 12, f"none of {_duration(STALL_SHOWN_MS)} or more", "soft")
-        labels: list[tuple[float, float]] = []
-        # the longest first: where two labels collide, it is the one that is written
-        for stall in shown:
-            start = to_ms(stall["t"], t0)
-            x = axis.x(start)
-            width = max(2.0, axis.x(start + stall["ms"]) - x)
-            partitions = ", ".join(str(number) for number in stall["partitions"])
-            title = (
-                f"{side} stalled {_duration(stall['ms'])}: {stall['topic']} partitions {partitions} ({stall['phase']})"
-            )
-            yield _rect(x, y + 4, width, 9, "stall", title)
-            label = _duration(stall["ms"])
-            left, right = x + width + 4, x + width + 4 + _width(label)
-            if right > WIDTH:
-                left, right = x - 4 - _width(label), x - 4
-            if all(right < a or left > b for a, b in labels):
-                labels.append((left, right))
-                yield _text(left, y + 13, label, "stalltext")
-            labels.append((x, x + width))
+        groups = _merged(shown, t0)
+        for group in groups:
+            x = axis.x(group.start)
+            yield _rect(x, y + 4, max(2.0, axis.x(group.end) - x), 9, "stall", group.title)
+        taken: list[tuple[float, float]] = []
+        # the longest first: where two durations collide, it is the one that is written
+        for group in sorted(groups, key=lambda group: -group.worst_ms):
+            label = _duration(group.worst_ms)
+            right = max(axis.x(group.end), axis.x(group.start) + 2) + 4
+            span = (right, right + _width(label))
+            if span[1] > WIDTH:
+                span = (axis.x(group.start) - 4 - _width(label), axis.x(group.start) - 4)
+            if all(span[1] < left or span[0] > right for left, right in taken):
+                taken.append(span)
+                yield _text(span[0], y + 13, label, "stalltext")
+
+
+@dataclass
+class _StallGroup:
+    """Stalls of one side that overlap in time: one bar, the longest of them written."""
+
+    start: int
+    end: int
+    worst_ms: int
+    title: str
+
+
+def _merged(stalls: list[dict[str, Any]], t0: float) -> list[_StallGroup]:
+    groups: list[_StallGroup] = []
+    for stall in sorted(stalls, key=lambda stall: stall["t"]):
+        start = to_ms(stall["t"], t0)
+        partitions = ", ".join(str(number) for number in stall["partitions"])
+        line = f"{_duration(stall['ms'])}: {stall['topic']} partitions {partitions} ({stall['phase']})"
+        if groups and start <= groups[-1].end:
+            group = groups[-1]
+            group.end = max(group.end, start + stall["ms"])
+            group.worst_ms = max(group.worst_ms, stall["ms"])
+            group.title += "\n" + line
+        else:
+            groups.append(_StallGroup(start, start + stall["ms"], stall["ms"], line))
+    return groups
 
 
 def _time_axis(axis: Axis, t0: float, top: float, bottom: float) -> Iterable[str]:
