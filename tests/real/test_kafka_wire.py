@@ -26,6 +26,7 @@ from tests.real.certificates import Authority
 pytestmark = pytest.mark.real
 
 RECORDED = pathlib.Path(__file__).resolve().parents[1] / "unit" / "probes" / "wire_answers.json"
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 TO_KRAFT = {
     "zookeeper.connect": None,
     "zookeeper.metadata.migration.enable": None,
@@ -74,7 +75,9 @@ def test_each_mode_shows_through_a_migration(monkeypatch):
     recorder = Recorder(monkeypatch)
     with servers.workdir("kafka_wire_modes") as home, servers.zookeeper(home) as zookeeper:
         connect = f"{zookeeper.connect}/kafka/one"
-        with servers.zk_broker(home, 1, connect) as broker:
+        sasl = {"sasl.enabled.mechanisms": "PLAIN", "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{PLAIN};"}
+        listeners = {name: f"127.0.0.1:{servers.free_port()}" for name in ("PLAINTEXT", "SASL_PLAINTEXT")}
+        with servers.zk_broker(home, 1, connect, sasl, listeners) as broker:
             assert recorder.mode("zk", broker.address) == "zk"
             assert recorder.refused("zk", broker.address, kafka_wire.KafkaError).name == "UNSUPPORTED_VERSION"
 
@@ -103,6 +106,8 @@ def test_each_mode_shows_through_a_migration(monkeypatch):
                 assert seen and set(seen) == {"zk_migration"}, "shows its mode from its first answer on"
                 servers.wait_for(lambda: _copied(connect), 30, "the copy")
                 assert recorder.mode("zk_migration", broker.address) == "zk_migration"
+                without_login = kafka_wire.api_versions(broker.listeners["SASL_PLAINTEXT"])
+                assert without_login.zk_migration_ready and 4 in without_login.api_keys
                 assert recorder.refused("zk_migration", broker.address, kafka_wire.KafkaError).code == 35
                 quorum = servers.wait_for(lambda: _with_observer(places), 10, "the broker as observer")
                 assert quorum.observers[0].id == 1 and quorum.observers[0].directory_id
@@ -120,7 +125,8 @@ def test_each_mode_shows_through_a_migration(monkeypatch):
                     controller.start()
                 servers.wait_for(lambda: _settled(places, 2), 30, "a quorum of two")
                 assert recorder.mode("controller_final", leader.address) == "controller_final"
-                assert kafka_wire.api_versions(leader.address).finalized_features["metadata.version"] == (21, 21)
+                # a controller that just started says (1, 1) until it has read its log
+                servers.wait_for(lambda: _metadata_version(leader.address) == (21, 21), 20, "metadata.version 3.9-IV0")
 
                 follower.kill()
                 search = kafka_wire.describe_quorum_any(places, timeout=3)
@@ -138,6 +144,10 @@ def test_each_mode_shows_through_a_migration(monkeypatch):
 def _shape(recorded: dict) -> tuple:
     answer = kafka_wire.decode_api_versions(bytes.fromhex(recorded["answer"]), recorded["version"])
     return answer.api_keys, answer.supported_features, answer.zk_migration_ready
+
+
+def _metadata_version(address):
+    return kafka_wire.api_versions(address).finalized_features["metadata.version"]
 
 
 def _settled(places, voters):
@@ -178,7 +188,6 @@ def secure():
         names = {"INSIDE": "127.0.0.1", "TLS": "127.0.0.1", "MUTUAL": "127.0.0.1", "SASLTLS": "127.0.0.1"}
         names.update(SASLPLAIN="127.0.0.1", SIX="[::1]")
         listeners = {name: f"{host}:{servers.free_port(host.strip('[]'))}" for name, host in names.items()}
-        plain = "org.apache.kafka.common.security.plain.PlainLoginModule required"
         scram = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
         authorizer = {
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -193,10 +202,10 @@ def secure():
             "listener.name.mutual.ssl.client.auth": "required",
             "sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512,PLAIN",
             "listener.name.saslplain.sasl.enabled.mechanisms": "PLAIN",
-            "listener.name.saslplain.plain.sasl.jaas.config": f'{plain} user_carol="carol secret";',
+            "listener.name.saslplain.plain.sasl.jaas.config": f'{PLAIN} user_carol="carol secret";',
         }
         for name in ("sasltls", "six"):
-            settings[f"listener.name.{name}.plain.sasl.jaas.config"] = f'{plain} user_carol="carol secret";'
+            settings[f"listener.name.{name}.plain.sasl.jaas.config"] = f'{PLAIN} user_carol="carol secret";'
             settings[f"listener.name.{name}.scram-sha-256.sasl.jaas.config"] = scram
             settings[f"listener.name.{name}.scram-sha-512.sasl.jaas.config"] = scram
         place = HostPort("127.0.0.1", servers.free_port())
