@@ -23,6 +23,7 @@ from types import SimpleNamespace
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_image, metadata_log
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import admin as kafka
 
 from tests.real import servers
@@ -31,7 +32,7 @@ from tests.unit.formats.metadata_json import comparable, dumped_records
 
 pytestmark = pytest.mark.real
 DATA = Path(__file__).parents[1] / "unit" / "formats" / "data"
-SECONDS = 30
+SECONDS = 60
 SMALL_FILES = {
     "metadata.log.segment.bytes": "16384",
     "metadata.log.segment.min.bytes": "16384",
@@ -110,8 +111,25 @@ def create(client, prefix, count, partitions=3):
     done(client.create_topics(topics))
 
 
+def metadata(client):
+    """What the broker answers, None while it knows no broker yet."""
+    try:
+        return client.list_topics(timeout=SECONDS)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError._PARTIAL:
+            raise
+        return None
+
+
+def has_controller(address):
+    """Whether a new client finds the controller; one that has asked too early waits long before it asks again."""
+    found = metadata(admin(address))
+    return found and found.controller_id in found.brokers
+
+
 def fill(address):
     """What the copy will find in ZooKeeper."""
+    servers.wait_for(lambda: has_controller(address), SECONDS, "a controller in the broker's metadata")
     client = admin(address)
     create(client, "before", 5)
     done(client.create_acls([acl("before"), acl("x", kafka.AclPermissionType.DENY)]))
@@ -168,11 +186,14 @@ def test_copy_is_the_one_that_kafka_logs(cluster):
     assert now["brokers"]["1"]["rack"] == "r1"
     assert now["controllers"]["101"]["zk_migration_ready"] is True
     counts = now["image_counts"]
-    assert counts["topics"] == len(admin(cluster.broker.address).list_topics(timeout=SECONDS).topics)
+    assert counts["topics"] == 5
+    assert counts["partitions"] == 15
     assert (counts["acls"], counts["scram_credentials"], counts["quotas"]) == (2, 2, 2)
 
 
 def test_broker_in_kraft_mode(cluster):
+    # Until then the broker does not know the KRaft controller, and its stop is not a controlled one.
+    servers.wait_for(lambda: cluster.controller.printed("to DUAL_WRITE state"), SECONDS, "DUAL_WRITE")
     first = summary(cluster)["brokers"]["1"]
     cluster.broker.stop()
     stopped = summary(cluster)["brokers"]["1"]
@@ -247,8 +268,8 @@ def test_counts_are_what_clients_see(cluster):
 
 def as_many_topics(client, counts):
     """A broker's metadata once it has caught up with the log."""
-    topics = client.list_topics(timeout=SECONDS).topics
-    return topics if len(topics) == counts["topics"] else None
+    found = metadata(client)
+    return found.topics if found and len(found.topics) == counts["topics"] else None
 
 
 def test_every_record_is_what_kafka_dumps(cluster):
