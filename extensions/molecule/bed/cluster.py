@@ -27,6 +27,7 @@ from layout import (
     SECRETS,
     STATE,
     BedError,
+    Host,
     Network,
     digest_of,
 )
@@ -44,9 +45,9 @@ class Health:
     short: int
     error: str = ""
 
-    @property
-    def serving(self) -> bool:
-        return not self.error and self.brokers == len(BROKERS) and self.short == 0
+    def serving(self, partitions: int) -> bool:
+        """Whether all brokers are there with at least so many partitions, each with its full ISR."""
+        return not self.error and self.brokers == len(BROKERS) and self.partitions >= partitions and self.short == 0
 
     @property
     def sentence(self) -> str:
@@ -133,7 +134,7 @@ def _make_seed(network: Network, secrets: dict[str, str], kept: Path, say: Say) 
     ensemble.create_chroot(network)
     hosts.execute(BROKERS[0], *seed.operator_command(network), text=seed.operator_credential(secrets))
     podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "start", "kafka"))
-    say(_wait_serving(network).sentence)
+    say(_wait_serving(network, partitions=0).sentence)
     seed.plant(network, secrets, say)
     say(_wait_serving(network).sentence)
     _elect_preferred(network, secrets)
@@ -142,8 +143,7 @@ def _make_seed(network: Network, secrets: dict[str, str], kept: Path, say: Say) 
     # clean without a controller that could change anything.
     podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "kill", "--signal=KILL", "kafka"))
     ensemble.hold(network)
-    podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "start", "kafka"))
-    ensemble.wait_registered(network)
+    podman.on_each(BROKERS, _start_and_wait)
     podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "stop", "kafka"))
     podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "stop", "zookeeper"))
     down()
@@ -151,6 +151,15 @@ def _make_seed(network: Network, secrets: dict[str, str], kept: Path, say: Say) 
     fresh = kept.with_suffix(".new")
     podman.on_each(HOSTS, lambda host: hosts.keep_data(host, fresh))
     fresh.rename(kept)
+
+
+def _start_and_wait(host: Host) -> None:
+    # A broker that is told to stop before it has said this dies without marking its logs clean.
+    log, line = "/var/log/kafka/server.log", "started (kafka.server.KafkaServer)"
+    hosts.execute(host, "rm", log)
+    hosts.execute(host, "systemctl", "start", "kafka")
+    wait = f"for i in $(seq 240); do grep -sqF '{line}' {log} && exit; sleep 0.5; done; tail -n 20 {log} >&2; exit 1"
+    hosts.execute(host, "sh", "-c", wait, timeout=300)
 
 
 def _wait_ssh() -> None:
@@ -172,10 +181,10 @@ def _wait_ssh() -> None:
             raise BedError(f"waited 30 s for sshd on {names}; seen last: {seen}")
 
 
-def _wait_serving(network: Network) -> Health:
+def _wait_serving(network: Network, partitions: int = 1) -> Health:
     deadline = time.monotonic() + _SERVING_TIMEOUT
     seen = health(network)
-    while not seen.serving:
+    while not seen.serving(partitions):
         if time.monotonic() > deadline:
             raise BedError(
                 f"waited {_SERVING_TIMEOUT:.0f} s for all brokers with full ISR; seen last: {seen.sentence}. "
