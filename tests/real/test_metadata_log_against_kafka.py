@@ -121,6 +121,11 @@ def metadata(client):
         return None
 
 
+def topics_of(client):
+    found = metadata(client)
+    return found.topics if found else {}
+
+
 def has_controller(address):
     """Whether a new client finds the controller; one that has asked too early waits long before it asks again."""
     found = metadata(admin(address))
@@ -192,8 +197,11 @@ def test_copy_is_the_one_that_kafka_logs(cluster):
 
 
 def test_broker_in_kraft_mode(cluster):
-    # Until then the broker does not know the KRaft controller, and its stop is not a controlled one.
+    # A broker that has not heard the KRaft controller yet would not stop in a controlled way.
     servers.wait_for(lambda: cluster.controller.printed("to DUAL_WRITE state"), SECONDS, "DUAL_WRITE")
+    client = admin(cluster.broker.address)
+    create(client, "hybrid", 1)
+    servers.wait_for(lambda: "hybrid.0" in topics_of(client), SECONDS, "a topic of the KRaft controller at the broker")
     first = summary(cluster)["brokers"]["1"]
     cluster.broker.stop()
     stopped = summary(cluster)["brokers"]["1"]
@@ -268,8 +276,8 @@ def test_counts_are_what_clients_see(cluster):
 
 def as_many_topics(client, counts):
     """A broker's metadata once it has caught up with the log."""
-    found = metadata(client)
-    return found.topics if found and len(found.topics) == counts["topics"] else None
+    topics = topics_of(client)
+    return topics if len(topics) == counts["topics"] else None
 
 
 def test_every_record_is_what_kafka_dumps(cluster):
