@@ -10,15 +10,18 @@ import os
 import secrets
 import time
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import phase, screen
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction, display
+
+NO_WAY_ON = (phase.UNKNOWN, phase.REVERTING, phase.KRAFT_NATIVE)
 
 
 class ActionModule(ProbeAction):
-    """Judges; the task option `show` (true, false) prints one screen."""
+    """Judges. Task options of this action: `show` prints one screen, `record` keeps the facts as evidence, `forward`
+    fails in a phase from which no migration goes on."""
 
     def act(self, args: dict) -> dict:
-        show, record = args.pop("show", False), args.pop("record", True)
+        show, record, forward = args.pop("show", False), args.pop("record", True), args.pop("forward", False)
         args.setdefault("soak", self.variable("quorumshift_soak") or "24h")
         result = self.module(self.filled(args))
         if result.get("failed"):
@@ -34,6 +37,10 @@ class ActionModule(ProbeAction):
         if show:
             for line in screen.render(result, passes):
                 display.display(line)
+        if forward and result["phase"] in NO_WAY_ON:
+            reasons = [f"{block['text']}. {block['do'][:1].upper()}{block['do'][1:]}" for block in result["blocks"]]
+            why = " ".join(reasons) or result["next"]["text"]
+            return {"failed": True, "msg": f"The phase is {result['phase']}. {why}. Nothing was changed."}
         if record and not self._task.check_mode:
             evidence.note("phase", result["phase"])
             self._record(evidence, facts, result["phase"])

@@ -22,7 +22,7 @@ _STEPS = {
     "write the file": "has stopped, its properties are replaced",
     "format": "formats its log directory",
     "start": "starts",
-    "register": "answers, waits for the quorum to register and unfence it",
+    "register": "answers, waits for its registration in the quorum",
 }
 
 

@@ -9,6 +9,8 @@ import json
 
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction
 
+LISTED = 5
+
 
 class ActionModule(ProbeAction):
     """Plans, admits, settles; leaves plan and admissions in the evidence."""
@@ -25,18 +27,34 @@ class ActionModule(ProbeAction):
             return result
         if state == "planned":
             self.evidence().save(f"plan-{args['mode']}.json", json.dumps(result["plan"], indent=1))
+            self._show(result["plan"])
         if state == "admitted":
+            self.evidence().note("phase", result["phase"])
             self.evidence().note("event", "admitted", hosts=args["batch"], waited_s=result["waited_s"])
         if state == "settled":
             self.evidence().note("phase", result["phase"])
         return result
+
+    def _show(self, plan: dict) -> None:
+        order = [
+            " + ".join(f"{host} ({plan['reasons'][host]})" if host in plan["reasons"] else host for host in batch)
+            for batch in plan["batches"]
+        ]
+        self.say(f"{plan['mode']}: {', then '.join(order) or 'nothing to restart'}")
+        if plan["done"] and plan["batches"]:
+            self.say(f"{plan['mode']} already: {', '.join(plan['done'])}")
+        lost = list(plan["unavoidable"].items()) if plan["batches"] else []
+        for name, why in lost[:LISTED]:
+            self.say(f"cannot stay available: {name} ({why})")
+        if len(lost) > LISTED:
+            self.say(f"and {len(lost) - LISTED} more, all in plan-{plan['mode']}.json of the evidence")
 
     def _cut_against_plan(self, args: dict) -> str | None:
         """Return why this batch is not the plan's: --limit re-cuts batches silently, and a host that became
         unreachable would otherwise not stop the batch after it."""
         missing = sorted(set(self.vars["ansible_play_hosts_all"]) - set(self.vars["ansible_play_hosts"]))
         if missing:
-            return f"{', '.join(missing)} failed or became unreachable in an earlier batch, so no further broker is stopped"
+            return f"{', '.join(missing)} failed or became unreachable in an earlier batch: no further node is stopped"
         if args["batch"] not in args["plan"]["batches"]:
             planned = " | ".join(", ".join(batch) for batch in args["plan"]["batches"])
             return f"this batch is {', '.join(args['batch'])}, the plan is {planned}: run without --limit"

@@ -73,9 +73,7 @@ class ProbeModule(AnsibleModule):
                 return {"done": True, "waited_s": round(now - began, 3), "carry": {}, **result}
             if now - began >= bound_s:
                 seen = "; ".join(troubles) or f"good for {now - carry['since']:.0f} s of {stable_s:g} s"
-                self.fail_json(
-                    msg=f"waited {now - began:.0f} s for {what}. Seen last: {seen}", troubles=troubles, **result
-                )
+                self.fail_json(msg=f"waited {now - began:.0f} s for {what}. Seen last: {seen}", troubles=troubles)
             if time.monotonic() >= slice_end:
                 progress = f"{what}: {'; '.join(troubles) or 'good, to be held'} ({now - began:.0f} s)"
                 return {"done": False, "progress": progress, "carry": carry, **result}

@@ -18,7 +18,14 @@ options:
     description: The gate.
     type: str
     required: true
-    choices: [before_controllers, before_trigger, after_copy, before_kraft, after_kraft, before_finalize, after_finalize]
+    choices:
+      - before_controllers
+      - before_trigger
+      - after_copy
+      - before_kraft
+      - after_kraft
+      - before_finalize
+      - after_finalize
   run:
     description: The run's id, which the pass carries.
     type: str
@@ -128,8 +135,7 @@ def main():
             if wanted["gate"] == "before_finalize":
                 troubles += gates.finalize_troubles(facts, judged, wanted["word"], soak_s)
             gate_pass = gates.make_pass(wanted["gate"], judged.phase, wanted["run"], facts)
-            told = {"phase": judged.phase, "evidence": [one._asdict() for one in judged.evidence]}
-            return troubles, {**told, "gate_pass": gate_pass, "word": gates.finalize_word(facts)}
+            return troubles, {"phase": judged.phase, "gate_pass": gate_pass, "word": gates.finalize_word(facts)}
 
         gate = gates.GATES[wanted["gate"]]
         result = module.wait(look, wanted["stable_s"], wanted["timeout_s"], f"gate {wanted['gate']} ({gate.moment})")

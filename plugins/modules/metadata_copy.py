@@ -56,7 +56,7 @@ counted:
   type: dict
   returned: with O(state=expected) and O(state=awaited)
 damage:
-  description: Signs that the copy was skipped or that metadata was deleted in ZooKeeper. The controllers must be stopped.
+  description: Signs that the copy was skipped or that metadata was deleted in ZooKeeper. Controllers must be stopped.
   type: list
   elements: str
   returned: with O(state=compared)

@@ -17,7 +17,7 @@ description:
   - Reads only.
 options:
   soak:
-    description: How long O(soak) a cluster stays in dual-write before it may be finalized, as V(24h), V(90m) or seconds.
+    description: How long a cluster stays in dual-write before it may be finalized, as V(24h), V(90m) or seconds.
     type: str
     default: 24h
 extends_documentation_fragment:

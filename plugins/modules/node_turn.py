@@ -99,8 +99,12 @@ options:
     type: str
     required: true
 attributes:
-  check_mode: {support: full, description: Tells whether the turn is needed and shows the file's changes.}
-  diff_mode: {support: full, description: Shows the properties file before and after, secrets masked.}
+  check_mode:
+    support: full
+    description: Tells whether the turn is needed and shows the file's changes.
+  diff_mode:
+    support: full
+    description: Shows the properties file before and after, with secrets masked.
 author: Quorumshift maintainers (@quorumshift)
 """
 

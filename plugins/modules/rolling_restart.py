@@ -10,11 +10,11 @@ module: rolling_restart
 short_description: Plan a roll of Kafka brokers, admit the next batch, settle the last
 version_added: 0.1.0
 description:
-  - Runs on the probe host and changes nothing; the restart itself is the turn of a host (M(quorumshift.kafka.node_turn)).
+  - Runs on the probe host and changes nothing. The restart itself is a host's turn (M(quorumshift.kafka.node_turn)).
   - O(state=planned) orders the brokers that have to be restarted, the canary first and the controller last, and lists
     the partitions whose replication leaves no spare.
-  - O(state=admitted) waits until the batch may be stopped. The phase is as expected, every broker is alive, no partition
-    is offline, under-replicated or would fall under min.insync.replicas, all held for O(stable_s).
+  - O(state=admitted) waits until the batch may be stopped. The phase is as expected, every broker is alive, no
+    partition is offline, under-replicated or would fall under min.insync.replicas, all held for O(stable_s).
   - O(state=settled) waits for the same after the last batch.
 options:
   state:
@@ -139,15 +139,11 @@ def awaited(module):
     given, plan = module.params, module.params["plan"]
     batch, admitting = given["batch"], given["state"] == "admitted"
     gate = GATE_OF_MODE[given["mode"]]
-    expected = gates.GATES[gate].phases if admitting else SETTLED_PHASES[given["mode"]]
 
     def look():
         facts = module.facts()
         judged = phase.judge(facts)
-        troubles = []
-        if judged.phase not in expected:
-            troubles.append(f"the phase is {judged.phase}, expected {' or '.join(expected)}")
-            troubles += [block.text for block in judged.blocks]
+        troubles = gates.closed_by(gate, judged, []) if admitting else settled(given["mode"], judged)
         if given["mode"] == CONTROLLER_FINAL:
             troubles += restart.controller_troubles(facts["nodes"], facts["quorum"], batch)
             return troubles, {
@@ -169,6 +165,13 @@ def awaited(module):
     if not (result["done"] and admitting):
         del result["gate_pass"]
     return result
+
+
+def settled(mode, judged):
+    """Return why the roll has not settled in a phase that it leads to."""
+    if judged.phase in SETTLED_PHASES[mode]:
+        return []
+    return [f"the phase is {judged.phase}", *(block.text for block in judged.blocks)]
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The evidence of a run on the control node: `<evidence_dir>/<cluster id>/<run>/`.
 
-`journal.jsonl` holds one JSON object a line: {t: epoch seconds, kind: phase|gate|restart|event, name, host?, end?, ...},
+`journal.jsonl` holds one JSON object a line, {t: epoch seconds, kind: phase|gate|restart|event, name, host?, end?},
 the shape in which the witness takes marks. Everything else are files of their own beside it. Nothing secret is
 written here.
 """

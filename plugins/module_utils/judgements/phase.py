@@ -10,7 +10,7 @@ evidence that contradicts itself, or a missing witness of the whole cluster, is 
 
 from __future__ import annotations
 
-from typing import Mapping, NamedTuple
+from typing import Iterable, Mapping, NamedTuple
 
 ZK = "zk"
 CONTROLLERS_STARTING = "controllers_starting"
@@ -110,6 +110,10 @@ class _Seen:
         self.migration_malformed = migration.get("malformed")
         self.offset = migration.get("kraft_metadata_offset") if migration.get("exists") else None
 
+    def joining(self) -> list[str]:
+        """Return the ids of the brokers that run, or while they are down will start, in migration mode."""
+        return [str(self.brokers[host].get("node_id")) for host, mode in self.modes.items() if mode == "zk_migration"]
+
 
 def usable_log(node: Mapping) -> bool:
     """Say whether a node's metadata log was there and could be read."""
@@ -167,8 +171,13 @@ def _under_zookeeper(seen: _Seen, modes: set) -> tuple[str, str]:
     ), ""
 
 
-def not_ready(controllers: Mapping, quorum: Mapping, log: Mapping, offset: int | None) -> list[str]:
+def not_ready(
+    controllers: Mapping, quorum: Mapping, log: Mapping, offset: int | None, joining: Iterable[str] = ()
+) -> list[str]:
     """Return what a quorum in pre-migration still lacks, as sentences; nothing when it is ready for the brokers.
+
+    `joining`: ids of the brokers that run in migration mode or start in it, which may be registered already; an old
+    registration of any other one counts for the trigger all the same (KRaftMigrationDriver, WAIT_FOR_BROKERS).
 
     The readiness tag of every controller's ApiVersions is asked for as well as the registrations in the log, since
     the migration driver's own check is vacuous with a dynamic quorum (QuorumFeatures, an empty set of voter ids).
@@ -177,7 +186,8 @@ def not_ready(controllers: Mapping, quorum: Mapping, log: Mapping, offset: int |
     for host, node in sorted(controllers.items()):
         if node.get("running") != "controller_migration":
             lacks.append(
-                f"{host} does not answer as a controller in migration mode ({node.get('running_error') or node.get('running') or 'down'})"
+                f"{host} does not answer as a controller in migration mode: "
+                f"{node.get('running_error') or node.get('running') or 'down'}"
             )
     if not quorum.get("reached"):
         return [*lacks, "no controller answers as the quorum's leader"]
@@ -195,10 +205,9 @@ def not_ready(controllers: Mapping, quorum: Mapping, log: Mapping, offset: int |
             lacks.append(f"controller {node.get('node_id')} is not registered as ready for the migration")
     if offset != -1:
         lacks.append(f"/migration's kraft_metadata_offset is {offset}, not -1")
-    if log.get("brokers"):
-        lacks.append(
-            f"brokers {', '.join(sorted(log['brokers']))} are registered already, though they run plain ZooKeeper mode"
-        )
+    plain = sorted(set(log.get("brokers") or {}) - set(joining))
+    if plain:
+        lacks.append(f"brokers {', '.join(plain)} are registered already, though they run plain ZooKeeper mode")
     return lacks
 
 
@@ -261,10 +270,10 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
                 "look at the active controller's log: it cannot write to ZooKeeper",
             )
         )
-    if phase == CONTROLLERS_STARTING:
+    if phase in (CONTROLLERS_STARTING, BROKERS_JOINING):
         blocks += [
             Block("quorum_not_ready", text, "wait, or look at that controller's log")
-            for text in not_ready(seen.controllers, seen.quorum, seen.log, seen.offset)
+            for text in not_ready(seen.controllers, seen.quorum, seen.log, seen.offset, seen.joining())
         ]
     if phase == FINALIZING:
         for host, mode in sorted(seen.modes.items()):

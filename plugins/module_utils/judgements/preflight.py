@@ -34,9 +34,9 @@ class Check(NamedTuple):
 
 class Facts(NamedTuple):
     """What the checks look at. `cluster`: probes.cluster.collect; `metadata`: judgements.zk_metadata.normalise of
-    ZooKeeper, None when it could not be read; `running`: each broker host's running configuration ({"error"} when it could
-    not be asked); `controller_config`: the operator's quorumshift_controller_config; `controller_protocol`: of the
-    controller listener; `min_isr`: {topic: int}."""
+    ZooKeeper, None when it could not be read; `running`: each broker host's running configuration ({"error"} when it
+    could not be asked); `controller_config`: the operator's quorumshift_controller_config;
+    `controller_protocol`: of the controller listener; `min_isr`: {topic: int}."""
 
     cluster: Mapping
     metadata: Mapping | None
@@ -166,14 +166,15 @@ def versions(facts: Facts) -> Iterable[Found]:
         value = facts.running.get(host, {}).get("inter.broker.protocol.version")
         if value is None:
             if node.get("running") in (phase.ZK, "zk_migration"):
+                reason = facts.running.get(host, {}).get("error")
                 yield Found(
-                    f"the running configuration of {host} could not be asked: {facts.running.get(host, {}).get('error')}",
+                    f"the running configuration of {host} could not be asked: {reason}",
                     "give the tool's principal DescribeConfigs on the cluster",
                 )
         elif node.get("version") and _release(value) != _release(node["version"]):
             yield Found(
                 f"{host} runs with inter.broker.protocol.version {value}, its release is {node['version']}",
-                f"set inter.broker.protocol.version={'.'.join(map(str, _release(node['version'])))} on every broker and "
+                f"set it to {'.'.join(map(str, _release(node['version'])))} on every broker and "
                 "roll them: the controllers' metadata.version must equal it",
             )
 
@@ -243,8 +244,8 @@ def stale_migration(facts: Facts) -> Iterable[Found]:
         yield Found(f"/migration is malformed: {migration['malformed']}", do)
     elif (migration.get("kraft_metadata_offset") or -1) > 0:
         yield Found(
-            f"/migration says that a copy was done up to offset {migration['kraft_metadata_offset']}, yet the cluster runs in "
-            "ZooKeeper mode: a new quorum would skip the copy and delete topics, ACLs and configs in ZooKeeper",
+            f"/migration says that a copy was done up to offset {migration['kraft_metadata_offset']}, yet the cluster "
+            "runs in ZooKeeper mode: a new quorum would skip the copy and delete topics, ACLs and configs in ZooKeeper",
             do,
         )
 
@@ -266,7 +267,7 @@ def encoder_secret(facts: Facts) -> Iterable[Found]:
         if kraft_config.ENCODER_SECRET not in _values(node) and node.get("reached"):
             yield Found(
                 f"ZooKeeper holds encrypted configs ({shown}), and {host} has no {kraft_config.ENCODER_SECRET}",
-                f"set {kraft_config.ENCODER_SECRET} as on the broker that wrote them: controllers would copy ciphertext as it is",
+                f"set {kraft_config.ENCODER_SECRET} as on the broker that wrote them: controllers would copy ciphertext",
             )
 
 
@@ -295,7 +296,8 @@ def controller_directories(facts: Facts) -> Iterable[Found]:
     modes = {str(node.get("node_id")): node.get("running") or node.get("next") for node in facts.brokers.values()}
     unsafe = any(mode == "zk_migration" for mode in modes.values())
     wipe = (
-        "bring every broker back to plain ZooKeeper mode first: wiping controllers under brokers in migration mode stops them all"
+        "bring every broker back to plain ZooKeeper mode first: wiping controllers under brokers in migration mode "
+        "stops them all"
         if unsafe
         else "if it is of no use to anybody, stop the service and empty the directory"
     )
@@ -317,13 +319,14 @@ def controller_directories(facts: Facts) -> Iterable[Found]:
     for one in sorted(registered):
         if modes.get(one) != "zk_migration":
             yield Found(
-                f"broker {one} is registered in the controllers' log and runs in mode {modes.get(one)}: the copy would not wait for it",
+                f"broker {one} is registered in the controllers' log and runs in mode {modes.get(one)}: the copy would "
+                "not wait for it",
                 wipe,
             )
 
 
 def controller_listener(facts: Facts) -> Iterable[Found]:
-    """SCRAM and delegation tokens live in the metadata that the controllers are to serve: they cannot guard the way to them."""
+    """The controller listener takes no SCRAM and no delegation token: both live in the metadata behind it."""
     mechanism = str(facts.controller_config.get("sasl.mechanism.controller.protocol", ""))
     if facts.controller_protocol.startswith("SASL") and (mechanism.startswith("SCRAM") or not mechanism):
         yield Found(
