@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -39,8 +40,6 @@ def name() -> str:
 
 
 def _rootfs_name() -> str:
-    import hashlib
-
     inputs = " ".join((_SUITE, *_PACKAGES))
     return f"localhost/quorumshift-rootfs:{hashlib.sha256(inputs.encode()).hexdigest()[:12]}"
 
