@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
+import shlex
 import time
 
+from ansible import context
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import phase, screen
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction, display
 
@@ -35,7 +38,7 @@ class ActionModule(ProbeAction):
         events = evidence.all_events()
         passes = passed_gates(events)
         if show:
-            for line in screen.render(result, passes):
+            for line in screen.render(result, passes, self.command(result["next"], result["word"])):
                 display.display(line)
         if forward and result["phase"] in NO_WAY_ON:
             reasons = [f"{block['text']}. {block['do'][:1].upper()}{block['do'][1:]}" for block in result["blocks"]]
@@ -46,13 +49,30 @@ class ActionModule(ProbeAction):
             self._record(evidence, facts, result["phase"])
         return result
 
+    def command(self, following, word):
+        """Return what the operator types next, as they typed this: the same inventory, from the same place."""
+        if not following["playbook"]:
+            return None
+        given = ["-e", f"quorumshift_finalize={word or 'WORD'}"] if following["word"] else []
+        if os.environ.get("JOB_ID") or os.environ.get("AWX_JOB_ID"):
+            extra = f" with the extra variable {given[1]}" if given else ""
+            return f"launch the job template of the playbook {following['playbook']}{extra}"
+        typed = (context.CLIARGS.get("args") or ("",))[0]
+        playbook = re.sub(r"[a-z_]+(\.ya?ml)?$", lambda match: following["playbook"] + (match.group(1) or ""), typed)
+        inventories = [part for one in context.CLIARGS.get("inventory") or () for part in ("-i", shortest(one))]
+        return shlex.join(["ansible-playbook", *inventories, playbook, *given])
+
     def _record(self, evidence, facts, phase):
         """Keep the facts as judged: what a support case, or a unit test of the judgement, starts from."""
         number = sum(1 for name in os.listdir(evidence.directory) if name.startswith("facts-"))
         evidence.save(f"facts-{number:02d}-{phase}.json", json.dumps(facts, indent=1, sort_keys=True, default=str))
 
 
+def shortest(path):
+    """Return a path as it is shortest from here."""
+    return min(path, os.path.relpath(path), key=len) if os.path.exists(path) else path
+
+
 def passed_gates(events):
-    """Return the gates passed so far on this cluster, oldest first: [{gate, digest, t}]."""
-    passed = [event for event in events if event["kind"] == "gate" and event.get("result") == "pass"]
-    return [{"gate": event["name"], "digest": event["digest"], "t": event["t"]} for event in passed]
+    """Return the names of the gates passed so far on this cluster, oldest first."""
+    return [event["name"] for event in events if event["kind"] == "gate" and event.get("result") == "pass"]

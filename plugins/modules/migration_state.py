@@ -59,8 +59,12 @@ evidence:
   type: list
   elements: dict
   returned: success
+mirrored_offset:
+  description: Up to which offset of the metadata log controllers have written to ZooKeeper; empty where they do not.
+  type: int
+  returned: success
 next:
-  description: What the next step is and what to type.
+  description: The next step, as {text, playbook, word (whether it takes the finalize word), watch}.
   type: dict
   returned: success
 nodes:
@@ -93,6 +97,10 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module imp
 def main():
     """Collect, judge, exit."""
     module = ProbeModule({"soak": {"type": "str", "default": "24h"}})
+    try:
+        soak_s = gates.seconds(module.params["soak"])
+    except ValueError as error:
+        module.fail_json(msg=f"quorumshift_soak: {error}")
 
     def work():
         facts = module.facts()
@@ -103,7 +111,8 @@ def main():
             "blocks": [block._asdict() for block in judged.blocks],
             "evidence": [one._asdict() for one in judged.evidence],
             "steps": judged.steps,
-            "next": screen.next_step(judged, module.params["soak"]),
+            "next": screen.next_step(facts, judged, soak_s)._asdict(),
+            "mirrored_offset": (facts["zookeeper"].get("migration") or {}).get("kraft_metadata_offset"),
             "nodes": screen.node_lines(facts),
             "word": gates.finalize_word(facts) if judged.phase in gates.GATES["before_finalize"].phases else None,
             "quorum": facts["quorum"],

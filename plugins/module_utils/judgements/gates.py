@@ -132,11 +132,16 @@ def finalize_troubles(facts: Mapping, judged: phase.Judgement, word: str, soak_s
             told.append(f"broker {one} is {'fenced' if registration['fenced'] else 'registered as a ZooKeeper broker'}")
     told += _controllers_differ(facts)
     if judged.phase == DUAL_WRITE:
-        started = [(node.get("service") or {}).get("started_at") or 0 for node in facts["nodes"].values()]
-        soaked = facts["time"] - max(started, default=0)
+        soaked = soaked_s(facts)
         if soaked < soak_s:
             told.append(f"the last restart is {soaked:.0f} s ago, the soak is {soak_s:.0f} s")
     return told
+
+
+def soaked_s(facts: Mapping) -> float:
+    """Return how many seconds ago the last of all brokers and controllers was started."""
+    started = [(node.get("service") or {}).get("started_at") or 0 for node in facts["nodes"].values()]
+    return facts["time"] - max(started, default=0)
 
 
 def _controllers_differ(facts: Mapping) -> list[str]:

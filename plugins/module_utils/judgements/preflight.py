@@ -267,7 +267,7 @@ def encoder_secret(facts: Facts) -> Iterable[Found]:
         if kraft_config.ENCODER_SECRET not in _values(node) and node.get("reached"):
             yield Found(
                 f"ZooKeeper holds encrypted configs ({shown}), and {host} has no {kraft_config.ENCODER_SECRET}",
-                f"set {kraft_config.ENCODER_SECRET} as on the broker that wrote them: controllers would copy ciphertext",
+                f"set {kraft_config.ENCODER_SECRET} as where they were written: controllers would copy ciphertext",
             )
 
 

@@ -5,33 +5,61 @@
 
 from __future__ import annotations
 
-from typing import Mapping
+import time
+from typing import Mapping, NamedTuple
 
-from . import phase
+from . import gates, phase
 
-_MIGRATE = "ansible-playbook quorumshift.kafka.migrate"
+
+class Next(NamedTuple):
+    """The next step: what it is, the playbook that takes it (None: none does), whether it takes the finalize word,
+    and what to watch until then."""
+
+    text: str
+    playbook: str | None
+    word: bool
+    watch: tuple[str, ...]
+
+
 _STEPS = {
-    phase.ZK: ("bring up the controllers", _MIGRATE),
-    phase.CONTROLLERS_STARTING: ("finish bringing up the controllers", _MIGRATE),
-    phase.CONTROLLERS_READY: ("restart brokers in migration mode", _MIGRATE),
-    phase.BROKERS_JOINING: ("finish restarting brokers in migration mode; the last one starts the copy", _MIGRATE),
-    phase.COPYING: ("wait for the copy", _MIGRATE),
-    phase.HYBRID: ("restart brokers in KRaft mode", _MIGRATE),
-    phase.DUAL_WRITE: ("soak, then finalize", _MIGRATE + " -e quorumshift_finalize=WORD"),
-    phase.FINALIZING: ("finish finalizing the controllers", _MIGRATE + " -e quorumshift_finalize=WORD"),
-    phase.FINALIZED: ("nothing: the migration is done", ""),
-    phase.KRAFT_NATIVE: ("nothing: this cluster was born in KRaft mode", ""),
-    phase.REVERTING: ("finish the rollback", ""),
-    phase.UNKNOWN: ("look: the evidence contradicts itself or lacks a witness", ""),
+    phase.ZK: ("bring up the controllers", "migrate"),
+    phase.CONTROLLERS_STARTING: ("finish bringing up the controllers", "migrate"),
+    phase.CONTROLLERS_READY: ("restart brokers in migration mode", "migrate"),
+    phase.BROKERS_JOINING: ("finish restarting brokers in migration mode; the last one starts the copy", "migrate"),
+    phase.COPYING: ("wait for the copy", "migrate"),
+    phase.HYBRID: ("restart brokers in KRaft mode", "migrate"),
+    phase.FINALIZING: ("finish finalizing the controllers", "migrate"),
+    phase.FINALIZED: ("nothing: the migration is done", None),
+    phase.KRAFT_NATIVE: ("nothing: this cluster was born in KRaft mode", None),
+    phase.REVERTING: ("finish the rollback", None),
+    phase.UNKNOWN: ("look: the evidence contradicts itself or lacks a witness", None),
 }
+_WATCH = (
+    "under-replicated and offline partitions stay at 0, and clients see no more errors and no more latency than before",
+    "every node's lag stays near 0, and ZooKeeper's too: controllers still write there, which keeps the way back open",
+    "ERROR lines in the brokers' and controllers' logs",
+    "a restart of any node begins the soak anew; a broker's restart changes the word",
+)
 
 
-def next_step(judged: phase.Judgement, soak: str) -> dict:
-    """Return {text, command} of the next step."""
-    text, command = _STEPS[judged.phase]
-    if judged.phase == phase.DUAL_WRITE:
-        text = f"soak for {soak}, then finalize"
-    return {"text": text, "command": command}
+def next_step(facts: Mapping, judged: phase.Judgement, soak_s: float) -> Next:
+    """Return the next step from the phase that was judged; `soak_s` in seconds."""
+    if judged.phase != phase.DUAL_WRITE:
+        text, playbook = _STEPS[judged.phase]
+        return Next(text, playbook, judged.phase == phase.FINALIZING, ())
+    left = soak_s - gates.soaked_s(facts)
+    if left <= 0:
+        return Next("finalize: the soak is over. It cannot be undone", "migrate", True, _WATCH)
+    until = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(facts["time"] + left))
+    return Next(f"soak until {until} ({_duration(left)} to go), then finalize", "migrate", True, _WATCH)
+
+
+def _duration(seconds: float) -> str:
+    hours, rest = divmod(int(seconds + 0.5), 3600)
+    minutes, rest = divmod(rest, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def node_lines(facts: Mapping) -> dict[str, dict]:
@@ -69,8 +97,11 @@ def _state(node: Mapping, registration: Mapping | None) -> str:
     return "online"
 
 
-def render(state: Mapping, passed: list[Mapping]) -> list[str]:
-    """Return the screen of `status` as lines. `state`: the result of migration_state; `passed`: gate passes so far."""
+def render(state: Mapping, passed: list[str], command: str | None) -> list[str]:
+    """Return the screen of `status` as lines.
+
+    `state`: the result of migration_state; `passed`: names of the gates passed so far; `command`: what to type next.
+    """
     way = "  ".join(f"[{one}]" if one == state["phase"] else one for one in phase.FORWARD)
     lines = [f"Cluster {state['cluster_id'] or '?'}: {state['phase']}", f"  {way}", ""]
     width = max((len(host) for host in state["nodes"]), default=4)
@@ -93,10 +124,15 @@ def render(state: Mapping, passed: list[Mapping]) -> list[str]:
             f"high watermark {quorum['high_watermark']}",
         ]
     else:
-        lines += ["", f"  quorum: none ({quorum.get('error')})"]
-    lines.append("  gates passed: " + (", ".join(one["gate"] for one in passed) or "none in the evidence here"))
+        reason = "none yet" if state["phase"] == phase.ZK else f"no leader ({quorum.get('error')})"
+        lines += ["", f"  quorum: {reason}"]
+    mirrored = state["mirrored_offset"]
+    if mirrored is not None and mirrored >= 0 and quorum.get("reached"):
+        behind = max(0, quorum["high_watermark"] - 1 - mirrored)
+        lines.append(f"  ZooKeeper: written up to offset {mirrored}, lag {behind}")
+    lines.append("  gates passed: " + (", ".join(dict.fromkeys(passed)) or "none in the evidence here"))
     for block in state["blocks"]:
         lines.append(f"  ! {block['text']}. {block['do'][:1].upper()}{block['do'][1:]}.")
-    command = state["next"]["command"].replace("WORD", state["word"] or "WORD")
+    lines += [f"  watch: {text}" for text in state["next"]["watch"]]
     lines += ["", f"  next: {state['next']['text']}"] + ([f"        {command}"] if command else [])
     return lines
