@@ -25,11 +25,14 @@ class Cluster:
         self.config = config
         self.deadline = deadline
         self.last_error = ""
+        self.refused = ""
         self.settings = {**settings, "error_cb": self._on_error, "logger": LOG}
         self.admin = AdminClient(self.settings)
 
     def _on_error(self, error: KafkaError) -> None:
         self.last_error = error.str()
+        if error.code() == KafkaError._AUTHENTICATION:
+            self.refused = error.str()
 
     def _until(self, what: str, attempt: Callable[[], Any]) -> Any:
         """Repeat an attempt that answers None for "not yet"."""
@@ -45,6 +48,9 @@ class Cluster:
             except TimeoutError:
                 seen = f"no answer within {CALL_TIMEOUT_S + 5} s"
             self.admin.poll(0.2)
+            if self.refused:
+                # waiting does not make a password right
+                raise WitnessError(f"{what}: the cluster does not let this client in: {self.refused}")
             if time.monotonic() > self.deadline:
                 raise WitnessError(
                     f"{what}: given up after {time.monotonic() - began:.0f} s "

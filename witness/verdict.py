@@ -252,7 +252,8 @@ class _Judge:
     def _received_by(self, name: str, measured: bool, duplicates: dict[tuple[int, int], None]) -> None:
         bit = self.bits[name]
         sent_time, ack_time, where, seen = self.r.sent_time, self.ack_time, self.where, self.seen
-        sent_stream, kind_of, newest = self.r.sent_stream, self.kind_of, self.newest
+        sent_stream, newest = self.r.sent_stream, self.newest
+        compacted = {stream for stream, kind in enumerate(self.kind_of) if kind == "compact"}
         by_slot = self.phases.by_slot
         last = [0] * len(self.places)
         highest = array("q", [-1]) * len(self.places)
@@ -274,6 +275,10 @@ class _Judge:
             offset = packed & OFFSET_MASK
             if offset > highest[index]:
                 highest[index] = offset
+            if auditing and sent_stream[ledger_id] in compacted:
+                stream = sent_stream[ledger_id]
+                if stream not in newest or packed > newest[stream][0]:
+                    newest[stream] = (packed, ledger_id)
             entered = where[ledger_id]
             if entered != packed:
                 if not entered or (entered & OFFSET_MASK == OFFSET_UNKNOWN and entered >> OFFSET_BITS == index):
@@ -292,12 +297,6 @@ class _Judge:
                 first_time += 1
                 self.by_phase[by_slot[at // 100]].received += 1
             seen[ledger_id] = flags | bit
-            if auditing:
-                if kind_of[sent_stream[ledger_id]] == "compact":
-                    stream = sent_stream[ledger_id]
-                    if stream not in newest or packed > newest[stream][0]:
-                        newest[stream] = (packed, ledger_id)
-                continue
             if not measured:
                 continue
             sent_at = sent_time[ledger_id]

@@ -142,6 +142,16 @@ def test_newest_compacted_value_missing_is_lost(story, tmp_path):
     assert result["examples"]["lost"][0]["newest_found"] < result["examples"]["lost"][0]["ledger_id"]
 
 
+def test_old_value_written_again_over_a_compacted_key_is_lost_and_duplicated(story, tmp_path):
+    old, _ = story.message(3)
+    story.message(3)
+    story.deliver(old, story.place(old))
+    story.stop()
+    result = judged(story, tmp_path)
+    assert (result["lost"], result["duplicated"], result["reordered"]) == (1, 1, 0)
+    assert result["examples"]["lost"][0]["newest_found"] == old
+
+
 def test_compacted_away_values_are_not_lost(story, tmp_path):
     """The cleaner keeps the newest; neither the live group nor the last read must have seen the others."""
     for group in ("steady", "audit"):
