@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import json
+
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction
 
 
@@ -19,6 +21,8 @@ class ActionModule(ProbeAction):
         if failed:
             self.evidence().note("gate", name, reason=result.get("msg"), **told)
             return result
+        if "zookeeper" in result:
+            self.evidence().save("zookeeper-before-finalize.json", json.dumps(result.pop("zookeeper"), indent=1))
         self.evidence().note("phase", result["phase"])
         self.evidence().note("gate", name, digest=result["gate_pass"]["digest"], phase=result["phase"], **told)
         return result

@@ -23,13 +23,14 @@ from .addresses import HostPort, parse_listeners
 from .formats import metadata_image, properties
 from .judgements import kraft_config, node_mode
 from .probes import kafka_wire, node, service
-from .probes.socket_wire import WireError
+from .probes.socket_wire import TlsError, WireError
 from .seal import masked, unseal
 from .security import Security, Tls
 
 LOCK = "lock"
 CONFIGS = "configs"
 POLL_S = 0.1
+_ASKABLE = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL", "SSL")
 _LOG_LINES = 12
 
 
@@ -204,6 +205,11 @@ def _registration(values: Mapping[str, str], spec: Mapping) -> dict:
 
 
 def _running_mode(spec: Mapping, values: Mapping[str, str]) -> str | None:
+    """Return the mode that the node's own listener shows, None when it does not answer.
+
+    A listener that wants a client certificate shows nothing to us. Then the mode is that of the file, if the service
+    was started after the file was written; that it is registered in that mode is asked for beside this.
+    """
     address, protocol = _own_listener(values)
     security = Security()
     if protocol in ("SSL", "SASL_SSL"):
@@ -211,6 +217,9 @@ def _running_mode(spec: Mapping, values: Mapping[str, str]) -> str | None:
         security = Security(protocol="SSL", tls=Tls(verify=False, check_hostname=False))
     try:
         answer = kafka_wire.api_versions(address, security, timeout=2)
+    except TlsError:
+        started = service.state(spec["service"]).get("started_at") or 0
+        return kraft_config.mode_at_next_start(values) if started > os.path.getmtime(spec["config_file"]) else None
     except WireError:
         return None
     return node_mode.node_mode(answer.api_keys, answer.zk_migration_ready)
@@ -219,8 +228,8 @@ def _running_mode(spec: Mapping, values: Mapping[str, str]) -> str | None:
 def _own_listener(values: Mapping[str, str]) -> tuple[HostPort, str]:
     listeners = parse_listeners(values.get("listeners") or "PLAINTEXT://:9092")
     protocols = kraft_config.protocol_map(values)
-    wanted = values.get("inter.broker.listener.name", "").upper()
-    listener = next((one for one in listeners if one.name == wanted), listeners[0])
+    # A plain one first, then one with SASL: Kafka answers ApiVersions before login there, and wants no certificate.
+    listener = min(listeners, key=lambda one: _ASKABLE.index(protocols.get(one.name, one.name)))
     host = listener.host if listener.host not in ("", "0.0.0.0", "::") else "localhost"
     return HostPort(host, listener.port), protocols.get(listener.name, listener.name)
 

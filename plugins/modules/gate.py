@@ -81,6 +81,10 @@ word:
   description: What an operator types to finalize this cluster as it runs now.
   type: str
   returned: success
+zookeeper:
+  description: What ZooKeeper holds of the migration, to be kept as evidence before it is left for good.
+  type: dict
+  returned: with O(gate=before_finalize), when the gate is open
 phase:
   description: The phase seen.
   type: str
@@ -135,7 +139,10 @@ def main():
             if wanted["gate"] == "before_finalize":
                 troubles += gates.finalize_troubles(facts, judged, wanted["word"], soak_s)
             gate_pass = gates.make_pass(wanted["gate"], judged.phase, wanted["run"], facts)
-            return troubles, {"phase": judged.phase, "gate_pass": gate_pass, "word": gates.finalize_word(facts)}
+            told = {"phase": judged.phase, "gate_pass": gate_pass, "word": gates.finalize_word(facts)}
+            if wanted["gate"] == "before_finalize":
+                told["zookeeper"] = facts["zookeeper"]
+            return troubles, told
 
         gate = gates.GATES[wanted["gate"]]
         result = module.wait(look, wanted["stable_s"], wanted["timeout_s"], f"gate {wanted['gate']} ({gate.moment})")
