@@ -111,6 +111,7 @@ def _prepare(say: Say) -> tuple[Network, dict[str, str]]:
 
 def _from_seed(network: Network, secrets: dict[str, str], say: Say) -> None:
     down()
+    image.remove_older()
     kept = STATE / "seed" / _seed_digest(network)
     if not kept.exists():
         begun = time.monotonic()

@@ -71,6 +71,14 @@ def build() -> bool:
     return True
 
 
+def remove_older() -> None:
+    """Remove images that an earlier state of the sources made; no container may use them."""
+    kept = {name(), _rootfs_name()}
+    for found in podman("images", "--format", "{{.Repository}}:{{.Tag}}").splitlines():
+        if found not in kept and "<none>" not in found:
+            podman("rmi", found)
+
+
 def _bootstrap() -> None:
     rootfs = STATE / "rootfs"
     shutil.rmtree(rootfs, ignore_errors=True)
