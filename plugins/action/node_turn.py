@@ -64,7 +64,8 @@ class ActionModule(QuorumshiftAction):
         if kind == "zk_migration":
             listener = self.variable("quorumshift_controller_listener")
             protocol = self.variable("quorumshift_controller_protocol")
-            changes = kraft_config.to_migration_mode(values, node["node_id"], self._voters(), listener, protocol)
+            extra = self.variable("quorumshift_broker_config") or {}
+            changes = kraft_config.to_migration_mode(values, node["node_id"], self._voters(), listener, protocol, extra)
             return {"node_id": node["node_id"], "changes": changes}
         if kind == "kraft":
             return {"node_id": node["node_id"], "changes": kraft_config.to_kraft_mode(values, node["node_id"])}
@@ -79,12 +80,13 @@ class ActionModule(QuorumshiftAction):
             self.variable("quorumshift_controller_log_dir"),
             self.variable("quorumshift_controller_listener"),
             self.variable("quorumshift_controller_protocol"),
-            self.variable("quorumshift_controller_principals"),
+            self.variable("quorumshift_controller_super_users"),
             self.variable("quorumshift_controller_config") or {},
         )
         storage = f"{self.variable('quorumshift_kafka_home')}/bin/kafka-storage.sh"
         config_file = self.variable("quorumshift_controller_config_file")
-        command = [storage, "format", "--cluster-id", self.session.get("cluster_id"), "--config", config_file]
+        # With "=": a cluster id may begin with a dash.
+        command = [storage, "format", f"--cluster-id={self.session.get('cluster_id')}", "--config", config_file]
         return {"node_id": node_id, "content": content, "format_command": command}
 
     def _voters(self) -> str:

@@ -26,6 +26,10 @@ options:
     description: The security protocol of the controller listener.
     type: str
     default: PLAINTEXT
+  controller_principal:
+    description: The principal that brokers see when a controller dials their inter-broker listener.
+    type: str
+    default: User:ANONYMOUS
 extends_documentation_fragment:
   - quorumshift.kafka.connection
   - quorumshift.kafka.nodes
@@ -73,6 +77,7 @@ def main():
             "report_only": {"type": "bool", "default": False},
             "controller_config": {"type": "dict", "default": {}},
             "controller_protocol": {"type": "str", "default": "PLAINTEXT"},
+            "controller_principal": {"type": "str", "default": "User:ANONYMOUS"},
         }
     )
 
@@ -109,7 +114,15 @@ def collected(module):
     with ThreadPoolExecutor(max_workers=16) as pool:
         running = dict(zip(brokers, pool.map(lambda one: _running_config(connections, one), brokers.values())))
     given = module.params
-    return preflight.Facts(facts, metadata, running, given["controller_config"], given["controller_protocol"], min_isr)
+    return preflight.Facts(
+        facts,
+        metadata,
+        running,
+        given["controller_config"],
+        given["controller_protocol"],
+        given["controller_principal"],
+        min_isr,
+    )
 
 
 def _running_config(connections, broker_id):

@@ -78,13 +78,20 @@ def mode_at_next_start(properties: Mapping[str, str]) -> str:
 
 
 def to_migration_mode(
-    properties: Mapping[str, str], node_id: int, voters: str, controller_listener: str, controller_protocol: str
+    properties: Mapping[str, str],
+    node_id: int,
+    voters: str,
+    controller_listener: str,
+    controller_protocol: str,
+    extra: Mapping[str, str],
 ) -> dict[str, str | None]:
     """Return the changes that take a plain ZooKeeper-mode broker's properties to migration mode.
 
-    `voters` is the value of `controller.quorum.voters`: `id@host:port,...`.
+    `voters` is the value of `controller.quorum.voters`: `id@host:port,...`; `extra` is the operator's own, such as
+    credentials for the controller listener.
     """
     return {
+        **{key: str(value) for key, value in extra.items()},
         "broker.id": str(node_id),
         "controller.quorum.voters": voters,
         "controller.listener.names": controller_listener,
@@ -115,24 +122,23 @@ def controller_properties(
     log_dir: str,
     listener: str,
     protocol: str,
-    principals: Iterable[str],
+    dialling: Iterable[str],
     extra: Mapping[str, str],
 ) -> dict[str, str]:
     """Return a whole controller.properties in migration mode, in the order in which people read it.
 
     `broker` holds the properties on which all brokers agree (see `disagreements`), `address` the controller's
-    `host:port`, `principals` who dials the controller listener and must be a super user there, `extra` the
+    `host:port`, `dialling` who dials the controller listener and must be a super user there, `extra` the
     operator's own `quorumshift_controller_config`, which wins over all but the identity of the node.
     """
     derived = {key: broker[key] for key in CONTROLLER_EVALUATES if key in broker}
     derived.update({key: value for key, value in broker.items() if _READS_ZOOKEEPER.fullmatch(key)})
-    if _inter_broker_protocol(broker) != "PLAINTEXT" or protocol != "PLAINTEXT":
+    if inter_broker_protocol(broker) != "PLAINTEXT" or protocol != "PLAINTEXT":
         derived.update({key: value for key, value in broker.items() if _DIALS_BROKERS.fullmatch(key)})
     if broker.get("authorizer.class.name"):
         authorizer = broker["authorizer.class.name"]
         derived["authorizer.class.name"] = STANDARD_AUTHORIZER if authorizer == ZOOKEEPER_AUTHORIZER else authorizer
-        supers = [user for user in re.split(r"\s*;\s*", broker.get("super.users", "")) if user]
-        derived["super.users"] = ";".join(supers + [user for user in principals if user not in supers])
+        derived["super.users"] = ";".join(dict.fromkeys([*super_users(broker), *dialling]))
     identity = {
         "process.roles": "controller",
         "node.id": str(node_id),
@@ -165,14 +171,21 @@ def taken_from_brokers(key: str) -> bool:
     return key in CONTROLLER_EVALUATES or key == "authorizer.class.name" or bool(_READS_ZOOKEEPER.fullmatch(key))
 
 
-def _inter_broker_protocol(properties: Mapping[str, str]) -> str:
+def inter_broker_protocol(properties: Mapping[str, str]) -> str:
+    """Return the security protocol of the listener on which brokers, and controllers, dial brokers."""
     name = properties.get("inter.broker.listener.name")
     if not name:
         return properties.get("security.inter.broker.protocol", "PLAINTEXT")
     return protocol_map(properties).get(name.upper(), name.upper())
 
 
+def super_users(properties: Mapping[str, str]) -> list[str]:
+    """Return the principals of `super.users`, which are separated by semicolons (AclAuthorizer)."""
+    return [user.strip() for user in properties.get("super.users", "").split(";") if user.strip()]
+
+
 def protocol_map(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return {listener name in upper case: security protocol}, Kafka's default map where none is set."""
     entries = (properties.get("listener.security.protocol.map") or _DEFAULT_MAP).split(",")
     pairs = (entry.strip().rpartition(":") for entry in entries if entry.strip())
     return {name.strip().upper(): protocol.strip() for name, _colon, protocol in pairs}

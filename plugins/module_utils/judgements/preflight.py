@@ -36,13 +36,15 @@ class Facts(NamedTuple):
     """What the checks look at. `cluster`: probes.cluster.collect; `metadata`: judgements.zk_metadata.normalise of
     ZooKeeper, None when it could not be read; `running`: each broker host's running configuration ({"error"} when it
     could not be asked); `controller_config`: the operator's quorumshift_controller_config;
-    `controller_protocol`: of the controller listener; `min_isr`: {topic: int}."""
+    `controller_protocol`: of the controller listener; `controller_principal`: what a controller is to the brokers;
+    `min_isr`: {topic: int}."""
 
     cluster: Mapping
     metadata: Mapping | None
     running: Mapping[str, Mapping[str, str]]
     controller_config: Mapping[str, str]
     controller_protocol: str
+    controller_principal: str
     min_isr: Mapping[str, int]
 
     @property
@@ -325,6 +327,45 @@ def controller_directories(facts: Facts) -> Iterable[Found]:
             )
 
 
+def controller_acl(facts: Facts) -> Iterable[Found]:
+    """Brokers let controllers in: LeaderAndIsr, UpdateMetadata and StopReplica want ClusterAction on the cluster."""
+    principal = facts.controller_principal
+    for host, node in sorted(facts.brokers.items()):
+        values = _values(node)
+        plain = kraft_config.inter_broker_protocol(values) == "PLAINTEXT"
+        if plain and principal != kraft_config.ANONYMOUS:
+            yield Found(
+                f"quorumshift_controller_principal is {principal}, and on the PLAINTEXT inter-broker listener of {host} "
+                "a controller is User:ANONYMOUS",
+                f"set quorumshift_controller_principal to {kraft_config.ANONYMOUS}",
+            )
+        elif not plain and principal == kraft_config.ANONYMOUS:
+            yield Found(
+                f"quorumshift_controller_principal is not set, and the inter-broker listener of {host} is not PLAINTEXT",
+                "set it to the principal with which controllers log in there",
+            )
+        elif not values.get("authorizer.class.name") or principal in kraft_config.super_users(values):
+            continue
+        elif facts.metadata is not None and not _may_cluster_action(facts.metadata["acls"], principal):
+            yield Found(
+                f"{principal}, as whom controllers dial {host}, has no ClusterAction there",
+                f"kafka-acls.sh --add --allow-principal {principal} --operation ClusterAction --cluster, or make it a "
+                "super user",
+            )
+
+
+def _may_cluster_action(acls: Iterable[Mapping], principal: str) -> bool:
+    ours = [
+        acl
+        for acl in acls
+        if acl["resource_type"] == "CLUSTER"
+        and acl["principal"] in (principal, "User:*")
+        and acl["operation"] in ("CLUSTER_ACTION", "ALL")
+    ]
+    allowed = any(acl["permission"] == "ALLOW" and acl["host"] == "*" for acl in ours)
+    return allowed and not any(acl["permission"] == "DENY" for acl in ours)
+
+
 def controller_listener(facts: Facts) -> Iterable[Found]:
     """The controller listener takes no SCRAM and no delegation token: both live in the metadata behind it."""
     mechanism = str(facts.controller_config.get("sasl.mechanism.controller.protocol", ""))
@@ -407,6 +448,7 @@ CHECKS = (
         controller_directories,
     ),
     Check("controller_listener", "Controller listener", "blocks", "KIP-900, KIP-48", controller_listener),
+    Check("controller_acl", "Controllers' access to brokers", "blocks", "KafkaApis, ClusterAction", controller_acl),
     Check("log_directories", "Broker log directories", "blocks", "KAFKA-16431, KAFKA-20762", log_directories),
     Check("authorizer", "Authorizer", "warns", "KIP-801", authorizer),
 )
