@@ -335,13 +335,13 @@ def controller_acl(facts: Facts) -> Iterable[Found]:
         plain = kraft_config.inter_broker_protocol(values) == "PLAINTEXT"
         if plain and principal != kraft_config.ANONYMOUS:
             yield Found(
-                f"quorumshift_controller_principal is {principal}, and on the PLAINTEXT inter-broker listener of {host} "
-                "a controller is User:ANONYMOUS",
+                f"quorumshift_controller_principal is {principal}, and on the PLAINTEXT listener of {host} a "
+                "controller is User:ANONYMOUS",
                 f"set quorumshift_controller_principal to {kraft_config.ANONYMOUS}",
             )
         elif not plain and principal == kraft_config.ANONYMOUS:
             yield Found(
-                f"quorumshift_controller_principal is not set, and the inter-broker listener of {host} is not PLAINTEXT",
+                f"quorumshift_controller_principal is not set, and brokers and controllers log in at {host}",
                 "set it to the principal with which controllers log in there",
             )
         elif not values.get("authorizer.class.name") or principal in kraft_config.super_users(values):

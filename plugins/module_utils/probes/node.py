@@ -30,22 +30,24 @@ def facts(role: str, config_file: str, service_name: str, run_key: str, record: 
     Shape: {role, time, hostname, service: see probes.service.state, file: {path, exists, sha256, error, mode,
     properties (secrets sealed under run_key)}, node_id, log_dirs: [{path, exists, meta, free_bytes, total_bytes,
     empty, partitions, stray, error}], metadata_log: see formats.metadata_image.summarise or None, turn: the host's
-    record of its newest turn (read from the file `record`) or None, version: of the jars in kafka_home or None}.
+    record of its newest turn (read from the file `record`) or None, version: of what
+    runs, or while it is down of the jars in kafka_home, or None}.
     """
     file = _file(config_file, run_key)
     values = file["properties"]
     log_dirs = [_log_dir(path) for path in _log_dirs(values)]
+    running = service.state(service_name)
     return {
         "role": role,
         "time": time.time(),
         "hostname": os.uname().nodename,
-        "service": service.state(service_name),
+        "service": running,
         "file": file,
         "node_id": _node_id(values, log_dirs),
         "log_dirs": log_dirs,
         "metadata_log": metadata_log(metadata_dir(values)),
         "turn": read_json(record),
-        "version": _version(kafka_home),
+        "version": _running_version(running["main_pid"]) or _installed_version(kafka_home),
     }
 
 
@@ -87,12 +89,22 @@ def turn_file(state_dir: str, cluster_id: str | None) -> str:
     return os.path.join(state_dir, cluster_id, RECORD) if cluster_id else ""
 
 
-def _version(kafka_home: str) -> str | None:
-    for name in glob.glob(os.path.join(kafka_home, "libs", "kafka_*.jar")):
-        match = re.fullmatch(r"kafka_\d\.\d+-(\d[\w.-]*)\.jar", os.path.basename(name))
-        if match:
-            return match.group(1)
-    return None
+_KAFKA_JAR = re.compile(r"kafka_\d\.\d+-(\d[\w.]*?(?:-[\w.]+)?)\.jar")
+
+
+def _running_version(pid: int) -> str | None:
+    """Return the version of the Kafka jar on a process's class path, None when it is not told there."""
+    try:
+        with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as stream:
+            found = _KAFKA_JAR.search(stream.read())
+    except OSError:
+        return None
+    return found.group(1) if found else None
+
+
+def _installed_version(kafka_home: str) -> str | None:
+    names = map(os.path.basename, glob.glob(os.path.join(kafka_home, "libs", "kafka_*.jar")))
+    return next((match.group(1) for match in map(_KAFKA_JAR.fullmatch, names) if match), None)
 
 
 def _file(path: str, run_key: str) -> dict:
