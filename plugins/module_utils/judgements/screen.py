@@ -97,6 +97,14 @@ def _state(node: Mapping, registration: Mapping | None) -> str:
     return "online"
 
 
+def _of_this_attempt(passed: list[str], now: str) -> list[str]:
+    """Return the gates passed that lie on the way to this phase, each once: a rollback leaves others behind."""
+    if now not in phase.FORWARD:
+        return list(dict.fromkeys(passed))
+    reached = phase.FORWARD[: phase.FORWARD.index(now) + 1]
+    return [name for name in dict.fromkeys(passed) if gates.GATES[name].phases[0] in reached]
+
+
 def render(state: Mapping, passed: list[str], command: str | None) -> list[str]:
     """Return the screen of `status` as lines.
 
@@ -130,7 +138,9 @@ def render(state: Mapping, passed: list[str], command: str | None) -> list[str]:
     if mirrored is not None and mirrored >= 0 and quorum.get("reached"):
         behind = max(0, quorum["high_watermark"] - 1 - mirrored)
         lines.append(f"  ZooKeeper: written up to offset {mirrored}, lag {behind}")
-    lines.append("  gates passed: " + (", ".join(dict.fromkeys(passed)) or "none in the evidence here"))
+    lines.append(
+        "  gates passed: " + (", ".join(_of_this_attempt(passed, state["phase"])) or "none in the evidence here")
+    )
     for block in state["blocks"]:
         lines.append(f"  ! {block['text']}. {block['do'][:1].upper()}{block['do'][1:]}.")
     lines += [f"  watch: {text}" for text in state["next"]["watch"]]
