@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import Iterable, Iterator, Mapping, NamedTuple
 
+_DOWN = "down: before any other is stopped"
+
 
 class Plan(NamedTuple):
     """`batches`: hosts in the order in which they are restarted, each inner list at once; `done`: hosts that need no
@@ -29,8 +31,9 @@ def plan(
 ) -> Plan:
     """Plan the roll of the brokers among `nodes` into `mode`: one at a time, the canary first, the controller last.
 
-    A broker that runs in `mode` and whose file says so is done. Without a chosen canary the broker that leads the
-    fewest partitions goes first, so that a bad surprise hurts least. `topics` is {partitions, min_isr}.
+    A broker that runs in `mode` and whose file says so is done. One that is down comes before all others, since none
+    of these may be stopped while it is. Without a chosen canary the broker that leads the fewest partitions goes
+    first, so that a bad surprise hurts least. `topics` is {partitions, min_isr}.
     """
     brokers = {host: node for host, node in nodes.items() if node["role"] == "broker"}
     done = sorted(host for host, node in brokers.items() if node.get("running") == mode and node.get("next") == mode)
@@ -38,6 +41,7 @@ def plan(
     todo = sorted(
         (host for host in brokers if host not in done),
         key=lambda host: (
+            bool(brokers[host].get("running")),
             host != canary,
             brokers[host].get("node_id") == controller_id,
             led.get(brokers[host].get("node_id"), 0),
@@ -45,25 +49,28 @@ def plan(
         ),
     )
     reasons = {}
-    if todo:
-        chosen = (
-            "chosen" if todo[0] == canary else f"leads fewest partitions ({led.get(brokers[todo[0]]['node_id'], 0)})"
-        )
-        reasons[todo[0]] = f"canary: {chosen}"
-        for host in todo[1:]:
-            if brokers[host].get("node_id") == controller_id:
-                reasons[host] = "controller: last, so that it moves once"
+    down = [host for host in todo if not brokers[host].get("running")]
+    up = todo[len(down) :]
+    reasons.update(dict.fromkeys(down, _DOWN))
+    for host in up[1:]:
+        if brokers[host].get("node_id") == controller_id:
+            reasons[host] = "controller: last, so that it moves once"
+    if up and not down:
+        chosen = "chosen" if up[0] == canary else f"leads fewest partitions ({led.get(brokers[up[0]]['node_id'], 0)})"
+        reasons[up[0]] = f"canary: {chosen}"
     return Plan([[host] for host in todo], done, reasons, unavoidable(topics["partitions"], topics["min_isr"]))
 
 
 def plan_controllers(nodes: Mapping[str, Mapping], mode: str, leader_id: int | None) -> Plan:
-    """Plan the roll of the controllers into `mode`: followers first, the quorum's leader last."""
+    """Plan the roll of the controllers into `mode`: what is down first, then followers, the quorum's leader last."""
     found = {host: node for host, node in nodes.items() if node["role"] == "controller"}
     done = sorted(host for host, node in found.items() if node.get("running") == mode and node.get("next") == mode)
     todo = sorted(
-        (host for host in found if host not in done), key=lambda host: (found[host]["node_id"] == leader_id, host)
+        (host for host in found if host not in done),
+        key=lambda host: (bool(found[host].get("running")), found[host]["node_id"] == leader_id, host),
     )
     reasons = {host: "leader: last" for host in todo if found[host]["node_id"] == leader_id}
+    reasons.update({host: _DOWN for host in todo if not found[host].get("running")})
     return Plan([[host] for host in todo], done, reasons, {})
 
 
