@@ -73,6 +73,7 @@ _CLOSING = (
     "unknown",
     "migration_stale",
     "migration_malformed",
+    "no_controller",
     "controllers_down",
     "zookeeper_broker_left",
 )

@@ -129,8 +129,7 @@ def _phase(seen: _Seen, assumed: str | None) -> tuple[str, str]:
     if seen.state == "NONE" and modes == {"kraft"}:
         return KRAFT_NATIVE, ""
     if seen.state == "POST_MIGRATION":
-        final = all(_is_final(node) for node in seen.controllers.values())
-        return (FINALIZED if final and modes == {"kraft"} else FINALIZING), ""
+        return _under_final(seen, modes)
     if any(node.get("service", {}).get("masked") for node in seen.controllers.values()):
         return REVERTING, ""
     if not seen.zookeeper.get("reached"):
@@ -140,18 +139,33 @@ def _phase(seen: _Seen, assumed: str | None) -> tuple[str, str]:
     return _under_zookeeper(seen, modes)
 
 
+def _under_final(seen: _Seen, modes: set) -> tuple[str, str]:
+    controllers = {host: _controller_modes(node) for host, node in seen.controllers.items()}
+    if modes != {"kraft"} or any(told - {"controller_final"} for told in controllers.values()):
+        return FINALIZING, ""
+    blind = sorted(host for host, told in controllers.items() if not told)
+    if blind:
+        return UNKNOWN, f"neither mode nor file of {', '.join(blind)} could be seen: is every controller final?"
+    return FINALIZED, ""
+
+
 def _under_kraft(seen: _Seen, modes: set) -> tuple[str, str]:
     if "zk" in modes:
         plain = sorted(host for host, mode in seen.modes.items() if mode == "zk")
         return UNKNOWN, f"/controller is KRaft's, yet {', '.join(plain)} run or will start in plain ZooKeeper mode"
+    if seen.offset is None and not seen.migration_malformed:
+        return UNKNOWN, "/controller is KRaft's, yet /migration does not exist"
     if (seen.offset or -1) <= 0:
+        if "kraft" in modes:
+            return UNKNOWN, "/migration says that no copy was done, yet brokers run or will start in KRaft mode"
         return COPYING, ""
-    if seen.logs and seen.state != "MIGRATION":
+    if not seen.logs:
+        return UNKNOWN, "no controller's metadata log could be read, and it alone tells whether the migration is over"
+    if seen.state != "MIGRATION":
         return UNKNOWN, f"/migration says that the copy is done, the controllers' log says {seen.state}"
     if modes == {"kraft"}:
-        return (
-            FINALIZING if any(_is_final(node, either=True) for node in seen.controllers.values()) else DUAL_WRITE
-        ), ""
+        leaving = any("controller_final" in _controller_modes(node) for node in seen.controllers.values())
+        return (FINALIZING if leaving else DUAL_WRITE), ""
     return HYBRID, ""
 
 
@@ -211,9 +225,9 @@ def not_ready(
     return lacks
 
 
-def _is_final(node: Mapping, either: bool = False) -> bool:
-    running, following = node.get("running") == "controller_final", node.get("next") == "controller_final"
-    return (running or following) if either else (running and following)
+def _controller_modes(node: Mapping) -> set:
+    """Return the modes in which a controller runs and will start, as far as they were seen."""
+    return {node.get("running"), node.get("next")} - {None}
 
 
 def _has_begun(node: Mapping) -> bool:
@@ -248,11 +262,15 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
                     "run again: the roll restarts it",
                 )
             )
-    begun = phase in (CONTROLLERS_READY, BROKERS_JOINING, COPYING, HYBRID, DUAL_WRITE)
+    begun = phase in (CONTROLLERS_READY, BROKERS_JOINING, COPYING, HYBRID, DUAL_WRITE, FINALIZED, KRAFT_NATIVE)
     down = [host for host, node in sorted(seen.controllers.items()) if not node.get("running")]
     if begun and down:
         blocks.append(
             Block("controllers_down", f"controllers down: {', '.join(down)}", "start them: they hold the metadata")
+        )
+    if phase in (ZK, CONTROLLERS_STARTING, CONTROLLERS_READY, BROKERS_JOINING) and seen.owner is None:
+        blocks.append(
+            Block("no_controller", "no broker owns /controller in ZooKeeper", "wait for an election, or start brokers")
         )
     if seen.migration_malformed:
         blocks.append(
@@ -326,16 +344,18 @@ def _evidence(seen: _Seen) -> list[Evidence]:
 
 
 def _revert_steps(seen: _Seen) -> list[dict]:
-    wiped = not any(
-        directory.get("meta") for node in seen.controllers.values() for directory in node.get("log_dirs", [])
-    )
+    """What nobody could look at is not done."""
+    asked, controllers = bool(seen.zookeeper.get("reached")), seen.controllers.values()
+    looked = all(node.get("reached") for node in controllers)
+    up = any(node.get("running") or (node.get("service") or {}).get("active") for node in controllers)
+    formatted = any(directory.get("meta") for node in controllers for directory in node.get("log_dirs", []))
     done = {
-        "controllers down": not any(node.get("running") for node in seen.controllers.values()),
-        "/controller of KRaft gone": seen.owner != "kraft",
+        "controllers down": looked and not up,
+        "/controller of KRaft gone": asked and seen.owner != "kraft",
         "ZooKeeper controller elected": seen.owner == "zookeeper",
-        "/migration gone": seen.offset is None,
+        "/migration gone": asked and not (seen.zookeeper.get("migration") or {}).get("exists"),
         "brokers plain": set(seen.modes.values()) == {"zk"},
-        "controllers wiped": wiped,
+        "controllers wiped": looked and not formatted,
     }
     return [{"step": step, "done": is_done} for step, is_done in done.items()]
 
@@ -363,8 +383,12 @@ def longest_log(nodes: Mapping[str, Mapping]) -> Mapping:
 
 
 def registrations(facts: Mapping) -> Mapping[str, Mapping]:
-    """Return the brokers' registrations in the quorum, by broker id as str, as the longest log of any node has them."""
-    return longest_log(facts["nodes"]).get("brokers") or {}
+    """Return the brokers' registrations in the quorum, by broker id as str, as the controllers' longest log has them.
+
+    A broker's replica counts only where no controller's could be read: after a rollback brokers keep that of the
+    earlier attempt, which may well be longer.
+    """
+    return (longest_log(controllers(facts)) or longest_log(facts["nodes"])).get("brokers") or {}
 
 
 def controllers(facts: Mapping) -> dict[str, Mapping]:
