@@ -24,5 +24,6 @@ class ActionModule(ProbeAction):
         if "zookeeper" in result:
             self.evidence().save("zookeeper-before-finalize.json", json.dumps(result.pop("zookeeper"), indent=1))
         self.evidence().note("phase", result["phase"])
+        self.say(f"open: phase {result['phase']}, all well for {args.get('stable_s', 10)} s")
         self.evidence().note("gate", name, digest=result["gate_pass"]["digest"], phase=result["phase"], **told)
         return result

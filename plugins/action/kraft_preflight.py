@@ -20,4 +20,8 @@ class ActionModule(ProbeAction):
         kept = {key: value for key, value in result.items() if key in KEPT}
         if kept:
             self.evidence().save("preflight.json", json.dumps(kept, indent=1))
+        if not result.get("failed"):
+            for one in result["findings"]:
+                self.say(f"{one['severity']}: {one['seen']}. {one['do'][:1].upper()}{one['do'][1:]}")
+            self.say(f"{len(result['checks'])} checks, {len(result['findings']) or 'no'} findings")
         return result

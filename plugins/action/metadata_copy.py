@@ -20,4 +20,9 @@ class ActionModule(ProbeAction):
         kept = {key: value for key, value in result.items() if key in KEPT}
         if kept:
             self.evidence().save(f"copy-{args['state']}.json", json.dumps(kept, indent=1))
+        if args.get("state") == "compared" and not result.get("failed"):
+            counted = ", ".join(f"{name} {count}" for name, count in sorted(result["records"].items()))
+            self.say(f"copied: {counted or 'nothing'}")
+            for text in result["changed"]:
+                self.say(f"changed meanwhile: {text}")
         return result

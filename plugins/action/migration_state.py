@@ -37,6 +37,8 @@ class ActionModule(ProbeAction):
         evidence = self.evidence()
         events = evidence.all_events()
         passes = passed_gates(events)
+        if not show:
+            self.say(f"cluster {result['cluster_id']}, phase {result['phase']}; next: {result['next']['text']}")
         if show:
             for line in screen.render(result, passes, self.command(result["next"], result["word"])):
                 display.display(line)

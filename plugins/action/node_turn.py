@@ -19,7 +19,7 @@ _STEPS = {
     "begun": "begins",
     "keep the old file": "keeps the old properties file",
     "stop": "stops",
-    "write the file": "has stopped, its properties are replaced",
+    "write the file": "gets its new properties file",
     "format": "formats its log directory",
     "start": "starts",
     "register": "answers, waits for its registration in the quorum",

@@ -13,7 +13,7 @@ import os
 import secrets
 import sys
 import time
-from typing import Any, Mapping
+from typing import Any, Iterable, Mapping
 
 from ansible import constants
 from ansible.plugins.action import ActionBase
@@ -108,9 +108,9 @@ class QuorumshiftAction(ActionBase):
             value = self.vars["hostvars"][host].get(name)
         return self._templar.template(value) if value is not None else None
 
-    def connection(self, args: dict) -> dict:
+    def connection(self, args: dict, options: Iterable[str] = _CONNECTION) -> dict:
         """Return args with the connection options filled in from the quorumshift_* variables."""
-        found = {option: self.variable(variable) for option, variable in _CONNECTION.items() if option not in args}
+        found = {option: self.variable(_CONNECTION[option]) for option in options if option not in args}
         return {**args, **{option: value for option, value in found.items() if value is not None}}
 
     def nodes(self) -> dict[str, dict]:
