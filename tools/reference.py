@@ -1,0 +1,288 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the documentation takes from the code: tables, and every message with which the tool can stop.
+
+Usage: ``python -m tools.reference`` writes the generated regions of docs/*.md anew and lists what the runbook lacks;
+exit code 1 when it lacks something or has a message that is gone. A region stands between ``<!-- generated: NAME -->``
+and ``<!-- end -->``. tests/unit/test_docs.py compares.
+
+A message is a string of the code with ``…`` for each of its inserted values. These are messages: what a ``raise`` or
+``fail_json`` carries, the ``msg`` of a failed result, the text of a ``Found`` and of a ``Block``, the reason of a phase
+``UNKNOWN``, what a wait says it waited for, the ``fail_msg`` of a task, and each sentence in a function whose docstring
+begins with "Return why" or that ``TELLS_WHY`` names. What is said of a value within a message is not one itself.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates, kraft_config, phase, preflight
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+RUNBOOK = DOCS / "runbook.md"
+INSERTED = "…"
+
+# Functions that say why something does not go on, and whose docstring begins otherwise.
+TELLS_WHY = (
+    "judgements/copied.py:judge",
+    "judgements/gates.py:_controllers_differ",
+    "judgements/phase.py:_modeless_text",
+    "judgements/phase.py:not_ready",
+    "modules/metadata_copy.py:awaited",
+    "modules/rolling_restart.py:awaited",
+    "module_utils/turn.py:_died",
+    "plugin_utils/base.py:nodes",
+    "probes/cluster.py:_zookeeper",
+    "probes/cluster.py:quorum",
+    "probes/socket_wire.py:_timeout",
+    "probes/socket_wire.py:_unreachable",
+    "probes/zk_wire.py:__init__",
+    "probes/zookeeper.py:_look",
+    "probes/zookeeper.py:_unreachable",
+)
+# What these say of a file or znode that cannot be read stands inside another message, after its name.
+_INSIDE_OTHERS = ("doc_fragments", "formats", "znodes.ZnodeError")
+# Raised and caught within a *_wire.py, where they become a message that is listed.
+_CAUGHT = {"ValueError", "IndexError", "struct.error", "OSError"}
+
+
+class Message(NamedTuple):
+    """`text` as the operator reads it, `origin` as `file:function`."""
+
+    text: str
+    origin: str
+
+
+def messages() -> list[Message]:
+    """Return every message with which the tool can stop, by file."""
+    found: list[Message] = []
+    for path in sorted((ROOT / "plugins").rglob("*.py")):
+        if path.parent.name not in _INSIDE_OTHERS:
+            found += _Collector(path).found
+    for path in sorted((ROOT / "roles").glob("*/tasks/*.yml")):
+        for task in yaml.safe_load(path.read_text(encoding="utf-8")) or []:
+            for arguments in task.values():
+                if isinstance(arguments, dict) and "fail_msg" in arguments:
+                    text = re.sub(r"\{\{.*?\}\}", INSERTED, arguments["fail_msg"], flags=re.DOTALL)
+                    found.append(Message(text, str(path.relative_to(ROOT))))
+    return list(dict.fromkeys(found))
+
+
+class _Collector(ast.NodeVisitor):
+    def __init__(self, path: Path):
+        self.file = str(path.relative_to(ROOT))
+        self.wire = path.name.endswith("_wire.py")
+        self.functions: list[str] = []
+        self.why = 0
+        self.found: list[Message] = []
+        self.visit(ast.parse(path.read_text(encoding="utf-8"), str(path)))
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self.functions.append(node.name)
+        doc = ast.get_docstring(node) or ""
+        named = any(self._origin().endswith(one) for one in TELLS_WHY)
+        why = doc.startswith("Return why") or named
+        self.why += why
+        body = node.body[1:] if doc else node.body
+        for statement in body:
+            if self.why and not isinstance(statement, ast.FunctionDef):
+                self._take(statement)
+            self.visit(statement)
+        self.why -= why
+        self.functions.pop()
+
+    def visit_Raise(self, node: ast.Raise) -> None:
+        if isinstance(node.exc, ast.Call):
+            name = ast.unparse(node.exc.func)
+            if name not in _INSIDE_OTHERS and not (name in _CAUGHT and self.wire):
+                for argument in node.exc.args:
+                    self._take(argument)
+        self.generic_visit(node)
+
+    def visit_Return(self, node: ast.Return) -> None:
+        if isinstance(node.value, ast.Tuple) and ast.unparse(node.value.elts[0]) == "UNKNOWN":
+            self._take(node.value)
+        self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        name = ast.unparse(node.func).rpartition(".")[2]
+        if name == "Found" and node.args:
+            self._take(node.args[0])
+        elif name == "Block" and len(node.args) > 1:
+            self._take(node.args[1])
+        elif name in ("_wait", "wait") and node.args:
+            self._take(node.args[-1])
+        elif name == "fail_json":
+            for keyword in node.keywords:
+                if keyword.arg == "msg":
+                    self._take(keyword.value)
+        self.generic_visit(node)
+
+    def visit_Dict(self, node: ast.Dict) -> None:
+        keys = [key.value if isinstance(key, ast.Constant) else None for key in node.keys]
+        if "failed" in keys and "msg" in keys:
+            self._take(node.values[keys.index("msg")])
+        self.generic_visit(node)
+
+    def _take(self, node: ast.AST) -> None:
+        for text in _templates(node):
+            if re.search(r"[A-Za-z/_]{2,}.* |^[^ ]+ .*[a-z]{2}", text) and " " in text.strip():
+                self.found.append(Message(" ".join(text.split()), self._origin()))
+
+    def _origin(self) -> str:
+        return f"{self.file}:{self.functions[0] if self.functions else ''}"
+
+
+def _templates(node: ast.AST) -> Iterator[str]:
+    """Yield the outermost strings within an expression or statement, inserted values as INSERTED."""
+    if isinstance(node, (ast.Constant, ast.JoinedStr, ast.BinOp)):
+        text = _text(node)
+        if text is not None:
+            yield text
+            return
+    if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("Found", "Block"):
+        return  # taken by visit_Call, the text alone
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.FunctionDef):
+            yield from _templates(child)
+
+
+def _text(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else None
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_text(part) or INSERTED for part in node.values)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, right = _text(node.left), _text(node.right)
+        if left is not None or right is not None:
+            return (left or INSERTED) + (right or INSERTED)
+    return None
+
+
+# The runbook ----------------------------------------------------------------------------------------------------
+
+
+def runbook() -> dict[str, list[str]]:
+    """Return the messages that each entry of the runbook quotes, {heading: [message]}."""
+    entries: dict[str, list[str]] = {}
+    heading = None
+    for line in RUNBOOK.read_text(encoding="utf-8").splitlines():
+        if line.startswith("### "):
+            heading = line[4:].strip()
+            entries[heading] = []
+        elif line.startswith("#"):
+            heading = None
+        elif heading:
+            quoted = re.fullmatch(r"> - (`+) ?(.*?) ?\1", line)
+            if quoted:
+                entries[heading].append(quoted.group(2))
+    return entries
+
+
+def quoted(text: str) -> str:
+    """Return a message as the runbook quotes it."""
+    fence = "``" if "`" in text else "`"
+    space = " " if "`" in text else ""
+    return f"> - {fence}{space}{text}{space}{fence}"
+
+
+def slug(heading: str) -> str:
+    """Return the anchor of a heading, as GitHub and most renderers make it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+# Generated regions ----------------------------------------------------------------------------------------------
+
+
+def gates_table() -> str:
+    """The gates, from judgements/gates.py."""
+    turns = {gate: kind for kind, gate in gates.GATE_OF_TURN.items()}
+    rows = ["| gate | moment | opens in phase | a turn that takes its pass |", "|---|---|---|---|"]
+    for name, gate in gates.GATES.items():
+        opens = ", ".join(f"`{one}`" for one in gate.phases)
+        turn = f"`{turns[name]}`" if name in turns else "none"
+        rows.append(f"| `{name}` | {gate.moment} | {opens} | {turn} |")
+    return "\n".join(rows)
+
+
+def controller_keys_table() -> str:
+    """The keys that controllers take from the brokers, from judgements/kraft_config.py."""
+    rows = ["| key | who reads it on a controller |", "|---|---|"]
+    rows += [f"| `{key}` | {why} |" for key, why in kraft_config.CONTROLLER_EVALUATES.items()]
+    return "\n".join(rows)
+
+
+def checks_table() -> str:
+    """The checks of kraft_preflight, from judgements/preflight.py."""
+    rows = ["| id | check | severity | relies on |", "|---|---|---|---|"]
+    for check in preflight.CHECKS:
+        anchor = slug(f"Check {check.id}")
+        rows.append(f"| [`{check.id}`](#{anchor}) | {check.title} | {check.severity} | {check.source} |")
+    return "\n".join(rows)
+
+
+def index() -> str:
+    """The index of the runbook: each message with the entry that explains it."""
+    entries: dict[str, list[str]] = {}
+    for heading, texts in runbook().items():
+        for text in texts:
+            entries.setdefault(text, []).append(f"[{heading}](#{slug(heading)})")
+    order = sorted(entries, key=lambda text: re.sub(r"^\W+", "", text).lower())
+    return "\n".join(f"{quoted(text)[2:]} → {', '.join(entries[text])}" for text in order)
+
+
+REGIONS = {"gates": gates_table, "controller keys": controller_keys_table, "checks": checks_table, "index": index}
+_REGION = re.compile(r"(<!-- generated: ([\w ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def regenerated(text: str) -> str:
+    """Return a document with its generated regions written anew."""
+    return _REGION.sub(lambda match: f"{match.group(1)}\n{REGIONS[match.group(2)]()}\n\n{match.group(3)}", text)
+
+
+def gaps() -> list[str]:
+    """Return what the runbook lacks and what it quotes though the code no longer says it."""
+    entries = runbook()
+    told = {text for texts in entries.values() for text in texts}
+    collected = messages()
+    said = {message.text for message in collected}
+    lacks = [f"{quoted(one.text)}   ({one.origin})" for one in collected if one.text not in told]
+    gone = [f"gone: {text}" for text in sorted(told - said)]
+    wanted = [f"Check {check.id}" for check in preflight.CHECKS] + [f"Block {one}" for one in block_ids()]
+    wanted += [f"Gate {name}" for name in gates.GATES] + [f"Phase {one}" for one in NO_WAY_ON]
+    return lacks + gone + [f"no entry: {heading}" for heading in wanted if heading not in entries]
+
+
+NO_WAY_ON = (phase.UNKNOWN, phase.REVERTING, phase.KRAFT_NATIVE)
+
+
+def block_ids() -> list[str]:
+    """Return the ids of all blocks, from the calls in judgements/phase.py."""
+    tree = ast.parse(Path(phase.__file__).read_text(encoding="utf-8"))
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Block")
+    return sorted({call.args[0].value for call in calls if call.args and isinstance(call.args[0], ast.Constant)})
+
+
+def main() -> int:
+    """Write the generated regions, list the gaps."""
+    for path in sorted(DOCS.glob("*.md")):
+        old = path.read_text(encoding="utf-8")
+        new = regenerated(old)
+        if new != old:
+            path.write_text(new, encoding="utf-8")
+            print(f"{path.relative_to(ROOT)}: written")
+    found = gaps()
+    print("\n".join(found))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
