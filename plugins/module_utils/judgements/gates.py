@@ -121,8 +121,11 @@ def finalize_troubles(facts: Mapping, judged: phase.Judgement, word: str, soak_s
     wanted = finalize_word(facts)
     if word.partition(":")[0] != wanted.partition(":")[0] or (judged.phase == DUAL_WRITE and word != wanted):
         told.append(f"the word typed is {word!r}, which is not this cluster's as it runs now: see `status`")
-    left = sorted((facts["zookeeper"].get("broker_ids") or {}) if facts["zookeeper"].get("reached") else ["?"])
-    if left:
+    zookeeper = facts["zookeeper"]
+    left = sorted(zookeeper.get("broker_ids") or {})
+    if not zookeeper.get("reached"):
+        told.append(f"whether brokers are registered in ZooKeeper could not be seen: {zookeeper.get('error')}")
+    elif left:
         told.append(f"brokers are registered in ZooKeeper: {', '.join(left)}")
     registered = phase.registrations(facts)
     for one in phase.broker_ids(facts):
@@ -132,17 +135,23 @@ def finalize_troubles(facts: Mapping, judged: phase.Judgement, word: str, soak_s
         elif registration["fenced"] or registration["is_migrating_zk_broker"]:
             told.append(f"broker {one} is {'fenced' if registration['fenced'] else 'registered as a ZooKeeper broker'}")
     told += _controllers_differ(facts)
-    if judged.phase == DUAL_WRITE:
+    if judged.phase == DUAL_WRITE and soak_s > 0:
+        unseen = sorted(host for host, node in facts["nodes"].items() if not _started_at(node))
         soaked = soaked_s(facts)
-        if soaked < soak_s:
+        if unseen:
+            told.append(f"when {', '.join(unseen)} was started could not be seen, so its soak cannot be told")
+        elif soaked < soak_s:
             told.append(f"the last restart is {soaked:.0f} s ago, the soak is {soak_s:.0f} s")
     return told
 
 
 def soaked_s(facts: Mapping) -> float:
-    """Return how many seconds ago the last of all brokers and controllers was started."""
-    started = [(node.get("service") or {}).get("started_at") or 0 for node in facts["nodes"].values()]
-    return facts["time"] - max(started, default=0)
+    """Return how many seconds ago the last of all brokers and controllers, as far as was seen, was started."""
+    return facts["time"] - max((_started_at(node) for node in facts["nodes"].values()), default=0)
+
+
+def _started_at(node: Mapping) -> float:
+    return (node.get("service") or {}).get("started_at") or 0
 
 
 def _controllers_differ(facts: Mapping) -> list[str]:
