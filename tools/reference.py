@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the documentation takes from the code: tables, and every message with which the tool can stop.
 
-Usage: ``python -m tools.reference`` writes the generated regions of docs/*.md anew and lists what the runbook lacks;
+Usage: ``python -m tools.reference`` writes the generated regions of the documents anew and lists what the runbook lacks;
 exit code 1 when it lacks something or has a message that is gone. A region stands between ``<!-- generated: NAME -->``
 and ``<!-- end -->``. tests/unit/test_docs.py compares.
 
@@ -239,8 +239,45 @@ def index() -> str:
     return "\n".join(f"{quoted(text)[2:]} → {', '.join(entries[text])}" for text in order)
 
 
-REGIONS = {"gates": gates_table, "controller keys": controller_keys_table, "checks": checks_table, "index": index}
+def specs(role: str) -> dict[str, dict]:
+    """Return a role's argument specs by entry point."""
+    path = ROOT / "roles" / role / "meta" / "argument_specs.yml"
+    return yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"]
+
+
+def variables_table(entry_point: str) -> str:
+    """The public variables of one entry point of the role quorumshift, from its argument specs."""
+    rows = ["| variable | type | default | what it is |", "|---|---|---|---|"]
+    for name, spec in specs("quorumshift")[entry_point]["options"].items():
+        told = spec["description"] if isinstance(spec["description"], str) else " ".join(spec["description"])
+        default = "required" if spec.get("required") else f"`{spec['default']!r}`" if "default" in spec else "none"
+        rows.append(f"| `{name}` | {spec['type']} | {default} | {_markdown(told)} |")
+        for option, sub in spec.get("options", {}).items():
+            told = sub["description"] if isinstance(sub["description"], str) else " ".join(sub["description"])
+            default = f"`{sub['default']!r}`" if "default" in sub else "none"
+            rows.append(f"| &emsp;`.{option}` | {sub['type']} | {default} | {_markdown(told)} |")
+    return "\n".join(rows)
+
+
+def _markdown(text: str) -> str:
+    """Return Ansible's markup as Markdown."""
+    return re.sub(r"\b[COV]\((.*?)\)", r"`\1`", text).replace("|", "\\|")
+
+
+REGIONS = {
+    "gates": gates_table,
+    "controller keys": controller_keys_table,
+    "checks": checks_table,
+    "index": index,
+    "cluster variables": lambda: variables_table("judge"),
+    "host variables": lambda: variables_table("look"),
+}
 _REGION = re.compile(r"(<!-- generated: ([\w ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def documents() -> list[Path]:
+    """Return the files that an operator reads."""
+    return sorted([*DOCS.glob("*.md"), *ROOT.glob("roles/*/README.md")])
 
 
 def regenerated(text: str) -> str:
@@ -273,7 +310,7 @@ def block_ids() -> list[str]:
 
 def main() -> int:
     """Write the generated regions, list the gaps."""
-    for path in sorted(DOCS.glob("*.md")):
+    for path in documents():
         old = path.read_text(encoding="utf-8")
         new = regenerated(old)
         if new != old:
