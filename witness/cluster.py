@@ -66,7 +66,15 @@ class Cluster:
         if missing:
             self._create([NewTopic(topic, **wanted[topic]) for topic in missing])
         topics = self._until("waiting for a leader of every partition", lambda: self._led(wanted))
-        self._check_policies(wanted)
+        policies = self._until("reading the configs of the canary topics", lambda: self._policies(list(wanted)))
+        for topic, policy in policies.items():
+            expected = wanted[topic]["config"].get("cleanup.policy", "delete")
+            # a canary topic that somebody else made must keep what the verdict relies on
+            if policy != expected:
+                raise WitnessError(
+                    f"topic {topic} has cleanup.policy={policy}, the witness needs {expected}: "
+                    "alter it, or choose another topic_prefix"
+                )
         places = [(topic, number) for topic in wanted for number in sorted(topics[topic].partitions)]
         return {place: index for index, place in enumerate(places, 1)}
 
@@ -112,20 +120,10 @@ class Cluster:
                     return None
         return topics
 
-    def _check_policies(self, wanted: dict[str, Any]) -> None:
-        """A canary topic that somebody else made must keep what the verdict relies on."""
-        resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in wanted]
-        for resource, future in self.admin.describe_configs(resources, request_timeout=CALL_TIMEOUT_S).items():
-            try:
-                policy = future.result(timeout=CALL_TIMEOUT_S + 5)["cleanup.policy"].value
-            except KafkaException as e:
-                raise WitnessError(f"topic {resource.name}: its config cannot be read: {e.args[0].str()}") from None
-            expected = wanted[resource.name]["config"].get("cleanup.policy", "delete")
-            if policy != expected:
-                raise WitnessError(
-                    f"topic {resource.name} has cleanup.policy={policy}, the witness needs {expected}: "
-                    "alter it, or choose another topic_prefix"
-                )
+    def _policies(self, topics: list[str]) -> dict[str, str]:
+        resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
+        answers = self.admin.describe_configs(resources, request_timeout=CALL_TIMEOUT_S)
+        return {r.name: f.result(timeout=CALL_TIMEOUT_S + 5)["cleanup.policy"].value for r, f in answers.items()}
 
     def offsets(self, places: list[tuple[str, int]], latest: bool) -> dict[tuple[str, int], int]:
         """First or next offset of each partition."""

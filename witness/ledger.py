@@ -48,6 +48,7 @@ OFFSET_MASK = OFFSET_UNKNOWN
 MESSAGE = struct.Struct("<QIIIII")
 MESSAGE_IDENTITY = struct.Struct("<QI")
 AUDIT = "audit"
+TEXT_LIMIT = 240
 
 
 def position(partition_index: int, offset: int) -> int:
@@ -146,7 +147,8 @@ class LedgerWriter:
 
     def error(self, where: str, code: str, text: str, severity: str = "error") -> None:
         """Note an error (`error`: the application would have seen it) or a remark (`note`: the client recovers)."""
-        key = (severity, where, code, text)
+        # some brokers answer with a dump of the whole request
+        key = (severity, where, code, text[:TEXT_LIMIT])
         now = self.clock.ms()
         with self._lock:
             entry = self._errors.setdefault(key, {"first": now, "count": 0})

@@ -326,5 +326,5 @@ def log_to(path: Path) -> None:
     handler = RotatingFileHandler(path, maxBytes=8_000_000, backupCount=2)
     handler.setFormatter(logging.Formatter("%(asctime)s %(threadName)s %(levelname)s %(message)s"))
     LOG.addHandler(handler)
-    LOG.setLevel(logging.INFO)
+    LOG.setLevel(logging.DEBUG)
     LOG.propagate = False

@@ -35,6 +35,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
+from witness.ledger import TEXT_LIMIT
 from witness.workload.context import Client, Context
 
 CALL_TIMEOUT_S = 15
@@ -227,7 +228,7 @@ class AdminLoop(Client):
                 break
             except KafkaException as e:
                 error = e.args[0]
-                code, heard = error.code(), f"{error.name()}: {error.str()}"
+                code, heard = error.code(), f"{error.name()}: {error.str()}"[:TEXT_LIMIT]
             except Exception as e:
                 code, heard = KafkaError._TIMED_OUT, f"{type(e).__name__}: {e}"
             if retries and done_before is not None and code == done_before:
