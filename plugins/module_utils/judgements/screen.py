@@ -34,6 +34,7 @@ _STEPS = {
     phase.REVERTING: ("finish the rollback", None),
     phase.UNKNOWN: ("look: the evidence contradicts itself or lacks a witness", None),
 }
+_MIRRORING = (phase.HYBRID, phase.DUAL_WRITE, phase.FINALIZING)  # later /migration stands still for good
 _WATCH = (
     "under-replicated and offline partitions stay at 0, and clients see no more errors and no more latency than before",
     "every node's lag stays near 0, and ZooKeeper's too: controllers still write there, which keeps the way back open",
@@ -135,7 +136,7 @@ def render(state: Mapping, passed: list[str], command: str | None) -> list[str]:
         reason = "none yet" if state["phase"] == phase.ZK else f"no leader ({quorum.get('error')})"
         lines += ["", f"  quorum: {reason}"]
     mirrored = state["mirrored_offset"]
-    if mirrored is not None and mirrored >= 0 and quorum.get("reached"):
+    if state["phase"] in _MIRRORING and mirrored is not None and mirrored >= 0 and quorum.get("reached"):
         behind = max(0, quorum["high_watermark"] - 1 - mirrored)
         lines.append(f"  ZooKeeper: written up to offset {mirrored}, lag {behind}")
     lines.append(
@@ -143,6 +144,7 @@ def render(state: Mapping, passed: list[str], command: str | None) -> list[str]:
     )
     for block in state["blocks"]:
         lines.append(f"  ! {block['text']}. {block['do'][:1].upper()}{block['do'][1:]}.")
+    lines += [f"  rollback: {'done' if one['done'] else 'to do':<6} {one['step']}" for one in state["steps"]]
     lines += [f"  watch: {text}" for text in state["next"]["watch"]]
     lines += ["", f"  next: {state['next']['text']}"] + ([f"        {command}"] if command else [])
     return lines
