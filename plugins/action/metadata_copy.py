@@ -21,8 +21,9 @@ class ActionModule(ProbeAction):
         if kept:
             self.evidence().save(f"copy-{args['state']}.json", json.dumps(kept, indent=1))
         if args.get("state") == "compared" and not result.get("failed"):
-            counted = ", ".join(f"{name} {count}" for name, count in sorted(result["records"].items()))
-            self.say(f"copied: {counted or 'nothing'}")
+            expected = (args.get("before") or {}).get("records", {})
+            counted = (f"{name} {result['records'].get(name, 0)}" for name in expected)
+            self.say(f"copied: {', '.join(counted) or 'nothing'}")
             for text in result["changed"]:
                 self.say(f"changed meanwhile: {text}")
         return result
