@@ -1,0 +1,211 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The report of the evidence: `<cluster>/<run>/index.html`, and `<cluster>/index.html` over all runs.
+
+Each is one file that needs nothing beside it: no network, no script. `render` and `render_cluster` are pure,
+`write` reads and writes.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import os
+import urllib.parse
+from typing import Iterable, Sequence
+
+import jinja2
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import phase
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report_files, report_story, report_timeline
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.evidence import Evidence
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.report_story import Recorded
+
+PAGE = "index.html"
+_WORDS = {
+    report_story.DONE: "done",
+    report_story.STOPPED: "stopped",
+    report_story.LOOKED: "looked",
+    report_story.OPEN: "no end",
+}
+
+
+def write(evidence: Evidence) -> str:
+    """Write the report of a run and of its cluster, and return the run's page's path. Raises OSError.
+
+    The first page of a run also renews the page of the run before it, whose end is known now.
+    """
+    runs, current = _runs(evidence.cluster), os.path.basename(evidence.directory)
+    stale = [current]
+    if not os.path.exists(os.path.join(evidence.directory, PAGE)) and current in runs:
+        stale = runs[max(0, runs.index(current) - 1) :]
+    return _write(evidence.cluster, runs, [run for run in stale if run in runs]) or evidence.directory
+
+
+def write_all(cluster: str) -> None:
+    """Write the reports of every run in a cluster's directory, and its own. Raises OSError."""
+    runs = _runs(cluster)
+    _write(cluster, runs, runs)
+
+
+def render(recorded: Recorded, zone: datetime.tzinfo | None = None) -> str:
+    """Return a run's page. `zone` is the time zone of its times, the local one by default."""
+    story, clock = report_story.tell(recorded), _Clock(zone)
+    totals = [_total(kind, story.restarts) for kind in dict.fromkeys(one.kind for one in story.restarts)]
+    return (
+        _templates()
+        .get_template("run.html.j2")
+        .render(
+            cluster_id=recorded.cluster_id,
+            story=story,
+            word=_WORDS[story.outcome],
+            clock=clock,
+            rows=report_timeline.rows(story, clock.time) if story.events or story.phases or story.restarts else [],
+            totals=totals,
+            plans=report_files.plans(recorded),
+            preflight=report_files.preflight(recorded),
+            copy=report_files.copy(recorded),
+            diffs=report_files.diffs(recorded),
+            judgement=report_files.judgement(recorded, report_story.last_facts(recorded.paths)),
+            witness=report_files.witness(recorded),
+            files=[(path, urllib.parse.quote(path)) for path in recorded.paths if path != PAGE],
+        )
+    )
+
+
+def render_cluster(cluster_id: str, runs: Sequence[Recorded], zone: datetime.tzinfo | None = None) -> str:
+    """Return the page of all runs, given oldest first."""
+    stories = [report_story.tell(recorded) for recorded in runs]
+    seen: dict[str, float] = {}
+    for story in stories:
+        for span in story.phases:
+            seen.setdefault(span.name, span.start)
+    judged = [story for story in stories if story.phases]
+    now = judged[-1].phases[-1] if judged else None
+    way = [*phase.FORWARD, *(name for name in seen if name not in phase.FORWARD)]
+    passed = [(story, gate) for story in stories for gate in story.gates]
+    return (
+        _templates()
+        .get_template("cluster.html.j2")
+        .render(
+            cluster_id=cluster_id,
+            stories=[
+                (story, report_timeline.strip(story), urllib.parse.quote(story.run)) for story in reversed(stories)
+            ],
+            words=_WORDS,
+            clock=_Clock(zone),
+            now=now,
+            way=way,
+            seen=seen,
+            gates=list({gate.name: (story, gate) for story, gate in passed}.values()),
+            restarts=sum(1 for story in stories for one in story.restarts if not one.failed),
+            first=min((story.start for story in stories if story.start), default=None),
+            last=max((story.end for story in stories if story.end), default=None),
+        )
+    )
+
+
+class _Clock:
+    """Writes times in one zone."""
+
+    def __init__(self, zone: datetime.tzinfo | None):
+        self.zone = zone
+
+    def _at(self, seconds: float) -> datetime.datetime:
+        return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).astimezone(self.zone)
+
+    def time(self, seconds: float) -> str:
+        return self._at(seconds).strftime("%H:%M:%S")
+
+    def short(self, seconds: float) -> str:
+        return self._at(seconds).strftime("%b %d %H:%M")
+
+    def full(self, seconds: float) -> str:
+        at = self._at(seconds)
+        offset = at.strftime("%z")
+        return at.strftime("%Y-%m-%d %H:%M:%S ") + ("UTC" if offset == "+0000" else f"UTC{offset[:3]}:{offset[3:]}")
+
+
+def _total(kind: str, restarts: Iterable[report_story.Restart]) -> dict:
+    """Sum one kind's turns; `between_s` is what passed from a turn's end to the next one's beginning."""
+    of_kind = [one for one in restarts if one.kind == kind]
+    keys = ("admission_s", "stop_s", "start_s", "register_s", "turn_s", "own_s")
+    told: dict = {"kind": kind, "count": len(of_kind), "failed": sum(1 for one in of_kind if one.failed)}
+    for key in keys:
+        values = [value for one in of_kind if (value := getattr(one, key)) is not None]
+        told[key] = sum(values) if values else None
+    gaps = [following.start - one.end for one, following in zip(of_kind, of_kind[1:])]
+    told["between_s"] = sum(gaps) if gaps and min(gaps) >= 0 else None
+    return told
+
+
+@functools.lru_cache(maxsize=None)
+def _templates() -> jinja2.Environment:
+    """Everything that a template shows is scrubbed of secrets and escaped."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(os.path.join(os.path.dirname(__file__), "report_templates")),
+        autoescape=True,
+        finalize=report_files.scrub,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters["duration"] = report_story.duration
+    environment.filters["seconds"] = lambda value: "–" if value is None else f"{value:.1f}"
+    environment.filters["number"] = lambda value: f"{value:,}" if isinstance(value, int) else "–"
+    return environment
+
+
+# Reading and writing ------------------------------------------------------------------------------------------------
+
+
+def _runs(cluster: str) -> list[str]:
+    """Return the names of the runs that left a journal, oldest first (a run's name begins with its time)."""
+    if not os.path.isdir(cluster):
+        return []
+    return sorted(
+        run for run in os.listdir(cluster) if os.path.isfile(os.path.join(cluster, run, report_story.JOURNAL))
+    )
+
+
+def _write(cluster: str, runs: Sequence[str], stale: Sequence[str]) -> str | None:
+    cluster_id, path = os.path.basename(cluster), None
+    recorded = [_read(cluster_id, cluster, run, run != runs[-1], run in stale) for run in runs]
+    for one in recorded:
+        if one.run in stale:
+            path = _save(os.path.join(cluster, one.run), render(one))
+    if runs:
+        _save(cluster, render_cluster(cluster_id, recorded))
+    return path
+
+
+def _read(cluster_id: str, cluster: str, run: str, followed: bool, whole: bool) -> Recorded:
+    """Read a run's evidence: what its story needs, or `whole`, what its page shows."""
+    directory = os.path.join(cluster, run)
+    paths = sorted(
+        os.path.relpath(os.path.join(parent, name), directory)
+        for parent, _directories, names in os.walk(directory)
+        for name in names
+    )
+    shown = {"preflight.json", "copy-compared.json"}
+    if whole:
+        shown |= {path for path in paths if path.startswith(("plan-", "copy-", "diffs" + os.sep, "witness."))}
+        shown.add(report_story.last_facts(paths) or "")
+    files = {path.replace(os.sep, "/"): _text(os.path.join(directory, path)) for path in paths if path in shown}
+    events, unreadable = report_story.parse(_text(os.path.join(directory, report_story.JOURNAL)))
+    return Recorded(cluster_id, run, events, unreadable, files, paths, followed)
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="utf-8", errors="replace") as stream:
+        return stream.read()
+
+
+def _save(directory: str, page: str) -> str:
+    """Replace a page as a whole; tasks of several hosts may write it at once, each its own new file."""
+    path = os.path.join(directory, PAGE)
+    new = f"{path}.{os.getpid()}.new"
+    with open(new, "w", encoding="utf-8") as stream:
+        stream.write(page)
+    os.replace(new, path)
+    return path

@@ -1,0 +1,185 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the files of a run's evidence say, in the shapes that the report's templates show. Pure.
+
+A file that is missing is left out; one that cannot be understood is named, never a reason to fail.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from typing import Any, Mapping, NamedTuple
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import phase, screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import MASK, PREFIX, is_secret
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.report_story import Recorded, items, load, mapping
+
+_SEALED = re.compile(re.escape(PREFIX) + r"[A-Za-z0-9+/=]+")
+_ASSIGNED = re.compile(r"([\w.-]+)[ \t]*=[ \t]*(?=\S)")
+_QUOTED = re.compile(r"""(["'])([\w.-]+)\1(\s*:\s*)(["'])(?:\\.|(?!\4).)*\4""")
+_KINDS = ("-controller", "zk_migration", "kraft", "final")
+_LINE = re.compile(r"([ +-]?)(\s*)([^\s=:#!]+)(\s*[=:\s]\s*)(.*)")
+
+
+class Line(NamedTuple):
+    """A line of a diff; `look` is add, remove, hunk or same."""
+
+    look: str
+    text: str
+
+
+def scrub(value: Any) -> Any:
+    """Return text without anything that is, or that seals, a secret; other values unchanged."""
+    if type(value) is not str:
+        return value
+    text = _QUOTED.sub(_masked_quoted, _SEALED.sub(MASK, value))
+    return "\n".join(map(_masked_line, text.split("\n")))
+
+
+def _masked_line(line: str) -> str:
+    """A secret's value may hold anything: it is taken to reach to the end of its line."""
+    for found in _ASSIGNED.finditer(line):
+        if is_secret(found[1].lower()):
+            return line[: found.end()] + MASK
+    return line
+
+
+def _masked_quoted(found: re.Match) -> str:
+    quote, key, colon = found[1], found[2], found[3]
+    return f"{quote}{key}{quote}{colon}{found[4]}{MASK}{found[4]}" if is_secret(key.lower()) else found[0]
+
+
+def diff(text: str) -> list[Line]:
+    """Return a unified diff's lines. It was masked when it was made; a secret's value is masked here all the same,
+    with the lines on which it goes on after a backslash."""
+    told, secret = [], False
+    for line in text.splitlines():
+        look = {"+": "add", "-": "remove", "@": "hunk"}.get(line[:1], "same")
+        if line.startswith(("--- ", "+++ ", "@@")):
+            told.append(Line("hunk", line))
+            secret = False
+            continue
+        if secret:
+            secret = line.endswith("\\")
+            told.append(Line(look, line[:1] + MASK))
+            continue
+        found = _LINE.match(line)
+        if found and is_secret(found[3].lower()) and found[5]:
+            secret = line.endswith("\\")
+            line = "".join(found.group(1, 2, 3, 4)) + MASK
+        told.append(Line(look, line))
+    return told
+
+
+def diffs(recorded: Recorded) -> list[dict]:
+    """Return each host's config diff: {name, added, removed, lines}."""
+    told = []
+    for path in sorted(recorded.files):
+        if path.startswith("diffs/") and path.endswith(".diff"):
+            lines = diff(recorded.files[path])
+            added, removed = (sum(1 for line in lines if line.look == look) for look in ("add", "remove"))
+            told.append({"name": path[6:-5], "added": added, "removed": removed, "lines": lines})
+    return sorted(told, key=lambda one: _order(one["name"]))
+
+
+def _order(name: str) -> int:
+    """The way a migration goes: turns' kinds, the modes of plans."""
+    return next((number for number, kind in enumerate(_KINDS) if name.endswith(kind)), len(_KINDS))
+
+
+def plans(recorded: Recorded) -> list[dict]:
+    """Return each roll's plan: {mode, order: [[{host, reason}]], done, unavoidable: [(partition, why)]}."""
+    told = []
+    for path in sorted(recorded.files):
+        plan = mapping(load(recorded.files, path)) if path.startswith("plan-") else {}
+        if not plan:
+            continue
+        reasons = mapping(plan.get("reasons"))
+        order = [
+            [{"host": str(host), "reason": reasons.get(host, "")} for host in items(batch)]
+            for batch in items(plan.get("batches"))
+        ]
+        told.append(
+            {
+                "mode": plan.get("mode") or path[5:-5],
+                "order": order,
+                "done": items(plan.get("done")),
+                "unavoidable": sorted(mapping(plan.get("unavoidable")).items()),
+            }
+        )
+    return sorted(told, key=lambda plan: _order(str(plan["mode"])))
+
+
+def preflight(recorded: Recorded) -> dict | None:
+    """Return {findings, checks}."""
+    told = mapping(load(recorded.files, "preflight.json"))
+    findings = [mapping(one) for one in items(told.get("findings"))]
+    return {"findings": findings, "checks": items(told.get("checks"))} if told else None
+
+
+def copy(recorded: Recorded) -> dict | None:
+    """Return the copy of the metadata: {rows: [{type, before, copied, after, differs}], damage, differences, changed,
+    compared}. A type that ZooKeeper does not count (the quorum's own records) has no before and after."""
+    sides = {}
+    for side, path in (("before", "copy-expected.json"), ("after", "copy-awaited.json")):
+        sides[side] = mapping(mapping(mapping(load(recorded.files, path)).get("counted")).get("records"))
+    compared = mapping(load(recorded.files, "copy-compared.json"))
+    copied = mapping(compared.get("records"))
+    if not (compared or any(sides.values())):
+        return None
+    rows = []
+    for kind in dict.fromkeys([*sides["before"], *sides["after"], *copied]):
+        before, after = sides["before"].get(kind), sides["after"].get(kind)
+        count = copied.get(kind, 0 if compared else None)
+        known = [one for one in (before, after) if isinstance(one, int)]
+        differs = bool(known) and isinstance(count, int) and not min(known) <= count <= max(known)
+        rows.append({"type": kind, "before": before, "copied": count, "after": after, "differs": differs})
+    told = {key: items(compared.get(key)) for key in ("damage", "differences", "changed")}
+    return {"rows": rows, "compared": bool(compared), **told}
+
+
+def judgement(recorded: Recorded, path: str | None) -> dict | None:
+    """Judge the facts kept last once more: {phase, evidence, blocks, steps, nodes, error}."""
+    if path is None or path not in recorded.files:
+        return None
+    facts = load(recorded.files, path)
+    try:
+        judged = phase.judge(facts)
+        nodes = sorted(screen.node_lines(facts).items(), key=lambda item: (item[1]["role"], item[0]))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return {"error": f"{path} cannot be judged by this version ({type(error).__name__}: {error})"}
+    evidence = [{"what": one.what, "value": _value(one.value), "source": one.source} for one in judged.evidence]
+    return {
+        "phase": judged.phase,
+        "evidence": evidence,
+        "blocks": judged.blocks,
+        "steps": judged.steps,
+        "nodes": nodes,
+        "error": None,
+    }
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_value(one)}" for key, one in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_value, value)) or "none"
+    return "none" if value is None else value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def witness(recorded: Recorded) -> dict | None:
+    """Return the witness's verdict and picture: {result, picture (a data URI)}.
+
+    The picture goes in as an image, so that its styles stay its own and nothing in it can run.
+    """
+    result, picture = mapping(load(recorded.files, "witness.json")), recorded.files.get("witness.svg")
+    if not result and not picture:
+        return None
+    uri = f"data:image/svg+xml;base64,{base64.b64encode(picture.encode()).decode()}" if picture else None
+    stalls, phases = mapping(result.get("max_stall_ms")), mapping(result.get("by_phase"))
+    errors = sum(mapping(one).get("count") or 0 for one in items(result.get("app_errors")))
+    by_phase = [(name, mapping(one)) for name, one in phases.items()]
+    return {"result": result, "picture": uri, "stalls": stalls, "errors": errors, "by_phase": by_phase}

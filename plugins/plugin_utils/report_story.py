@@ -1,0 +1,441 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run's evidence tells: phases, gates, restarts, how it ended. Pure; never fails on what a killed run left.
+
+Times are seconds since the epoch. Phases and gates carry the control node's clock, a restart its host's; where the
+two contradict the order in which the journal was written, the journal's order counts and `notes` says so.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, Iterable, Mapping, NamedTuple, Sequence
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates as gate_rules
+
+JOURNAL = "journal.jsonl"
+DONE, STOPPED, LOOKED, OPEN = "done", "stopped", "looked", "open"
+# Events of the run itself: begun {user, from, playbook}, ended {result: ok|failed, reason}.
+BEGUN, ENDED, ADMITTED = "begun", "ended", "admitted"
+
+# What two events' times may contradict their order before a clock is blamed: a turn is noted moments after its end.
+_SLACK_S = 3
+_LATEST = 4_102_444_800  # the year 2100; what is beyond is no time
+
+
+class Recorded(NamedTuple):
+    """A run's evidence as it was read. `events`: the journal's objects in its order; `unreadable`: lines that were
+    not; `files`: {path: text} of those that the report shows; `paths`: every file; `followed`: a later run exists."""
+
+    cluster_id: str
+    run: str
+    events: Sequence[Mapping]
+    unreadable: int = 0
+    files: Mapping[str, str] = {}
+    paths: Sequence[str] = ()
+    followed: bool = False
+
+
+class Span(NamedTuple):
+    """A phase: seen from `start` to `seen`, gone at the latest at `end`, when another one was seen."""
+
+    name: str
+    start: float
+    seen: float
+    end: float
+
+
+class Gate(NamedTuple):
+    """A gate's judgement; `seconds` that it took, `reason` when it stayed closed."""
+
+    name: str
+    at: float
+    passed: bool
+    phase: str
+    seconds: float | None
+    digest: str
+    reason: str
+    moment: str
+
+
+class Restart(NamedTuple):
+    """A host's turn. `stages`: [(stop|start|register|failed, from, to)]; durations in seconds, None where not told:
+    `stop_s`, `start_s` until it answers, `register_s` until it is registered (both since the start), `turn_s` as the
+    control node saw it, `own_s` of it neither stopping nor starting, `admission_s` waited before it."""
+
+    host: str
+    kind: str
+    start: float
+    end: float
+    outcome: str
+    reason: str
+    stages: list[tuple[str, float, float]]
+    stop_s: float | None
+    start_s: float | None
+    register_s: float | None
+    turn_s: float | None
+    own_s: float | None
+    admission_s: float | None
+
+    @property
+    def failed(self) -> bool:
+        """Say whether the turn did not reach its end."""
+        return self.outcome != "done"
+
+
+class Note(NamedTuple):
+    """Anything else that the journal holds."""
+
+    name: str
+    at: float
+    details: Mapping[str, Any]
+
+
+class Story(NamedTuple):
+    """A run, told. `outcome`: done, stopped, looked (changed nothing) or open (no end is noted); `sentence` says it,
+    `reasons` why; `doubts` are contradictions and losses in the evidence itself."""
+
+    run: str
+    start: float | None
+    end: float | None
+    phases: list[Span]
+    gates: list[Gate]
+    restarts: list[Restart]
+    events: list[Note]
+    outcome: str
+    sentence: str
+    reasons: list[str]
+    doubts: list[str]
+    by: str
+
+    @property
+    def seconds(self) -> float:
+        """Return how long the run took, from its first event to its last."""
+        return (self.end or 0) - (self.start or 0)
+
+    @property
+    def phase(self) -> str:
+        """Return the phase seen last."""
+        return self.phases[-1].name if self.phases else "unknown"
+
+
+def parse(text: str) -> tuple[list[dict], int]:
+    """Return a journal's events and the number of lines that are none (the torn last line of a run killed)."""
+    events, unreadable = [], 0
+    for line in text.splitlines():
+        if not line.strip():
+            continue
+        try:
+            event = json.loads(line)
+        except ValueError:
+            event = None
+        if isinstance(event, dict) and _time(event.get("t")) is not None and isinstance(event.get("kind"), str):
+            events.append(event)
+        else:
+            unreadable += 1
+    return events, unreadable
+
+
+def tell(recorded: Recorded) -> Story:
+    """Tell a run's story."""
+    events, doubts = _placed(recorded.events)
+    if recorded.unreadable:
+        count = recorded.unreadable
+        doubts.append(
+            f"{count} line{'s' if count > 1 else ''} of the journal could not be read and {_are(count)} left out"
+        )
+    start = min((event["_start"] for event in events), default=None)
+    end = max((event["_end"] for event in events), default=None)
+    gates, restarts = _gates(events), _restarts(events)
+    notes = [
+        Note(str(event.get("name")), event["_start"], _details(event))
+        for event in events
+        if event["kind"] not in ("phase", "gate", "restart") and event.get("name") not in (BEGUN, ENDED, ADMITTED)
+    ]
+    phases = _phases(events, end)
+    outcome, sentence, reasons = _verdict(recorded, events, phases, gates, restarts, (end or 0) - (start or 0))
+    return Story(
+        recorded.run, start, end, phases, gates, restarts, notes, outcome, sentence, reasons, doubts, _by(events)
+    )
+
+
+def load(files: Mapping[str, str], path: str) -> Any:
+    """Return a JSON file's content; None when it is missing or torn."""
+    try:
+        return json.loads(files[path])
+    except (KeyError, ValueError):
+        return None
+
+
+def mapping(value: Any) -> Mapping:
+    """Return value where it is a mapping, else an empty one: evidence may be of another version."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def items(value: Any) -> list:
+    """Return value where it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def last_facts(paths: Iterable[str]) -> str | None:
+    """Return the path of the facts that were judged last."""
+    found = [(int(match.group(1)), path) for path in paths if (match := re.fullmatch(r"facts-(\d+)-.*\.json", path))]
+    return max(found)[1] if found else None
+
+
+def duration(seconds: float) -> str:
+    """Return a duration for people: `48 s`, `3 min 31 s`, `24 h 5 min`, `3 d 2 h`."""
+    whole = int(seconds + 0.5)
+    for unit, size, lower, below in (("d", 86400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
+        if whole >= size:
+            rest = whole % size // below
+            return f"{whole // size} {unit} {rest} {lower}" if rest else f"{whole // size} {unit}"
+    return f"{whole} s"
+
+
+# Times --------------------------------------------------------------------------------------------------------------
+
+
+def _time(value: Any) -> float | None:
+    number = _number(value)
+    return number if number is not None and 0 < number < _LATEST else None
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def _placed(events: Iterable[Mapping]) -> tuple[list[dict], list[str]]:
+    """Return the events with `_start` and `_end` on one clock that never goes back, and what had to be moved."""
+    placed, doubts, shift, last = [], [], 0.0, None
+    for event in events:
+        start = _time(event["t"]) or 0.0
+        end = max(start, _time(event.get("end")) or start)
+        moved = 0.0
+        if event["kind"] != "restart":
+            if last is not None and start + shift < last - _SLACK_S:
+                back = last - start - shift
+                doubts.append(f"the control node's clock went back {duration(back)} before {_called(event)} was noted")
+                shift += back
+            moved = shift
+            last = max(last or 0.0, start + shift)
+        placed.append({**event, "_start": start + moved, "_end": end + moved, "_moved": moved})
+    off: dict[str, float] = {}
+    for number, event in enumerate(placed):
+        if event["kind"] == "restart":
+            moved, host = _move_between(event, placed[:number], placed[number + 1 :]), str(event.get("host"))
+            off[host] = max(moved, off.get(host, 0.0), key=abs)
+    for host, by in off.items():
+        if by:
+            way = "ahead of" if by < 0 else "behind"
+            doubts.append(f"the clock of {host} is {way} the control node's by {duration(abs(by))} or more")
+    return placed, doubts
+
+
+def _move_between(event: dict, before: list[dict], after: list[dict]) -> float:
+    """Move a restart, told by its host's clock, between the control node's events around it in the journal."""
+    earliest = next((one["_start"] for one in reversed(before) if one["kind"] != "restart"), None)
+    latest = next((one["_start"] for one in after if one["kind"] != "restart"), None)
+    off = 0.0
+    if latest is not None and event["_end"] > latest + _SLACK_S:
+        off = latest - event["_end"]
+    elif earliest is not None and event["_end"] < earliest - _SLACK_S:
+        off = earliest - event["_start"]
+    for key in ("_start", "_end", "_moved"):
+        event[key] += off
+    return off
+
+
+def _called(event: Mapping) -> str:
+    return f"{event['kind']} {event.get('name')}"
+
+
+# What happened ------------------------------------------------------------------------------------------------------
+
+
+def _phases(events: list[dict], end: float | None) -> list[Span]:
+    spans: list[Span] = []
+    for event in events:
+        if event["kind"] != "phase":
+            continue
+        name, at = str(event.get("name")), event["_start"]
+        if spans and spans[-1].name == name:
+            spans[-1] = spans[-1]._replace(seen=at)
+            continue
+        if spans:
+            spans[-1] = spans[-1]._replace(end=at)
+        spans.append(Span(name, at, at, at))
+    if spans:
+        spans[-1] = spans[-1]._replace(end=max(end or 0, spans[-1].seen), seen=max(end or 0, spans[-1].seen))
+    return spans
+
+
+def _gates(events: list[dict]) -> list[Gate]:
+    told, phase = [], ""
+    for event in events:
+        if event["kind"] == "phase":
+            phase = str(event.get("name"))
+        if event["kind"] == "gate":
+            name = str(event.get("name"))
+            rule = gate_rules.GATES.get(name)
+            told.append(
+                Gate(
+                    name,
+                    event["_start"],
+                    event.get("result") == "pass",
+                    str(event.get("phase") or phase),
+                    _number(event.get("seconds")),
+                    str(event.get("digest") or ""),
+                    str(event.get("reason") or ""),
+                    rule.moment if rule else "",
+                )
+            )
+    return told
+
+
+def _restarts(events: list[dict]) -> list[Restart]:
+    told, admitted = [], {}
+    for event in events:
+        if event["kind"] == "event" and event.get("name") == ADMITTED:
+            admitted.update({str(host): _number(event.get("waited_s")) for host in items(event.get("hosts"))})
+        if event["kind"] != "restart":
+            continue
+        times, host = mapping(event.get("times")), str(event.get("host"))
+        stop_s, start_s, register_s = (_number(times.get(key)) for key in ("stop_s", "start_s", "register_s"))
+        turn_s, outcome = _number(event.get("turn_s")), str(event.get("outcome") or "unknown")
+        up_s = register_s if register_s is not None else start_s
+        own_s = None
+        if outcome == "done" and turn_s is not None and up_s is not None:
+            own_s = max(0.0, turn_s - (stop_s or 0.0) - up_s)
+        told.append(
+            Restart(
+                host,
+                str(event.get("name")),
+                event["_start"],
+                event["_end"],
+                outcome,
+                str(event.get("reason") or event.get("message") or ""),
+                _stages(event, times, outcome != "done"),
+                stop_s,
+                start_s,
+                register_s,
+                turn_s,
+                own_s,
+                admitted.pop(host, None),
+            )
+        )
+    return told
+
+
+def _stages(event: dict, times: Mapping, failed: bool) -> list[tuple[str, float, float]]:
+    stages, at = [], event["_start"]
+    for name, key in (("stop", "stopped_at"), ("start", "answered_at"), ("register", "registered_at")):
+        until = _time(times.get(key))
+        if until is not None and at <= until + event["_moved"] <= event["_end"] + _SLACK_S:
+            stages.append((name, at, until + event["_moved"]))
+            at = until + event["_moved"]
+    if failed:
+        stages.append(("failed", at, max(at, event["_end"])))
+    return stages or [("start", event["_start"], event["_end"])]
+
+
+def _details(event: Mapping) -> dict:
+    return {key: value for key, value in event.items() if key not in ("t", "kind", "name") and key[0] != "_"}
+
+
+def _by(events: list[dict]) -> str:
+    begun = next((event for event in events if event.get("name") == BEGUN and event["kind"] == "event"), {})
+    who, where = begun.get("user"), begun.get("from")
+    return f"{who}@{where}" if who and where else str(who or where or "")
+
+
+# How it ended -------------------------------------------------------------------------------------------------------
+
+
+def _verdict(recorded, events, phases, gates, restarts, seconds) -> tuple[str, str, list[str]]:
+    if not events:
+        return OPEN, "The journal holds no event.", []
+    names = list(dict.fromkeys(span.name for span in phases)) or ["an unknown phase"]
+    way = f"From {names[0]} to {names[-1]}" if len(names) > 1 else f"In {names[0]}"
+    did, took = _did(gates, restarts), duration(seconds)
+    after = f" after {took}" if seconds >= 1 else ""
+    stopped, reasons = _failures(recorded, gates, restarts)
+    ended = next((event for event in reversed(events) if event["kind"] == "event" and event.get("name") == ENDED), None)
+    if ended and ended.get("result") != "ok" and not stopped:
+        stopped, reasons = ["the run failed"], [str(ended["reason"])] if ended.get("reason") else []
+    if stopped:
+        return STOPPED, f"Stopped{after}: {'; '.join(stopped)}. {way}, {did}.", reasons
+    if ended or _looks_finished(recorded, events):
+        if not gates and not restarts:
+            return LOOKED, "Looked at the cluster, changed nothing.", []
+        return DONE, f"{way} in {took}: {did}.", []
+    why = f"The last thing noted is {_last(events)}."
+    if recorded.followed:
+        why += " It was killed, or failed where nothing is noted."
+        return OPEN, f"The run ended without an end{after}. {way}, {did}.", [why]
+    why += " The run goes on, was killed, or failed where nothing is noted."
+    return OPEN, f"No end is noted yet{after}. {way}, {did}.", [why]
+
+
+def _last(events: list[dict]) -> str:
+    """Name what happened last, the sighting of a phase aside."""
+    last = next((event for event in reversed(events) if event["kind"] != "phase"), events[-1])
+    if last["kind"] == "restart":
+        return f"the turn of {last.get('host')} ({last.get('name')}), {last.get('outcome')}"
+    if last.get("name") == ADMITTED:
+        return f"the admission of {', '.join(map(str, items(last.get('hosts'))))}"
+    return _called(last)
+
+
+def _looks_finished(recorded: Recorded, events: list[dict]) -> bool:
+    """A run without an event of its end ends with a judgement of the phase, whose facts are kept beside the first."""
+    if all(event["kind"] == "phase" for event in events):
+        return True
+    judged = sum(1 for path in recorded.paths if re.fullmatch(r"facts-\d+-.*\.json", path))
+    return events[-1]["kind"] == "phase" and judged > 1
+
+
+def _failures(recorded: Recorded, gates: list[Gate], restarts: list[Restart]) -> tuple[list[str], list[str]]:
+    told, reasons = [], []
+    found = items(mapping(load(recorded.files, "preflight.json")).get("findings"))
+    blocking = [mapping(one) for one in found if mapping(one).get("severity") == "blocks"]
+    if blocking and not restarts and not any(gate.passed for gate in gates):
+        told.append(f"preflight found {len(blocking)} hazard{'s' if len(blocking) > 1 else ''}")
+        reasons += [f"{one.get('seen')}. To do: {one.get('do')}." for one in blocking]
+    last = {gate.name: gate for gate in gates}
+    closed = [gate for gate in last.values() if not gate.passed]
+    told += [f"gate {gate.name} stayed closed" for gate in closed]
+    reasons += [gate.reason for gate in closed if gate.reason]
+    ended = {(one.host, one.kind): one for one in restarts}
+    failed = [one for one in ended.values() if one.failed]
+    for kind in dict.fromkeys(one.kind for one in failed):
+        hosts = [one.host for one in failed if one.kind == kind]
+        told.append(f"the turn of {', '.join(hosts)} ({kind}) did not end well")
+    reasons += [f"on {one.host}: {one.reason}" for one in failed if one.reason]
+    compared = mapping(load(recorded.files, "copy-compared.json"))
+    wrong = [str(one) for one in items(compared.get("damage")) + items(compared.get("differences"))]
+    if wrong:
+        told.append("the copy of the metadata damaged ZooKeeper" if compared.get("damage") else "the copy differs")
+        reasons += wrong
+    return told, reasons
+
+
+def _did(gates: list[Gate], restarts: list[Restart]) -> str:
+    done = [one for one in restarts if not one.failed]
+    passed = sum(1 for gate in gates if gate.passed)
+    told = [f"{_count(len(done), 'restart')} of {_count(len({one.host for one in done}), 'host')}"] if done else []
+    told += [f"{_count(passed, 'gate')} passed"] if passed else []
+    return ", ".join(told if done else [*told, "nothing restarted"])
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"

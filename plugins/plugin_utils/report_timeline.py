@@ -1,0 +1,200 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run's timeline as rows of SVG on one axis of time, and as one strip. Pure.
+
+Across, everything stands in percent, so that text keeps its size from a phone to a wide screen; labels are spread
+over as many lines as they need on the phone.
+"""
+
+from __future__ import annotations
+
+from typing import Callable, NamedTuple, Sequence
+
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.report_story import Restart, Story, duration
+from markupsafe import Markup
+
+LANES = 24
+NARROW_PX, CHARACTER_PX = 270, 6.3
+LINE_PX, LANE_PX, PACKED_PX, STRIP_PX = 16, 22, 10, 26
+_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
+TICKS = 4
+_NAMES = {"stop": "stop", "start": "start", "register": "until registered", "failed": "did not end well"}
+
+
+class Row(NamedTuple):
+    """A row of the timeline: its name beside it, its picture."""
+
+    name: str
+    svg: Markup
+
+
+class _Axis:
+    def __init__(self, story: Story):
+        self.start = story.start or 0.0
+        self.seconds = max(story.seconds, 1.0)
+
+    def x(self, at: float) -> float:
+        return round(100 * min(1.0, max(0.0, (at - self.start) / self.seconds)), 3)
+
+
+def rows(story: Story, clock: Callable[[float], str]) -> list[Row]:
+    """Return the rows: time, phases, gates, one of each host (packed rows when there are many), other events.
+
+    `clock` writes a time of day.
+    """
+    axis = _Axis(story)
+    under = _under(axis, story)
+    told = [Row("", _ticks(axis, clock))]
+    told.append(Row("phase", _labels(axis, under, [(one.start, one.name, "strong", one.name) for one in story.phases])))
+    if story.gates:
+        marks = [
+            (one.at, f"{'✓' if one.passed else '✕'} {one.name}", "pass" if one.passed else "fail", clock(one.at))
+            for one in story.gates
+        ]
+        told.append(Row("gates", _labels(axis, under, marks)))
+    hosts = list(dict.fromkeys(one.host for one in story.restarts))
+    if len(hosts) <= LANES:
+        told += [
+            Row(host, _lane(axis, under, [one for one in story.restarts if one.host == host], LANE_PX))
+            for host in hosts
+        ]
+    else:
+        packed = _packed(story.restarts)
+        told += [
+            Row("restarts" if not number else "", _lane(axis, under, one, PACKED_PX))
+            for number, one in enumerate(packed)
+        ]
+    if story.events:
+        marks = [(one.at, one.name, "soft", clock(one.at)) for one in story.events]
+        told.append(Row("noted", _labels(axis, under, marks)))
+    return told
+
+
+def strip(story: Story) -> Markup:
+    """Return the whole run in one line: phases shaded, restarts, gates."""
+    axis = _Axis(story)
+    bars = [_bar(axis, one, 9, 9) for one in story.restarts]
+    return _svg(STRIP_PX, [_under(axis, story), *bars])
+
+
+def _svg(height: float, parts: Sequence[Markup]) -> Markup:
+    return Markup('<svg width="100%" height="{}" aria-hidden="true">{}</svg>').format(height, Markup("").join(parts))
+
+
+def _under(axis: _Axis, story: Story) -> Markup:
+    """What every row stands on: phases shaded, fading where one became the next unseen, and the gates' lines."""
+    parts = []
+    for number, span in enumerate(story.phases):
+        tone = "ab"[number % 2]
+        left, seen, right = axis.x(span.start), axis.x(span.seen), axis.x(span.end)
+        title = f"{span.name}, {duration(span.end - span.start)}"
+        parts.append(_rect(left, seen - left, 0, "100%", f"band-{tone}", title))
+        if right > seen:
+            title = f"{span.name}, or the next phase already"
+            parts.append(_rect(seen, right - seen, 0, "100%", f"fade-{tone}", title))
+    for gate in story.gates:
+        x, look = axis.x(gate.at), "pass" if gate.passed else "fail"
+        parts.append(
+            Markup('<g class="gate {}"><title>gate {} {}</title>').format(
+                look, gate.name, "passed" if gate.passed else "closed"
+            )
+            + Markup('<line x1="{0}%" x2="{0}%" y1="0" y2="100%"/></g>').format(x)
+        )
+    return Markup("").join(parts)
+
+
+def _rect(x: float, width: float, y: float, height: float | str, look: str, title: str) -> Markup:
+    return Markup('<rect x="{}%" width="{}%" y="{}" height="{}" class="{}"><title>{}</title></rect>').format(
+        x, round(max(width, 0.15), 3), y, height, look, title
+    )
+
+
+def _bar(axis: _Axis, restart: Restart, y: float, height: float) -> Markup:
+    """A turn: its stages side by side."""
+    return Markup("").join(
+        _rect(
+            axis.x(start),
+            axis.x(end) - axis.x(start),
+            y,
+            height,
+            name,
+            f"{restart.host} {restart.kind}: {_NAMES[name]}, {end - start:.1f} s",
+        )
+        for name, start, end in restart.stages
+    )
+
+
+def _lane(axis: _Axis, under: Markup, restarts: Sequence[Restart], height: int) -> Markup:
+    bar = round(height * 0.55)
+    parts = [under, *(_bar(axis, one, (height - bar) / 2, bar) for one in restarts)]
+    for one in restarts:
+        if one.failed and height == LANE_PX:
+            parts.append(_outcome(axis, one, height / 2 + 4))
+    return _svg(height, parts)
+
+
+def _outcome(axis: _Axis, restart: Restart, y: float) -> Markup:
+    """How a turn ended, beside its bar where there is room."""
+    left, right = axis.x(restart.start), axis.x(restart.end)
+    if right < 75:
+        where = Markup('x="{}%" dx="5" class="fail"').format(right)
+    elif left > 25:
+        where = Markup('x="{}%" dx="-5" text-anchor="end" class="fail"').format(left)
+    else:
+        where = Markup('x="{}%" text-anchor="middle" class="inside"').format((left + right) / 2)
+    return Markup('<text {} y="{}">✕ {}</text>').format(where, y, restart.outcome)
+
+
+def _packed(restarts: Sequence[Restart]) -> list[list[Restart]]:
+    """Put restarts on as few rows as they need."""
+    lanes: list[list[Restart]] = []
+    for one in sorted(restarts, key=lambda restart: restart.start):
+        for lane in lanes:
+            if lane[-1].end <= one.start:
+                lane.append(one)
+                break
+        else:
+            lanes.append([one])
+    return lanes
+
+
+def _labels(axis: _Axis, under: Markup, marks: Sequence[tuple[float, str, str, str]]) -> Markup:
+    """Labels (at, text, look, title), on as many lines as keep them apart at the narrowest."""
+    taken: list[float] = []
+    placed = []
+    for at, text, look, title in marks:
+        left, need = axis.x(at) / 100 * NARROW_PX, len(text) * CHARACTER_PX + 8
+        ends = left + need > NARROW_PX
+        start = left - need if ends else left
+        line = next((number for number, until in enumerate(taken) if until <= start), len(taken))
+        if line == len(taken):
+            taken.append(0.0)
+        taken[line] = start + need
+        shift = Markup('dx="-5" text-anchor="end"') if ends else Markup('dx="5"')
+        placed.append(
+            Markup('<text x="{}%" {} y="{}" class="{}"><title>{}</title>{}</text>').format(
+                axis.x(at), shift, line * LINE_PX + 13, look, title, text
+            )
+        )
+    return _svg(max(len(taken), 1) * LINE_PX + 4, [under, *placed])
+
+
+def _ticks(axis: _Axis, clock: Callable[[float], str]) -> Markup:
+    """Time since the run began, and the time of day."""
+    step = next((one for one in _STEPS if axis.seconds / one <= TICKS), None)
+    if step is None:
+        step = _STEPS[-1] * max(1, int(axis.seconds / _STEPS[-1] / TICKS) + 1)
+    parts = []
+    for number in range(int(axis.seconds / step) + 1):
+        x = axis.x(axis.start + number * step)
+        anchor = "start" if x < 8 else "end" if x > 92 else "middle"
+        since = f"+{duration(number * step)}" if number else "start"
+        parts.append(
+            Markup(
+                '<line x1="{x}%" x2="{x}%" y1="32" y2="38" class="tick"/>'
+                '<text x="{x}%" y="12" text-anchor="{anchor}" class="strong">{since}</text>'
+                '<text x="{x}%" y="27" text-anchor="{anchor}" class="soft">{clock}</text>'
+            ).format(x=x, anchor=anchor, since=since, clock=clock(axis.start + number * step))
+        )
+    return _svg(38, parts)

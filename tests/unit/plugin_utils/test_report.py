@@ -1,0 +1,422 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The report, from the journals of real runs and from what killed runs, other versions and bad clocks leave."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import html.parser
+import json
+import pathlib
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import (
+    evidence,
+    report,
+    report_files,
+    report_story,
+    report_timeline,
+)
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.report_story import Recorded
+
+UTC = datetime.timezone.utc
+VOID = {"meta", "br", "img"}
+T = 1795270128.0
+
+
+def phase(at, name):
+    return {"t": T + at, "kind": "phase", "name": name}
+
+
+def gate(at, name, **more):
+    return {
+        "t": T + at,
+        "kind": "gate",
+        "name": name,
+        "seconds": 2.7,
+        **{"result": "pass", "digest": "359c5f23", **more},
+    }
+
+
+def admitted(at, *hosts):
+    return {"t": T + at, "kind": "event", "name": "admitted", "hosts": list(hosts), "waited_s": 2.447}
+
+
+def restart(at, host, name="kraft", outcome="done", **more):
+    times = {
+        "stopped_at": T + at + 2,
+        "stop_s": 2.0,
+        "answered_at": T + at + 6,
+        "start_s": 4.0,
+        "registered_at": T + at + 7,
+        "register_s": 5.0,
+    }
+    event = {"t": T + at, "kind": "restart", "name": name, "host": host, "end": T + at + 7, "outcome": outcome}
+    return {**event, "times": times if outcome == "done" else {}, "turn_s": 8.5, **more}
+
+
+WHOLE = [
+    phase(0, "hybrid"),
+    phase(9, "hybrid"),
+    gate(9, "before_kraft"),
+    admitted(20, "b1"),
+    restart(21, "b1"),
+    admitted(40, "b2"),
+    restart(41, "b2"),
+    phase(60, "dual_write"),
+    gate(60, "after_kraft"),
+    phase(61, "dual_write"),
+]
+FACTS = ("facts-00-hybrid.json", "facts-01-dual_write.json", "journal.jsonl")
+
+
+def recorded(events, paths=FACTS, **more):
+    return Recorded("cluster-1", "20261121T140848-048b", events, paths=paths, **more)
+
+
+class Page(html.parser.HTMLParser):
+    """Sees that every element is closed, and keeps texts and what would be loaded."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.loaded, self.texts, self.tags = [], [], [], []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+        self.loaded += [value for name, value in attrs if name in ("src", "srcset", "xlink:href")]
+        assert not [name for name, _value in attrs if name.startswith("on")]
+
+    def handle_startendtag(self, tag, attrs):
+        assert tag in ("line", "stop", "rect")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.texts).split())
+
+
+def page(run):
+    return Page(report.render(run, UTC))
+
+
+def test_a_whole_run():
+    story = report_story.tell(recorded(WHOLE))
+    assert (story.outcome, story.phase, story.seconds) == ("done", "dual_write", 61)
+    assert story.sentence == "From hybrid to dual_write in 1 min 1 s: 2 restarts of 2 hosts, 2 gates passed."
+    assert [(span.name, span.start - T, span.seen - T, span.end - T) for span in story.phases] == [
+        ("hybrid", 0, 9, 60),
+        ("dual_write", 60, 61, 61),
+    ]
+    first = story.restarts[0]
+    assert [(name, start - T, end - T) for name, start, end in first.stages] == [
+        ("stop", 21, 23),
+        ("start", 23, 27),
+        ("register", 27, 28),
+    ]
+    assert (first.own_s, first.admission_s) == (1.5, 2.447)
+    assert story.doubts == []
+    shown = page(recorded(WHOLE)).text
+    assert "2026-11-21 14:08:48 UTC" in shown
+    assert "13.0 between" in shown
+    assert "✓ pass" in shown and "359c5f23" in shown
+
+
+def test_sums_of_a_roll():
+    total = report._total("kraft", report_story.tell(recorded(WHOLE)).restarts)
+    assert (total["count"], total["failed"], total["stop_s"], total["turn_s"], total["own_s"]) == (2, 0, 4, 17, 3)
+    assert total["between_s"] == 13
+
+
+def test_a_closed_gate_stops_and_says_why():
+    run = recorded(
+        [phase(0, "dual_write"), gate(9, "before_finalize", result="differ", digest=None, reason="waited & saw")]
+    )
+    story = report_story.tell(run)
+    assert (story.outcome, story.reasons) == ("stopped", ["waited & saw"])
+    assert story.sentence == "Stopped after 9 s: gate before_finalize stayed closed. In dual_write, nothing restarted."
+    assert page(run).text.count("waited & saw") == 2
+
+
+def test_a_gate_that_opened_later_did_not_stop_the_run():
+    events = [gate(1, "after_copy", result="differ"), gate(2, "after_copy"), *WHOLE[7:]]
+    assert report_story.tell(recorded(events)).outcome == "done"
+
+
+def test_a_failed_turn_stops():
+    run = recorded(
+        [phase(0, "zk"), gate(1, "before_controllers"), restart(5, "c1", "controller", "died", reason="gone")]
+    )
+    story = report_story.tell(run)
+    assert story.outcome == "stopped" and "the turn of c1 (controller) did not end well" in story.sentence
+    assert story.reasons == ["on c1: gone"]
+    assert [stage[0] for stage in story.restarts[0].stages] == ["failed"]
+    assert story.restarts[0].own_s is None
+    assert "✕ died" in page(run).text
+
+
+def test_preflight_stops_and_says_what_to_do():
+    found = {"id": "versions", "severity": "blocks", "title": "Release", "seen": "b1 runs 3.6", "do": "upgrade it"}
+    files = {"preflight.json": json.dumps({"findings": [found], "checks": ["groups", "versions"]})}
+    run = recorded([phase(0, "zk")], files=files)
+    story = report_story.tell(run)
+    assert (story.outcome, story.reasons) == ("stopped", ["b1 runs 3.6. To do: upgrade it."])
+    warning = json.dumps({"findings": [{**found, "severity": "warns"}], "checks": []})
+    assert report_story.tell(recorded([phase(0, "zk")], files={"preflight.json": warning})).outcome == "looked"
+    assert "To do: upgrade it" in page(run).text
+
+
+def test_a_copy_that_differs_stops():
+    files = {
+        "copy-expected.json": json.dumps({"counted": {"records": {"TOPIC_RECORD": 60, "CONFIG_RECORD": 2}}}),
+        "copy-awaited.json": json.dumps({"counted": {"records": {"TOPIC_RECORD": 61, "CONFIG_RECORD": 2}}}),
+        "copy-compared.json": json.dumps(
+            {"damage": [], "differences": ["CONFIG"], "records": {"TOPIC_RECORD": 60, "NO_OP_RECORD": 5}}
+        ),
+    }
+    run = recorded(WHOLE, files=files)
+    assert report_story.tell(run).outcome == "stopped"
+    rows = {row["type"]: row for row in report_files.copy(run)["rows"]}
+    assert {kind: row["differs"] for kind, row in rows.items()} == {
+        "TOPIC_RECORD": False,
+        "CONFIG_RECORD": True,
+        "NO_OP_RECORD": False,
+    }
+    assert rows["CONFIG_RECORD"]["copied"] == 0
+    assert page(run).text.count("✕ differs") == 1
+
+
+@pytest.mark.parametrize("length", range(1, len(WHOLE)))
+def test_a_run_killed_anywhere_says_so(length):
+    """A run ends with a judgement; only the first events alone are those of a look at the cluster."""
+    run = recorded(WHOLE[:length], FACTS[:1], followed=True)
+    story = report_story.tell(run)
+    if length < 3:
+        assert story.outcome == "looked"
+    else:
+        assert story.outcome == "open" and story.sentence.startswith("The run ended without an end")
+        assert story.reasons[0].startswith("The last thing noted is ")
+    page(run)
+    if length >= 3:
+        assert "No end is noted yet" in page(run._replace(followed=False)).text
+
+
+def test_the_end_that_the_journal_tells_counts():
+    begun = {"t": T - 1, "kind": "event", "name": "begun", "user": "anna", "from": "ops1", "playbook": "migrate"}
+    ended = {"t": T + 50, "kind": "event", "name": "ended", "result": "ok"}
+    story = report_story.tell(recorded([begun, *WHOLE[:7], ended], ()))
+    assert (story.outcome, story.by, story.events) == ("done", "anna@ops1", [])
+    failed = {**ended, "result": "failed", "reason": "b3 became unreachable"}
+    story = report_story.tell(recorded([begun, *WHOLE[:7], failed], ()))
+    assert (story.outcome, story.reasons) == ("stopped", ["b3 became unreachable"])
+
+
+def test_a_torn_journal():
+    lines = [
+        *map(json.dumps, WHOLE),
+        '{"t": 17952',
+        "12",
+        '{"t": "x", "kind": "phase"}',
+        '{"t": 1e300, "kind": "phase"}',
+    ]
+    events, unreadable = report_story.parse("\n".join(lines) + "\n")
+    assert (events, unreadable) == (WHOLE, 4)
+    run = recorded(events, unreadable=unreadable)
+    assert report_story.tell(run).doubts == ["4 lines of the journal could not be read and are left out"]
+    page(run)
+    assert report_story.tell(recorded([], ())).sentence == "The journal holds no event."
+    page(recorded([], ()))
+
+
+@pytest.mark.parametrize("event", WHOLE)
+@pytest.mark.parametrize("value", [None, "x", -1, [], {}, True, float("nan")])
+def test_events_of_another_shape_do_no_harm(event, value):
+    for key in event:
+        if key not in ("t", "kind"):
+            page(recorded([*WHOLE[:2], {**event, key: value}]))
+    events, _unreadable = report_story.parse(json.dumps({**event, "t": value}))
+    page(recorded(events))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"findings": 3, "batches": {}, "records": [], "counted": 1}'])
+def test_files_of_another_shape_do_no_harm(text):
+    names = ("preflight.json", "plan-kraft.json", "copy-expected.json", "copy-awaited.json", "copy-compared.json")
+    files = dict.fromkeys([*names, "witness.json", "facts-01-dual_write.json", "diffs/b1-kraft.diff"], text)
+    page(recorded(WHOLE, files=files))
+
+
+def test_a_control_node_whose_clock_goes_back():
+    events = [*WHOLE[:3], *({**event, "t": event["t"] - 3600} for event in WHOLE[7:])]
+    story = report_story.tell(recorded(events))
+    assert story.doubts == ["the control node's clock went back 59 min 9 s before phase dual_write was noted"]
+    assert story.seconds == 10
+    page(recorded(events))
+
+
+@pytest.mark.parametrize(("off", "way"), [(5000, "ahead of"), (-5000, "behind")])
+def test_a_host_whose_clock_is_off_keeps_its_place(off, way):
+    told = restart(21 + off, "b1")
+    told["times"] = {
+        key: value + off if key.endswith("_at") else value for key, value in restart(21, "b1")["times"].items()
+    }
+    story = report_story.tell(recorded([*WHOLE[:4], told, *WHOLE[5:]]))
+    assert len(story.doubts) == 1 and f"the clock of b1 is {way}" in story.doubts[0]
+    assert story.seconds == 61
+    assert [name for name, _start, _end in story.restarts[0].stages] == ["stop", "start", "register"]
+    assert all(T + 20 <= start <= end <= T + 61 for _name, start, end in story.restarts[0].stages)
+
+
+def test_nothing_that_hosts_or_messages_say_becomes_markup():
+    evil = '"><script>alert(1)</script>{{ 7 * 7 }}'
+    events = [
+        phase(0, evil),
+        gate(1, evil, result="differ", reason=evil, phase=evil, digest=evil),
+        admitted(2, evil),
+        restart(3, evil, evil, evil, reason=evil),
+        {"t": T + 4, "kind": "event", "name": evil, evil: evil},
+    ]
+    files = {
+        "plan-kraft.json": json.dumps({"batches": [[evil]], "reasons": {evil: evil}, "unavoidable": {evil: evil}}),
+        "preflight.json": json.dumps(
+            {"findings": [{"id": evil, "severity": "blocks", "seen": evil}], "checks": [evil]}
+        ),
+        "copy-compared.json": json.dumps({"damage": [evil], "records": {evil: 1}}),
+        "witness.json": json.dumps({"verdict": evil, "reasons": [evil], "by_phase": {evil: {}}}),
+        "witness.svg": f"<svg>{evil}</svg>",
+        "diffs/b1.diff": evil,
+    }
+    run = recorded(events, [*files, evil], files=files, unreadable=1)._replace(cluster_id=evil)
+    for shown in (page(run), Page(report.render_cluster(evil, [run], UTC))):
+        assert "script" not in shown.tags
+        assert evil in shown.text
+        assert "</script>49" not in shown.text
+
+
+def test_the_page_loads_nothing():
+    svg = "<svg xmlns='http://www.w3.org/2000/svg'><script>1</script></svg>"
+    run = recorded(WHOLE, files={"witness.svg": svg, "witness.json": '{"verdict": "pass", "lost": 0}'})
+    told = page(run)
+    assert [one.partition(",")[0] for one in told.loaded] == ["data:image/svg+xml;base64"]
+    assert base64.b64decode(told.loaded[0].partition(",")[2]).decode() == svg
+    assert "url(http" not in report.render(run) and "@import" not in report.render(run)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "saw ssl.key.password=hunter2 there",
+        "Password = hunter2",
+        "log.dirs=/data ssl.key.password=hunter2 and more hunter2",
+        'facts {"ssl.keystore.password": "hunter2", "a": 1}',
+        "facts {'sasl.jaas.config': 'x \\' hunter2'}",
+        'sasl.jaas.config=org.x.ScramLoginModule required password="hunter2";',
+        "listener.name.a.ssl.key.password=hunter2",
+    ],
+)
+def test_secrets_are_not_shown(text):
+    run = recorded([*WHOLE, gate(70, "after_kraft", result="differ", reason=text)])
+    assert "hunter2" not in report.render(run)
+    assert "hunter2" not in report.render_cluster("c", [run])
+
+
+def test_sealed_values_are_not_shown():
+    reason = "b1 has sealed:3wNcywT0cKoM5T14/po8/Mx3jEl==, see log.dirs=/data"
+    run = recorded([gate(0, "after_copy", result="differ", reason=reason)])
+    assert "sealed:" not in report.render(run)
+    assert "b1 has ********, see log.dirs=/data" in report.render(run)
+
+
+def test_a_diff_is_masked_again():
+    text = (
+        "--- b1 before\n+++ b1 after\n@@ -1 +1 @@\n a=1\n-ssl.key.password=hunter2\n+ssl.key.password : hunter3\n"
+        "+sasl.jaas.config=x \\\n+   hunter4 \\\n+   hunter5\n+b=2\n+password.encoder.iterations=4096\n+c=sealed:AAAA\n"
+    )
+    lines = report_files.diff(text)
+    told = "\n".join(line.text for line in lines)
+    assert "hunter" not in told and "a=1" in told and "+b=2" in told and "4096" in told
+    run = recorded(WHOLE, files={"diffs/b1-kraft.diff": text})
+    assert "hunter" not in report.render(run) and "sealed:" not in report.render(run)
+    assert [line.look for line in lines[:6]] == ["hunk", "hunk", "hunk", "same", "remove", "add"]
+
+
+def test_many_hosts_share_rows():
+    events = [phase(0, "hybrid"), *(restart(10 * number, f"kafka{number:03}") for number in range(300))]
+    rows = report_timeline.rows(report_story.tell(recorded(events)), str)
+    assert [row.name for row in rows] == ["", "phase", "restarts"]
+    few = report_timeline.rows(report_story.tell(recorded(events[:4])), str)
+    assert [row.name for row in few] == ["", "phase", "kafka000", "kafka001", "kafka002"]
+
+
+def test_plans_and_diffs_stand_in_the_order_of_the_migration():
+    modes = ("kraft", "controller_final", "zk_migration")
+    files = {f"plan-{mode}.json": json.dumps({"mode": mode, "batches": [["b1"]]}) for mode in modes}
+    assert [plan["mode"] for plan in report_files.plans(recorded([], files=files))] == [
+        "zk_migration",
+        "kraft",
+        "controller_final",
+    ]
+    names = ("b1-kraft", "c1-final", "b1-zk_migration", "c1-controller")
+    files = {f"diffs/{name}.diff": "+a=1" for name in names}
+    assert [diff["name"] for diff in report_files.diffs(recorded([], files=files))] == [
+        "c1-controller",
+        "b1-zk_migration",
+        "b1-kraft",
+        "c1-final",
+    ]
+
+
+def test_the_facts_kept_last_are_judged():
+    assert report_story.last_facts(["facts-9-zk.json", "facts-10-hybrid.json", "x"]) == "facts-10-hybrid.json"
+    node = {"role": "broker", "reached": True, "running": None, "running_error": "refused", "next": "zk", "node_id": 1}
+    facts = {"nodes": {"b1": node}, "zookeeper": {"reached": False, "error": "no answer"}, "quorum": {}, "topics": {}}
+    shown = page(recorded(WHOLE, files={FACTS[1]: json.dumps(facts)})).text
+    assert "ZooKeeper does not answer: no answer" in shown
+    assert "broker b1 does not answer: refused" in shown
+    assert "To do: start it" in shown
+
+
+def test_durations():
+    assert [report_story.duration(one) for one in (0, 48.4, 211, 3600, 86700, 266400)] == [
+        "0 s",
+        "48 s",
+        "3 min 31 s",
+        "1 h",
+        "1 d",
+        "3 d 2 h",
+    ]
+
+
+def test_written_pages(tmp_path):
+    """A run's first page renews the page of the run before it, which has an end now."""
+    first, second = (evidence.Evidence(str(tmp_path), "cluster-1", f"2026112{day}T000000-aaaa") for day in (1, 2))
+    for event in WHOLE[:5]:
+        first.note(**event)
+    first.save("diffs/b1-kraft.diff", "+a=1\n")
+    path = pathlib.Path(report.write(first))
+    assert "No end is noted yet" in path.read_text()
+    for event in WHOLE:
+        second.note(**event)
+    assert report.write(second) != str(path)
+    assert "The run ended without an end" in path.read_text()
+    cluster = (tmp_path / "cluster-1" / "index.html").read_text()
+    assert cluster.index("20261122T000000-aaaa/index.html") < cluster.index("20261121T000000-aaaa/index.html")
+    assert 'href="diffs/b1-kraft.diff"' in path.read_text()
+    assert not list(tmp_path.rglob("*.new"))
+    report.write_all(str(tmp_path / "cluster-1"))
+
+
+def test_no_run_yet(tmp_path):
+    nothing = evidence.Evidence(str(tmp_path), "cluster-1", "20261121T000000-aaaa")
+    report.write(nothing)
+    assert not list(tmp_path.iterdir())
+    Page(report.render_cluster("cluster-1", [], UTC))
