@@ -1,0 +1,231 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The bed in the hands of a test: commands on its hosts, its ZooKeeper, playbooks run, cut and read."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Callable, Iterator, Mapping, NamedTuple, Sequence
+
+import yaml
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire, topics
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import Connections
+from kazoo.client import KazooClient
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+INVENTORY = ROOT / ".build" / "bed" / "inventory.yml"
+BED = ROOT / "extensions" / "molecule" / "bed" / "bed.py"
+LOG = ROOT / ".build" / "bed" / "plays.log"
+FAST = {"quorumshift_stable_s": 1, "quorumshift_gate_timeout_s": 60, "quorumshift_roll_timeout_s": 120}
+
+
+class Ran(NamedTuple):
+    """A playbook that ended, or was killed: exit code, what it printed, seconds."""
+
+    code: int
+    text: str
+    seconds: float
+
+    def recap(self, host: str) -> dict[str, int]:
+        """The host's counts in the play recap; {} when it is not in it."""
+        line = re.search(rf"^{re.escape(host)}\s+: (.*)$", self.text, re.MULTILINE)
+        return {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", line.group(1))} if line else {}
+
+
+class Bedside:
+    """One checkout's bed, as its inventory describes it."""
+
+    def __init__(self) -> None:
+        groups = yaml.safe_load(INVENTORY.read_text())["all"]
+        self.variables = groups["vars"]
+        self.groups = {name: sorted(told["hosts"]) for name, told in groups["children"].items()}
+        hosts = (told["hosts"] for name, told in groups["children"].items() if name != "zookeeper")
+        self.addresses = {host: told["ansible_host"] for group in hosts for host, told in group.items()}
+
+    @property
+    def brokers(self) -> list[str]:
+        return self.groups["kafka_broker"]
+
+    @property
+    def controllers(self) -> list[str]:
+        return self.groups["kafka_controller"]
+
+    def reset(self) -> None:
+        """A freshly seeded cluster."""
+        subprocess.run([sys.executable, str(BED), "reset"], check=True, timeout=600)
+
+    # Hosts ------------------------------------------------------------------------------------------------------
+
+    def run(self, host: str, command: str, check: bool = True, timeout: float = 180) -> str:
+        """The output of a shell command on a host. Raises RuntimeError with its output when it fails."""
+        options = [*shlex.split(self.variables["ansible_ssh_common_args"]), "-o", "ConnectTimeout=10"]
+        address = f"root@{self.addresses[host]}"
+        done = subprocess.run(
+            ["ssh", "-i", self.variables["ansible_ssh_private_key_file"], *options, address, command],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        if check and done.returncode:
+            raise RuntimeError(f"{host}: {command} ended with {done.returncode}: {done.stdout}{done.stderr}")
+        return done.stdout.strip()
+
+    def on_each(self, hosts: Sequence[str], command: str) -> list[str]:
+        """The output of a shell command on several hosts at once."""
+        with ThreadPoolExecutor(max_workers=len(hosts)) as pool:
+            return list(pool.map(lambda host: self.run(host, command), hosts))
+
+    def fingerprint(self, hosts: Sequence[str] | None = None) -> dict[str, str]:
+        """What a refusal must leave alone: each host's files of Kafka, main processes, state directory, znodes."""
+        hosts = list(hosts or self.addresses)
+        command = (
+            "find /etc/kafka /var/lib/quorumshift -type f 2>/dev/null | sort | xargs -r sha256sum; "
+            "ls /var/lib/kafka/metadata 2>/dev/null; "
+            "systemctl show kafka kafka-controller zookeeper -p Id,MainPID,ActiveState,NRestarts"
+        )
+        told = dict(zip(hosts, self.on_each(hosts, command)))
+        with self.zookeeper() as client:
+            told["zookeeper"] = json.dumps(_versions(client, "/"), sort_keys=True)
+        return told
+
+    # Cluster ----------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def zookeeper(self) -> Iterator[KazooClient]:
+        """A client in the cluster's chroot."""
+        client = KazooClient(hosts=self.variables["quorumshift_zookeeper_connect"], timeout=10)
+        client.start(timeout=20)
+        try:
+            yield client
+        finally:
+            client.stop()
+            client.close()
+
+    def connections(self) -> Connections:
+        """The tool's own connections."""
+        names = ("bootstrap_servers", "zookeeper_connect", "client")
+        return Connections.from_options({name: self.variables[f"quorumshift_{name}"] for name in names})
+
+    def wait_in_sync(self, seconds: float = 120) -> None:
+        """Until every broker is there and every partition has all its replicas in sync."""
+        connections = self.connections()
+
+        def settled() -> bool:
+            told = topics.read(connections.bootstrap, connections.client, 5)
+            every = [one for topic in told.get("partitions", {}).values() for one in topic.values()]
+            full = all(one["leader"] >= 0 and len(one["isr"]) == len(one["replicas"]) for one in every)
+            return bool(every) and full and len(told["brokers"]) == len(self.brokers)
+
+        wait_for(settled, seconds, "every partition in sync")
+
+    def wait_listening(self, host: str, port: int, security=None, seconds: float = 90) -> None:
+        """Until a listener of the host answers ApiVersions."""
+        address = kafka_wire.HostPort(self.addresses[host], port)
+
+        def answers() -> bool:
+            try:
+                return bool(kafka_wire.api_versions(address, security, 2))
+            except kafka_wire.WireError:
+                return False
+
+        wait_for(answers, seconds, f"{host}:{port} to answer")
+
+    # Playbooks --------------------------------------------------------------------------------------------------
+
+    def play(
+        self,
+        name: str = "migrate",
+        *options: str,
+        extra: Mapping[str, object] | None = None,
+        kill_when: Callable[[str], bool] | None = None,
+        inventory: pathlib.Path | None = None,
+        timeout: float = 900,
+    ) -> Ran:
+        """Run playbooks/NAME.yml; with `kill_when`, SIGKILL it and all its children at the first line that fits."""
+        command = [
+            str(pathlib.Path(sys.executable).parent / "ansible-playbook"),
+            "-i",
+            str(inventory or INVENTORY),
+            *options,
+            "-e",
+            json.dumps({**FAST, **(extra or {})}),
+            str(pathlib.Path("playbooks", f"{name}.yml")),
+        ]
+        environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "PYTHONUNBUFFERED": "1", "LC_ALL": "C.UTF-8"}
+        began = time.monotonic()
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        limit = threading.Timer(timeout, os.killpg, (process.pid, signal.SIGKILL))
+        limit.start()
+        lines = []
+        try:
+            for line in process.stdout:
+                lines.append(line)
+                if kill_when and kill_when(line):
+                    os.killpg(process.pid, signal.SIGKILL)
+                    break
+            process.wait()
+        finally:
+            limit.cancel()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        ran = Ran(process.returncode, "".join(lines), time.monotonic() - began)
+        with open(LOG, "a", encoding="utf-8") as log:
+            log.write(f"$ {shlex.join(command)}\n{ran.text}ended with {ran.code} after {ran.seconds:.1f} s\n\n")
+        return ran
+
+
+def nth(count: int, text: str) -> Callable[[str], bool]:
+    """A `kill_when` that fits at the `count`th line that contains `text`."""
+    seen = []
+
+    def fits(line: str) -> bool:
+        if text in line:
+            seen.append(line)
+        return len(seen) >= count
+
+    return fits
+
+
+def wait_for(condition: Callable[[], object], seconds: float, what: str) -> object:
+    """The first true value of `condition`. Raises TimeoutError saying what was waited for."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {seconds:g} s for {what}")
+        time.sleep(0.2)
+
+
+def _versions(client: KazooClient, path: str) -> dict[str, int]:
+    """The mzxid of every znode below `path` that a run could change; sessions of brokers come and go by themselves."""
+    told = {}
+    for name in client.get_children(path):
+        child = f"{path.rstrip('/')}/{name}"
+        told[child] = client.get(child)[1].mzxid
+        told.update(_versions(client, child))
+    return told
