@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the documentation takes from the code: tables, and every message with which the tool can stop.
 
-Usage: ``python -m tools.reference`` writes the generated regions of the documents anew and lists what the runbook lacks;
+Usage: ``python -m tools.reference`` writes the generated regions of the documents and lists what the runbook lacks;
 exit code 1 when it lacks something or has a message that is gone. A region stands between ``<!-- generated: NAME -->``
 and ``<!-- end -->``. tests/unit/test_docs.py compares.
 

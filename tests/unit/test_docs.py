@@ -1,0 +1,209 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What operators read says what the code does: messages, tables, variables, links."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible_collections.quorumshift.kafka.plugins.module_utils import argument_specs
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates, phase
+
+from tools import reference
+
+ROOT = reference.ROOT
+PLUGINS_ASKED = re.compile(r"\bquorumshift_\w+")
+GUIDE = ROOT / "docs" / "operators-guide.md"
+# Names that begin like a variable and are none: facts, registered results, groups made by the playbooks.
+NOT_VARIABLES = {
+    "quorumshift_node",
+    "quorumshift_session",
+    "quorumshift_state",
+    "quorumshift_gate_result",
+    "quorumshift_zk_backup",
+    "quorumshift_gate",
+    "quorumshift_show",
+    "quorumshift_forward",
+}
+GROUPS = re.compile(r"quorumshift_to_\w*")
+
+
+def documents() -> list[Path]:
+    return [ROOT / "README.md", *reference.documents()]
+
+
+def defaults() -> dict:
+    return yaml.safe_load((ROOT / "roles" / "quorumshift" / "defaults" / "main.yml").read_text(encoding="utf-8"))
+
+
+def documented() -> dict[str, dict]:
+    """Options of all entry points of the role quorumshift, by name."""
+    entry_points = reference.specs("quorumshift").values()
+    return {name: spec for entry in entry_points for name, spec in entry["options"].items()}
+
+
+# Messages ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_message_has_its_entry_in_the_runbook_and_no_entry_is_out_of_date():
+    assert reference.gaps() == [], "explain the message in docs/runbook.md, then run: python -m tools.reference"
+
+
+def test_every_entry_of_the_runbook_explains_something():
+    text = reference.RUNBOOK.read_text(encoding="utf-8")
+    for section in re.split(r"^### ", text, flags=re.MULTILINE)[1:]:
+        heading, _newline, body = section.partition("\n")
+        prose = [line for line in body.splitlines() if line.strip() and not line.startswith((">", "#"))]
+        assert prose, f"the entry {heading!r} quotes messages and explains nothing"
+
+
+COLLECTED = """
+class Wrong(Exception):
+    pass
+
+def one(number):
+    raise Wrong(f"{number} is too much: take less")
+
+def two(module):
+    \"\"\"Return why nothing goes on.\"\"\"
+    module.fail_json(msg="it does not go on " + module.name)
+    return ["the disk of {} is full".format(1), f"{module}"]
+
+def three():
+    yield Found(f"{1} was found", "do something about it")
+    blocks = Block("an_id", "something is in the way", "take it away")
+    return UNKNOWN, "nobody knows what it is"
+
+def four():
+    return {"failed": True, "msg": "four did not work"}
+
+def five():
+    return "this is said when all is well"
+"""
+
+
+def test_messages_are_collected_from_each_kind_of_place(tmp_path, monkeypatch):
+    monkeypatch.setattr(reference, "ROOT", tmp_path)
+    path = tmp_path / "m.py"
+    path.write_text(COLLECTED)
+    assert {message.text for message in reference._Collector(path).found} == {
+        "… is too much: take less",
+        "it does not go on …",
+        "the disk of {} is full",
+        "… was found",
+        "something is in the way",
+        "nobody knows what it is",
+        "four did not work",
+    }
+
+
+def test_functions_that_are_named_as_telling_why_exist():
+    for one in reference.TELLS_WHY:
+        file, _colon, function = one.partition(":")
+        (path,) = [path for path in (ROOT / "plugins").rglob("*.py") if str(path).endswith(file)]
+        assert f"def {function}(" in path.read_text(encoding="utf-8"), f"{one} is gone: correct reference.TELLS_WHY"
+
+
+# Tables -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", reference.documents(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_generated_regions_are_as_the_code_says(path):
+    text = path.read_text(encoding="utf-8")
+    assert text == reference.regenerated(text), "run: python -m tools.reference"
+
+
+def test_all_generated_tables_stand_somewhere():
+    text = "".join(path.read_text(encoding="utf-8") for path in reference.documents())
+    assert set(re.findall(r"<!-- generated: ([\w ]+) -->", text)) == set(reference.REGIONS)
+
+
+def test_the_guide_explains_every_phase_and_gate():
+    text = GUIDE.read_text(encoding="utf-8")
+    phases = {*phase.FORWARD, phase.KRAFT_NATIVE, phase.REVERTING, phase.UNKNOWN}
+    table = text[text.index("\n## Phases") : text.index("\n## Gates")]
+    assert set(re.findall(r"^\| `(\w+)`", table, flags=re.MULTILINE)) == phases
+    assert all(f"`{name}`" in text for name in gates.GATES)
+
+
+# Variables --------------------------------------------------------------------------------------------------------
+
+
+def used_variables() -> set[str]:
+    """Every quorumshift_* name that plugins, roles and playbooks use."""
+    files = [
+        *(ROOT / "plugins" / "action").glob("*.py"),
+        *(ROOT / "plugins" / "plugin_utils").glob("*.py"),
+        *(ROOT / "roles").glob("*/tasks/*.yml"),
+        *(ROOT / "roles").glob("*/vars/*.yml"),
+        *(ROOT / "playbooks").glob("*.yml"),
+    ]
+    names = {name for path in files for name in PLUGINS_ASKED.findall(path.read_text(encoding="utf-8"))}
+    return {name for name in names if name not in NOT_VARIABLES and not GROUPS.fullmatch(name)}
+
+
+def test_every_variable_is_documented_and_every_documented_one_exists():
+    assert set(documented()) - NOT_VARIABLES == used_variables() | set(defaults())
+
+
+def test_documented_defaults_are_the_defaults():
+    told = {name: spec["default"] for name, spec in documented().items() if "default" in spec}
+    assert told == defaults()
+
+
+def test_connection_options_are_those_of_the_modules():
+    options = documented()
+    for variable, known in (
+        ("quorumshift_client", argument_specs.CLIENT_OPTIONS),
+        ("quorumshift_controller_client", argument_specs.CLIENT_OPTIONS),
+        ("quorumshift_zookeeper_client", argument_specs.ZOOKEEPER_CLIENT_OPTIONS),
+    ):
+        told = options[variable]["options"]
+        assert set(told) == set(known)
+        for name, spec in known.items():
+            for key in ("type", "choices", "default"):
+                assert told[name].get(key) == spec.get(key), f"{variable}.{name}: {key}"
+            assert told[name].get("no_log") or not spec.get("no_log"), f"{variable}.{name} is a secret"
+
+
+def test_every_gate_is_a_choice():
+    assert documented()["quorumshift_gate"]["choices"] == list(gates.GATES)
+
+
+def test_documents_name_no_variable_that_does_not_exist():
+    known = set(documented()) | NOT_VARIABLES
+    for path in documents():
+        for name in PLUGINS_ASKED.findall(path.read_text(encoding="utf-8")):
+            assert name in known or GROUPS.fullmatch(name), f"{path.relative_to(ROOT)}: {name}"
+
+
+@pytest.mark.parametrize("role", sorted(path.parent.name for path in (ROOT / "roles").glob("*/tasks")))
+def test_every_role_has_its_readme_and_specs_of_task_files_that_exist(role):
+    assert (ROOT / "roles" / role / "README.md").is_file()
+    for entry_point in reference.specs(role):
+        assert (ROOT / "roles" / role / "tasks" / f"{entry_point}.yml").is_file(), entry_point
+
+
+# Links ------------------------------------------------------------------------------------------------------------
+
+
+def anchors(path: Path) -> set[str]:
+    text = re.sub(r"^ *```.*?^ *```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return {reference.slug(heading) for heading in re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)}
+
+
+@pytest.mark.parametrize("path", documents(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_relative_links_lead_somewhere(path):
+    text = re.sub(r"`[^`\n]*`", "", path.read_text(encoding="utf-8"))
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        file, _hash, anchor = target.partition("#")
+        found = (path.parent / file).resolve() if file else path
+        assert found.exists(), f"{target} does not exist"
+        if anchor:
+            assert anchor in anchors(found), f"{target}: no such heading"
