@@ -18,6 +18,7 @@ from typing import Any, Iterable, Mapping
 from ansible import constants
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.evidence import Evidence
 
 display = Display()
@@ -47,7 +48,9 @@ class QuorumshiftAction(ActionBase):
         self.vars = task_vars
         self.began = time.time()
         self.session: Mapping[str, Any] = self.facts_of("localhost").get("quorumshift_session") or {}
+        self._left: Evidence | None = None
         result.update(self.act(dict(self._task.args)))
+        self._report()
         return result
 
     def act(self, args: dict) -> dict:
@@ -85,7 +88,17 @@ class QuorumshiftAction(ActionBase):
     def evidence(self) -> Evidence:
         """Return the evidence of this run."""
         where = self.variable("quorumshift_evidence_dir") or os.path.join(os.getcwd(), "quorumshift-evidence")
-        return Evidence(where, self.session.get("cluster_id") or "unknown", self.session.get("run") or "unknown")
+        self._left = Evidence(where, self.session.get("cluster_id") or "unknown", self.session.get("run") or "unknown")
+        return self._left
+
+    def _report(self) -> None:
+        """Renew the report where this task left evidence. A report that cannot be written stops no run."""
+        if self._left is None:
+            return
+        try:
+            report.write(self._left)
+        except Exception as error:
+            display.warning(f"the report in {self._left.directory} could not be written: {error!r}")
 
     def run_key(self) -> str:
         """Return the key of this run, under which secrets travel sealed; it lives as long as this Ansible process."""

@@ -30,16 +30,17 @@ _WORDS = {
 }
 
 
-def write(evidence: Evidence) -> str:
-    """Write the report of a run and of its cluster, and return the run's page's path. Raises OSError.
+def write(evidence: Evidence) -> str | None:
+    """Write the report of a run and of its cluster, and return the run's page's path; None where it left no journal.
 
-    The first page of a run also renews the page of the run before it, whose end is known now.
+    The first page of a run also renews the page of the run before it, whose end is known now. Raises OSError.
     """
     runs, current = _runs(evidence.cluster), os.path.basename(evidence.directory)
-    stale = [current]
-    if not os.path.exists(os.path.join(evidence.directory, PAGE)) and current in runs:
-        stale = runs[max(0, runs.index(current) - 1) :]
-    return _write(evidence.cluster, runs, [run for run in stale if run in runs]) or evidence.directory
+    if current not in runs:
+        return None
+    page, number = os.path.join(evidence.directory, PAGE), runs.index(current)
+    _write(evidence.cluster, runs, runs[number if os.path.exists(page) else max(0, number - 1) : number + 1])
+    return page
 
 
 def write_all(cluster: str) -> None:
@@ -168,15 +169,14 @@ def _runs(cluster: str) -> list[str]:
     )
 
 
-def _write(cluster: str, runs: Sequence[str], stale: Sequence[str]) -> str | None:
-    cluster_id, path = os.path.basename(cluster), None
+def _write(cluster: str, runs: Sequence[str], stale: Sequence[str]) -> None:
+    cluster_id = os.path.basename(cluster)
     recorded = [_read(cluster_id, cluster, run, run != runs[-1], run in stale) for run in runs]
     for one in recorded:
         if one.run in stale:
-            path = _save(os.path.join(cluster, one.run), render(one))
+            _save(os.path.join(cluster, one.run), render(one))
     if runs:
         _save(cluster, render_cluster(cluster_id, recorded))
-    return path
 
 
 def _read(cluster_id: str, cluster: str, run: str, followed: bool, whole: bool) -> Recorded:
@@ -201,11 +201,10 @@ def _text(path: str) -> str:
         return stream.read()
 
 
-def _save(directory: str, page: str) -> str:
+def _save(directory: str, page: str) -> None:
     """Replace a page as a whole; tasks of several hosts may write it at once, each its own new file."""
     path = os.path.join(directory, PAGE)
     new = f"{path}.{os.getpid()}.new"
     with open(new, "w", encoding="utf-8") as stream:
         stream.write(page)
     os.replace(new, path)
-    return path

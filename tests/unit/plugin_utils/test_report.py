@@ -13,6 +13,7 @@ import pathlib
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import (
+    base,
     evidence,
     report,
     report_files,
@@ -415,8 +416,19 @@ def test_written_pages(tmp_path):
     report.write_all(str(tmp_path / "cluster-1"))
 
 
+def test_a_report_that_cannot_be_written_stops_no_run(tmp_path, monkeypatch):
+    warned = []
+    monkeypatch.setattr(base.display, "warning", warned.append)
+    monkeypatch.setattr(report, "render", lambda recorded: 1 / 0)
+    action = object.__new__(base.QuorumshiftAction)
+    action._left = evidence.Evidence(str(tmp_path), "cluster-1", "20261121T000000-aaaa")
+    action._left.note("phase", "zk")
+    action._report()
+    assert len(warned) == 1 and "ZeroDivisionError" in warned[0] and "20261121T000000-aaaa" in warned[0]
+
+
 def test_no_run_yet(tmp_path):
     nothing = evidence.Evidence(str(tmp_path), "cluster-1", "20261121T000000-aaaa")
-    report.write(nothing)
+    assert report.write(nothing) is None
     assert not list(tmp_path.iterdir())
     Page(report.render_cluster("cluster-1", [], UTC))
