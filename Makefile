@@ -16,7 +16,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z].*:.*## / { sub(/:.*/, "", $$1); printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 demo: setup ## the main job: a live cluster on the bed goes from ZooKeeper to KRaft under load
-	@$(PY) tools/demo.py
+	@$(PY) -m tools.demo
 
 test: setup ## all fast checks: lint, unit, real, build, molecule
 test-full: setup ## the long checks: test-fresh

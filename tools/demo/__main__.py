@@ -1,0 +1,148 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The main job on the bed, as an operator does it, while clients that must lose nothing run: `python -m tools.demo`.
+
+The bed goes back to its seed, the witness starts, `playbooks/migrate.yml` runs to its stop in dual-write, soaks, gets
+the word that it printed, finalizes, and runs once more to show that it changes nothing. build/demo/ then holds the
+witness's verdict and picture and summary.json (docs/summaries.md). Exit code 0: all of it is so; 1: it is not; the
+bed is left as it is, to be looked at; 130: interrupted, the bed is left as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tools.demo import bed, screen
+from tools.demo.bed import INVENTORY, ROOT, Bed
+from tools.demo.judge import Told, judge
+from tools.demo.observers import ObserverError, Observers
+from tools.demo.runs import Run, play
+
+DIRECTORY = ROOT / "build" / "demo"
+PLAYBOOK = "playbooks/migrate.yml"
+RUN_LIMIT_S = 1800
+SOAK_S = 20.0
+STABLE_S = 2.0
+# What an operator would have in the inventory, for a cluster that takes minutes instead of days and shares two cores
+# with all its clients.
+SETTINGS = [
+    *("-e", f"quorumshift_soak={SOAK_S:g}s"),
+    *("-e", f"quorumshift_stable_s={STABLE_S:g}"),
+    *("-e", "quorumshift_probe_timeout=15"),
+]
+
+
+class DemoError(Exception):
+    """The demo did not get on; the text says where and what to look at."""
+
+
+class Demo:
+    """One demo; `say` tells each step with the time since the start."""
+
+    def __init__(self) -> None:
+        self.began = time.monotonic()
+        self.observers = Observers(DIRECTORY)
+        self.runs: list[Run] = []
+
+    def say(self, text: str) -> None:
+        seconds = int(time.monotonic() - self.began)
+        print(f"\n=== {seconds // 60:02d}:{seconds % 60:02d} {text}", flush=True)
+
+    def run(self) -> dict:
+        """All of it; returns the summary. Raises DemoError, ObserverError, subprocess.CalledProcessError."""
+        self.say("the bed goes back to its seed: three ZooKeeper-mode brokers, three prepared controllers, 66 topics")
+        bed.manage("reset")
+        self.say("the witness starts: producers, consumers, transactions, admin changes; a recorder takes the times")
+        self.observers.begin()
+        self.say("the main job, to its stop in dual-write")
+        shown = self._migrate("to dual_write", ["ansible-playbook", *self._inventory(), PLAYBOOK], "dual_write")
+        if not shown.command:
+            raise DemoError("the run stopped in dual_write and printed no command to type next")
+        self._soak(shown)
+        self.say("the word, as the screen printed it, is typed")
+        self._migrate("to finalized", shown.command, "finalized")
+        self.say("once more: nothing is left to change")
+        last = self._migrate("again", ["ansible-playbook", *self._inventory(), PLAYBOOK], None)
+        self.say("the witness stops, reads its log again and judges")
+        return judge(
+            self.observers,
+            Told(
+                phase=last.phase,
+                soak_s=SOAK_S,
+                stable_s=STABLE_S,
+                wall_s={run.name: run.seconds for run in self.runs},
+                changed_on_second_run=self.runs[-1].changed,
+            ),
+            None,
+        )
+
+    def _inventory(self) -> list[str]:
+        return ["-i", str(INVENTORY.relative_to(ROOT))]
+
+    def _migrate(self, name: str, argv: list[str], phase: str | None) -> screen.Shown:
+        argv = [*argv, *SETTINGS]
+        print(f"$ {' '.join(argv)}", flush=True)
+        run = play(name, argv, DIRECTORY / f"{name.replace(' ', '-')}.log", RUN_LIMIT_S)
+        self.runs.append(run)
+        print(f"--- ended after {run.seconds} s with exit code {run.exit_code}", flush=True)
+        if run.exit_code != 0:
+            raise DemoError(f"{argv[0]} ended with exit code {run.exit_code}: the reason stands above")
+        shown = screen.read(run.output)
+        if shown is None:
+            raise DemoError("the run ended well and printed no status screen")
+        if phase and shown.phase != phase:
+            raise DemoError(f"the run ended in phase {shown.phase}, not {phase}")
+        return shown
+
+    def _soak(self, shown: screen.Shown) -> None:
+        left = (shown.soak_until or 0) - time.time()
+        if left <= 0:
+            self.say("the soak is over already")
+            return
+        self.say(f"the soak: {left:.0f} s to go; production would take a day")
+        time.sleep(left)
+
+
+def report(summary: dict, directory: Path) -> None:
+    """A few lines: what came out, where it stands."""
+    print(f"\nmake demo: {summary['result']}; {directory.relative_to(ROOT)}/summary.json, witness.svg beside it")
+    for problem in summary["problems"]:
+        print(f"  ! {problem}")
+    wall = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in summary["wall_s"]["runs"].items())
+    ratio = summary["overhead_ratio"]
+    print(f"  runs: {wall}; the steps need {summary['floor_s']:.0f} s by themselves" + (f", x{ratio}" if ratio else ""))
+    if summary["tool_s_per_broker_step"] is not None:
+        print(
+            f"  the tool's own cost of a broker step: {summary['tool_s_per_broker_step']:.1f} s on average, "
+            f"{summary['tool_s_max']:.1f} s at most"
+        )
+    evidence = Bed().evidence
+    print(f"  evidence of the runs: {evidence}", flush=True)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.demo", description=__doc__.partition("\n\n")[0])
+    parser.parse_args(arguments)
+    demo = Demo()
+    stays = "the bed stays as it is: look with `make bed-ssh HOST=b1`; `make demo` begins anew"
+    try:
+        summary = demo.run()
+    except KeyboardInterrupt:
+        print(f"\nmake demo: interrupted; {stays}", file=sys.stderr)
+        demo.observers.stop_all()
+        return 130
+    except (DemoError, ObserverError, subprocess.CalledProcessError) as error:
+        print(f"\nmake demo: failed: {error}; {stays}", file=sys.stderr)
+        demo.observers.stop_all()
+        return 1
+    report(summary, DIRECTORY)
+    return 0 if summary["result"] == "passed" else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,99 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The bed as its operator knows it: by its inventory, and by what the other users' passwords are."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOL = ROOT / "extensions" / "molecule" / "bed" / "bed.py"
+STATE = ROOT / ".build" / "bed"
+INVENTORY = STATE / "inventory.yml"
+
+
+class Bed:
+    """What the inventory tells: hosts with their addresses, and how clients connect."""
+
+    def __init__(self) -> None:
+        tree = yaml.safe_load(INVENTORY.read_text(encoding="utf-8"))["all"]
+        self.vars: dict[str, Any] = tree["vars"]
+        groups = {name: group["hosts"] for name, group in tree["children"].items()}
+        self.brokers = {host: told["ansible_host"] for host, told in groups["kafka_broker"].items()}
+        self.controllers = {host: told["ansible_host"] for host, told in groups["kafka_controller"].items()}
+        self.controller_ids = {told["quorumshift_node_id"]: host for host, told in groups["kafka_controller"].items()}
+        self.zookeeper_connect: str = self.vars["quorumshift_zookeeper_connect"]
+        self.evidence = Path(self.vars["quorumshift_evidence_dir"])
+
+    @property
+    def hosts(self) -> dict[str, str]:
+        return {**self.brokers, **self.controllers}
+
+    def ssh(self, host: str, *command: str) -> list[str]:
+        """The argv that runs a command on a host."""
+        options = shlex.split(self.vars["ansible_ssh_common_args"])
+        user = f"{self.vars['ansible_user']}@{self.hosts[host]}"
+        return ["ssh", "-i", self.vars["ansible_ssh_private_key_file"], *options, user, *command]
+
+    def execute(self, host: str, *command: str, timeout_s: float = 30) -> str:
+        """Run a command on a host and return its output. Raises subprocess.CalledProcessError, TimeoutExpired."""
+        done = subprocess.run(
+            self.ssh(host, *command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            check=True,
+            text=True,
+            timeout=timeout_s,
+        )
+        return done.stdout
+
+    def librdkafka(self, **more: Any) -> dict[str, Any]:
+        """Settings of the operator's clients in librdkafka's keys."""
+        client = self.vars["quorumshift_client"]
+        return {
+            "bootstrap.servers": self.vars["quorumshift_bootstrap_servers"],
+            "security.protocol": client["security_protocol"],
+            "sasl.mechanism": client["sasl_mechanism"],
+            "sasl.username": client["sasl_username"],
+            "sasl.password": client["sasl_password"],
+            "ssl.ca.location": client["ssl_cafile"],
+            "reconnect.backoff.max.ms": 500,
+            "log_level": 0,
+            "error_cb": lambda error: None,
+            **more,
+        }
+
+    def kafka_python(self) -> dict[str, Any]:
+        """Settings of the operator's clients in kafka-python's keys."""
+        client = self.vars["quorumshift_client"]
+        return {
+            "bootstrap_servers": self.vars["quorumshift_bootstrap_servers"].split(","),
+            "security_protocol": client["security_protocol"],
+            "sasl_mechanism": client["sasl_mechanism"],
+            "sasl_plain_username": client["sasl_username"],
+            "sasl_plain_password": client["sasl_password"],
+            "ssl_cafile": client["ssl_cafile"],
+        }
+
+    def witness_config(self) -> dict[str, Any]:
+        """The witness's settings (witness/config.py), as its own SCRAM user, whose ACLs give it the prefix canary."""
+        client = self.vars["quorumshift_client"]
+        secrets = json.loads((STATE / "secrets.json").read_text(encoding="utf-8"))
+        return {
+            "bootstrap_servers": self.vars["quorumshift_bootstrap_servers"],
+            "client": {**client, "sasl_username": "witness", "sasl_password": secrets["witness"]},
+            "topic_prefix": "canary",
+        }
+
+
+def manage(command: str) -> None:
+    """Run the bed's own tool (up, reset, status). Raises subprocess.CalledProcessError."""
+    subprocess.run([sys.executable, str(TOOL), command], stdin=subprocess.DEVNULL, check=True)

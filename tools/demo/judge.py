@@ -1,0 +1,92 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The end of a watched migration: observers ended, verdict and picture made, summary written and checked."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import jsonschema
+
+from tools.demo import marks, steps, summary
+from tools.demo.bed import ROOT, Bed
+from tools.demo.observers import Observers
+from tools.demo.runs import evidence_since
+
+WITNESS_TIMEOUT_S = 600
+
+
+@dataclass
+class Told:
+    """What the driver of the runs knows: the phase at the end, the settings, seconds by run."""
+
+    phase: str
+    soak_s: float
+    stable_s: float
+    wall_s: dict[str, float] = field(default_factory=dict)
+    changed_on_second_run: int | None = None
+    failovers: int = 0
+
+
+def judge(observers: Observers, told: Told, churn: dict[str, Any] | None) -> dict[str, Any]:
+    """End the observers; write marks, verdict, picture and summary.json; return the summary.
+
+    Picture and verdict are put into the evidence of the last run as well. Raises jsonschema.ValidationError.
+    """
+    end = time.time()
+    directory = observers.directory
+    observers.end_recorder()
+    runs = evidence_since(Bed().evidence, observers.begun)
+    journal = [event for run in runs for event in run.journal]
+    events = observers.recorded()
+    found = steps.find(events, journal)
+    seen = steps.phases(events, found, observers.begun)
+    marks.write(directory / "marks.jsonl", marks.make(seen, found, journal))
+    verdict = _verdict(observers)
+    if runs:
+        for name in ("witness.svg", "witness-verdict.json"):
+            if (directory / name).exists():
+                shutil.copy(directory / name, runs[-1].directory / name)
+    made = summary.make(
+        events,
+        found,
+        journal,
+        verdict,
+        churn,
+        {**vars(told), "begun": observers.begun, "end": end},
+    )
+    wrong = summary.problems(made, told.failovers)
+    made = {"schema": made.pop("schema"), "result": "failed" if wrong else "passed", "problems": wrong, **made}
+    jsonschema.validate(made, json.loads(summary.SCHEMA.read_text(encoding="utf-8")))
+    (directory / "summary.json").write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+    return made
+
+
+def _verdict(observers: Observers) -> dict[str, Any] | None:
+    directory = observers.directory
+    given = ["--dir", str(observers.witness), "--marks", str(directory / "marks.jsonl")]
+    out = directory / "witness-verdict.json"
+    subprocess.run(
+        [sys.executable, "-m", "witness", "stop", *given, "--json", str(out)],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        check=False,
+        timeout=WITNESS_TIMEOUT_S,
+    )
+    if not out.exists():
+        return None
+    subprocess.run(
+        [sys.executable, "-m", "witness", "picture", *given, "--out", str(directory / "witness.svg")],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        check=False,
+        timeout=WITNESS_TIMEOUT_S,
+    )
+    return json.loads(out.read_text(encoding="utf-8"))

@@ -1,0 +1,31 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The witness's marks (witness/marks.py) from what the recorder saw and the journals tell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Iterable
+
+from tools.demo.steps import Step
+
+
+def make(phases: Iterable[tuple[float, str]], steps: Iterable[Step], journal: Iterable[dict]) -> list[dict]:
+    """Phases and restarts as the recorder saw them, gates as the runs passed them."""
+    told = [{"t": t, "kind": "phase", "name": name} for t, name in phases]
+    told += [
+        {"t": step.signal or step.begun, "end": step.well, "kind": "restart", "name": step.kind, "host": step.host}
+        for step in steps
+    ]
+    told += [
+        {"t": event["t"], "kind": "event", "name": f"gate {event['name']}: {event.get('result')}"}
+        for event in journal
+        if event["kind"] == "gate"
+    ]
+    return sorted(told, key=lambda mark: mark["t"])
+
+
+def write(path: Path, marks: Iterable[dict]) -> None:
+    path.write_text("".join(json.dumps(mark) + "\n" for mark in marks), encoding="utf-8")

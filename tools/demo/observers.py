@@ -1,0 +1,135 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The processes that watch a migration from outside: the witness and the recorder, each in a session of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tools.demo.bed import ROOT, Bed
+
+FOLLOW_TIMEOUT_S = 30
+END_TIMEOUT_S = 30
+
+
+class ObserverError(Exception):
+    """An observer that did not start or end; the text is for the person at the terminal."""
+
+
+class Observers:
+    """The observers of one migration; what they write stands in `directory`."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.witness = directory / "witness"
+        self.events = directory / "recorder.jsonl"
+        self._begun = directory / "begun.json"
+
+    def begin(self) -> None:
+        """Start in an empty directory; returns when messages flow and every host is followed. Raises ObserverError."""
+        self.stop_all()
+        shutil.rmtree(self.directory, ignore_errors=True)
+        self.directory.mkdir(parents=True)
+        bed = Bed()
+        config = self.directory / "witness.json"
+        config.touch(mode=0o600)
+        config.write_text(json.dumps(bed.witness_config()), encoding="utf-8")
+        arguments = ["run", "--config", str(config), "--dir", str(self.witness), "--daemon"]
+        done = subprocess.run(
+            [sys.executable, "-m", "witness", *arguments], cwd=ROOT, stdin=subprocess.DEVNULL, check=False
+        )
+        config.unlink()
+        if done.returncode != 0:
+            raise ObserverError("the witness did not start; its reason stands above")
+        self._spawn("recorder", str(self.events))
+        self._wait_followed(len(bed.hosts))
+        self._begun.write_text(json.dumps({"t": time.time()}) + "\n", encoding="utf-8")
+
+    @property
+    def begun(self) -> float:
+        """When everything was being watched, in epoch seconds."""
+        return json.loads(self._begun.read_text(encoding="utf-8"))["t"]
+
+    def recorded(self) -> list[dict]:
+        """The recorder's events, [] when there are none."""
+        if not self.events.exists():
+            return []
+        return [json.loads(line) for line in self.events.read_text(encoding="utf-8").splitlines()]
+
+    def end_recorder(self) -> None:
+        self._end("recorder")
+
+    def stop_all(self) -> None:
+        """End what an earlier run left behind; the witness without a verdict."""
+        if (self.witness / "lock").exists():
+            subprocess.run(
+                [sys.executable, "-m", "witness", "stop", "--dir", str(self.witness)],
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                check=False,
+            )
+        self.end_recorder()
+
+    def _spawn(self, name: str, *arguments: str) -> None:
+        log = (self.directory / f"{name}.log").open("w")
+        process = subprocess.Popen(
+            [sys.executable, "-m", f"tools.demo.{name}", *arguments],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        log.close()
+        (self.directory / f"{name}.pid").write_text(f"{process.pid}\n", encoding="ascii")
+
+    def _wait_followed(self, hosts: int) -> None:
+        deadline = time.monotonic() + FOLLOW_TIMEOUT_S
+        while True:
+            events = self.recorded()
+            followed = {event["host"] for event in events if event["kind"] == "following"}
+            polled = any(event["kind"] == "isr" and "error" not in event for event in events)
+            if len(followed) == hosts and polled:
+                return
+            if time.monotonic() > deadline:
+                seen = (
+                    f"it follows {', '.join(sorted(followed)) or 'no host'}{'' if polled else ' and has no metadata'}"
+                )
+                raise ObserverError(
+                    f"waited {FOLLOW_TIMEOUT_S} s for the recorder; {seen}: see {self.directory}/recorder.log"
+                )
+            time.sleep(0.1)
+
+    def _end(self, name: str) -> None:
+        note = self.directory / f"{name}.pid"
+        if not note.exists():
+            return
+        pid = int(note.read_text(encoding="ascii"))
+        note.unlink()
+        if not _is_ours(pid, f"tools.demo.{name}"):
+            return
+        os.kill(pid, signal.SIGTERM)
+        deadline = time.monotonic() + END_TIMEOUT_S
+        while _is_ours(pid, f"tools.demo.{name}"):
+            if time.monotonic() > deadline:
+                raise ObserverError(f"the {name} (pid {pid}) did not end within {END_TIMEOUT_S} s")
+            time.sleep(0.05)
+
+
+def _is_ours(pid: int, module: str) -> bool:
+    """Whether the pid is still the process that was started; a zombie is not."""
+    try:
+        if module.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
+            return False
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -1,0 +1,180 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What happens to the cluster, seen from outside the migration: `python -m tools.demo.recorder OUT.jsonl`.
+
+A process of its own, so that what is measured does not measure itself. It follows each host's systemd journal and
+Kafka log, and asks the brokers for their metadata five times a second. One JSON object a line, {t: epoch seconds,
+kind, host?, ...}:
+  stopping, stopped, started   the Kafka unit's, from systemd's own message ids; `stopped` is the process gone
+  milestone                    a log line of a broker or controller that MILESTONES names, at the line's own time
+  isr                          brokers seen, partitions without leader, and by broker the partitions in whose ISR it is
+                               not; written when it changes
+It ends at SIGTERM.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from tools.demo.bed import Bed
+
+POLL_S = 0.2
+# systemd/sd-messages.h
+UNIT_MESSAGES = {
+    "de5b426a63be47a7b6ac3eaac82e2f6f": "stopping",
+    "9d1aaa27d60140bd96365438aad20286": "stopped",
+    "39f53479d3a045ac8e11786248231fbf": "started",
+    "98e322203f7a4ed290d09fe03c09fe15": "exited",
+}
+# Kafka 3.9: kafka.server.{KafkaServer,KafkaRaftServer,BrokerLifecycleManager,ControllerRegistrationManager},
+# kafka.zk.KafkaZkClient, org.apache.kafka.metadata.migration.KRaftMigrationDriver
+MILESTONES = {
+    "server started": r"\[KafkaServer id=\d+\] started|Kafka Server started",
+    "registered in the quorum": r"Successfully registered broker|registration has been persisted to the metadata log",
+    "unfenced": r"The broker has been unfenced",
+    "registered in ZooKeeper": r"Registered broker \d+ at path /brokers/ids",
+    "driver": r"\[KRaftMigrationDriver id=\d+\] \d+ transitioning from (\S+) to (\S+) state",
+    "copy begun": r"Starting ZK migration",
+    "copy done": r"Completed migration of metadata from",
+}
+_PATTERNS = {name: re.compile(pattern) for name, pattern in MILESTONES.items()}
+_TIMESTAMP = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3})\]")
+# One channel a host: journal lines are JSON objects, log lines begin with a bracket. Filtered there, to keep it cheap.
+_FOLLOW = (
+    "date +%z;"
+    "trap 'kill 0' EXIT;"
+    "journalctl --follow --lines=0 --output=json --output-fields=MESSAGE_ID,UNIT"
+    " -u kafka -u kafka-controller &"
+    "tail --lines=0 --follow=name --retry /var/log/kafka/server.log /var/log/kafka/controller.log 2>/dev/null"
+    " | grep --line-buffered -E '{pattern}' &"
+    "cat >/dev/null"
+)
+
+
+def milestone(line: str, offset: str) -> dict[str, Any] | None:
+    """A log line as an event {t, kind, name, text}, None when it is none of MILESTONES; `offset` as in date +%z."""
+    stamp = _TIMESTAMP.match(line)
+    if not stamp:
+        return None
+    for name, pattern in _PATTERNS.items():
+        if pattern.search(line):
+            at = datetime.strptime(f"{stamp[1]}.{stamp[2]} {offset}", "%Y-%m-%d %H:%M:%S.%f %z")
+            return {"t": at.timestamp(), "kind": "milestone", "name": name, "text": line[26:].strip()[:300]}
+    return None
+
+
+def unit_event(line: str) -> dict[str, Any] | None:
+    """A journal line as an event {t, kind, unit}, None when it tells of no start or stop."""
+    entry = json.loads(line)
+    kind = UNIT_MESSAGES.get(entry.get("MESSAGE_ID", ""))
+    return kind and {"t": int(entry["__REALTIME_TIMESTAMP"]) / 1e6, "kind": kind, "unit": entry.get("UNIT")}
+
+
+def isr_state(metadata: Any) -> dict[str, Any]:
+    """From confluent-kafka's ClusterMetadata: {brokers, partitions, offline, out: {broker id: partitions}}.
+
+    Topics whose own error says that they are just being made or deleted are passed over.
+    """
+    out: dict[str, int] = {}
+    offline = partitions = 0
+    for topic in metadata.topics.values():
+        if topic.error is not None:
+            continue
+        for partition in topic.partitions.values():
+            partitions += 1
+            offline += partition.leader < 0
+            for replica in partition.replicas:
+                if replica not in partition.isrs:
+                    out[str(replica)] = out.get(str(replica), 0) + 1
+    return {"brokers": sorted(metadata.brokers), "offline": offline, "partitions": partitions, "out": out}
+
+
+class Recorder:
+    """Writes events of all sources to one file, each line at once."""
+
+    def __init__(self, bed: Bed, path: Path) -> None:
+        self.bed = bed
+        self.ending = threading.Event()
+        self._file = path.open("a", encoding="utf-8")
+        self._lock = threading.Lock()
+        self._followers: list[subprocess.Popen] = []
+
+    def run(self) -> None:
+        """Record until `ending` is set."""
+        for host in self.bed.hosts:
+            threading.Thread(target=self._follow, args=(host,), daemon=True).start()
+        try:
+            self._poll()
+        finally:
+            for follower in self._followers:
+                follower.terminate()
+
+    def note(self, event: dict[str, Any]) -> None:
+        with self._lock:
+            self._file.write(json.dumps(event) + "\n")
+            self._file.flush()
+
+    def _follow(self, host: str) -> None:
+        pattern = "|".join(MILESTONES.values()).replace(r"\d", "[0-9]").replace(r"\S", "[^ ]")
+        while not self.ending.is_set():
+            follower = subprocess.Popen(
+                self.bed.ssh(host, _FOLLOW.format(pattern=pattern)),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                errors="replace",
+            )
+            self._followers.append(follower)
+            offset = follower.stdout.readline().strip() or "+0000"
+            self.note({"t": time.time(), "kind": "following", "host": host})
+            for line in follower.stdout:
+                event = unit_event(line) if line.startswith("{") else milestone(line, offset)
+                if event:
+                    self.note({**event, "host": host})
+            self.note({"t": time.time(), "kind": "lost sight", "host": host})
+            self.ending.wait(1)
+
+    def _poll(self) -> None:
+        client = AdminClient(self.bed.librdkafka(**{"client.id": "recorder"}))
+        before: dict[str, Any] | None = None
+        while not self.ending.is_set():
+            asked = time.time()
+            try:
+                metadata = client.list_topics(timeout=2)
+                seen = isr_state(metadata)
+                addresses = {address: host for host, address in self.bed.brokers.items()}
+                seen["hosts"] = {addresses.get(b.host, b.host): b.id for b in metadata.brokers.values()}
+            except KafkaException as error:
+                seen = {"error": error.args[0].name()}
+            # the number of partitions moves with every canary topic
+            told = {key: value for key, value in seen.items() if key != "partitions"}
+            if told != before:
+                self.note({"t": time.time(), "asked": asked, "kind": "isr", **seen})
+                before = told
+            self.ending.wait(max(0.0, POLL_S - (time.time() - asked)))
+
+
+def main(arguments: list[str]) -> int:
+    recorder = Recorder(Bed(), Path(arguments[0]))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: recorder.ending.set())
+    recorder.run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,114 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs of playbooks as an operator types them, their terminal passed through and kept, and the evidence they leave."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.demo import screen
+from tools.demo.bed import ROOT
+
+END_GRACE_S = 10
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a playbook: what was typed, how it ended, what it printed."""
+
+    name: str
+    argv: list[str]
+    exit_code: int
+    seconds: float
+    output: str
+
+    @property
+    def changed(self) -> int:
+        return sum(host.changed for host in screen.recap(self.output).values())
+
+    @property
+    def hosts(self) -> int:
+        return len(screen.recap(self.output))
+
+
+def play(name: str, argv: list[str], log: Path, limit_s: float) -> Run:
+    """Run `argv` in the checkout with its output to this terminal and to `log`. Ended at `limit_s` (exit code 124)."""
+    begun = time.monotonic()
+    # A terminal of its own keeps Ansible's colours and live lines as an operator sees them.
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    if not sys.stdout.isatty():
+        environment["ANSIBLE_NOCOLOR"] = "1"
+    process = subprocess.Popen(
+        argv, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, start_new_session=True
+    )
+    os.close(theirs)
+    kept = bytearray()
+    code: int | None = None
+    try:
+        while True:
+            left = limit_s - (time.monotonic() - begun)
+            if left <= 0:
+                code = 124
+                break
+            if not select.select([ours], [], [], min(left, 1.0))[0]:
+                continue
+            try:
+                part = os.read(ours, 65536)
+            except OSError:  # EIO: the other side is closed
+                break
+            if not part:
+                break
+            kept += part
+            sys.stdout.buffer.write(part)
+            sys.stdout.buffer.flush()
+        if code is None:
+            code = process.wait()
+    finally:
+        _end(process)
+        os.close(ours)
+        log.write_bytes(bytes(kept))
+    return Run(
+        name, argv, code, round(time.monotonic() - begun, 1), kept.decode("utf-8", "replace").replace("\r\n", "\n")
+    )
+
+
+def _end(process: subprocess.Popen) -> None:
+    """End a run that was left, as Ctrl-C at its terminal does, then harder."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is not None:
+            return
+        os.killpg(process.pid, number)
+        try:
+            process.wait(END_GRACE_S)
+        except subprocess.TimeoutExpired:
+            continue
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What one run left: its directory and its journal's events."""
+
+    directory: Path
+    journal: list[dict]
+
+
+def evidence_since(root: Path, begun: float) -> list[Evidence]:
+    """The evidence of every run whose journal begins after `begun` (epoch seconds), oldest first."""
+    found = []
+    for path in root.glob("*/*/journal.jsonl"):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        events = sorted((json.loads(line) for line in lines), key=lambda event: event["t"])
+        if events and events[0]["t"] >= begun:
+            found.append(Evidence(path.parent, events))
+    return sorted(found, key=lambda one: one.journal[0]["t"])

@@ -1,0 +1,69 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an operator reads from the terminal: the phase, the command to type next, what a run changed. Pure."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from datetime import datetime, timezone
+from typing import NamedTuple
+
+
+class Shown(NamedTuple):
+    """The last status screen of a run: `command` is the argv to type next, `soak_until` (epoch seconds) when not to
+    type it before; None where there is none."""
+
+    cluster_id: str
+    phase: str
+    gates: list[str]
+    command: list[str] | None
+    soak_until: float | None
+
+
+class Recap(NamedTuple):
+    """One host's line of Ansible's recap."""
+
+    ok: int
+    changed: int
+    unreachable: int
+    failed: int
+
+
+_TITLE = re.compile(r"^Cluster (\S+): ([a-z_]+)$", re.MULTILINE)
+_GATES = re.compile(r"^  gates passed: (.*)$", re.MULTILINE)
+_NEXT = re.compile(r"^  next: .*\n {8}(ansible-playbook .*)$", re.MULTILINE)
+_SOAK = re.compile(r"^  next: soak until (\S+ \S+) UTC", re.MULTILINE)
+_RECAP = re.compile(r"^(\S+)\s+: ok=(\d+)\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)", re.MULTILINE)
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def read(output: str) -> Shown | None:
+    """The last status screen in a terminal's output, None when it holds none."""
+    output = _COLOUR.sub("", output)
+    titles = list(_TITLE.finditer(output))
+    if not titles:
+        return None
+    screen = output[titles[-1].start() :]
+    gates = _GATES.search(screen)
+    command = _NEXT.search(screen)
+    soak = _SOAK.search(screen)
+    return Shown(
+        cluster_id=titles[-1][1],
+        phase=titles[-1][2],
+        gates=[name for name in gates[1].split(", ") if " " not in name] if gates else [],
+        command=shlex.split(command[1]) if command else None,
+        soak_until=_epoch(soak[1]) if soak else None,
+    )
+
+
+def recap(output: str) -> dict[str, Recap]:
+    """Each host's recap of the last play, {} when the output holds none."""
+    output = _COLOUR.sub("", output)
+    _, found, tail = output.rpartition("PLAY RECAP")
+    return {line[1]: Recap(*map(int, line.groups()[1:])) for line in _RECAP.finditer(tail)} if found else {}
+
+
+def _epoch(text: str) -> float:
+    return datetime.strptime(text, "%Y-%m-%d %H:%M:%S").replace(tzinfo=timezone.utc).timestamp()
