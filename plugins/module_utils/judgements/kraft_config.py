@@ -90,9 +90,12 @@ def to_migration_mode(
     `voters` is the value of `controller.quorum.voters`: `id@host:port,...`; `extra` is the operator's own, such as
     credentials for the controller listener.
     """
+    # With generation on, Kafka refuses a broker.id above reserved.broker.max.id, as every generated one is.
+    named = {} if properties.get("broker.id", "-1").strip() != "-1" else {"broker.id.generation.enable": "false"}
     return {
         **{key: str(value) for key, value in extra.items()},
         "broker.id": str(node_id),
+        **named,
         "controller.quorum.voters": voters,
         "controller.listener.names": controller_listener,
         "listener.security.protocol.map": _mapped(properties, controller_listener, controller_protocol),
