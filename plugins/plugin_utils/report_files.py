@@ -149,7 +149,7 @@ def judgement(recorded: Recorded, path: str | None) -> dict | None:
     try:
         judged = phase.judge(facts)
         nodes = sorted(screen.node_lines(facts).items(), key=lambda item: (item[1]["role"], item[0]))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
         return {"error": f"{path} cannot be judged by this version ({type(error).__name__}: {error})"}
     evidence = [{"what": one.what, "value": _value(one.value), "source": one.source} for one in judged.evidence]
     return {
@@ -180,6 +180,7 @@ def witness(recorded: Recorded) -> dict | None:
         return None
     uri = f"data:image/svg+xml;base64,{base64.b64encode(picture.encode()).decode()}" if picture else None
     stalls, phases = mapping(result.get("max_stall_ms")), mapping(result.get("by_phase"))
-    errors = sum(mapping(one).get("count") or 0 for one in items(result.get("app_errors")))
+    counts = [mapping(one).get("count") for one in items(result.get("app_errors"))]
+    errors = sum(count for count in counts if isinstance(count, int))
     by_phase = [(name, mapping(one)) for name, one in phases.items()]
     return {"result": result, "picture": uri, "stalls": stalls, "errors": errors, "by_phase": by_phase}

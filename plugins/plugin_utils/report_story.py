@@ -372,7 +372,7 @@ def _verdict(recorded, events, phases, gates, restarts, seconds) -> tuple[str, s
         return STOPPED, f"Stopped{after}: {'; '.join(stopped)}. {way}, {did}.", reasons
     if ended or _looks_finished(recorded, events):
         if not gates and not restarts:
-            return LOOKED, "Looked at the cluster, changed nothing.", []
+            return LOOKED, "Looked at the cluster; no change is noted.", []
         return DONE, f"{way} in {took}: {did}.", []
     why = f"The last thing noted is {_last(events)}."
     if recorded.followed:
