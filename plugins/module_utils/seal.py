@@ -44,7 +44,10 @@ def unseal(run_key: str, value: str) -> str:
     """Return the secret in a sealed value; a value without the prefix is returned as it is."""
     if not value.startswith(PREFIX):
         return value
-    raw = base64.b64decode(value[len(PREFIX) :])
+    try:
+        raw = base64.b64decode(value[len(PREFIX) :])
+    except ValueError:
+        raise SealError("a sealed value is torn: read the nodes again in this run") from None
     plain = _mask(run_key, raw[:16], raw[16:])
     if not hmac.compare_digest(_prf(run_key, "tag", plain)[:16], raw[:16]):
         raise SealError("a sealed value was made under another run's key: read the nodes again in this run")
