@@ -1,0 +1,109 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The copy judged: as it went on the bed, and with things lost, skipped, moved."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import copied
+
+from tests.unit.judgements import recorded
+
+RECORD = {"topics": "TOPIC_RECORD", "acls": "ACCESS_CONTROL_ENTRY_RECORD", "configs": "CONFIG_RECORD"}
+
+
+@pytest.fixture
+def seen():
+    return recorded.facts("copy")
+
+
+def judge(seen):
+    return copied.judge(seen["before"], seen["after"], seen["transactions"])
+
+
+def without(seen, side, kind, count):
+    """Take `count` names of a kind, and their records, from one side."""
+    seen[side][kind], gone = seen[side][kind][count:], seen[side][kind][:count]
+    seen[side]["records"][RECORD[kind]] -= count
+    return gone
+
+
+def test_the_recorded_copy_is_whole(seen):
+    told = judge(seen)
+    assert told.damage == told.differences == told.changed == []
+    for kind, count in seen["before"]["records"].items():
+        assert count > 0 and told.records[kind] == count
+
+
+@pytest.mark.parametrize(
+    "transactions",
+    [
+        [],
+        [{"name": copied.TRANSACTION, "outcome": "aborted", "records": {"TOPIC_RECORD": 68}}],
+        [{"name": copied.TRANSACTION, "outcome": "open", "records": {}}],
+        [{"name": "Bootstrap records", "outcome": "committed", "records": {}}],
+    ],
+)
+def test_a_copy_that_was_skipped_is_damage(seen, transactions):
+    seen["transactions"] = transactions
+    gone = without(seen, "after", "topics", 7)
+    told = judge(seen)
+    assert told.damage[0] == "the metadata log has no committed transaction 'ZK Migration': the copy was skipped"
+    assert told.damage[1] == f"7 topics are gone from ZooKeeper: {', '.join(gone[:5])} and 2 more"
+    assert told.records == {} and len(told.damage) == 2
+
+
+def test_the_last_committed_transaction_counts(seen):
+    seen["transactions"].insert(0, {"name": copied.TRANSACTION, "outcome": "committed", "records": {}})
+    seen["transactions"].append({"name": copied.TRANSACTION, "outcome": "aborted", "records": {}})
+    assert judge(seen).differences == []
+
+
+@pytest.mark.parametrize("kind", RECORD)
+def test_what_is_gone_and_was_not_copied_is_damage(seen, kind):
+    (gone,) = without(seen, "after", kind, 1)
+    seen["transactions"][-1]["records"][RECORD[kind]] -= 1
+    assert judge(seen).damage == [f"1 {kind} are gone from ZooKeeper and were not copied: {gone}"]
+
+
+@pytest.mark.parametrize("kind", RECORD)
+def test_what_was_copied_and_then_deleted_is_a_change(seen, kind):
+    (gone,) = without(seen, "after", kind, 1)
+    told = judge(seen)
+    assert told.damage == told.differences == []
+    assert f"{kind} deleted meanwhile: {gone}" in told.changed
+
+
+@pytest.mark.parametrize("copied_too", [True, False])
+def test_what_came_meanwhile_is_a_change(seen, copied_too):
+    seen["after"]["topics"].append("new")
+    seen["after"]["records"]["TOPIC_RECORD"] += 1
+    seen["transactions"][-1]["records"]["TOPIC_RECORD"] += copied_too
+    told = judge(seen)
+    before = seen["before"]["records"]["TOPIC_RECORD"]
+    assert told.damage == told.differences == []
+    assert told.changed == [f"TOPIC_RECORD: {before} in ZooKeeper before, {before + 1} after"]
+
+
+@pytest.mark.parametrize("kind", ["PARTITION_RECORD", "CLIENT_QUOTA_RECORD", "DELEGATION_TOKEN_RECORD"])
+@pytest.mark.parametrize("off", [-1, 1])
+def test_a_count_that_does_not_add_up_is_a_difference(seen, kind, off):
+    seen["transactions"][-1]["records"][kind] += off
+    held = seen["before"]["records"][kind]
+    told = judge(seen)
+    assert told.damage == []
+    assert told.differences == [f"{kind}: {held + off} copied, ZooKeeper held {held}"]
+
+
+def test_a_count_beyond_what_moved_is_a_difference(seen):
+    seen["after"]["records"]["CLIENT_QUOTA_RECORD"] += 2
+    held = seen["before"]["records"]["CLIENT_QUOTA_RECORD"]
+    seen["transactions"][-1]["records"]["CLIENT_QUOTA_RECORD"] = held + 3
+    assert judge(seen).differences == [f"CLIENT_QUOTA_RECORD: {held + 3} copied, ZooKeeper held {held} to {held + 2}"]
+
+
+def test_a_kind_that_was_not_copied_at_all(seen):
+    del seen["transactions"][-1]["records"]["USER_SCRAM_CREDENTIAL_RECORD"]
+    held = seen["before"]["records"]["USER_SCRAM_CREDENTIAL_RECORD"]
+    assert judge(seen).differences == [f"USER_SCRAM_CREDENTIAL_RECORD: 0 copied, ZooKeeper held {held}"]

@@ -1,0 +1,435 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The phase judged from facts of real runs, and from the same facts with a piece of evidence bent."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import phase
+
+from tests.unit.judgements import recorded
+
+# What was recorded -> (phase, ids of its blocks)
+RECORDED = {
+    "zk": ("zk", []),
+    "zk_broker_down": ("zk", ["broker_down"]),
+    "zk_no_ssh": ("zk", ["unreached"]),
+    "zk_no_zookeeper": ("unknown", ["unknown"]),
+    "controllers_starting_one": ("controllers_starting", ["quorum_not_ready"]),
+    "controllers_starting_two": ("controllers_starting", ["quorum_not_ready"]),
+    "controllers_ready": ("controllers_ready", []),
+    "controllers_ready_broker_down": ("controllers_ready", ["broker_down"]),
+    "brokers_joining_1": ("brokers_joining", []),
+    "brokers_joining_2": ("brokers_joining", []),
+    "brokers_joining_again": ("brokers_joining", []),
+    "brokers_joining_broker_down": ("brokers_joining", ["broker_down"]),
+    "brokers_joining_controllers_down": ("brokers_joining", ["controllers_down", "quorum_not_ready"]),
+    "copying": ("copying", ["controllers_down"]),
+    "copying_unacknowledged": ("copying", ["copy_not_acknowledged"]),
+    "hybrid": ("hybrid", []),
+    "hybrid_broker_down": ("hybrid", ["broker_down"]),
+    "hybrid_1_kraft": ("hybrid", []),
+    "hybrid_1_kraft_broker_down": ("hybrid", ["broker_down"]),
+    "hybrid_1_kraft_no_ssh": ("hybrid", ["unreached"]),
+    "dual_write": ("dual_write", []),
+    "dual_write_broker_down": ("dual_write", ["broker_down"]),
+    "dual_write_one_controller_down": ("dual_write", ["controllers_down"]),
+    "dual_write_controllers_down": ("dual_write", ["controllers_down"]),
+    "dual_write_no_zookeeper": ("unknown", ["unknown"]),
+    "finalizing_1": ("finalizing", []),
+    "finalizing_2": ("finalizing", []),
+    "finalized": ("finalized", []),
+    "finalized_broker_down": ("finalized", ["broker_down"]),
+    "finalized_one_controller_down": ("finalized", ["controllers_down"]),
+    "finalized_no_zookeeper": ("finalized", []),
+    "kraft_native": ("kraft_native", []),
+    "revert_brokers_hybrid": ("hybrid", []),
+    "reverting_controllers_down": ("reverting", []),
+    "reverting_controller_elected": ("reverting", []),
+    "reverting_no_zookeeper": ("reverting", []),
+    "reverting_migration_gone": ("reverting", []),
+    "reverting_1_plain": ("reverting", []),
+    "reverting_brokers_plain": ("reverting", []),
+    "reverting_wiped": ("reverting", []),
+    "reverted": ("zk", []),
+    "migration_stale": ("unknown", ["migration_stale"]),
+    "migration_malformed": ("zk", ["migration_malformed"]),
+}
+STEPS = (
+    "controllers down",
+    "/controller of KRaft gone",
+    "ZooKeeper controller elected",
+    "/migration gone",
+    "brokers plain",
+    "controllers wiped",
+)
+REVERTING = {
+    "reverting_controllers_down": [1, 0, 0, 0, 0, 0],
+    "reverting_controller_elected": [1, 1, 1, 0, 0, 0],
+    # what ZooKeeper cannot say is not done
+    "reverting_no_zookeeper": [1, 0, 0, 0, 0, 0],
+    "reverting_migration_gone": [1, 1, 1, 1, 0, 0],
+    "reverting_1_plain": [1, 1, 1, 1, 0, 0],
+    "reverting_brokers_plain": [1, 1, 1, 1, 1, 0],
+    "reverting_wiped": [1, 1, 1, 1, 1, 1],
+}
+
+
+def ids(judged):
+    return sorted({block.id for block in judged.blocks})
+
+
+def bent(name, **changes):
+    """Recorded facts with `changes`: dotted paths (`__` for a dot) to new values."""
+    facts = recorded.facts(name)
+    for path, value in changes.items():
+        place = facts
+        *way, last = path.split("__")
+        for step in way:
+            place = place[step]
+        place[last] = value
+    return facts
+
+
+def logs(facts, **changes):
+    """The same change to every controller's metadata log."""
+    for node in facts["nodes"].values():
+        if node["role"] == "controller" and node.get("metadata_log"):
+            node["metadata_log"].update(changes)
+    return facts
+
+
+def hosts(facts, role):
+    return sorted(host for host, node in facts["nodes"].items() if node["role"] == role)
+
+
+def test_every_recording_is_judged():
+    assert set(RECORDED) == set(recorded.NAMES) - {"zk_preflight"}
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_recorded_facts(name):
+    judged = phase.judge(recorded.facts(name))
+    assert (judged.phase, ids(judged)) == RECORDED[name], judged.blocks
+    assert bool(judged.steps) == (judged.phase == "reverting")
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_every_piece_of_evidence_names_its_source(name):
+    judged = phase.judge(recorded.facts(name))
+    assert all(one.what and one.source for one in judged.evidence)
+    assert len({one.what for one in judged.evidence}) == len(judged.evidence)
+    json.dumps([one._asdict() for one in judged.evidence])
+    assert all(block.text and block.do and not block.text.endswith(".") for block in judged.blocks)
+
+
+@pytest.mark.parametrize("name", REVERTING)
+def test_steps_of_a_revert(name):
+    steps = phase.judge(recorded.facts(name)).steps
+    assert steps == [{"step": step, "done": bool(done)} for step, done in zip(STEPS, REVERTING[name])]
+
+
+def test_every_phase_was_recorded():
+    named = {value for name, value in vars(phase).items() if name.isupper() and isinstance(value, str)}
+    assert named == {one for one, _blocks in RECORDED.values()}
+
+
+# Nodes that were not seen ----------------------------------------------------------------------------------------
+
+ALONE = sorted(name for name, (_phase, blocks) in RECORDED.items() if not blocks and not name.startswith("revert"))
+
+
+@pytest.mark.parametrize("name", ALONE)
+@pytest.mark.parametrize("host", ["b1", "b2", "b3", "c1", "c2", "c3"])
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_host_that_was_not_reached_never_moves_the_phase(name, host, answers):
+    facts = recorded.facts(name)
+    if host not in facts["nodes"]:
+        pytest.skip("a smaller cluster was recorded")
+    judged = phase.judge(recorded.unreached(facts, host, answers))
+    near = {RECORDED[name][0], "unknown"}
+    if name.startswith("controllers_ready"):
+        near.add("controllers_starting")  # a voter that is not seen is not ready
+    assert judged.phase in near
+    assert "unreached" in ids(judged)
+    if judged.phase == "unknown":
+        assert host in next(block.text for block in judged.blocks if block.id == "unknown")
+
+
+@pytest.mark.parametrize(
+    ("name", "host", "expected"),
+    [
+        # a broker whose mode nobody saw: what it could be decides whether the phase can be told
+        ("zk", "b2", "unknown"),
+        ("controllers_ready", "b2", "unknown"),
+        ("brokers_joining_1", "b1", "unknown"),
+        ("hybrid", "b2", "unknown"),
+        ("dual_write", "b2", "unknown"),
+        ("finalized", "b2", "unknown"),
+        ("finalizing_1", "b2", "unknown"),
+        # a controller's mode decides only once the migration may be over
+        ("dual_write", "c2", "dual_write"),
+        ("hybrid", "c1", "hybrid"),
+        ("finalized", "c1", "unknown"),
+    ],
+)
+def test_a_node_of_which_nothing_is_seen(name, host, expected):
+    judged = phase.judge(recorded.unreached(recorded.facts(name), host, answers=False))
+    assert judged.phase == expected
+
+
+def test_a_broker_that_is_down_counts_with_its_file():
+    facts = recorded.down(recorded.facts("hybrid_1_kraft"), "b2")
+    assert phase.judge(facts).phase == "hybrid"
+    facts["nodes"]["b2"]["next"] = "zk"
+    judged = phase.judge(facts)
+    assert judged.phase == "unknown" and "b2 run or will start in plain ZooKeeper mode" in judged.blocks[0].text
+
+
+def test_no_broker_in_the_inventory():
+    facts = recorded.facts("zk")
+    facts["nodes"] = {host: node for host, node in facts["nodes"].items() if node["role"] == "controller"}
+    judged = phase.judge(facts)
+    assert judged.phase == "unknown" and "kafka_broker" in judged.blocks[0].text
+
+
+def test_a_broker_with_a_role_that_is_no_part_of_a_migration():
+    judged = phase.judge(bent("finalized", nodes__b1__running="unknown"))
+    assert judged.phase == "unknown" and "b1" in judged.blocks[0].text
+
+
+# Evidence that contradicts itself --------------------------------------------------------------------------------
+
+KRAFT_OWNED = {"exists": True, "ephemeral": False, "broker_id": 101, "kraft_controller_epoch": 4}
+ZOOKEEPER_OWNED = {"exists": True, "ephemeral": True, "broker_id": 1, "kraft_controller_epoch": -1}
+
+
+def contradictions():
+    yield "kraft owns, a broker plain", bent("hybrid", nodes__b1__running="zk"), "b1 run or will start in plain"
+    yield "zk, kraft owns", bent("zk", zookeeper__controller=KRAFT_OWNED), "plain ZooKeeper mode"
+    yield (
+        "dual_write, ZooKeeper owns",
+        bent("dual_write", zookeeper__controller=ZOOKEEPER_OWNED, zookeeper__migration__kraft_metadata_offset=-1),
+        "/controller is not KRaft's, yet brokers run or will start in KRaft mode",
+    )
+    yield (
+        "hybrid, log says PRE_MIGRATION",
+        logs(recorded.facts("hybrid"), zk_migration_state="PRE_MIGRATION"),
+        "the copy is done, the controllers' log says PRE_MIGRATION",
+    )
+    yield (
+        "joining, log says MIGRATION",
+        logs(recorded.facts("brokers_joining_1"), zk_migration_state="MIGRATION"),
+        "the copy was committed, yet /controller is not KRaft's",
+    )
+    yield (
+        "dual_write, /migration gone",
+        bent("dual_write", zookeeper__migration={"exists": False}),
+        "/migration does not exist",
+    )
+    yield (
+        "dual_write, /migration at -1",
+        bent("dual_write", zookeeper__migration__kraft_metadata_offset=-1),
+        "no copy was done, yet brokers run or will start in KRaft mode",
+    )
+    blind = recorded.facts("dual_write")
+    for host in hosts(blind, "controller"):
+        blind["nodes"][host]["metadata_log"] = {"dir": "/x", "error": "CorruptBatch at offset 3"}
+    yield "dual_write, no log can be read", blind, "no controller's metadata log could be read"
+    yield (
+        "no witness",
+        bent("hybrid", zookeeper={"reached": False, "error": "no session within 5 s"}),
+        "ZooKeeper does not answer: no session within 5 s",
+    )
+    yield "no witness, no reason", bent("hybrid", zookeeper={}), "ZooKeeper does not answer: no reason given"
+
+
+@pytest.mark.parametrize(("_what", "facts", "reason"), list(contradictions()), ids=lambda one: str(one)[:40])
+def test_contradictions_are_unknown_with_the_reason(_what, facts, reason):
+    judged = phase.judge(facts)
+    assert judged.phase == "unknown"
+    assert [block.id for block in judged.blocks if reason in block.text] == ["unknown"], judged.blocks
+
+
+@pytest.mark.parametrize("name", ["zk", "controllers_ready", "brokers_joining_2"])
+def test_a_migration_offset_under_zookeepers_controller_is_stale(name):
+    judged = phase.judge(bent(name, zookeeper__migration={"exists": True, "kraft_metadata_offset": 417}))
+    assert judged.phase == "unknown" and ids(judged) == ["migration_stale"]
+    assert "delete the znode /migration" in judged.blocks[0].do
+
+
+def test_offset_zero_is_no_copy():
+    assert phase.judge(bent("brokers_joining_1", zookeeper__migration__kraft_metadata_offset=0)).phase != "unknown"
+    copying = logs(bent("copying", zookeeper__migration__kraft_metadata_offset=0), zk_migration_state="PRE_MIGRATION")
+    assert phase.judge(copying).phase == "copying"
+
+
+# Running and at the next start -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "host", "following", "expected"),
+    [
+        ("zk", "b1", "zk_migration", "zk"),
+        ("controllers_ready", "b3", "zk_migration", "controllers_ready"),
+        ("hybrid", "b1", "kraft", "hybrid"),
+        ("dual_write", "b1", "zk_migration", "dual_write"),
+        # a controller whose file is final leaves migration mode with its next restart, wanted or not
+        ("dual_write", "c1", "controller_final", "finalizing"),
+        ("finalized", "c1", "controller_migration", "finalizing"),
+    ],
+)
+def test_a_file_that_differs_from_what_runs_is_told(name, host, following, expected):
+    judged = phase.judge(bent(name, **{f"nodes__{host}__next": following}))
+    assert judged.phase == expected
+    assert ids(judged) == ["file_differs"]
+    assert host in judged.blocks[0].text and following in judged.blocks[0].text
+
+
+@pytest.mark.parametrize("mode", ["zk_migration", "zk"])
+def test_a_broker_left_behind_by_finalization(mode):
+    judged = phase.judge(bent("finalized", nodes__b3__running=mode, nodes__b3__next=mode))
+    assert judged.phase == "finalizing" and ids(judged) == ["zookeeper_broker_left"]
+
+
+def test_a_finalized_controller_that_is_down_stays_final():
+    judged = phase.judge(recorded.down(recorded.facts("finalized"), "c2"))
+    assert (judged.phase, ids(judged)) == ("finalized", ["controllers_down"])
+
+
+@pytest.mark.parametrize("name", ["zk", "controllers_ready", "brokers_joining_1"])
+def test_a_cluster_without_a_zookeeper_controller_is_told(name):
+    judged = phase.judge(bent(name, zookeeper__controller={"exists": False}))
+    assert judged.phase == RECORDED[name][0] and ids(judged) == ["no_controller"]
+
+
+def test_masked_controllers_are_a_rollback_wherever_it_stands():
+    for name in ("zk", "controllers_ready", "brokers_joining_1", "hybrid", "dual_write"):
+        facts = recorded.facts(name)
+        facts["nodes"]["c1"]["service"]["masked"] = True
+        assert phase.judge(facts).phase == "reverting", name
+
+
+def test_a_finalized_cluster_cannot_be_reverting():
+    assert phase.judge(bent("finalized", nodes__c1__service__masked=True)).phase == "finalized"
+
+
+def test_a_step_of_a_revert_that_nobody_could_look_at_is_not_done():
+    wiped = recorded.facts("reverting_wiped")
+    steps = {one["step"]: one["done"] for one in phase.judge(recorded.unreached(wiped, "c1", False)).steps}
+    assert not steps["controllers wiped"] and not steps["controllers down"] and steps["brokers plain"]
+
+
+def test_a_malformed_migration_znode_is_not_gone():
+    torn = {"exists": True, "malformed": "not JSON", "kraft_metadata_offset": None}
+    steps = phase.judge(bent("reverting_wiped", zookeeper__migration=torn)).steps
+    assert {"step": "/migration gone", "done": False} in steps
+
+
+# Readiness of the quorum -------------------------------------------------------------------------------------------
+
+
+def not_ready():
+    yield "nodes__c2__running", None, "c2 does not answer as a controller in migration mode"
+    yield "nodes__c2__running", "controller_final", "c2 does not answer as a controller in migration mode: controller_f"
+    yield "quorum", {"reached": False, "error": "NOT_LEADER"}, "no controller answers as the quorum's leader"
+    yield "quorum__high_watermark", 10**9, "is behind the high watermark"
+    yield "zookeeper__migration__kraft_metadata_offset", None, "kraft_metadata_offset is None, not -1"
+
+
+@pytest.mark.parametrize(("path", "value", "reason"), list(not_ready()))
+def test_what_a_quorum_lacks(path, value, reason):
+    judged = phase.judge(bent("controllers_ready", **{path: value}))
+    assert judged.phase == "controllers_starting"
+    assert any(block.id == "quorum_not_ready" and reason in block.text for block in judged.blocks), judged.blocks
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"zk_migration_state": "NONE"}, "the metadata log's state is NONE, not PRE_MIGRATION"),
+        ({"zk_migration_state": None}, "the metadata log's state is None, not PRE_MIGRATION"),
+        ({"controllers": {}}, "controller 101 is not registered as ready for the migration"),
+        ({"brokers": {"5": {}}}, "brokers 5 are registered already, though they run plain ZooKeeper mode"),
+    ],
+)
+def test_what_the_log_of_a_quorum_lacks(change, reason):
+    judged = phase.judge(logs(recorded.facts("controllers_ready"), **change))
+    assert judged.phase == "controllers_starting"
+    assert any(reason in block.text for block in judged.blocks if block.id == "quorum_not_ready"), judged.blocks
+
+
+def test_a_controller_registered_without_the_flag_is_not_ready():
+    facts = recorded.facts("controllers_ready")
+    for host in hosts(facts, "controller"):
+        facts["nodes"][host]["metadata_log"]["controllers"]["102"]["zk_migration_ready"] = False
+    judged = phase.judge(facts)
+    assert judged.phase == "controllers_starting"
+    assert [block.text for block in judged.blocks] == ["controller 102 is not registered as ready for the migration"]
+
+
+def test_a_voter_missing_from_the_quorum():
+    facts = recorded.facts("controllers_ready")
+    facts["quorum"]["voters"].pop()
+    judged = phase.judge(facts)
+    assert judged.phase == "controllers_starting"
+    assert any("the quorum has 2 voters, the group kafka_controller 3 hosts" in one.text for one in judged.blocks)
+
+
+def test_an_old_registration_blocks_while_brokers_join():
+    """KRaftMigrationDriver would start the copy without waiting for a broker that an earlier attempt registered."""
+    facts = recorded.facts("brokers_joining_1")
+    for host in hosts(facts, "controller"):
+        facts["nodes"][host]["metadata_log"]["brokers"].update({"1": {}, "2": {}, "5": {}})
+    told = [block.text for block in phase.judge(facts).blocks if block.id == "quorum_not_ready"]
+    assert len(told) == 1 and "are registered already, though they run plain ZooKeeper mode" in told[0]
+
+
+def test_the_longest_usable_log_counts():
+    facts = recorded.facts("dual_write")
+    first, *others = hosts(facts, "controller")
+    for host in others:
+        facts["nodes"][host]["metadata_log"] = {"dir": "/x", "error": "LogGap"}
+    assert phase.judge(facts).phase == "dual_write"
+    facts["nodes"][first]["metadata_log"]["log_end_offset"] = 5
+    facts["nodes"][others[0]]["metadata_log"] = {
+        **facts["nodes"][first]["metadata_log"],
+        "zk_migration_state": "POST_MIGRATION",
+        "log_end_offset": 10**6,
+    }
+    assert phase.judge(facts).phase == "finalizing"
+
+
+def test_registrations_are_the_controllers_not_those_of_an_earlier_attempt():
+    """The brokers' own replicas still hold the log of the attempt that was rolled back."""
+    facts = recorded.facts("brokers_joining_again")
+    longest_of_all = phase.longest_log(facts["nodes"])
+    assert longest_of_all != phase.longest_log(phase.controllers(facts)), "the recording has no older log"
+    joined = [str(node["node_id"]) for node in facts["nodes"].values() if node["running"] == "zk_migration"]
+    assert list(phase.registrations(facts)) == joined
+
+
+def test_the_cluster_id():
+    facts = recorded.facts("finalized_no_zookeeper")
+    assert facts["zookeeper"]["reached"] is False
+    other = recorded.facts("finalized")
+    assert phase.cluster_id(facts) == phase.cluster_id(other) == other["zookeeper"]["cluster_id"]["value"]
+    facts["nodes"]["b1"]["log_dirs"][0]["meta"]["cluster.id"] = "another"
+    assert phase.cluster_id(facts) is None
+    assert phase.broker_ids(facts) == [1, 2, 5]
+
+
+def test_every_block_is_provoked_here():
+    """Each id that phase.py can give stands in an assertion above."""
+    given = set()
+    for node in ast.walk(ast.parse(inspect.getsource(phase))):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Block":
+            given.update(one.value for one in node.args[:1] if isinstance(one, ast.Constant))
+    provoked = {one for _phase, blocks in RECORDED.values() for one in blocks}
+    provoked |= {"file_differs", "zookeeper_broker_left", "no_controller", "quorum_not_ready"}
+    assert given == provoked

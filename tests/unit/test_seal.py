@@ -1,0 +1,92 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Secrets sealed under a run's key."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils import seal
+
+SECRETS = ["", "x", "a" * 31, "a" * 32, "a" * 33, "pass word;with=all:of it\n", "grüße 🔑", "s" * 5000]
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_a_sealed_secret_opens_with_its_key(secret):
+    sealed = seal.seal("key", secret)
+    assert sealed.startswith(seal.PREFIX) and seal.unseal("key", sealed) == secret
+
+
+@pytest.mark.parametrize("secret", [one for one in SECRETS if len(one) > 1])
+def test_a_sealed_secret_does_not_show(secret):
+    sealed = seal.seal("key", secret)
+    assert secret not in sealed
+    assert secret.encode() not in base64.b64decode(sealed[len(seal.PREFIX) :])
+
+
+def test_equal_secrets_are_equal_within_a_run_alone():
+    assert seal.seal("key", "one") == seal.seal("key", "one") != seal.seal("key", "two")
+    assert seal.seal("key", "one") != seal.seal("another", "one")
+
+
+def test_another_runs_key_does_not_open():
+    with pytest.raises(seal.SealError, match="read the nodes again in this run"):
+        seal.unseal("another", seal.seal("key", "secret"))
+
+
+@pytest.mark.parametrize("place", [0, 5, 15, 16, -1])
+def test_a_bent_seal_does_not_open(place):
+    raw = bytearray(base64.b64decode(seal.seal("key", "a secret of some length")[len(seal.PREFIX) :]))
+    raw[place] ^= 1
+    with pytest.raises(seal.SealError):
+        seal.unseal("key", seal.PREFIX + base64.b64encode(bytes(raw)).decode())
+
+
+@pytest.mark.parametrize("broken", ["", "AA==", "not base64!"])
+def test_a_torn_seal_does_not_open(broken):
+    with pytest.raises(seal.SealError):
+        seal.unseal("key", seal.PREFIX + broken)
+
+
+def test_a_plain_value_is_returned_as_it_is():
+    assert seal.unseal("key", "PLAINTEXT://b1:9092") == "PLAINTEXT://b1:9092"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "ssl.keystore.password",
+        "ssl.key.password",
+        "zookeeper.ssl.truststore.password",
+        "password.encoder.secret",
+        "password.encoder.old.secret",
+        "delegation.token.secret.key",
+        "delegation.token.master.key",
+        "sasl.jaas.config",
+        "listener.name.clients.scram-sha-512.sasl.jaas.config",
+        "listener.name.clients.ssl.keystore.key",
+        "confluent.license.password",
+    ],
+)
+def test_secrets_are_known_by_their_names(key):
+    assert seal.is_secret(key) and seal.masked(key, "hidden") == seal.MASK
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "password.encoder.iterations",
+        "password.encoder.key.length",
+        "password.encoder.cipher.algorithm",
+        "password.encoder.keyfactory.algorithm",
+        "ssl.keystore.location",
+        "ssl.keystore.type",
+        "delegation.token.max.lifetime.ms",
+        "super.users",
+        "zookeeper.connect",
+    ],
+)
+def test_what_is_no_secret_is_shown(key):
+    assert not seal.is_secret(key) and seal.masked(key, "shown") == "shown"
