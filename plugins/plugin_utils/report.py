@@ -19,9 +19,8 @@ import jinja2
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import phase
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report_files, report_story, report_timeline
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.evidence import Evidence
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.report_story import Recorded
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.report_story import PAGE, Recorded
 
-PAGE = "index.html"
 _WORDS = {
     report_story.DONE: "done",
     report_story.STOPPED: "stopped",

@@ -17,6 +17,7 @@ from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates as gate_rules
 
 JOURNAL = "journal.jsonl"
+PAGE = "index.html"
 DONE, STOPPED, LOOKED, OPEN = "done", "stopped", "looked", "open"
 # Events of the run itself: begun {user, from, playbook}, ended {result: ok|failed, reason}.
 BEGUN, ENDED, ADMITTED = "begun", "ended", "admitted"
@@ -393,11 +394,12 @@ def _last(events: list[dict]) -> str:
 
 
 def _looks_finished(recorded: Recorded, events: list[dict]) -> bool:
-    """A run without an event of its end ends with a judgement of the phase, whose facts are kept beside the first."""
+    """A run without an event of its end ends with a judgement of the phase, whose facts are kept beside the first;
+    one that only looked leaves nothing but facts."""
+    facts = [path for path in recorded.paths if re.fullmatch(r"facts-\d+-.*\.json", path)]
     if all(event["kind"] == "phase" for event in events):
-        return True
-    judged = sum(1 for path in recorded.paths if re.fullmatch(r"facts-\d+-.*\.json", path))
-    return events[-1]["kind"] == "phase" and judged > 1
+        return set(recorded.paths) <= {*facts, JOURNAL, PAGE}
+    return events[-1]["kind"] == "phase" and len(facts) > 1
 
 
 def _failures(recorded: Recorded, gates: list[Gate], restarts: list[Restart]) -> tuple[list[str], list[str]]:

@@ -207,6 +207,8 @@ def test_a_run_killed_anywhere_says_so(length):
     else:
         assert story.outcome == "open" and story.sentence.startswith("The run ended without an end")
         assert story.reasons[0].startswith("The last thing noted is ")
+    working = run._replace(paths=[*run.paths, "copy-expected.json"])
+    assert report_story.tell(working).outcome == "open"
     page(run)
     if length >= 3:
         assert "No end is noted yet" in page(run._replace(followed=False)).text
