@@ -273,7 +273,7 @@ class Quotas:
             entry.entity[0].entity_name: value.value
             for entry in answer.entries or []
             for value in entry.values
-            if entry.entity[0].entity_name.startswith(PREFIX) and value.key == self.KEY
+            if (entry.entity[0].entity_name or "").startswith(PREFIX) and value.key == self.KEY
         }
 
     @staticmethod

@@ -15,8 +15,9 @@ from typing import Any
 
 import jsonschema
 
-from tools.demo import marks, steps, summary
+from tools.demo import ledger, marks, steps, summary
 from tools.demo.bed import ROOT, Bed
+from tools.demo.changes import KINDS
 from tools.demo.observers import Observers
 from tools.demo.runs import evidence_since
 
@@ -35,13 +36,14 @@ class Told:
     failovers: int = 0
 
 
-def judge(observers: Observers, told: Told, churn: dict[str, Any] | None) -> dict[str, Any]:
+def judge(observers: Observers, told: Told) -> dict[str, Any]:
     """End the observers; write marks, verdict, picture and summary.json; return the summary.
 
     Picture and verdict are put into the evidence of the last run as well. Raises jsonschema.ValidationError.
     """
-    end = time.time()
     directory = observers.directory
+    observers.compare("brokers", go_on=False)
+    end = time.time()
     observers.end_recorder()
     runs = evidence_since(Bed().evidence, observers.begun)
     journal = [event for run in runs for event in run.journal]
@@ -59,7 +61,7 @@ def judge(observers: Observers, told: Told, churn: dict[str, Any] | None) -> dic
         found,
         journal,
         verdict,
-        churn,
+        ledger.summary(ledger.read(observers.changes), KINDS, seen, observers.checks),
         {**vars(told), "begun": observers.begun, "end": end},
     )
     wrong = summary.problems(made, told.failovers)

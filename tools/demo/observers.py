@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The processes that watch a migration from outside: the witness and the recorder, each in a session of its own."""
+"""The processes around a migration, each in a session of its own: the witness, the recorder, and who changes metadata."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ import sys
 import time
 from pathlib import Path
 
+from tools.demo import churn, ledger
 from tools.demo.bed import ROOT, Bed
 
 FOLLOW_TIMEOUT_S = 30
-END_TIMEOUT_S = 30
+END_TIMEOUT_S = {"recorder": 30, "churn": churn.LIMIT_S + 30}
 
 
 class ObserverError(Exception):
@@ -31,6 +32,8 @@ class Observers:
         self.directory = directory
         self.witness = directory / "witness"
         self.events = directory / "recorder.jsonl"
+        self.changes = directory / "changes.jsonl"
+        self._checks = directory / "checks.jsonl"
         self._begun = directory / "begun.json"
 
     def begin(self) -> None:
@@ -51,6 +54,7 @@ class Observers:
             raise ObserverError("the witness did not start; its reason stands above")
         self._spawn("recorder", str(self.events))
         self._wait_followed(len(bed.hosts))
+        self._spawn("churn", str(self.changes))
         self._begun.write_text(json.dumps({"t": time.time()}) + "\n", encoding="utf-8")
 
     @property
@@ -63,6 +67,28 @@ class Observers:
         if not self.events.exists():
             return []
         return [json.loads(line) for line in self.events.read_text(encoding="utf-8").splitlines()]
+
+    def registered_since(self, host: str, t: float) -> bool:
+        """Whether the recorder saw the host register in the quorum after a time (epoch seconds)."""
+        return any(
+            event["t"] > t and event.get("host") == host and event.get("name") == "registered in the quorum"
+            for event in self.recorded()
+        )
+
+    def compare(self, *places: str, go_on: bool) -> list[str]:
+        """Pause the changes, compare `brokers` and `ZooKeeper` with them, go on; returns and keeps the differences."""
+        self._end("churn")
+        checks = [churn.check(Bed(), self.changes, where) for where in places]
+        with self._checks.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(check) + "\n" for check in checks)
+        if go_on:
+            self._spawn("churn", str(self.changes))
+        return [text for check in checks for text in check["differences"]]
+
+    @property
+    def checks(self) -> list[dict]:
+        """What `compare` found so far (churn.check)."""
+        return ledger.read(self._checks)
 
     def end_recorder(self) -> None:
         self._end("recorder")
@@ -77,10 +103,11 @@ class Observers:
                 stdout=subprocess.DEVNULL,
                 check=False,
             )
+        self._end("churn")
         self.end_recorder()
 
     def _spawn(self, name: str, *arguments: str) -> None:
-        log = (self.directory / f"{name}.log").open("w")
+        log = (self.directory / f"{name}.log").open("a")
         process = subprocess.Popen(
             [sys.executable, "-m", f"tools.demo.{name}", *arguments],
             cwd=ROOT,
@@ -118,10 +145,10 @@ class Observers:
         if not _is_ours(pid, f"tools.demo.{name}"):
             return
         os.kill(pid, signal.SIGTERM)
-        deadline = time.monotonic() + END_TIMEOUT_S
+        deadline = time.monotonic() + END_TIMEOUT_S[name]
         while _is_ours(pid, f"tools.demo.{name}"):
             if time.monotonic() > deadline:
-                raise ObserverError(f"the {name} (pid {pid}) did not end within {END_TIMEOUT_S} s")
+                raise ObserverError(f"the {name} (pid {pid}) did not end within {END_TIMEOUT_S[name]} s")
             time.sleep(0.05)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Shown(NamedTuple):
-    """The last status screen of a run: `command` is the argv to type next, `soak_until` (epoch seconds) when not to
+    """The last status screen of a run: `leader` is the quorum's leader by its node id; `command` is the argv to type next, `soak_until` (epoch seconds) when not to
     type it before; None where there is none."""
 
     cluster_id: str
@@ -20,6 +20,7 @@ class Shown(NamedTuple):
     gates: list[str]
     command: list[str] | None
     soak_until: float | None
+    leader: int | None
 
 
 class Recap(NamedTuple):
@@ -35,6 +36,7 @@ _TITLE = re.compile(r"^Cluster (\S+): ([a-z_]+)$", re.MULTILINE)
 _GATES = re.compile(r"^  gates passed: (.*)$", re.MULTILINE)
 _NEXT = re.compile(r"^  next: .*\n {8}(ansible-playbook .*)$", re.MULTILINE)
 _SOAK = re.compile(r"^  next: soak until (\S+ \S+) UTC", re.MULTILINE)
+_LEADER = re.compile(r"^  quorum: leader (\d+),", re.MULTILINE)
 _RECAP = re.compile(r"^(\S+)\s+: ok=(\d+)\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)", re.MULTILINE)
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -49,12 +51,14 @@ def read(output: str) -> Shown | None:
     gates = _GATES.search(screen)
     command = _NEXT.search(screen)
     soak = _SOAK.search(screen)
+    leader = _LEADER.search(screen)
     return Shown(
         cluster_id=titles[-1][1],
         phase=titles[-1][2],
         gates=[name for name in gates[1].split(", ") if " " not in name] if gates else [],
         command=shlex.split(command[1]) if command else None,
         soak_until=_epoch(soak[1]) if soak else None,
+        leader=int(leader[1]) if leader else None,
     )
 
 

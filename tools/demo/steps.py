@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """From what the recorder saw and the journals tell to steps, phases and the floor; pure.
 
-docs/summaries.md defines the figures. The recorder's events carry the times; the journals only name what a restart was for.
+docs/summaries.md defines the figures. The recorder's events carry the times; the journals only name what a restart
+was for.
 """
 
 from __future__ import annotations

@@ -1,0 +1,122 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Somebody who goes on changing metadata while it moves: `python -m tools.demo.churn LEDGER`, until SIGTERM.
+
+Round after round a topic, a config, an ACL, a quota and a SCRAM user are made, those of the round before are changed,
+and of those of two rounds before, two of three are removed. A change that is refused retriably is asked for again,
+as a client would. Each is written down (ledger.py), so that `check` can tell whether all of it arrived.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Callable
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
+
+from tools.demo import ledger
+from tools.demo.bed import Bed
+from tools.demo.changes import KINDS, PREFIX, Refused, kinds
+
+PAUSE_S = 0.5
+REPEAT_S = 0.25
+LIMIT_S = 120
+AGREE_S = 60
+KEEP_EVERY = 3
+
+
+class Churn:
+    """Makes the changes, one after the other, until `ending` is set."""
+
+    def __init__(self, made: list[Any], path: Path) -> None:
+        self.kinds = made
+        self.ending = threading.Event()
+        names = [line["name"] for line in ledger.read(path)]
+        self.first = 1 + max((int(name.removeprefix(PREFIX)) for name in names), default=0)
+        self._file = path.open("a", encoding="utf-8")
+
+    def run(self) -> None:
+        number = self.first
+        while not self.ending.is_set():
+            self._round(number)
+            number += 1
+            self.ending.wait(PAUSE_S)
+
+    def _round(self, number: int) -> None:
+        name, before, old = (f"{PREFIX}{number - back}" for back in range(3))
+        for kind in self.kinds:
+            self._change(kind, "make", name, lambda kind=kind: kind.make(name, number))
+        # what another process of an earlier time left is left alone: its last round may be half done
+        if number - 1 >= self.first:
+            for kind in self.kinds:
+                self._change(kind, "alter", before, lambda kind=kind: kind.alter(before, number))
+        if number - 2 >= self.first and (number - 2) % KEEP_EVERY:
+            for kind in reversed(self.kinds):
+                self._change(kind, "remove", old, lambda kind=kind: kind.remove(old))
+
+    def _change(self, kind: Any, action: str, name: str, call: Callable[[], Any]) -> None:
+        begun, tries, heard = time.time(), 0, None
+        while True:
+            tries += 1
+            try:
+                value, outcome = call(), "done"
+                break
+            except Refused as refused:
+                value, outcome, heard = None, "refused", str(refused)
+                if tries > 1 and refused.before:
+                    value, outcome = {"make": 1, "alter": 2}.get(action), "done"  # topics alone tell so, and removals
+                    break
+                if not refused.repeat or time.time() - begun > LIMIT_S:
+                    break
+                time.sleep(REPEAT_S)
+        line = {"t": begun, "end": time.time(), "kind": kind.name, "action": action, "name": name, "value": value}
+        line.update({"outcome": outcome, "tries": tries, "heard": heard})
+        self._file.write(json.dumps(line) + "\n")
+        self._file.flush()
+
+
+def check(bed: Bed, path: Path, where: str) -> dict[str, Any]:
+    """Compare `brokers` or `ZooKeeper` with what was written, until they agree or AGREE_S are over.
+
+    Returns {where, objects, differences}. To be called while nothing is changed.
+    """
+    wanted, unsure = ledger.expected(ledger.read(path), KINDS)
+    deadline = time.monotonic() + AGREE_S
+    while True:
+        try:
+            found = _brokers(bed) if where == "brokers" else _zookeeper(bed)
+            differ = ledger.differences(wanted, unsure, found, where)
+        except (Refused, zookeeper.ZooKeeperError) as error:
+            differ = [f"{where} could not be read: {error}"]
+        if not differ or time.monotonic() > deadline:
+            return {"where": where, "objects": sum(map(len, wanted.values())), "differences": differ}
+        time.sleep(0.5)
+
+
+def _brokers(bed: Bed) -> dict[str, dict]:
+    return {kind.name: kind.read() for kind in kinds(bed.librdkafka(), bed.kafka_python())}
+
+
+def _zookeeper(bed: Bed) -> dict[str, dict]:
+    with zookeeper.connect(bed.zookeeper_connect) as client:
+        tree = zookeeper.metadata(client)
+    return {name: kind.of_zookeeper(tree) for name, kind in KINDS.items()}
+
+
+def main(arguments: list[str]) -> int:
+    bed = Bed()
+    churn = Churn(kinds(bed.librdkafka(), bed.kafka_python()), Path(arguments[0]))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: churn.ending.set())
+    churn.run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
