@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import masked
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction
 
 KEPT = ("findings", "checks")
@@ -16,6 +17,9 @@ class ActionModule(ProbeAction):
     """Runs the module and keeps what it found."""
 
     def act(self, args: dict) -> dict:
+        # The checks need no secret's value, and arguments are shown with -vvv.
+        given = args.get("controller_config") or {}
+        args["controller_config"] = {key: masked(key, value) for key, value in given.items()}
         result = super().act(args)
         kept = {key: value for key, value in result.items() if key in KEPT}
         if kept:

@@ -9,6 +9,7 @@ import difflib
 import time
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import kraft_config
+from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import is_secret, seal
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import (
     GROUPS,
     QuorumshiftAction,
@@ -64,7 +65,7 @@ class ActionModule(QuorumshiftAction):
         if kind == "zk_migration":
             listener = self.variable("quorumshift_controller_listener")
             protocol = self.variable("quorumshift_controller_protocol")
-            extra = self.variable("quorumshift_broker_config") or {}
+            extra = self._own_settings("quorumshift_broker_config")
             changes = kraft_config.to_migration_mode(values, node["node_id"], self._voters(), listener, protocol, extra)
             return {"node_id": node["node_id"], "changes": changes}
         if kind == "kraft":
@@ -81,13 +82,18 @@ class ActionModule(QuorumshiftAction):
             self.variable("quorumshift_controller_listener"),
             self.variable("quorumshift_controller_protocol"),
             self.variable("quorumshift_controller_super_users"),
-            self.variable("quorumshift_controller_config") or {},
+            self._own_settings("quorumshift_controller_config"),
         )
         storage = f"{self.variable('quorumshift_kafka_home')}/bin/kafka-storage.sh"
         config_file = self.variable("quorumshift_controller_config_file")
         # With "=": a cluster id may begin with a dash.
         command = [storage, "format", f"--cluster-id={self.session.get('cluster_id')}", "--config", config_file]
         return {"node_id": node_id, "content": content, "format_command": command}
+
+    def _own_settings(self, variable: str) -> dict[str, str]:
+        """Return the operator's own settings of the nodes, secrets sealed like those that came from brokers."""
+        given = self.variable(variable) or {}
+        return {key: seal(self.run_key(), str(value)) if is_secret(key) else str(value) for key, value in given.items()}
 
     def _voters(self) -> str:
         hosts = self.vars["groups"][GROUPS["controller"]]
