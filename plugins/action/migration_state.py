@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import re
@@ -30,13 +31,15 @@ class ActionModule(ProbeAction):
         if result.get("failed"):
             return result
         facts = result.pop("facts")
+        first = not self.session
         session = dict(self.session) or {"run": time.strftime("%Y%m%dT%H%M%S") + "-" + secrets.token_hex(2)}
         session.update(cluster_id=result["cluster_id"], phase=result["phase"])
         result["ansible_facts"] = {"quorumshift_session": session}
         self.session = session
-        evidence = self.evidence()
-        events = evidence.all_events()
-        passes = passed_gates(events)
+        record = record and not self._task.check_mode
+        if record:
+            self._record(facts, result["phase"], first, last=show)
+        passes = passed_gates(self.evidence().all_events())
         if not show:
             self.say(f"cluster {result['cluster_id']}, phase {result['phase']}; next: {result['next']['text']}")
         if show:
@@ -46,9 +49,6 @@ class ActionModule(ProbeAction):
             reasons = [f"{block['text']}. {block['do'][:1].upper()}{block['do'][1:]}" for block in result["blocks"]]
             why = " ".join(reasons) or result["next"]["text"]
             return {"failed": True, "msg": f"The phase is {result['phase']}. {why}. Nothing was changed."}
-        if record and not self._task.check_mode:
-            evidence.note("phase", result["phase"])
-            self._record(evidence, facts, result["phase"])
         return result
 
     def command(self, following, word):
@@ -64,10 +64,17 @@ class ActionModule(ProbeAction):
         inventories = [part for one in context.CLIARGS.get("inventory") or () for part in ("-i", shortest(one))]
         return shlex.join(["ansible-playbook", *inventories, playbook, *given])
 
-    def _record(self, evidence, facts, phase):
-        """Keep the facts as judged: what a support case, or a unit test of the judgement, starts from."""
+    def _record(self, facts, phase, first, last):
+        """Journal the phase, and the run's begin and end; keep the facts as judged, for whoever looks into it."""
+        evidence = self.evidence()
+        if first:
+            playbook = (context.CLIARGS.get("args") or ("",))[0]
+            evidence.note("event", "begun", user=getpass.getuser(), playbook=playbook, **{"from": os.uname().nodename})
+        evidence.note("phase", phase)
         number = sum(1 for name in os.listdir(evidence.directory) if name.startswith("facts-"))
         evidence.save(f"facts-{number:02d}-{phase}.json", json.dumps(facts, indent=1, sort_keys=True, default=str))
+        if last:
+            evidence.note("event", "ended", result="ok")
 
 
 def shortest(path):

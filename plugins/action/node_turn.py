@@ -118,6 +118,7 @@ class ActionModule(QuorumshiftAction):
             end=times.get("registered_at") or times.get("answered_at") or time.time(),
             host=host,
             outcome=result.get("outcome"),
+            reason=result.get("msg"),
             times=times,
             turn_s=round(time.time() - self.began, 3),
         )

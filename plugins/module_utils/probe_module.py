@@ -42,11 +42,22 @@ class ProbeModule(AnsibleModule):
             self.connections = cluster.Connections.from_options(self.params)
         except (AddressError, SecurityError) as error:
             self.fail_json(msg=str(error))
+        self.known_min_isr: dict[str, int] = {}
         self.nodes = {host: self._addressed(node) for host, node in self.params["nodes"].items()}
 
     def facts(self, partitions: bool = True) -> dict:
         """Collect the cluster's facts (probes.cluster.collect)."""
         return cluster.collect(self.nodes, self.connections, partitions)
+
+    def min_isr(self, partitions: Mapping[str, Any]) -> dict[str, int]:
+        """Return min.insync.replicas of each topic in `partitions`; each topic is asked for once.
+
+        Raises KafkaException.
+        """
+        new = [name for name in partitions if name not in self.known_min_isr]
+        connections = self.connections
+        self.known_min_isr.update(topics.min_isr(connections.bootstrap, connections.client, new, connections.timeout))
+        return self.known_min_isr
 
     def run(self, work: Callable[[], dict]) -> None:
         """Exit with what `work` returns; its typed errors become the module's failure."""
@@ -73,7 +84,9 @@ class ProbeModule(AnsibleModule):
                 return {"done": True, "waited_s": round(now - began, 3), "carry": {}, **result}
             if now - began >= bound_s:
                 seen = "; ".join(troubles) or f"good for {now - carry['since']:.0f} s of {stable_s:g} s"
-                self.fail_json(msg=f"waited {now - began:.0f} s for {what}. Seen last: {seen}", troubles=troubles)
+                self.fail_json(
+                    msg=f"waited {now - began:.0f} s for {what}. Seen last: {seen}", waited_s=round(now - began, 3)
+                )
             if time.monotonic() >= slice_end:
                 progress = f"{what}: {'; '.join(troubles) or 'good, to be held'} ({now - began:.0f} s)"
                 return {"done": False, "progress": progress, "carry": carry, **result}

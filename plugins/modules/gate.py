@@ -93,7 +93,7 @@ phase:
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates, phase, restart
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import lag, topics
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import lag
 
 MIRRORED = ("after_copy", "before_kraft", "after_kraft", "before_finalize")
 
@@ -119,20 +119,15 @@ def main():
         module.fail_json(msg=f"quorumshift_soak: {error}")
 
     def work():
-        known = {}
-
         def look():
             facts = module.facts()
             judged = phase.judge(facts)
             found = facts["topics"]
             health = [found.get("error", "")]
             if found["reached"]:
-                if "min_isr" not in known:
-                    known["min_isr"] = topics.min_isr(
-                        module.connections.bootstrap, module.connections.client, found["partitions"], wanted["timeout"]
-                    )
-                excused = restart.unavoidable(found["partitions"], known["min_isr"])
-                health = restart.troubles(found, known["min_isr"], phase.broker_ids(facts), excused)
+                min_isr = module.min_isr(found["partitions"])
+                excused = restart.unavoidable(found["partitions"], min_isr)
+                health = restart.troubles(found, min_isr, phase.broker_ids(facts), excused)
             troubles = gates.closed_by(wanted["gate"], judged, health)
             if not troubles and wanted["gate"] in MIRRORED:
                 troubles = lag.behind(module.connections, phase.controllers(facts), wanted["lag_s"])

@@ -30,6 +30,11 @@ options:
     description: The principal that brokers see when a controller dials their inter-broker listener.
     type: str
     default: User:ANONYMOUS
+  controller_super_users:
+    description: Who is a super user on controllers beside the brokers' super users.
+    type: list
+    elements: str
+    default: ["User:ANONYMOUS"]
 extends_documentation_fragment:
   - quorumshift.kafka.connection
   - quorumshift.kafka.nodes
@@ -78,6 +83,7 @@ def main():
             "controller_config": {"type": "dict", "default": {}},
             "controller_protocol": {"type": "str", "default": "PLAINTEXT"},
             "controller_principal": {"type": "str", "default": "User:ANONYMOUS"},
+            "controller_super_users": {"type": "list", "elements": "str", "default": ["User:ANONYMOUS"]},
         }
     )
 
@@ -105,7 +111,7 @@ def collected(module):
         with cluster.connect_zookeeper(connections) as client:
             metadata = zookeeper.metadata(client, timeout=connections.timeout)
     if found.get("reached"):
-        min_isr = topics.min_isr(connections.bootstrap, connections.client, found["partitions"], connections.timeout)
+        min_isr = module.min_isr(found["partitions"])
     brokers = {
         host: node["node_id"]
         for host, node in facts["nodes"].items()
@@ -121,6 +127,7 @@ def collected(module):
         given["controller_config"],
         given["controller_protocol"],
         given["controller_principal"],
+        given["controller_super_users"],
         min_isr,
     )
 

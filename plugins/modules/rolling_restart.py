@@ -126,9 +126,7 @@ def planned(module):
         module.fail_json(msg=found["error"])
     if given["canary"] and given["canary"] not in module.nodes:
         module.fail_json(msg=f"quorumshift_canary is {given['canary']}, which is not in the group kafka_broker")
-    min_isr = topics.min_isr(
-        module.connections.bootstrap, module.connections.client, found["partitions"], given["timeout"]
-    )
+    min_isr = module.min_isr(found["partitions"])
     controller = (facts["zookeeper"].get("controller") or {}).get("broker_id")
     plan = restart.plan(facts["nodes"], given["mode"], given["canary"], controller, {**found, "min_isr": min_isr})
     return {"plan": {**plan._asdict(), "min_isr": min_isr, "mode": given["mode"]}}
@@ -139,6 +137,7 @@ def awaited(module):
     given, plan = module.params, module.params["plan"]
     batch, admitting = given["batch"], given["state"] == "admitted"
     gate = GATE_OF_MODE[given["mode"]]
+    module.known_min_isr.update(plan.get("min_isr") or {})
 
     def look():
         facts = module.facts()
@@ -154,9 +153,10 @@ def awaited(module):
         if not (batch and set(down) & set(batch)):
             stop = facts["nodes"][batch[0]]["node_id"] if batch else None
             troubles += [f"{host} does not answer: {facts['nodes'][host].get('running_error')}" for host in down]
-            troubles += restart.troubles(
-                facts["topics"], plan["min_isr"], phase.broker_ids(facts), plan["unavoidable"], stop
-            )
+            found = facts["topics"]
+            min_isr = module.min_isr(found.get("partitions") or {})
+            excused = restart.unavoidable(found.get("partitions") or {}, min_isr)
+            troubles += restart.troubles(found, min_isr, phase.broker_ids(facts), excused, stop)
         # A broker of the batch that is down already is finished first: waiting for its health would wait for ever.
         return troubles, {"phase": judged.phase, "gate_pass": gates.make_pass(gate, judged.phase, given["run"], facts)}
 

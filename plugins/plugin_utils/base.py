@@ -50,6 +50,8 @@ class QuorumshiftAction(ActionBase):
         self.session: Mapping[str, Any] = self.facts_of("localhost").get("quorumshift_session") or {}
         self._left: Evidence | None = None
         result.update(self.act(dict(self._task.args)))
+        if result.get("failed") and self.session.get("run") and not self._task.check_mode:
+            self.evidence().note("event", "ended", result="failed", reason=result.get("msg"), task=self._task.name)
         self._report()
         return result
 

@@ -11,7 +11,7 @@ from ..addresses import HostPort
 from ..security import Security
 
 try:
-    from confluent_kafka import KafkaException
+    from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin import AdminClient, ConfigResource
 except ImportError:  # reported by the module that needs it, with the way to install it
     AdminClient = None
@@ -44,12 +44,20 @@ def read(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> dic
 
 
 def min_isr(bootstrap: Iterable[HostPort], client: Security, names: Iterable[str], timeout: float) -> dict[str, int]:
-    """Return each topic's effective min.insync.replicas. Raises KafkaException."""
+    """Return each topic's effective min.insync.replicas; a topic that was deleted meanwhile is left out.
+
+    Raises KafkaException.
+    """
     admin_client, found, wanted = admin(bootstrap, client, timeout), {}, list(names)
     for start in range(0, len(wanted), _BATCH):
         resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in wanted[start : start + _BATCH]]
         answers = admin_client.describe_configs(resources, request_timeout=timeout)
-        found.update({resource.name: int(future.result()[MIN_ISR].value) for resource, future in answers.items()})
+        for resource, future in answers.items():
+            try:
+                found[resource.name] = int(future.result()[MIN_ISR].value)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise
     return found
 
 
