@@ -37,6 +37,7 @@ class Facts(NamedTuple):
     ZooKeeper, None when it could not be read; `running`: each broker host's running configuration ({"error"} when it
     could not be asked); `controller_config`: the operator's quorumshift_controller_config;
     `controller_protocol`: of the controller listener; `controller_principal`: what a controller is to the brokers;
+    `controller_super_users`: the principals of quorumshift_controller_super_users;
     `min_isr`: {topic: int}."""
 
     cluster: Mapping
@@ -45,6 +46,7 @@ class Facts(NamedTuple):
     controller_config: Mapping[str, str]
     controller_protocol: str
     controller_principal: str
+    controller_super_users: Iterable[str]
     min_isr: Mapping[str, int]
 
     @property
@@ -366,6 +368,28 @@ def _may_cluster_action(acls: Iterable[Mapping], principal: str) -> bool:
     return allowed and not any(acl["permission"] == "DENY" for acl in ours)
 
 
+def controller_super_users(facts: Facts) -> Iterable[Found]:
+    """Controllers let each other in and nobody unknown: a new quorum knows no ACL, only super users."""
+    given = list(facts.controller_super_users)
+    with_authorizer = [_values(node) for node in facts.brokers.values() if _values(node).get("authorizer.class.name")]
+    if not with_authorizer:
+        return
+    secured = facts.controller_protocol != "PLAINTEXT"
+    principal = facts.controller_principal if secured else kraft_config.ANONYMOUS
+    if secured and kraft_config.ANONYMOUS in given:
+        yield Found(
+            f"{kraft_config.ANONYMOUS} would be a super user on controllers, whose listener is "
+            f"{facts.controller_protocol}",
+            "set quorumshift_controller_super_users to the principals that dial the controllers and are no super users "
+            "on brokers: controllers, brokers, this tool",
+        )
+    elif any(principal not in (*kraft_config.super_users(values), *given) for values in with_authorizer):
+        yield Found(
+            f"{principal}, as whom controllers dial each other, is no super user on them",
+            "add it to quorumshift_controller_super_users: a new quorum knows no ACL yet",
+        )
+
+
 def controller_listener(facts: Facts) -> Iterable[Found]:
     """The controller listener takes no SCRAM and no delegation token: both live in the metadata behind it."""
     mechanism = str(facts.controller_config.get("sasl.mechanism.controller.protocol", ""))
@@ -449,6 +473,13 @@ CHECKS = (
     ),
     Check("controller_listener", "Controller listener", "blocks", "KIP-900, KIP-48", controller_listener),
     Check("controller_acl", "Controllers' access to brokers", "blocks", "KafkaApis, ClusterAction", controller_acl),
+    Check(
+        "controller_super_users",
+        "Super users of controllers",
+        "blocks",
+        "StandardAuthorizer, KIP-801",
+        controller_super_users,
+    ),
     Check("log_directories", "Broker log directories", "blocks", "KAFKA-16431, KAFKA-20762", log_directories),
     Check("authorizer", "Authorizer", "warns", "KIP-801", authorizer),
 )
