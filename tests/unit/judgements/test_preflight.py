@@ -1,0 +1,549 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every hazard, found in facts of a real cluster with that one thing wrong, and nothing found in it as it was."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import preflight
+
+from tests.unit.judgements import recorded
+
+
+def collected(name="zk", **changes):
+    beside = recorded.facts("zk_preflight")
+    told = preflight.Facts(
+        cluster=recorded.facts(name),
+        metadata=beside["metadata"],
+        running=beside["running"],
+        controller_config={},
+        controller_protocol="PLAINTEXT",
+        controller_principal="User:ANONYMOUS",
+        controller_super_users=["User:ANONYMOUS"],
+        min_isr=beside["min_isr"],
+    )
+    return told._replace(**changes)
+
+
+def node(facts, host):
+    return facts.cluster["nodes"][host]
+
+
+def found(facts, check, before_copy=True):
+    """What one check found, once it is sure that no other found anything but what follows from the same cause."""
+    return [one for one in preflight.run(facts, before_copy) if one["id"] == check]
+
+
+def the_one(facts, check):
+    (one,) = found(facts, check)
+    assert one["do"] and not one["seen"].endswith(".") and not one["do"].endswith(".")
+    return one["seen"]
+
+
+@pytest.mark.parametrize("name", ["zk", "controllers_ready", "reverted"])
+def test_nothing_is_found_in_a_healthy_cluster(name):
+    facts = collected(name)
+    facts.cluster["topics"] = recorded.facts("zk")["topics"]
+    facts.cluster["zookeeper"]["cluster_id"] = collected().cluster["zookeeper"]["cluster_id"]
+    for one in facts.cluster["nodes"].values():
+        for directory in one["log_dirs"]:
+            if directory["meta"]:
+                directory["meta"]["cluster.id"] = facts.zookeeper["cluster_id"]["value"]
+    assert preflight.run(facts) == []
+
+
+def test_every_finding_carries_its_check():
+    facts = collected("zk_no_zookeeper")
+    for one in preflight.run(facts):
+        assert set(one) == {"id", "title", "severity", "source", "seen", "do"}
+        assert one["severity"] in ("blocks", "warns")
+    assert len({check.id for check in preflight.CHECKS}) == len(preflight.CHECKS)
+
+
+def test_every_check_is_provoked_here():
+    text = pathlib.Path(__file__).read_text(encoding="utf-8")
+    for check in preflight.CHECKS:
+        assert f'the_one(facts, "{check.id}")' in text or f'found(facts, "{check.id}")' in text, check.id
+
+
+def test_after_the_copy_only_what_concerns_hosts_is_checked():
+    facts = collected("zk_no_zookeeper", metadata=None)
+    assert preflight.run(facts, before_copy=False) == []
+
+
+# Groups and hosts ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("role", "group"), [("broker", "kafka_broker"), ("controller", "kafka_controller")])
+def test_a_group_without_hosts(role, group):
+    facts = collected()
+    facts.cluster["nodes"] = {host: one for host, one in facts.cluster["nodes"].items() if one["role"] != role}
+    assert the_one(facts, "groups") == f"the inventory has no host in the group {group}"
+
+
+@pytest.mark.parametrize(("left", "fits"), [(1, True), (2, False), (3, True)])
+def test_the_number_of_controllers(left, fits):
+    facts = collected()
+    for host in ("c1", "c2", "c3")[left:]:
+        del facts.cluster["nodes"][host]
+    if fits:
+        assert found(facts, "groups") == []
+    else:
+        assert the_one(facts, "groups") == "the group kafka_controller has 2 hosts"
+
+
+def test_a_host_that_was_not_reached():
+    facts = collected("zk_no_ssh")
+    assert the_one(facts, "reached").startswith("b2 was not reached: it was unreachable")
+
+
+def test_files_and_services_that_are_not_there():
+    facts = collected()
+    node(facts, "b1")["file"].update(error="/etc/kafka/server.properties: malformed \\uxxxx escape")
+    node(facts, "b2")["file"].update(exists=False, path="/opt/x.properties")
+    node(facts, "b3")["service"].update(exists=False, name="kafka.service")
+    node(facts, "c1")["service"].update(exists=False, name="kafka-controller.service")
+    node(facts, "c2")["file"]["exists"] = False  # a controller's file is made by the migration
+    assert [one["seen"] for one in found(facts, "reached")] == [
+        "b1: /etc/kafka/server.properties: malformed \\uxxxx escape",
+        "b2 has no file /opt/x.properties",
+        "b3 has no service kafka.service",
+        "c1 has no service kafka-controller.service",
+    ]
+
+
+# Identities ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_live_broker_that_is_not_in_the_inventory():
+    facts = collected()
+    del facts.cluster["nodes"]["b3"]
+    assert the_one(facts, "broker_ids") == "broker 5 is alive in ZooKeeper and is not in the group kafka_broker"
+
+
+def test_a_broker_that_is_not_alive():
+    facts = collected()
+    del facts.zookeeper["broker_ids"]["5"]
+    assert the_one(facts, "broker_ids") == "b3 has broker id 5, which is not alive in ZooKeeper"
+
+
+def test_a_broker_that_joined_the_quorum_is_alive_there():
+    facts = collected("brokers_joining_1")
+    joined = next(one for one in facts.brokers.values() if one["running"] == "zk_migration")
+    facts.zookeeper["broker_ids"].pop(str(joined["node_id"]), None)
+    assert found(facts, "broker_ids") == []
+
+
+def test_broker_ids_that_are_unknown_or_double():
+    facts = collected()
+    node(facts, "b2")["node_id"] = None
+    assert [one["seen"] for one in found(facts, "broker_ids")] == [
+        "broker 2 is alive in ZooKeeper and is not in the group kafka_broker",
+        "the broker id of b2 could not be read",
+    ]
+    node(facts, "b2")["node_id"] = 1
+    assert "two hosts of the group kafka_broker have the same broker id" in [
+        one["seen"] for one in found(facts, "broker_ids")
+    ]
+
+
+def test_zookeeper_that_does_not_answer():
+    facts = collected("zk_no_zookeeper", metadata=None)
+    assert the_one(facts, "broker_ids").startswith("ZooKeeper does not answer: no ZooKeeper session within 5 s")
+    assert the_one(facts, "dead_replicas") == "ZooKeeper's metadata could not be read"
+
+
+def test_cluster_ids_that_differ():
+    facts = collected()
+    mine = facts.zookeeper["cluster_id"]["value"]
+    node(facts, "b2")["log_dirs"][1]["meta"]["cluster.id"] = "another"
+    assert the_one(facts, "cluster_ids") == (
+        f"b2: /var/lib/kafka/data2/meta.properties says cluster id another, ZooKeeper says {mine}"
+    )
+
+
+def test_no_cluster_id_in_zookeeper():
+    facts = collected()
+    facts.zookeeper["cluster_id"] = {"exists": False, "value": None}
+    assert the_one(facts, "cluster_ids") == "/cluster/id does not exist in ZooKeeper"
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (None, "c2 has no quorumshift_node_id"),
+        (5, "c2 has quorumshift_node_id 5, which is the id of b3"),
+        (101, "c2 has quorumshift_node_id 101, which is the id of c1"),
+    ],
+)
+def test_node_ids_of_controllers(number, told):
+    facts = collected()
+    node(facts, "c2")["node_id"] = number
+    assert the_one(facts, "node_ids") == told
+
+
+def test_the_node_id_of_a_broker_outside_the_inventory():
+    facts = collected()
+    facts.zookeeper["broker_ids"]["103"] = {}
+    assert the_one(facts, "node_ids") == "c3 has quorumshift_node_id 103, which is the id of broker 103"
+
+
+# Versions ------------------------------------------------------------------------------------------------------------
+
+
+def test_mixed_releases():
+    facts = collected()
+    node(facts, "c1")["version"] = "3.9.1"
+    assert the_one(facts, "versions").startswith("versions are mixed: b1 3.9.2, b2 3.9.2, b3 3.9.2, c1 3.9.1")
+
+
+def test_a_release_from_which_nothing_migrates():
+    facts = collected()
+    for one in facts.cluster["nodes"].values():
+        one["version"] = "3.7.2"
+    for values in facts.running.values():
+        values["inter.broker.protocol.version"] = "3.7"
+    assert the_one(facts, "versions") == "Kafka 3.7.2 is installed"
+
+
+def test_a_release_that_could_not_be_read():
+    facts = collected()
+    node(facts, "b3")["version"] = None
+    assert the_one(facts, "versions") == "the Kafka version of b3 could not be read"
+
+
+@pytest.mark.parametrize("value", ["3.8", "3.8-IV0", "3.4-IV0"])
+def test_a_protocol_version_that_is_not_the_releases(value):
+    facts = collected()
+    facts.running["b2"]["inter.broker.protocol.version"] = value
+    assert the_one(facts, "versions") == f"b2 runs with inter.broker.protocol.version {value}, its release is 3.9.2"
+    assert "set it to 3.9 on every broker" in found(facts, "versions")[0]["do"]
+
+
+@pytest.mark.parametrize("value", ["3.9", "3.9-IV0"])
+def test_the_protocol_version_of_the_release(value):
+    facts = collected()
+    for values in facts.running.values():
+        values["inter.broker.protocol.version"] = value
+    assert found(facts, "versions") == []
+
+
+def test_a_broker_that_could_not_be_asked():
+    facts = collected(running={"b1": {"error": "ClusterAuthorizationFailed"}})
+    told = [one["seen"] for one in found(facts, "versions")]
+    assert told[0] == "the running configuration of b1 could not be asked: ClusterAuthorizationFailed"
+    assert len(told) == 3
+
+
+# Partitions ----------------------------------------------------------------------------------------------------------
+
+
+def first_of(facts, replicas=3):
+    partitions = facts.cluster["topics"]["partitions"]
+    name = next(name for name, told in partitions.items() if len(told["0"]["replicas"]) == replicas)
+    return name, partitions[name]["0"]
+
+
+def test_a_partition_under_replicated():
+    facts = collected()
+    name, one = first_of(facts)
+    one["isr"] = one["isr"][:-1]
+    assert the_one(facts, "partitions") == f"1 partition under-replicated: {name}-0"
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 3])
+def test_a_partition_offline(replicas):
+    facts = collected()
+    name, one = first_of(facts, replicas)
+    one.update(leader=-1, isr=one["isr"][:1])
+    assert f"1 partition offline: {name}-0" in [told["seen"] for told in found(facts, "partitions")]
+
+
+def test_metadata_that_no_broker_gives():
+    facts = collected()
+    facts.cluster["topics"] = {"reached": False, "error": "the brokers' metadata could not be read: timed out"}
+    assert the_one(facts, "partitions") == "the brokers' metadata could not be read: timed out"
+
+
+def moved(facts):
+    name = sorted(facts.metadata["topics"])[0]
+    return name, facts.metadata["topics"][name]["partitions"]["0"]
+
+
+@pytest.mark.parametrize("change", [{"adding": [5]}, {"removing": [1]}])
+def test_a_reassignment_in_flight(change):
+    facts = collected()
+    name, one = moved(facts)
+    one.update(change)
+    assert the_one(facts, "reassignments") == f"{name}-0 is being reassigned"
+
+
+def test_a_reassignment_that_nobody_took_up():
+    facts = collected()
+    facts.zookeeper["reassign_partitions"] = {"exists": True}
+    assert the_one(facts, "reassignments").startswith("/admin/reassign_partitions exists")
+
+
+def test_a_replica_on_a_broker_that_is_not_there():
+    facts = collected()
+    name, one = moved(facts)
+    one["replicas"] = [*one["replicas"], 99]
+    assert the_one(facts, "dead_replicas") == f"broker 99 holds replicas and is not there: {name}-0"
+
+
+def test_a_broker_that_died_with_many_replicas():
+    facts = collected()
+    facts.metadata["broker_ids"].remove(5)
+    assert "broker 5 holds replicas and is not there: " in the_one(facts, "dead_replicas")
+    assert " more" in the_one(facts, "dead_replicas")
+
+
+# What an earlier attempt left ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["migration_stale", "migration_malformed"])
+def test_a_migration_znode_of_an_earlier_attempt(name):
+    facts = collected(name)
+    told = {"migration_stale": "a copy was done up to offset", "migration_malformed": "/migration is malformed"}
+    assert told[name] in the_one(facts, "stale_migration")
+
+
+def test_a_migration_znode_at_the_start():
+    facts = collected()
+    facts.zookeeper["migration"] = {"exists": True, "kraft_metadata_offset": -1, "malformed": None}
+    assert found(facts, "stale_migration") == []
+
+
+def formatted(facts, **meta):
+    directory = node(facts, "c1")["log_dirs"] = [
+        {"path": "/meta", "exists": True, "empty": False, "error": None, "meta": None}
+    ]
+    if meta:
+        directory[0]["meta"] = {"cluster.id": facts.zookeeper["cluster_id"]["value"], "node.id": "101", **meta}
+    return facts
+
+
+def test_a_controllers_directory_of_this_attempt():
+    assert found(formatted(collected(), version="1"), "controller_directories") == []
+
+
+@pytest.mark.parametrize(
+    ("meta", "told"),
+    [
+        ({}, "c1: /meta is not empty and has no meta.properties"),
+        ({"cluster.id": "other"}, "c1: /meta was formatted for cluster other, node 101"),
+        ({"node.id": "9"}, "c1: /meta was formatted for cluster CLUSTER, node 9"),
+    ],
+)
+def test_a_controllers_directory_of_another(meta, told):
+    facts = formatted(collected(), **meta)
+    assert the_one(facts, "controller_directories") == told.replace("CLUSTER", facts.zookeeper["cluster_id"]["value"])
+    assert found(facts, "controller_directories")[0]["do"].startswith("if it is of no use to anybody, stop the service")
+
+
+def test_no_wipe_is_advised_under_brokers_in_migration_mode():
+    facts = formatted(collected(), **{"cluster.id": "other"})
+    node(facts, "b2").update(running=None, next="zk_migration")
+    do = found(facts, "controller_directories")[0]["do"]
+    assert do.startswith("bring every broker back to plain ZooKeeper mode first") and "empty" not in do
+
+
+@pytest.mark.parametrize("state", ["NONE", "MIGRATION", "POST_MIGRATION"])
+def test_a_metadata_log_of_an_earlier_attempt(state):
+    facts = collected("controllers_ready")
+    node(facts, "c2")["metadata_log"]["zk_migration_state"] = state
+    assert the_one(facts, "controller_directories") == (
+        f"c2: its metadata log is in state {state}, an earlier attempt's"
+    )
+
+
+def test_brokers_that_an_earlier_attempt_registered():
+    facts = collected("controllers_ready")
+    node(facts, "c1")["metadata_log"]["brokers"] = {"2": {}}
+    told = [one["seen"] for one in found(facts, "controller_directories")]
+    assert told == [
+        "broker 2 is registered in the controllers' log and runs in mode zk: the copy would not wait for it"
+    ]
+    facts.zookeeper["migration"]["kraft_metadata_offset"] = None
+    told = [one["seen"] for one in found(facts, "controller_directories")]
+    assert told[0] == "brokers are registered in the controllers' log, and /migration stands at None"
+
+
+# Secrets and settings ------------------------------------------------------------------------------------------------
+
+
+def test_encrypted_configs_without_the_secret():
+    facts = collected()
+    del node(facts, "b3")["file"]["properties"]["password.encoder.secret"]
+    assert the_one(facts, "encoder_secret") == (
+        "ZooKeeper holds encrypted configs (listener.name.external.ssl.keystore.password of broker 1), "
+        "and b3 has no password.encoder.secret"
+    )
+
+
+def test_no_secret_is_needed_where_nothing_is_encrypted():
+    facts = collected()
+    facts.metadata["configs"]["broker"] = {"1": {"num.io.threads": "9"}}
+    for host in facts.brokers:
+        del node(facts, host)["file"]["properties"]["password.encoder.secret"]
+    assert found(facts, "encoder_secret") == []
+
+
+def test_brokers_that_disagree():
+    facts = collected()
+    node(facts, "b2")["file"]["properties"]["min.insync.replicas"] = "1"
+    assert the_one(facts, "agreement") == (
+        "brokers disagree on min.insync.replicas, which controllers take from them: b1 2, b2 1, b3 2"
+    )
+    said = facts._replace(controller_config={"min.insync.replicas": "2"})
+    assert found(said, "agreement") == []
+
+
+def test_secrets_that_differ_are_not_shown():
+    facts = collected()
+    node(facts, "b2")["file"]["properties"]["password.encoder.secret"] = "sealed:other"
+    told = the_one(facts, "agreement")
+    assert told.endswith("which controllers take from them: their values differ") and "sealed" not in told
+
+
+@pytest.mark.parametrize(
+    ("protocol", "mechanism", "fits"),
+    [
+        ("PLAINTEXT", None, True),
+        ("SSL", None, True),
+        ("SASL_SSL", "PLAIN", True),
+        ("SASL_PLAINTEXT", "GSSAPI", True),
+        ("SASL_SSL", None, False),
+        ("SASL_SSL", "SCRAM-SHA-512", False),
+    ],
+)
+def test_the_controller_listener(protocol, mechanism, fits):
+    config = {"sasl.mechanism.controller.protocol": mechanism} if mechanism else {}
+    facts = collected(controller_protocol=protocol, controller_config=config)
+    if fits:
+        assert found(facts, "controller_listener") == []
+    else:
+        assert the_one(facts, "controller_listener").startswith(f"the controller listener is {protocol} with ")
+
+
+def dialling(principal, **properties):
+    facts = collected(controller_principal=principal)
+    for host in facts.brokers:
+        node(facts, host)["file"]["properties"].update(properties)
+    return facts
+
+
+OVER_TLS = {"listener.security.protocol.map": "INTERNAL:SSL,CLIENTS:SASL_SSL"}
+
+
+def test_controllers_on_a_plain_listener_are_anonymous():
+    facts = dialling("User:controller")
+    assert "a controller is User:ANONYMOUS" in found(facts, "controller_acl")[0]["seen"]
+    assert len(found(facts, "controller_acl")) == 3
+
+
+def test_controllers_on_a_secured_listener_have_a_name():
+    facts = dialling("User:ANONYMOUS", **OVER_TLS)
+    assert (
+        "quorumshift_controller_principal is not set, and brokers and controllers log in at b1"
+        in found(facts, "controller_acl")[0]["seen"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("acl", "fits"),
+    [
+        (None, False),
+        ({}, True),
+        ({"operation": "ALL"}, True),
+        ({"principal": "User:*"}, True),
+        ({"operation": "DESCRIBE"}, False),
+        ({"host": "10.0.0.1"}, False),
+        ({"resource_type": "TOPIC"}, False),
+        ({"permission": "DENY"}, False),
+    ],
+)
+def test_cluster_action_of_controllers(acl, fits):
+    facts = dialling("User:controller", **OVER_TLS)
+    whole = {
+        "resource_type": "CLUSTER",
+        "resource_name": "kafka-cluster",
+        "pattern_type": "LITERAL",
+        "principal": "User:controller",
+        "host": "*",
+        "operation": "CLUSTER_ACTION",
+        "permission": "ALLOW",
+    }
+    assert set(whole) == set(facts.metadata["acls"][0]), "not the shape of the recorded ACLs"
+    facts.metadata["acls"] = [] if acl is None else [{**whole, **acl}]
+    told = [one["seen"] for one in found(facts, "controller_acl")]
+    assert told == (
+        []
+        if fits
+        else [f"User:controller, as whom controllers dial {host}, has no ClusterAction there" for host in facts.brokers]
+    )
+
+
+def test_a_denied_cluster_action_wins():
+    facts = dialling("User:controller", **OVER_TLS)
+    acl = {"resource_type": "CLUSTER", "principal": "User:controller", "host": "*", "operation": "ALL"}
+    facts.metadata["acls"] = [{**acl, "permission": "ALLOW"}, {**acl, "host": "10.0.0.1", "permission": "DENY"}]
+    assert len(found(facts, "controller_acl")) == 3
+
+
+def test_controllers_that_are_super_users_or_meet_no_authorizer():
+    assert found(dialling("User:quorumshift", **OVER_TLS), "controller_acl") == []
+    facts = dialling("User:controller", **OVER_TLS)
+    for host in facts.brokers:
+        del node(facts, host)["file"]["properties"]["authorizer.class.name"]
+    assert found(facts, "controller_acl") == []
+
+
+@pytest.mark.parametrize(
+    ("protocol", "principal", "given", "told"),
+    [
+        ("PLAINTEXT", "User:ANONYMOUS", ["User:ANONYMOUS"], None),
+        ("PLAINTEXT", "User:ANONYMOUS", [], None),  # the bed's brokers have it as their super user
+        ("SSL", "User:CN=c", ["User:CN=c", "User:CN=b"], None),
+        ("SSL", "User:quorumshift", [], None),
+        ("SSL", "User:CN=c", ["User:CN=c", "User:ANONYMOUS"], "User:ANONYMOUS would be a super user on controllers"),
+        ("SSL", "User:CN=c", ["User:CN=b"], "User:CN=c, as whom controllers dial each other, is no super user"),
+    ],
+)
+def test_super_users_of_controllers(protocol, principal, given, told):
+    facts = collected(controller_protocol=protocol, controller_principal=principal, controller_super_users=given)
+    if told:
+        assert the_one(facts, "controller_super_users").startswith(told)
+    else:
+        assert found(facts, "controller_super_users") == []
+
+
+def test_without_authorizer_nobody_needs_to_be_a_super_user():
+    facts = collected(controller_protocol="SSL", controller_principal="User:CN=c", controller_super_users=[])
+    for host in facts.brokers:
+        del node(facts, host)["file"]["properties"]["authorizer.class.name"]
+    assert found(facts, "controller_super_users") == []
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"exists": False}, "b1: log directory /var/lib/kafka/data1 is not there"),
+        ({"error": "Input/output error"}, "b1: log directory /var/lib/kafka/data1 Input/output error"),
+        ({"meta": {"version": "1"}}, "b1: /var/lib/kafka/data1/meta.properties is of version 1"),
+    ],
+)
+def test_log_directories(change, told):
+    facts = collected()
+    node(facts, "b1")["log_dirs"][0].update(change)
+    assert the_one(facts, "log_directories") == told
+
+
+def test_an_authorizer_of_somebody_elses_is_a_warning():
+    facts = collected()
+    node(facts, "b1")["file"]["properties"]["authorizer.class.name"] = "org.example.Ranger"
+    assert the_one(facts, "authorizer") == "b1 uses the authorizer org.example.Ranger"
+    assert found(facts, "authorizer")[0]["severity"] == "warns"
