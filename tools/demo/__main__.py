@@ -1,12 +1,16 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The main job on the bed, as an operator does it, while clients that must lose nothing run: `python -m tools.demo`.
+"""`make demo`: python -m tools.demo [--failover]; and for molecule, what is around its own runs of the playbook.
 
-The bed goes back to its seed, the witness starts, `playbooks/migrate.yml` runs to its stop in dual-write, soaks, gets
-the word that it printed, finalizes, and runs once more to show that it changes nothing. build/demo/ then holds the
-witness's verdict and picture and summary.json (docs/summaries.md). Exit code 0: all of it is so; 1: it is not; the
-bed is left as it is, to be looked at; 130: interrupted, the bed is left as well.
+Without a command: the bed goes back to its seed, witness and metadata changes start, `playbooks/migrate.yml` runs to
+its stop in dual-write, soaks, gets the word that it printed, finalizes, and runs once more to show that it changes
+nothing. build/demo/ then holds the witness's verdict and picture and summary.json (docs/summaries.md).
+  begin    start witness, recorder and metadata changes
+  compare  pause the changes; do brokers and ZooKeeper hold what was written?
+  end      stop them, judge, write the summary
+  stop     stop them without a judgement, if they run
+Exit code 0: all is as it must be; 1: it is not, the bed is left to be looked at; 130: interrupted, likewise.
 """
 
 from __future__ import annotations
@@ -14,133 +18,19 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-from tools.demo import bed, screen
-from tools.demo.bed import INVENTORY, ROOT, Bed
+from tools.demo.bed import ROOT, Bed
+from tools.demo.demo import DIRECTORY, Demo, DemoError
 from tools.demo.judge import Told, judge
 from tools.demo.observers import ObserverError, Observers
-from tools.demo.runs import Run, play
 
-DIRECTORY = ROOT / "build" / "demo"
-PLAYBOOK = "playbooks/migrate.yml"
-RUN_LIMIT_S = 1800
-FAILOVER_LIMIT_S = 120
-SOAK_S = 20.0
-STABLE_S = 2.0
-# What an operator would have in the inventory, for a cluster that takes minutes instead of days and shares two cores
-# with all its clients.
-SETTINGS = [
-    *("-e", f"quorumshift_soak={SOAK_S:g}s"),
-    *("-e", f"quorumshift_stable_s={STABLE_S:g}"),
-    *("-e", "quorumshift_probe_timeout=15"),
-]
-
-
-class DemoError(Exception):
-    """The demo did not get on; the text says where and what to look at."""
-
-
-class Demo:
-    """One demo; `say` tells each step with the time since the start."""
-
-    def __init__(self, failover: bool) -> None:
-        self.failover = failover
-        self.began = time.monotonic()
-        self.observers = Observers(DIRECTORY)
-        self.runs: list[Run] = []
-
-    def say(self, text: str) -> None:
-        seconds = int(time.monotonic() - self.began)
-        print(f"\n=== {seconds // 60:02d}:{seconds % 60:02d} {text}", flush=True)
-
-    def run(self) -> dict:
-        """All of it; returns the summary. Raises DemoError, ObserverError, subprocess.CalledProcessError."""
-        self.say("the bed goes back to its seed: three ZooKeeper-mode brokers, three prepared controllers, 66 topics")
-        bed.manage("reset")
-        self.say(
-            "witness, recorder and metadata changes start: producers, consumers, transactions; topics, ACLs, users"
-        )
-        self.observers.begin()
-        self.say("the main job, to its stop in dual-write")
-        shown = self._migrate("to dual_write", ["ansible-playbook", *self._inventory(), PLAYBOOK], "dual_write")
-        if not shown.command:
-            raise DemoError("the run stopped in dual_write and printed no command to type next")
-        if self.failover:
-            shown = self._fail_over(shown)
-        self.say("metadata changes pause: do ZooKeeper and the brokers hold what was written, change for change?")
-        differences = self.observers.compare("brokers", "ZooKeeper", go_on=True)
-        print("\n".join(differences) or "they do", flush=True)
-        self._soak(shown)
-        self.say("the word, as the screen printed it, is typed")
-        self._migrate("to finalized", shown.command, "finalized")
-        self.say("once more: nothing is left to change")
-        last = self._migrate("again", ["ansible-playbook", *self._inventory(), PLAYBOOK], None)
-        self.say("the witness stops, reads its log again and judges")
-        return judge(
-            self.observers,
-            Told(
-                phase=last.phase,
-                soak_s=SOAK_S,
-                stable_s=STABLE_S,
-                wall_s={run.name: run.seconds for run in self.runs},
-                changed_on_second_run=self.runs[-1].changed,
-                failovers=int(self.failover),
-            ),
-        )
-
-    def _inventory(self) -> list[str]:
-        return ["-i", str(INVENTORY.relative_to(ROOT))]
-
-    def _migrate(self, name: str, argv: list[str], phase: str | None) -> screen.Shown:
-        run = self._play(name, argv)
-        self.runs.append(run)
-        shown = screen.read(run.output)
-        if shown is None:
-            raise DemoError("the run ended well and printed no status screen")
-        if phase and shown.phase != phase:
-            raise DemoError(f"the run ended in phase {shown.phase}, not {phase}")
-        return shown
-
-    def _play(self, name: str, argv: list[str]) -> Run:
-        argv = [*argv, *SETTINGS]
-        print(f"$ {' '.join(argv)}", flush=True)
-        run = play(name, argv, DIRECTORY / f"{name.replace(' ', '-')}.log", RUN_LIMIT_S)
-        print(f"--- ended after {run.seconds} s with exit code {run.exit_code}", flush=True)
-        if run.exit_code != 0:
-            raise DemoError(f"{argv[0]} ended with exit code {run.exit_code}: the reason stands above")
-        return run
-
-    def _fail_over(self, shown: screen.Shown) -> screen.Shown:
-        """Kill the quorum's leader, start it again; returns the status screen after it, since the soak begins anew."""
-        host = Bed().controller_ids[shown.leader]
-        self.say(f"the active controller, {host}, is killed and started again")
-        killed = time.time()
-        Bed().execute(host, "systemctl kill --signal=KILL kafka-controller; systemctl start kafka-controller")
-        deadline = time.monotonic() + FAILOVER_LIMIT_S
-        while not self.observers.registered_since(host, killed):
-            if time.monotonic() > deadline:
-                raise DemoError(f"waited {FAILOVER_LIMIT_S} s for {host} to register in the quorum again")
-            time.sleep(0.2)
-        run = self._play("status", ["ansible-playbook", *self._inventory(), "playbooks/status.yml"])
-        after = screen.read(run.output)
-        if after is None or after.leader in (None, shown.leader) or after.phase != "dual_write":
-            raise DemoError("after the failover the quorum should have another leader, in dual_write")
-        return after
-
-    def _soak(self, shown: screen.Shown) -> None:
-        left = (shown.soak_until or 0) - time.time()
-        if left <= 0:
-            self.say("the soak is over already")
-            return
-        self.say(f"the soak: {left:.0f} s to go; production would take a day")
-        time.sleep(left)
+STAYS = "the bed stays as it is: look with `make bed-ssh HOST=b1`"
 
 
 def report(summary: dict, directory: Path) -> None:
     """A few lines: what came out, where it stands."""
-    print(f"\nmake demo: {summary['result']}; {directory.relative_to(ROOT)}/summary.json, witness.svg beside it")
+    print(f"\n{directory.name}: {summary['result']}; {directory.relative_to(ROOT)}/summary.json, witness.svg beside it")
     for problem in summary["problems"]:
         print(f"  ! {problem}")
     wall = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in summary["wall_s"]["runs"].items())
@@ -155,23 +45,58 @@ def report(summary: dict, directory: Path) -> None:
     print(f"  evidence of the runs: {evidence}", flush=True)
 
 
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tools.demo", description=__doc__.partition("\n\n")[0])
-    parser.add_argument("--failover", action="store_true", help="kill the active controller once in dual-write")
-    demo = Demo(parser.parse_args(arguments).failover)
-    stays = "the bed stays as it is: look with `make bed-ssh HOST=b1`; `make demo` begins anew"
+def whole(failover: bool) -> int:
+    demo = Demo(failover)
     try:
         summary = demo.run()
     except KeyboardInterrupt:
-        print(f"\nmake demo: interrupted; {stays}", file=sys.stderr)
+        print(f"\nmake demo: interrupted; {STAYS}", file=sys.stderr)
         demo.observers.stop_all()
         return 130
     except (DemoError, ObserverError, subprocess.CalledProcessError) as error:
-        print(f"\nmake demo: failed: {error}; {stays}", file=sys.stderr)
+        print(f"\nmake demo: failed: {error}; {STAYS}", file=sys.stderr)
         demo.observers.stop_all()
         return 1
     report(summary, DIRECTORY)
     return 0 if summary["result"] == "passed" else 1
+
+
+def around(arguments: argparse.Namespace) -> int:
+    observers = Observers(arguments.directory.resolve())
+    try:
+        if arguments.command == "begin":
+            observers.begin()
+        elif arguments.command == "compare":
+            differences = observers.compare("brokers", "ZooKeeper", go_on=True)
+            print("\n".join(differences), flush=True)
+            return 1 if differences else 0
+        elif arguments.command == "stop":
+            observers.stop_all()
+        else:
+            summary = judge(observers, Told(arguments.phase, arguments.soak, arguments.stable))
+            report(summary, observers.directory)
+            return 0 if summary["result"] == "passed" else 1
+    except ObserverError as error:
+        print(f"{arguments.command}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.demo", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--failover", action="store_true", help="kill the active controller once in dual-write")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name in ("begin", "compare", "end", "stop"):
+        command = commands.add_parser(name)
+        command.add_argument("--directory", type=Path, required=True, help="where all that is recorded stands")
+        if name == "end":
+            command.add_argument("--phase", required=True, help="the phase that the cluster reached")
+            command.add_argument("--soak", type=float, required=True, help="seconds")
+            command.add_argument("--stable", type=float, required=True, help="seconds")
+    given = parser.parse_args(arguments)
+    return around(given) if given.command else whole(given.failover)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The processes around a migration, each in a session of its own: the witness, the recorder, and who changes metadata."""
+"""The processes around a migration, each in a session of its own: witness, recorder, and who changes metadata."""
 
 from __future__ import annotations
 

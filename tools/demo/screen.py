@@ -12,8 +12,11 @@ from typing import NamedTuple
 
 
 class Shown(NamedTuple):
-    """The last status screen of a run: `leader` is the quorum's leader by its node id; `command` is the argv to type next, `soak_until` (epoch seconds) when not to
-    type it before; None where there is none."""
+    """The last status screen of a run.
+
+    `leader`: the quorum's leader by its node id; `command`: the argv to type next; `soak_until`: before which it is not
+    to be typed, in epoch seconds. None where there is none.
+    """
 
     cluster_id: str
     phase: str
