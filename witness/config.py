@@ -56,7 +56,7 @@ class Config:
     client: dict[str, Any] = field(default_factory=dict)
     librdkafka: dict[str, Any] = field(default_factory=dict)
     topic_prefix: str = "canary"
-    rate: float = 560.0
+    rate: float = 600.0
     partitions: int = 12
     transactional_partitions: int = 6
     compacted_partitions: int = 3
@@ -68,7 +68,7 @@ class Config:
     linger_ms: int = 10
     delivery_timeout_s: float = 120.0
     long_lived_producers: int = 2
-    keys_per_partition: int = 4
+    keys_per_partition: int = 8
     short_lived_s: float = 3.0
     transaction_interval_s: float = 0.5
     abort_every: int = 5

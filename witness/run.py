@@ -27,12 +27,14 @@ from witness.ledger import AUDIT, Clock, LedgerWriter, write_json
 from witness.workload.admin import AdminLoop
 from witness.workload.consumers import Group, Member
 from witness.workload.context import COMPACT, KEYED, LOG, TXN, Client, Context
-from witness.workload.producers import BURST, LongLived, ShortLived, send_fences
+from witness.workload.producers import Keys, LongLived, ShortLived, send_fences
 from witness.workload.transactions import Transactional
 
 STEADY, RESTARTED, COMMITTED = "steady", "restarted", "committed"
 # keys are told apart by what writes them, so that each stream has one writer
-SHORT_KEYS, FENCE_KEYS, TXN_KEYS, COMPACT_KEYS = 100_000, 200_000, 300_000, 0
+KEYS_OF_ONE_PRODUCER = 1_000_000
+SHORT_KEYS, FENCE_KEYS, TXN_KEYS, COMPACT_KEYS = 900_000_000, 900_100_000, 0, 0
+TXN_KEYS_EACH = 6
 
 
 @dataclass
@@ -156,30 +158,20 @@ class Run:
         ]
         shares = config.shares
         unit = config.rate / (shares.long_lived + shares.short_lived + shares.transactional + shares.compacted)
-        count = len(context.indexes(keyed)) * config.keys_per_partition
+        numbers = list(range(len(context.indexes(keyed))))
         for number in range(config.long_lived_producers):
+            # each has partitions of its own, as long as there are enough
+            own = numbers[number :: config.long_lived_producers] or numbers
+            first_key = number * KEYS_OF_ONE_PRODUCER
+            keys = Keys(context, "long", keyed, config.keys_per_partition, first_key, own)
             rate = unit * shares.long_lived / config.long_lived_producers
-            name = f"producer-{number + 1}"
-            self._workers.append(LongLived(context, name, "long", keyed, count, rate, number * count))
+            self._workers.append(LongLived(context, f"producer-{number + 1}", keys, rate))
         self._workers.append(ShortLived(context, "producer-short", keyed, unit * shares.short_lived, SHORT_KEYS))
-        self._workers.append(
-            LongLived(
-                context,
-                "producer-compact",
-                "compact",
-                compact,
-                max(config.compacted_keys, len(context.indexes(compact))),
-                unit * shares.compacted,
-                COMPACT_KEYS,
-            )
-        )
+        each = max(1, round(config.compacted_keys / len(context.indexes(compact))))
+        keys = Keys(context, "compact", compact, each, COMPACT_KEYS)
+        self._workers.append(LongLived(context, "producer-compact", keys, unit * shares.compacted))
         self.transactional = Transactional(
-            context,
-            "producer-txn",
-            txn,
-            len(context.indexes(txn)) * BURST,
-            unit * shares.transactional,
-            TXN_KEYS,
+            context, "producer-txn", txn, TXN_KEYS_EACH, unit * shares.transactional, TXN_KEYS
         )
         self._workers.append(self.transactional)
         for client in (*self._members, *self._workers):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,29 +16,53 @@ from witness.ledger import position
 from witness.workload.context import Client, Context
 
 TICK_S = 0.04
-BURST = 4
+# Messages go out in bursts that share a partition and so a request, and a partition has at most two bursts under way:
+# enough for a retry to put order at risk, and few enough that librdkafka, which may have five requests under way to a
+# broker, does not spin on the sixth while the broker is slow. A partition that waited catches up in longer bursts.
+BURST = 8
+LONGEST_BURST = 64
+CATCH_UP_S = 300
+SHORT_KEYS_EACH = 4
 
 
 class Keys:
-    """One producer instance's keys: the next message's stream, key and sequence, in bursts that share a partition."""
+    """One producer instance's keys, each in one partition, in an order in which neighbours share a partition."""
 
-    def __init__(self, context: Context, kind: str, topic: str, count: int, first_key: int = 0) -> None:
+    def __init__(
+        self,
+        context: Context,
+        kind: str,
+        topic: str,
+        per_partition: int,
+        first_key: int = 0,
+        numbers: list[int] | None = None,
+    ) -> None:
         indexes = context.indexes(topic)
         self.topic = topic
         self.instance = context.next_instance()
-        self.keys = [first_key + n for n in range(count)]
-        # neighbours share a partition, and every partition has its turn when there are at least as many keys
-        burst = min(BURST, max(1, count // len(indexes)))
-        self.numbers = [(n // burst) % len(indexes) for n in range(count)]
+        self.per_partition = per_partition
+        self.slots = list(range(len(indexes))) if numbers is None else numbers
+        self.numbers = [number for number in self.slots for _ in range(per_partition)]
+        self.keys = [first_key + number * per_partition + n for number in self.slots for n in range(per_partition)]
         self.indexes = [indexes[number] for number in self.numbers]
         self.first = context.ledger.new_streams(kind, self.instance, self.keys, self.indexes)
-        self._sequence = [0] * count
+        self._sequence = [0] * len(self.keys)
         self._turn = 0
+        self._turn_of = [0] * len(self.slots)
 
     def next(self) -> tuple[int, int]:
-        """Which key's turn it is, and its sequence number."""
+        """Which key's turn it is, over all partitions, and its sequence number."""
         turn = self._turn
         self._turn = (turn + 1) % len(self.keys)
+        return self._numbered(turn)
+
+    def next_of(self, slot: int) -> tuple[int, int]:
+        """Which key's turn it is within one partition, and its sequence number."""
+        turn = self._turn_of[slot]
+        self._turn_of[slot] = (turn + 1) % self.per_partition
+        return self._numbered(slot * self.per_partition + turn)
+
+    def _numbered(self, turn: int) -> tuple[int, int]:
         self._sequence[turn] += 1
         return turn, self._sequence[turn]
 
@@ -50,6 +75,7 @@ class Sender:
         self.where = where
         self.keys = keys
         self.unconfirmed = 0
+        self.unconfirmed_of: dict[int, int] = dict.fromkeys(keys.indexes, 0)
         self.producer = Producer(
             context.client(
                 where,
@@ -60,12 +86,13 @@ class Sender:
             )
         )
 
-    def send(self) -> int:
+    def send(self, slot: int | None = None) -> int:
         """Hand one message to the client; returns its ledger id. BufferError when the client's queue is full."""
         keys = self.keys
-        turn, sequence = keys.next()
+        turn, sequence = keys.next() if slot is None else keys.next_of(slot)
         ledger_id, at = self.context.ledger.sent(keys.first + turn)
         self.unconfirmed += 1
+        self.unconfirmed_of[keys.indexes[turn]] += 1
         self._produce(ledger_id, turn, sequence, at)
         return ledger_id
 
@@ -82,10 +109,12 @@ class Sender:
             )
         except BufferError:
             self.unconfirmed -= 1
+            self.unconfirmed_of[keys.indexes[turn]] -= 1
             raise
 
     def _delivered(self, ledger_id: int, index: int, error: KafkaError | None, message: Message) -> None:
         self.unconfirmed -= 1
+        self.unconfirmed_of[index] -= 1
         if error is None:
             self.confirmed(ledger_id, position(index, message.offset()))
         else:
@@ -107,38 +136,58 @@ class Sender:
 
     def paced(self, rate: float, until: float | None = None) -> None:
         """Send `rate` messages a second until `until` (monotonic) or the run stops."""
-        start, sent = time.monotonic(), 0
+        slots = [
+            _Slot(number, self.keys.indexes[number * self.keys.per_partition]) for number in range(len(self.keys.slots))
+        ]
+        each = rate / len(slots)
+        burst = min(BURST, self.keys.per_partition)
+        start = time.monotonic()
+        # so that the partitions take turns
+        for slot in slots:
+            slot.sent = -round(burst * (1 - (slot.number + 1) / len(slots)))
         while not self.context.stopping.is_set():
             now = time.monotonic()
             if until is not None and now >= until:
                 break
-            due = int((now - start) * rate) - sent
-            if due > rate:
-                # the process itself was held up: go on from here instead of catching up in one burst
-                start, sent, due = now, 0, 0
             try:
-                for _ in range(due):
-                    self.send()
-                    sent += 1
+                for slot in slots:
+                    self._burst(slot, int((now - start) * each), burst, round(each * CATCH_UP_S))
             except BufferError:
                 self.context.ledger.note(self.where, "QUEUE_FULL", "the client's queue is full: sending pauses")
-                start, sent = time.monotonic(), 0
-                self.producer.poll(0.2)
             rest = TICK_S - (time.monotonic() - now)
             while rest > 0:
                 self.producer.poll(rest)
                 rest = TICK_S - (time.monotonic() - now)
 
+    def _burst(self, slot: _Slot, target: int, burst: int, catch_up: int) -> None:
+        due = target - slot.sent
+        if due < burst or self.unconfirmed_of[slot.index] > slot.last_burst:
+            return
+        if due > catch_up:
+            slot.sent = target - catch_up
+        slot.last_burst = min(due - due % burst, LONGEST_BURST)
+        for _ in range(slot.last_burst):
+            self.send(slot.number)
+            slot.sent += 1
+
+
+@dataclass
+class _Slot:
+    """One partition of a producer and how far it has come."""
+
+    number: int
+    index: int
+    sent: int = 0
+    last_burst: int = 0
+
 
 class LongLived(Client):
     """One producer through the whole run."""
 
-    def __init__(
-        self, context: Context, name: str, kind: str, topic: str, count: int, rate: float, first_key: int
-    ) -> None:
+    def __init__(self, context: Context, name: str, keys: Keys, rate: float) -> None:
         super().__init__(context, name)
         self.rate = rate
-        self.sender = Sender(context, name, Keys(context, kind, topic, count, first_key))
+        self.sender = Sender(context, name, keys)
 
     def work(self) -> None:
         self.sender.paced(self.rate)
@@ -155,9 +204,10 @@ class ShortLived(Client):
         self.first_key = first_key
 
     def work(self) -> None:
-        count = len(self.context.indexes(self.topic))
         while not self.context.stopping.is_set():
-            sender = Sender(self.context, self.where, Keys(self.context, "short", self.topic, count, self.first_key))
+            sender = Sender(
+                self.context, self.where, Keys(self.context, "short", self.topic, SHORT_KEYS_EACH, self.first_key)
+            )
             sender.paced(self.rate, time.monotonic() + self.context.config.short_lived_s)
             sender.flush()
 
@@ -167,7 +217,7 @@ def send_fences(context: Context, topic: str, key: int) -> dict[int, int]:
 
     Returns {partition index: ledger id}; those that the cluster did not acknowledge are errors in the ledger.
     """
-    keys = Keys(context, "fence", topic, len(context.indexes(topic)), key)
+    keys = Keys(context, "fence", topic, 1, key)
     sender = Sender(context, f"fence {topic}", keys)
     fences = {index: sender.send() for index in keys.indexes}
     sender.flush()

@@ -25,8 +25,8 @@ class TransactionalSender(Sender):
             where,
             keys,
             transactional_id=f"{context.config.topic_prefix}.txn.{context.run_id:016x}",
-            # librdkafka wants it no shorter than the messages' own timeout
-            transaction_timeout_ms=int(context.config.delivery_timeout_s * 1000),
+            # librdkafka wants it no shorter than the messages' own timeout and the socket's
+            transaction_timeout_ms=int(max(60, context.config.delivery_timeout_s) * 1000),
         )
         self.positions: dict[int, int] = {}
 
@@ -41,10 +41,12 @@ class TransactionalSender(Sender):
 class Transactional(Client):
     """Transactions one after another."""
 
-    def __init__(self, context: Context, name: str, topic: str, count: int, rate: float, first_key: int) -> None:
+    def __init__(
+        self, context: Context, name: str, topic: str, per_partition: int, rate: float, first_key: int
+    ) -> None:
         super().__init__(context, name)
         self.topic = topic
-        self.count = count
+        self.per_partition = per_partition
         self.first_key = first_key
         self.per_transaction = max(1, round(rate * context.config.transaction_interval_s))
         self.number = 0
@@ -118,7 +120,7 @@ class Transactional(Client):
 
     def _start(self) -> TransactionalSender | None:
         sender = TransactionalSender(
-            self.context, self.where, Keys(self.context, "txn", self.topic, self.count, self.first_key)
+            self.context, self.where, Keys(self.context, "txn", self.topic, self.per_partition, self.first_key)
         )
         try:
             self._call(sender.producer.init_transactions, "init")
@@ -152,7 +154,7 @@ class Transactional(Client):
                 sender = self._sender
                 usual, sender.keys = (
                     sender.keys,
-                    Keys(self.context, "fence", self.topic, len(self.context.indexes(self.topic)), key),
+                    Keys(self.context, "fence", self.topic, 1, key),
                 )
                 ledger_ids: list[int] = []
                 try:
