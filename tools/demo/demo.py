@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 from tools.demo import bed, screen
@@ -97,6 +98,8 @@ class Demo:
         argv = [*argv, *SETTINGS]
         print(f"$ {' '.join(argv)}", flush=True)
         run = play(name, argv, DIRECTORY / f"{name.replace(' ', '-')}.log", RUN_LIMIT_S)
+        log = DIRECTORY / f"{name.replace(' ', '-')}.tasks.json"
+        log.write_text(json.dumps(run.tasks, indent=1) + "\n", encoding="utf-8")
         print(f"--- ended after {run.seconds} s with exit code {run.exit_code}", flush=True)
         if run.exit_code != 0:
             raise DemoError(f"{argv[0]} ended with exit code {run.exit_code}: the reason stands above")

@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jsonschema
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report
 
 from tools.demo import ledger, marks, steps, summary
 from tools.demo.bed import ROOT, Bed
 from tools.demo.changes import KINDS
 from tools.demo.observers import Observers
-from tools.demo.runs import evidence_since
+from tools.demo.runs import Evidence, evidence_since
 
 WITNESS_TIMEOUT_S = 600
 
@@ -39,7 +40,8 @@ class Told:
 def judge(observers: Observers, told: Told) -> dict[str, Any]:
     """End the observers; write marks, verdict, picture and summary.json; return the summary.
 
-    Picture and verdict are put into the evidence of the last run as well. Raises jsonschema.ValidationError.
+    Picture and verdict are put into the evidence of each run that restarted something, too. Raises
+    jsonschema.ValidationError, ObserverError.
     """
     directory = observers.directory
     observers.compare("brokers", go_on=False)
@@ -52,10 +54,7 @@ def judge(observers: Observers, told: Told) -> dict[str, Any]:
     seen = steps.phases(events, found, observers.begun)
     marks.write(directory / "marks.jsonl", marks.make(seen, found, journal))
     verdict = _verdict(observers)
-    if runs:
-        for name in ("witness.svg", "witness-verdict.json"):
-            if (directory / name).exists():
-                shutil.copy(directory / name, runs[-1].directory / name)
+    _into_evidence(observers, runs)
     made = summary.make(
         events,
         found,
@@ -71,10 +70,21 @@ def judge(observers: Observers, told: Told) -> dict[str, Any]:
     return made
 
 
+def _into_evidence(observers: Observers, runs: list[Evidence]) -> None:
+    """Put the witness's verdict and picture where the report shows them."""
+    acted = [run for run in runs if any(event["kind"] == "restart" for event in run.journal)]
+    for run in acted:
+        for name in ("witness.svg", "witness.json"):
+            if (observers.directory / name).exists():
+                shutil.copy(observers.directory / name, run.directory / name)
+    for cluster in {run.directory.parent for run in acted}:
+        report.write_all(str(cluster))
+
+
 def _verdict(observers: Observers) -> dict[str, Any] | None:
     directory = observers.directory
     given = ["--dir", str(observers.witness), "--marks", str(directory / "marks.jsonl")]
-    out = directory / "witness-verdict.json"
+    out = directory / "witness.json"
     subprocess.run(
         [sys.executable, "-m", "witness", "stop", *given, "--json", str(out)],
         cwd=ROOT,

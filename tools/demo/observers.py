@@ -42,7 +42,7 @@ class Observers:
         shutil.rmtree(self.directory, ignore_errors=True)
         self.directory.mkdir(parents=True)
         bed = Bed()
-        config = self.directory / "witness.json"
+        config = self.directory / "settings.json"
         config.touch(mode=0o600)
         config.write_text(json.dumps(bed.witness_config()), encoding="utf-8")
         arguments = ["run", "--config", str(config), "--dir", str(self.witness), "--daemon"]

@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
 import sys
 import time
+from bisect import bisect_right
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,25 +22,23 @@ from tools.demo import screen
 from tools.demo.bed import ROOT
 
 END_GRACE_S = 10
+_TITLE = re.compile(rb"^(?:\x1b\[[0-9;]*m)?(PLAY|TASK|PLAY RECAP) (?:\[(.*?)\] )?\*+", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a playbook: what was typed, how it ended, what it printed."""
+    """One run of a playbook: what was typed, how it ended, what it printed; `tasks`: seconds of each task."""
 
     name: str
     argv: list[str]
     exit_code: int
     seconds: float
     output: str
+    tasks: list[dict]
 
     @property
     def changed(self) -> int:
         return sum(host.changed for host in screen.recap(self.output).values())
-
-    @property
-    def hosts(self) -> int:
-        return len(screen.recap(self.output))
 
 
 def play(name: str, argv: list[str], log: Path, limit_s: float) -> Run:
@@ -54,6 +54,7 @@ def play(name: str, argv: list[str], log: Path, limit_s: float) -> Run:
     )
     os.close(theirs)
     kept = bytearray()
+    arrived: list[tuple[int, float]] = []  # bytes so far, seconds since the start
     code: int | None = None
     try:
         while True:
@@ -69,6 +70,7 @@ def play(name: str, argv: list[str], log: Path, limit_s: float) -> Run:
                 break
             if not part:
                 break
+            arrived.append((len(kept), time.monotonic() - begun))
             kept += part
             sys.stdout.buffer.write(part)
             sys.stdout.buffer.flush()
@@ -78,9 +80,26 @@ def play(name: str, argv: list[str], log: Path, limit_s: float) -> Run:
         _end(process)
         os.close(ours)
         log.write_bytes(bytes(kept))
-    return Run(
-        name, argv, code, round(time.monotonic() - begun, 1), kept.decode("utf-8", "replace").replace("\r\n", "\n")
-    )
+    seconds = time.monotonic() - begun
+    output = kept.decode("utf-8", "replace").replace("\r\n", "\n")
+    return Run(name, argv, code, round(seconds, 1), output, _tasks(bytes(kept), arrived, seconds))
+
+
+def _tasks(kept: bytes, arrived: list[tuple[int, float]], end: float) -> list[dict]:
+    """[{play, task, at, seconds}] from when each task's title came to the terminal to when the next one's did."""
+    found: list[dict] = []
+    play_name = ""
+    for title in _TITLE.finditer(kept):
+        at = arrived[bisect_right(arrived, (title.start(), end)) - 1][1]
+        if found:
+            found[-1].setdefault("seconds", round(at - found[-1]["at"], 2))
+        if title[1] == b"PLAY":
+            play_name = title[2].decode()
+        elif title[1] == b"TASK":
+            found.append({"play": play_name, "task": title[2].decode(), "at": round(at, 2)})
+    if found:
+        found[-1].setdefault("seconds", round(end - found[-1]["at"], 2))
+    return found
 
 
 def _end(process: subprocess.Popen) -> None:
