@@ -269,7 +269,10 @@ def rolling_kraft(bed: Bedside) -> None:
     bed.on_each(bed.controllers, "systemctl stop kafka-controller")
     record(bed, "dual_write_controllers_down")
     bed.on_each(bed.controllers, "systemctl start kafka-controller")
+    for host in bed.controllers:
+        bed.wait_listening(host, 9093)
     bed.wait_in_sync()
+    # a controller that starts while ZooKeeper is away ends after zookeeper.connection.timeout.ms; these have started
     bed.on_each(bed.brokers, "systemctl stop zookeeper")
     record(bed, "dual_write_no_zookeeper")
     bed.on_each(bed.brokers, "systemctl start zookeeper")

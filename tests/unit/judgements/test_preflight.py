@@ -372,6 +372,12 @@ def test_brokers_that_an_earlier_attempt_registered():
     assert told[0] == "brokers are registered in the controllers' log, and /migration stands at None"
 
 
+def test_metadata_that_the_copy_would_fail_on():
+    facts = collected()
+    facts.metadata["problems"] = [{"path": "/brokers/topics/x", "reason": "has no topic_id"}]
+    assert the_one(facts, "unreadable") == "ZooKeeper /brokers/topics/x: has no topic_id"
+
+
 # Secrets and settings ------------------------------------------------------------------------------------------------
 
 

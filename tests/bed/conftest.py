@@ -1,0 +1,26 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The bed for tests. They run where it is up (`make bed-up`) and leave it as they found it, or reset."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.bed import bedside
+
+
+@pytest.fixture(scope="session")
+def bed():
+    """This checkout's bed."""
+    if not bedside.INVENTORY.exists():
+        pytest.fail("the bed is not up: make bed-up")
+    return bedside.Bedside()
+
+
+@pytest.fixture(scope="module")
+def fresh(bed):
+    """The bed, reset to a ZooKeeper-mode cluster at the module's beginning."""
+    bed.reset()
+    bed.wait_in_sync()
+    return bed

@@ -1,0 +1,301 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hazards brought about on a real cluster: the playbook stops, says what, where and what to type, changes nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+
+import pytest
+import yaml
+
+from tests.bed import bedside
+
+
+@pytest.fixture
+def inventory(fresh, tmp_path):
+    """A copy of the inventory, changed by a function of its tree."""
+
+    def changed(change):
+        tree = yaml.safe_load(bedside.INVENTORY.read_text())
+        change(tree["all"]["children"])
+        path = tmp_path / "inventory.yml"
+        path.touch(mode=0o600)
+        path.write_text(yaml.safe_dump(tree))
+        return path
+
+    return changed
+
+
+def refused(bed, *wanted, untouched=True, **options):
+    """Run the playbook; it must fail with all of `wanted` in its message and leave everything alone."""
+    before = bed.fingerprint()
+    ran = bed.play("migrate", **options)
+    after = bed.fingerprint()
+    assert ran.code != 0, ran.text
+    for words in wanted:
+        assert words in ran.text.replace("\\n", "\n").replace('\\"', '"'), ran.text
+    if untouched:
+        assert after == before, _difference(before, after)
+    for host in bed.addresses:
+        assert ran.recap(host).get("changed", 0) == 0, ran.text
+    return ran
+
+
+def _difference(before, after):
+    return {host: (before[host], after[host]) for host in before if before[host] != after[host]}
+
+
+def settled(bed):
+    bed.wait_in_sync()
+
+
+@contextlib.contextmanager
+def edited(bed, host, expression):
+    """A broker's properties edited by sed and the broker restarted with them; put back in the end."""
+    path = "/etc/kafka/server.properties"
+    bed.run(host, f"cp -a {path} {path}.test && sed -i '{expression}' {path} && systemctl restart kafka")
+    bed.wait_listening(host, 9092)
+    settled(bed)
+    try:
+        yield
+    finally:
+        bed.run(host, f"mv {path}.test {path} && systemctl restart kafka")
+        bed.wait_listening(host, 9092)
+        settled(bed)
+
+
+@contextlib.contextmanager
+def znode(bed, path, data):
+    """A znode that is not there otherwise."""
+    with bed.zookeeper() as client:
+        client.create(path, data, makepath=True)
+    try:
+        yield
+    finally:
+        with bed.zookeeper() as client:
+            client.delete(path)
+
+
+# Groups, brokers, ids ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("group", ["kafka_broker", "kafka_controller"])
+def test_a_missing_group(fresh, inventory, group):
+    refused(fresh, f"no host in the group {group}", inventory=inventory(lambda groups: groups.pop(group)))
+
+
+def test_an_even_number_of_controllers(fresh, inventory):
+    path = inventory(lambda groups: groups["kafka_controller"]["hosts"].pop("c3"))
+    refused(fresh, "the group kafka_controller has 2 hosts", "Give it an odd number", inventory=path)
+
+
+def test_a_host_in_both_groups(fresh, inventory):
+    def both(groups):
+        groups["kafka_controller"]["hosts"]["b1"] = {
+            **groups["kafka_broker"]["hosts"]["b1"],
+            "quorumshift_node_id": 104,
+        }
+        groups["kafka_controller"]["hosts"].pop("c3")
+
+    refused(fresh, "b1 is in both groups, kafka_broker and kafka_controller", inventory=inventory(both))
+
+
+def test_a_live_broker_that_is_not_in_the_inventory(fresh, inventory):
+    path = inventory(lambda groups: groups["kafka_broker"]["hosts"].pop("b3"))
+    refused(fresh, "broker 5 is alive in ZooKeeper and is not in the group kafka_broker", inventory=path)
+
+
+@pytest.mark.parametrize(("number", "whose"), [(5, "b3"), (101, "c1")])
+def test_node_ids_that_collide(fresh, inventory, number, whose):
+    def collide(groups):
+        groups["kafka_controller"]["hosts"]["c2"]["quorumshift_node_id"] = number
+
+    refused(
+        fresh,
+        f"c2 has quorumshift_node_id {number}, which is the id of {whose}",
+        "Choose an id that nobody has",
+        inventory=inventory(collide),
+    )
+
+
+def test_a_host_of_another_cluster(fresh):
+    path = "/var/lib/kafka/data2/meta.properties"
+    fresh.run("b2", f"cp -a {path} {path}.test; sed -i 's/^cluster.id=.*/cluster.id=another/' {path}")
+    try:
+        refused(fresh, "b2: /var/lib/kafka/data2/meta.properties says cluster id another, ZooKeeper says")
+    finally:
+        fresh.run("b2", f"mv {path}.test {path}")
+
+
+def test_a_chroot_that_is_another_clusters(fresh):
+    connect = fresh.variables["quorumshift_zookeeper_connect"].partition("/")[0] + "/staging"
+    refused(fresh, "/staging does not exist in ZooKeeper", extra={"quorumshift_zookeeper_connect": connect})
+
+
+# Versions, partitions ------------------------------------------------------------------------------------------------
+
+
+def test_a_protocol_version_that_is_not_the_releases(fresh):
+    with edited(fresh, "b2", "s/^inter.broker.protocol.version=.*/inter.broker.protocol.version=3.8/"):
+        refused(fresh, "b2 runs with inter.broker.protocol.version 3.8, its release is 3.9.2", "Set it to 3.9 on every")
+
+
+def test_a_broker_that_is_down(fresh):
+    fresh.run("b3", "systemctl stop kafka")
+    try:
+        bedside.wait_for(lambda: "5" not in _live(fresh), 30, "broker 5 to leave ZooKeeper")
+        refused(
+            fresh,
+            "b3 has broker id 5, which is not alive in ZooKeeper",
+            "broker 5 holds replicas and is not there: ",
+            "partitions under-replicated: ",
+            "partitions offline: ",
+        )
+    finally:
+        fresh.run("b3", "systemctl start kafka")
+        settled(fresh)
+
+
+def _live(bed):
+    with bed.zookeeper() as client:
+        return client.get_children("/brokers/ids")
+
+
+def test_a_replica_on_a_broker_that_is_long_gone(fresh):
+    """A topic with a replica on broker 9, as a replaced broker leaves it."""
+    state = {"controller_epoch": 1, "leader": 1, "version": 1, "leader_epoch": 0, "isr": [1]}
+    topic = {
+        "version": 3,
+        "topic_id": "Fy0Rb1XjQ5WQ2mPcyRZbtA",
+        "partitions": {"0": [1, 9]},
+        "adding_replicas": {},
+        "removing_replicas": {},
+    }
+    with fresh.zookeeper() as client:
+        client.create("/brokers/topics/left-behind/partitions/0/state", json.dumps(state).encode(), makepath=True)
+        client.set("/brokers/topics/left-behind", json.dumps(topic).encode())
+    try:
+        refused(fresh, "broker 9 holds replicas and is not there: left-behind-0", "reassign its replicas")
+    finally:
+        with fresh.zookeeper() as client:
+            client.delete("/brokers/topics/left-behind", recursive=True)
+        fresh.reset()
+        settled(fresh)
+
+
+def test_a_reassignment_in_flight(fresh):
+    """Held by throttled followers that may copy one byte a second."""
+    with fresh.zookeeper() as client:
+        topics = {}
+        for name in client.get_children("/brokers/topics"):
+            topics[name] = json.loads(client.get(f"/brokers/topics/{name}")[0])["partitions"]
+    name, replicas = next((name, told["0"]) for name, told in sorted(topics.items()) if len(told["0"]) == 2)
+    spare = next(one for one in (1, 2, 5) if one not in replicas)
+    plan = {"version": 1, "partitions": [{"topic": name, "partition": 0, "replicas": [replicas[0], spare]}]}
+    # the controller takes it up; with the spare broker stopped it cannot end
+    host = {1: "b1", 2: "b2", 5: "b3"}[spare]
+    fresh.run(host, "systemctl stop kafka")
+    try:
+        with znode_taken_up(fresh, plan):
+            refused(fresh, f"{name}-0 is being reassigned", "kafka-reassign-partitions.sh --cancel")
+    finally:
+        fresh.run(host, "systemctl start kafka")
+        fresh.reset()
+        settled(fresh)
+
+
+@contextlib.contextmanager
+def znode_taken_up(bed, plan):
+    with bed.zookeeper() as client:
+        client.create("/admin/reassign_partitions", json.dumps(plan).encode())
+    time.sleep(3)
+    yield
+    with bed.zookeeper() as client:
+        if client.exists("/admin/reassign_partitions"):
+            client.delete("/admin/reassign_partitions")
+
+
+# What an earlier attempt left, what is missing -----------------------------------------------------------------------
+
+OFFSETS = {
+    "version": 0,
+    "kraft_metadata_offset": 1234,
+    "kraft_controller_id": 101,
+    "kraft_metadata_epoch": 3,
+    "kraft_controller_epoch": 3,
+}
+
+
+def test_a_migration_znode_of_an_earlier_attempt(fresh):
+    with znode(fresh, "/migration", json.dumps(OFFSETS).encode()):
+        ran = refused(fresh, "/migration says that a copy was done", "delete the znode /migration")
+    assert "The phase is unknown" in ran.text
+
+
+def test_a_torn_migration_znode(fresh):
+    with znode(fresh, "/migration", b"{torn"):
+        refused(fresh, "/migration is malformed", "delete the znode /migration")
+
+
+def test_a_missing_encoder_secret(fresh):
+    path = "/etc/kafka/server.properties"
+    fresh.run("b2", f"cp -a {path} {path}.test; sed -i /^password.encoder.secret/d {path}")
+    try:
+        refused(
+            fresh,
+            "ZooKeeper holds encrypted configs (listener.name.external.ssl.keystore.password of broker 1), "
+            "and b2 has no password.encoder.secret",
+            "controllers would copy ciphertext",
+        )
+    finally:
+        fresh.run("b2", f"mv {path}.test {path}")
+
+
+def test_a_controllers_directory_that_is_not_empty(fresh):
+    path = "/var/lib/kafka/metadata/old"
+    fresh.run("c2", f"touch {path}")
+    try:
+        refused(fresh, "c2: /var/lib/kafka/metadata is not empty and has no meta.properties")
+    finally:
+        fresh.run("c2", f"rm {path}")
+
+
+# Ways around the playbook ----------------------------------------------------------------------------
+
+
+def cut(bed, *options):
+    """Run a cut of the playbook; whatever it says, nothing may be half applied."""
+    before = bed.fingerprint()
+    ran = bed.play("migrate", *options, extra={"quorumshift_gate_timeout_s": 5})
+    assert bed.fingerprint() == before, _difference(before, bed.fingerprint())
+    return ran
+
+
+@pytest.mark.parametrize(
+    "limit", ["b1", "kafka_broker", "kafka_controller", "localhost", "localhost,b1,b2,b3,c1", "!c3"]
+)
+def test_limit(fresh, limit):
+    ran = cut(fresh, "--limit", limit)
+    if "localhost" in limit or limit == "!c3":
+        assert ran.code != 0 and "was not reached" in ran.text and "--limit" in ran.text, ran.text
+
+
+@pytest.mark.parametrize("tag", ["always", "nothing"])
+def test_tags(fresh, tag):
+    cut(fresh, "--tags", tag)
+
+
+@pytest.mark.parametrize(
+    "task", ["Bring up the controller", "Admit the batch", "Take the broker's turn", "Take the controller's turn"]
+)
+def test_start_at_task(fresh, task):
+    cut(fresh, "--start-at-task", task)
+
+
+def test_check_mode_changes_nothing(fresh):
+    ran = cut(fresh, "--check", "--diff")
+    assert ran.code == 0, ran.text
