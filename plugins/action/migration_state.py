@@ -17,6 +17,8 @@ from ansible import context
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import phase, screen
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction, display
 
+# What the printed command takes over from the one that was typed, by the name that Ansible gives it.
+REPEATED = {"inventory": "-i", "vault_ids": "--vault-id", "vault_password_files": "--vault-password-file"}
 NO_WAY_ON = (phase.UNKNOWN, phase.REVERTING, phase.KRAFT_NATIVE)
 
 
@@ -61,8 +63,18 @@ class ActionModule(ProbeAction):
             return f"launch the job template of the playbook {following['playbook']}{extra}"
         typed = (context.CLIARGS.get("args") or ("",))[0]
         playbook = re.sub(r"[a-z_]+(\.ya?ml)?$", lambda match: following["playbook"] + (match.group(1) or ""), typed)
-        inventories = [part for one in context.CLIARGS.get("inventory") or () for part in ("-i", shortest(one))]
-        return shlex.join(["ansible-playbook", *inventories, playbook, *given])
+        repeated = [
+            part
+            for option, flag in (
+                ("inventory", "-i"),
+                ("vault_ids", "--vault-id"),
+                ("vault_password_files", "--vault-password-file"),
+            )
+            for one in context.CLIARGS.get(option) or ()
+            for part in (flag, shortest(one))
+        ]
+        files = [part for one in context.CLIARGS.get("extra_vars") or () if one.startswith("@") for part in ("-e", one)]
+        return shlex.join(["ansible-playbook", *repeated, playbook, *files, *given])
 
     def _record(self, facts, phase, first, last):
         """Journal the phase, and the run's begin and end; keep the facts as judged, for whoever looks into it."""

@@ -129,7 +129,8 @@ def main():
                 excused = restart.unavoidable(found["partitions"], min_isr)
                 health = restart.troubles(found, min_isr, phase.broker_ids(facts), excused)
             troubles = gates.closed_by(wanted["gate"], judged, health)
-            if not troubles and wanted["gate"] in MIRRORED:
+            # Once some controller is final, nobody may write to ZooKeeper any more: there is no lag to ask for.
+            if not troubles and wanted["gate"] in MIRRORED and judged.phase != phase.FINALIZING:
                 troubles = lag.behind(module.connections, phase.controllers(facts), wanted["lag_s"])
             if wanted["gate"] == "before_finalize":
                 troubles += gates.finalize_troubles(facts, judged, wanted["word"], soak_s)

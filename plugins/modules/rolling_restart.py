@@ -87,13 +87,12 @@ waited_s:
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates, phase, restart
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import topics
 
 CONTROLLER_FINAL = "controller_final"
 GATE_OF_MODE = {"zk_migration": "before_trigger", "kraft": "before_kraft", CONTROLLER_FINAL: "before_finalize"}
 SETTLED_PHASES = {
     "zk_migration": (phase.COPYING, phase.HYBRID, phase.DUAL_WRITE),
-    "kraft": (phase.DUAL_WRITE,),
+    "kraft": (phase.DUAL_WRITE, phase.FINALIZING),
     CONTROLLER_FINAL: (phase.FINALIZED,),
 }
 

@@ -16,6 +16,7 @@ import time
 from typing import Any, Iterable, Mapping
 
 from ansible import constants
+from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report
@@ -126,7 +127,13 @@ class QuorumshiftAction(ActionBase):
     def connection(self, args: dict, options: Iterable[str] = _CONNECTION) -> dict:
         """Return args with the connection options filled in from the quorumshift_* variables."""
         found = {option: self.variable(_CONNECTION[option]) for option in options if option not in args}
-        return {**args, **{option: value for option, value in found.items() if value is not None}}
+        given = {**args, **{option: value for option, value in found.items() if value is not None}}
+        if "bootstrap_servers" in options and not given.get("bootstrap_servers"):
+            raise AnsibleActionFail(
+                "quorumshift_bootstrap_servers is not set: put it into the inventory, for the group all. "
+                "Nothing was changed."
+            )
+        return given
 
     def nodes(self) -> dict[str, dict]:
         """Return what is known of every broker and controller of the inventory, as the probe modules take it."""

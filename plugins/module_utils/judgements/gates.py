@@ -40,7 +40,7 @@ GATES = {
     ),
     "before_trigger": Gate((CONTROLLERS_READY, BROKERS_JOINING), "before brokers are restarted in migration mode"),
     "after_copy": Gate((HYBRID, DUAL_WRITE), "the metadata is copied and mirrored to ZooKeeper"),
-    "before_kraft": Gate((HYBRID,), "before brokers are restarted in KRaft mode"),
+    "before_kraft": Gate((HYBRID, FINALIZING), "before brokers are restarted in KRaft mode"),
     "after_kraft": Gate((DUAL_WRITE,), "every broker runs in KRaft mode: the soak begins"),
     "before_finalize": Gate((DUAL_WRITE, FINALIZING), "before controllers leave migration mode, for good"),
     "after_finalize": Gate((FINALIZED,), "every controller is final"),
@@ -61,13 +61,13 @@ def closed_by(name: str, judgement: phase.Judgement, health: list[str]) -> list[
     told = []
     if judgement.phase not in gate.phases:
         told.append(f"the phase is {judgement.phase}, {name} opens in {' or '.join(gate.phases)}")
-    told += [
-        f"{block.text}. {block.do[:1].upper()}{block.do[1:]}" for block in judgement.blocks if block.id in _CLOSING
-    ]
+    closing = _CLOSING + (("quorum_not_ready",) if name == "before_trigger" else ())
+    closing += ("zookeeper_broker_left",) if name != "before_kraft" else ()  # that one is what the KRaft roll mends
+    told += [f"{block.text}. {block.do[:1].upper()}{block.do[1:]}" for block in judgement.blocks if block.id in closing]
     return told + health
 
 
-# Blocks that close every gate; the others are what the next step itself mends (a file that differs, for one).
+# Blocks that close every gate; most others are what the next step itself mends (a file that differs, for one).
 _CLOSING = (
     "unreached",
     "unknown",
@@ -75,7 +75,6 @@ _CLOSING = (
     "migration_malformed",
     "no_controller",
     "controllers_down",
-    "zookeeper_broker_left",
 )
 
 

@@ -390,6 +390,15 @@ def controller_super_users(facts: Facts) -> Iterable[Found]:
         )
 
 
+def unreadable(facts: Facts) -> Iterable[Found]:
+    """ZooKeeper holds nothing that the copy would fail on, or lose."""
+    for problem in (facts.metadata or {}).get("problems", []):
+        yield Found(
+            f"ZooKeeper {problem['path']}: {problem['reason']}",
+            "mend or remove it: the copy would fail on it, or lose it",
+        )
+
+
 def controller_listener(facts: Facts) -> Iterable[Found]:
     """The controller listener takes no SCRAM and no delegation token: both live in the metadata behind it."""
     mechanism = str(facts.controller_config.get("sasl.mechanism.controller.protocol", ""))
@@ -462,6 +471,7 @@ CHECKS = (
         "dead_replicas", "Replicas of dead brokers", "blocks", "KRaftMigrationDriver, WAIT_FOR_BROKERS", dead_replicas
     ),
     Check("stale_migration", "Earlier attempts in ZooKeeper", "blocks", "KAFKA-17146, KAFKA-19480", stale_migration),
+    Check("unreadable", "Metadata that would not be copied", "blocks", "ZkMigrationClient.readAllMetadata", unreadable),
     Check("encoder_secret", "Encrypted configs", "blocks", "ControllerServer, PasswordEncoder.NOOP", encoder_secret),
     Check("agreement", "Settings that controllers take", "blocks", "kraft_config.CONTROLLER_EVALUATES", agreement),
     Check(

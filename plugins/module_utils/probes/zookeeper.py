@@ -9,6 +9,7 @@ Every request has a bound; nothing here writes. Paths are relative to the chroot
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import logging
 import socket
 import time
@@ -69,6 +70,8 @@ def connect(servers, timeout=15.0, **kazoo_options):
     """
     if KAZOO_IMPORT_ERROR is not None:
         raise ZooKeeperError(f"the Python package kazoo is missing on this host: {KAZOO_IMPORT_ERROR}")
+    if kazoo_options.get("sasl_options") and importlib.util.find_spec("puresasl") is None:
+        raise ZooKeeperError("the Python package pure-sasl is missing on this host: kazoo needs it for SASL")
     seen = _Seen()
     # A logger of its own: kazoo's warnings would otherwise land on the module's stderr
     logger = logging.Logger("quorumshift.kazoo", logging.WARNING)
