@@ -24,7 +24,8 @@ class Step:
     """One process that went and came back. Epoch seconds; None where nothing was seen of it.
 
     `signal`: told to stop; `gone`: process gone; `begun`: the next process there; `up`: started and registered;
-    `well`: up, and in the ISR of every partition that it replicates. `since`: from when this step was possible.
+    `well`: up, and in the ISR of every partition that it replicates. `since`: from when this step was possible;
+    `overtaken`: the next broker was told to stop before this one was well.
     """
 
     host: str
@@ -36,6 +37,7 @@ class Step:
     well: float
     since: float | None = None
     first: bool = False
+    overtaken: bool = False
 
     @property
     def stop_s(self) -> float | None:
@@ -69,6 +71,7 @@ class Step:
             "host": self.host,
             "kind": self.kind,
             "first": self.first,
+            "overtaken": self.overtaken,
             "at": round(self.signal or self.begun, 3),
             **{key: None if value is None else round(value, 3) for key, value in shown.items()},
         }
@@ -93,8 +96,12 @@ def find(events: Iterable[dict], journal: Iterable[dict]) -> list[Step]:
             signal, gone = _stopped(before)
             up = _up(event["t"], after, end)
             kind = _kind(journal, host, event["t"])
-            well = _well(polls, ids[host], gone or event["t"], up, end) if host in ids and kind != "controller" else up
-            found.append(Step(host, kind, signal, gone, event["t"], up, well))
+            step = Step(host, kind, signal, gone, event["t"], up, well=up)
+            if host in ids:
+                stops = [one["t"] for one in events if one["kind"] == "stopping" and one["host"] in ids]
+                end = next((t for t in stops if t > event["t"]), None)
+                step.well, step.overtaken = _well(polls, ids[host], gone or event["t"], up, end)
+            found.append(step)
     found.sort(key=lambda step: step.begun)
     _since(found, journal)
     return found
@@ -123,18 +130,20 @@ def _up(begun: float, after: list[dict], end: float | None) -> float:
     return max(first.values(), default=begun)
 
 
-def _well(polls: list[dict], broker: int, gone: float, up: float, end: float | None) -> float:
-    """The first poll that found the broker in every ISR after the last one that did not."""
+def _well(polls: list[dict], broker: int, gone: float, up: float, end: float | None) -> tuple[float, bool]:
+    """When the broker was back in every ISR: the first poll that found it there after the last one that did not, up to
+    the next broker's stop; and whether that stop came first. A poll that failed tells nothing."""
     well, short = up, False
     for poll in polls:
-        if poll["t"] < gone or (end is not None and poll["t"] >= end):
+        if poll["t"] < gone or poll.get("error"):
             continue
-        missing = poll.get("error") or broker not in poll["brokers"] or poll["out"].get(str(broker))
-        if missing:
+        if end is not None and poll["t"] >= end:
+            break
+        if broker not in poll["brokers"] or poll["out"].get(str(broker)):
             short = True
         elif short:
             well, short = max(up, poll["t"]), False
-    return well
+    return (end, True) if short and end is not None else (well, False)
 
 
 def _kind(journal: list[dict], host: str, begun: float) -> str:

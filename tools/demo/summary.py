@@ -142,6 +142,11 @@ def problems(summary: dict[str, Any], failovers: int = 0) -> list[str]:
     for kind, count in EXPECTED_STEPS.items():
         if kinds.count(kind) != count:
             found.append(f"the recorder saw {kinds.count(kind)} restarts of kind {kind}, not {count}")
+    found += [
+        f"the recorder saw {step['host']} out of an ISR when the next broker was told to stop ({step['kind']})"
+        for step in summary["steps"]
+        if step["overtaken"]
+    ]
     others = [step for step in summary["steps"] if step["kind"] not in EXPECTED_STEPS]
     if len(others) != failovers:
         names = ", ".join(f"{step['host']} ({step['kind']})" for step in others)

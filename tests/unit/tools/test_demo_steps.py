@@ -94,6 +94,19 @@ def test_broker_never_seen_short_is_well_when_up():
     assert step.isr_s == 0
 
 
+def test_broker_stopped_before_the_last_one_was_well_is_seen():
+    events = [event for event in EVENTS if event["kind"] != "isr" or event["t"] != T0 + 18]
+    first, second = steps.find(events, JOURNAL)
+    assert first.overtaken and first.well == T0 + 24
+    assert not second.overtaken
+
+
+def test_poll_that_failed_tells_nothing():
+    failed = {"t": T0 + 20, "kind": "isr", "error": "_TIMED_OUT"}
+    first, _ = steps.find([*EVENTS, failed], JOURNAL)
+    assert first.isr_s == pytest.approx(1)
+
+
 def test_phases_begin_with_what_was_seen():
     driver = [
         {
