@@ -141,10 +141,10 @@ class QuorumshiftAction(ActionBase):
         for role, group in GROUPS.items():
             for host in self.vars["groups"].get(group, []):
                 node = dict(self.facts_of(host).get("quorumshift_node") or {})
-                node.update({"role": role, "reached": bool(node)})
+                node.update({"role": role, "reached": bool(node), "twice": host in told})
                 node["host_address"] = str(self.variable("ansible_host", host) or host)
                 if not node["reached"]:
-                    node["error"] = "it was unreachable, or its facts could not be read"
+                    node["error"] = "it was unreachable, left out by --limit, or its facts could not be read"
                     node["node_id"] = self.variable("quorumshift_node_id", host)
                 if role == "controller":
                     node["node_id"] = node.get("node_id") or self.variable("quorumshift_node_id", host)

@@ -82,6 +82,12 @@ def groups(facts: Facts) -> Iterable[Found]:
     for name, nodes in (("kafka_broker", facts.brokers), ("kafka_controller", facts.controllers)):
         if not nodes:
             yield Found(f"the inventory has no host in the group {name}", f"add the group {name} to the inventory")
+    for host, node in sorted(facts.cluster["nodes"].items()):
+        if node.get("twice"):
+            yield Found(
+                f"{host} is in both groups, kafka_broker and kafka_controller",
+                "give controllers hosts of their own: no process can be both on its way from ZooKeeper",
+            )
     count = len(facts.controllers)
     if count and count % 2 == 0:
         yield Found(
