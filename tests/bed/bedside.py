@@ -70,7 +70,7 @@ class Bedside:
 
     def run(self, host: str, command: str, check: bool = True, timeout: float = 180) -> str:
         """The output of a shell command on a host. Raises RuntimeError with its output when it fails."""
-        options = [*shlex.split(self.variables["ansible_ssh_common_args"]), "-o", "ConnectTimeout=10"]
+        options = [*shlex.split(self.variables["ansible_ssh_common_args"]), "-o", "ConnectTimeout=60"]
         address = f"root@{self.addresses[host]}"
         done = subprocess.run(
             ["ssh", "-i", self.variables["ansible_ssh_private_key_file"], *options, address, command],

@@ -27,12 +27,14 @@ import time
 import types
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import phase
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import topics, zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, node, topics, zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import Connections
 from ansible_collections.quorumshift.kafka.plugins.modules import metadata_copy
 from kazoo.exceptions import NoNodeError
 from kazoo.security import make_acl
 
 from tests.bed.bedside import ROOT, Bedside, nth, wait_for
+from tests.real import servers
 
 FACTS = ROOT / "tests" / "unit" / "fixtures" / "facts"
 CONFIGS = "/var/lib/quorumshift/*/configs"
@@ -42,7 +44,7 @@ KEPT_TOPICS = 6
 
 def main(names: list[str]) -> None:
     """Run the acts named, all by default."""
-    bed = Bedside()
+    bed = Bedside() if set(names) != {"native"} else None
     for name in names or list(ACTS):
         began = time.monotonic()
         print(f"act {name}", flush=True)
@@ -279,12 +281,27 @@ def rolling_kraft(bed: Bedside) -> None:
     bed.wait_in_sync()
 
 
-def revert(bed: Bedside) -> None:
-    """Back from dual-write by hand, as Kafka's documentation has it, with each step seen."""
+MASK = (
+    # `systemctl mask` refuses a unit whose file stands in /etc/systemd/system
+    "cd /etc/systemd/system && systemctl stop kafka-controller && test -L kafka-controller.service || "
+    "{ mv kafka-controller.service /root/ && ln -s /dev/null kafka-controller.service && systemctl daemon-reload; }"
+)
+UNMASK = (
+    "cd /etc/systemd/system && rm kafka-controller.service && mv /root/kafka-controller.service . && "
+    "systemctl daemon-reload"
+)
+
+
+def revert_brokers(bed: Bedside) -> None:
+    """Back from dual-write by hand, as Kafka's documentation has it: brokers to migration mode."""
     for host in bed.brokers:
         _restore(bed, host, "before-kraft")
     record(bed, "revert_brokers_hybrid")
-    bed.on_each(bed.controllers, "systemctl stop kafka-controller; systemctl mask kafka-controller")
+
+
+def revert(bed: Bedside) -> None:
+    """The rest of the way back, with each step seen."""
+    bed.on_each(bed.controllers, MASK)
     record(bed, "reverting_controllers_down")
     with bed.zookeeper() as client:
         migration = client.get("/migration")[0]
@@ -307,7 +324,7 @@ def revert(bed: Bedside) -> None:
     record(bed, "reverting_brokers_plain")
     bed.on_each(bed.controllers, "rm -rf /var/lib/kafka/metadata/* /etc/kafka/controller.properties")
     record(bed, "reverting_wiped")
-    bed.on_each(bed.controllers, "systemctl unmask kafka-controller")
+    bed.on_each(bed.controllers, UNMASK)
     record(bed, "reverted")
     with bed.zookeeper() as client:
         client.create("/migration", migration)
@@ -348,6 +365,23 @@ def again(bed: Bedside) -> None:
     record(bed, "finalized_no_zookeeper")
 
 
+def native(_bed: Bedside | None) -> None:
+    """A cluster born in KRaft mode, on loopback."""
+    with contextlib.ExitStack() as stack:
+        home = stack.enter_context(servers.workdir("kraft_native"))
+        address = servers.HostPort("127.0.0.1", servers.free_port())
+        voters = f"101@{address}"
+        controller = stack.enter_context(servers.kraft_controller(home, 101, address, voters))
+        broker = stack.enter_context(servers.kraft_broker(home, 1, voters))
+        connections = Connections.from_options({"bootstrap_servers": str(broker.address)})
+        nodes = {}
+        for host, role, one in (("b1", "broker", broker), ("c1", "controller", controller)):
+            told = node.facts(role, str(one.home / "server.properties"), "kafka", "key of the recording", "", "")
+            nodes[host] = {**told, "reached": True, "address": str(one.address), "host_address": "127.0.0.1"}
+        text = json.dumps(cluster.collect(nodes, connections))
+        keep("kraft_native", json.loads(text.replace(str(home), "/var/lib/kafka")), whole=True)
+
+
 def _offset(bed: Bedside) -> int:
     with bed.zookeeper() as client:
         return json.loads(client.get("/migration")[0])["kraft_metadata_offset"]
@@ -364,8 +398,10 @@ ACTS = {
     "metadata": metadata,
     "joining": joining,
     "rolling_kraft": rolling_kraft,
+    "revert_brokers": revert_brokers,
     "revert": revert,
     "again": again,
+    "native": native,
 }
 
 

@@ -14,7 +14,7 @@ OPEN = {
     "before_controllers": {"zk", "controllers_starting", "controllers_ready", "brokers_joining"},
     "before_trigger": {"controllers_ready", "brokers_joining"},
     "after_copy": {"hybrid", "dual_write"},
-    "before_kraft": {"hybrid"},
+    "before_kraft": {"hybrid", "finalizing"},
     "after_kraft": {"dual_write"},
     "before_finalize": {"dual_write", "finalizing"},
     "after_finalize": {"finalized"},
@@ -65,11 +65,26 @@ CLOSING = ("unreached", "unknown", "migration_stale", "migration_malformed", "no
 
 
 @pytest.mark.parametrize("gate", OPEN)
-@pytest.mark.parametrize("block", [*CLOSING, "zookeeper_broker_left"])
+@pytest.mark.parametrize("block", CLOSING)
 def test_blocks_that_close_every_gate(gate, block):
     one = phase.Block(block, "what is seen", "mend it")
     seen = sorted(OPEN[gate])[0]
     assert gates.closed_by(gate, phase.Judgement(seen, [one], [], []), []) == ["what is seen. Mend it"]
+
+
+@pytest.mark.parametrize(
+    ("block", "closed"),
+    [
+        ("quorum_not_ready", {"before_trigger"}),
+        # the KRaft roll is what mends it
+        ("zookeeper_broker_left", set(OPEN) - {"before_kraft"}),
+    ],
+)
+def test_blocks_that_close_some_gates(block, closed):
+    one = phase.Block(block, "what is seen", "mend it")
+    for gate in OPEN:
+        seen = phase.Judgement(sorted(OPEN[gate])[0], [one], [], [])
+        assert bool(gates.closed_by(gate, seen, [])) == (gate in closed), gate
 
 
 @pytest.mark.parametrize("block", ["broker_down", "file_differs", "quorum_not_ready", "copy_not_acknowledged"])

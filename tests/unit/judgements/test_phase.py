@@ -135,23 +135,26 @@ def test_steps_of_a_revert(name):
 
 
 def test_every_phase_was_recorded():
-    named = {value for name, value in vars(phase).items() if name.isupper() and isinstance(value, str)}
+    named = {
+        value for name, value in vars(phase).items() if name.isupper() and name[0] != "_" and isinstance(value, str)
+    }
     assert named == {one for one, _blocks in RECORDED.values()}
 
 
 # Nodes that were not seen ----------------------------------------------------------------------------------------
 
-ALONE = sorted(name for name, (_phase, blocks) in RECORDED.items() if not blocks and not name.startswith("revert"))
+ALONE = sorted(
+    name
+    for name, (_phase, blocks) in RECORDED.items()
+    if not blocks and not name.startswith(("revert", "kraft_native"))
+)
 
 
 @pytest.mark.parametrize("name", ALONE)
 @pytest.mark.parametrize("host", ["b1", "b2", "b3", "c1", "c2", "c3"])
 @pytest.mark.parametrize("answers", [True, False])
 def test_a_host_that_was_not_reached_never_moves_the_phase(name, host, answers):
-    facts = recorded.facts(name)
-    if host not in facts["nodes"]:
-        pytest.skip("a smaller cluster was recorded")
-    judged = phase.judge(recorded.unreached(facts, host, answers))
+    judged = phase.judge(recorded.unreached(recorded.facts(name), host, answers))
     near = {RECORDED[name][0], "unknown"}
     if name.startswith("controllers_ready"):
         near.add("controllers_starting")  # a voter that is not seen is not ready

@@ -84,6 +84,12 @@ def test_a_group_without_hosts(role, group):
     assert the_one(facts, "groups") == f"the inventory has no host in the group {group}"
 
 
+def test_a_host_in_both_groups():
+    facts = collected()
+    node(facts, "c2")["twice"] = True
+    assert the_one(facts, "groups") == "c2 is in both groups, kafka_broker and kafka_controller"
+
+
 @pytest.mark.parametrize(("left", "fits"), [(1, True), (2, False), (3, True)])
 def test_the_number_of_controllers(left, fits):
     facts = collected()
