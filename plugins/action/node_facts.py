@@ -9,9 +9,8 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import Quor
 
 
 class ActionModule(QuorumshiftAction):
-    """Fills in the run's key and the cluster."""
+    """Fills in the run's key."""
 
     def act(self, args: dict) -> dict:
         args["run_key"] = self.run_key()
-        args.setdefault("cluster_id", self.session.get("cluster_id"))
         return self.module(args)

@@ -33,9 +33,6 @@ options:
     description: Where the host keeps the records of its turns.
     type: path
     default: /var/lib/quorumshift
-  cluster_id:
-    description: The cluster whose record of turns is read.
-    type: str
   kafka_home:
     description: Where Kafka is installed; the version is read from the name of its jar in C(libs).
     type: path
@@ -82,7 +79,6 @@ def main():
             "config_file": {"type": "path", "required": True},
             "service": {"type": "str", "required": True},
             "state_dir": {"type": "path", "default": "/var/lib/quorumshift"},
-            "cluster_id": {"type": "str"},
             "kafka_home": {"type": "path", "default": "/opt/kafka"},
             "run_key": {"type": "str", "required": True, "no_log": True},
         },
@@ -94,7 +90,7 @@ def main():
         given["config_file"],
         given["service"],
         given["run_key"],
-        node.turn_file(given["state_dir"], given["cluster_id"]),
+        given["state_dir"],
         given["kafka_home"],
     )
     module.exit_json(changed=False, ansible_facts={"quorumshift_node": facts})

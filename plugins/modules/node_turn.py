@@ -203,9 +203,10 @@ def main():
     if told.get("outcome") in ("failed", "died"):
         module.fail_json(msg=told["message"], **result)
     if told.get("outcome"):
-        record = node.turn_file(given["state_dir"], given["cluster_id"])
         role = "controller" if given["kind"] in MODES else "broker"
-        facts = node.facts(role, given["config_file"], given["service"], given["run_key"], record, given["kafka_home"])
+        facts = node.facts(
+            role, given["config_file"], given["service"], given["run_key"], given["state_dir"], given["kafka_home"]
+        )
         result["ansible_facts"] = {"quorumshift_node": facts}
     module.exit_json(**result)
 

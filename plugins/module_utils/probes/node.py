@@ -22,21 +22,24 @@ from . import service
 
 METADATA_LOG = "__cluster_metadata-0"
 RECORD = "turn.json"
+COPY = "copy.json"
 
 
-def facts(role: str, config_file: str, service_name: str, run_key: str, record: str, kafka_home: str) -> dict:
+def facts(role: str, config_file: str, service_name: str, run_key: str, state_dir: str, kafka_home: str) -> dict:
     """Return a node's facts, JSON-able; nothing that is missing or broken is an error here, all of it is told.
 
     Shape: {role, time, hostname, service: see probes.service.state, file: {path, exists, sha256, error, mode,
     properties (secrets sealed under run_key)}, node_id, log_dirs: [{path, exists, meta, free_bytes, total_bytes,
     empty, partitions, stray, error}], metadata_log: see formats.metadata_image.summarise or None, turn: the host's
-    record of its newest turn (read from the file `record`) or None, version: of what
-    runs, or while it is down of the jars in kafka_home, or None}.
+    record of its newest turn on this cluster or None, copy: what a keeper remembers of the copy or None, version: of
+    what runs, or while it is down of the jars in kafka_home, or None}.
     """
     file = _file(config_file, run_key)
     values = file["properties"]
     log_dirs = [_log_dir(path) for path in _log_dirs(values)]
     running = service.state(service_name)
+    cluster_ids = [told["meta"]["cluster.id"] for told in log_dirs if (told["meta"] or {}).get("cluster.id")]
+    remembered = os.path.join(state_dir, cluster_ids[0]) if cluster_ids else ""
     return {
         "role": role,
         "time": time.time(),
@@ -46,7 +49,8 @@ def facts(role: str, config_file: str, service_name: str, run_key: str, record: 
         "node_id": _node_id(values, log_dirs),
         "log_dirs": log_dirs,
         "metadata_log": metadata_log(metadata_dir(values)),
-        "turn": read_json(record),
+        "turn": read_json(os.path.join(remembered, RECORD)) if remembered else None,
+        "copy": read_json(os.path.join(remembered, COPY)) if remembered else None,
         "version": _running_version(running["main_pid"]) or _installed_version(kafka_home),
     }
 
@@ -82,11 +86,6 @@ def read_json(path: str) -> dict | None:
             return json.load(stream)
     except ValueError as error:
         return {"error": f"{path}: {error}"}
-
-
-def turn_file(state_dir: str, cluster_id: str | None) -> str:
-    """Return where a host keeps the record of its newest turn ('' while the cluster's id is not known)."""
-    return os.path.join(state_dir, cluster_id, RECORD) if cluster_id else ""
 
 
 _KAFKA_JAR = re.compile(r"kafka_\d\.\d+-(\d[\w.]*?(?:-[\w.]+)?)\.jar")
