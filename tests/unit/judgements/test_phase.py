@@ -33,6 +33,7 @@ RECORDED = {
     "copying_unacknowledged": ("copying", ["copy_not_acknowledged"]),
     "hybrid": ("hybrid", []),
     "hybrid_broker_down": ("hybrid", ["broker_down"]),
+    "hybrid_controllers_hung": ("hybrid", ["controllers_down"]),
     "hybrid_1_kraft": ("hybrid", []),
     "hybrid_1_kraft_broker_down": ("hybrid", ["broker_down"]),
     "hybrid_1_kraft_no_ssh": ("hybrid", ["unreached"]),

@@ -1,0 +1,91 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One migration that is killed again and again: each new run goes on from where the last one died."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.bed.bedside import nth, wait_for
+
+
+def phase_line(ran):
+    return next(line for line in reversed(ran.text.splitlines()) if line.startswith("Cluster "))
+
+
+def status(bed):
+    return phase_line(bed.play("status"))
+
+
+@pytest.fixture(scope="module")
+def incarnations(fresh):
+    """Processes of the brokers before anything began."""
+    return fresh.on_each(fresh.brokers, "systemctl show kafka -p MainPID --value")
+
+
+def test_killed_while_controllers_start(fresh, incarnations):
+    ran = fresh.play(kill_when=nth(2, " starts"))
+    assert ran.code < 0, ran.text
+    for host in fresh.controllers:
+        fresh.wait_listening(host, 9093)
+    assert fresh.on_each(fresh.brokers, "systemctl show kafka -p MainPID --value") == incarnations
+    assert "controllers_" in status(fresh)
+
+
+def test_killed_in_the_middle_of_a_brokers_turn(fresh):
+    """The turn's worker finishes it, whatever becomes of the control process."""
+    ran = fresh.play(kill_when=nth(1, " has stopped, its properties are replaced"))
+    assert ran.code < 0, ran.text
+    host = next(host for host in fresh.brokers if f"{host} has stopped" in ran.text)
+    fresh.wait_listening(host, 9092)
+    wait_for(lambda: '"outcome": "done"' in fresh.run(host, "cat /var/lib/quorumshift/*/turn.json"), 120, "the turn")
+    fresh.wait_in_sync()
+    assert "brokers_joining" in status(fresh)
+
+
+def test_killed_right_after_the_trigger(fresh):
+    ran = fresh.play(kill_when=nth(2, " is up ("))
+    assert ran.code < 0, ran.text
+    fresh.wait_in_sync()
+
+
+def test_killed_in_the_kraft_roll(fresh):
+    ran = fresh.play(kill_when=nth(1, " has stopped, its properties are replaced"))
+    assert ran.code < 0, ran.text
+    host = next(host for host in fresh.brokers if f"{host} has stopped" in ran.text)
+    fresh.wait_listening(host, 9092)
+    fresh.wait_in_sync()
+    assert "hybrid" in status(fresh)
+
+
+def test_the_last_run_arrives(fresh):
+    ran = fresh.play()
+    assert ran.code == 0, ran.text
+    assert phase_line(ran).endswith(": dual_write")
+
+
+def test_a_run_with_nothing_to_do_changes_nothing(fresh):
+    before = fresh.fingerprint(fresh.brokers + fresh.controllers)
+    ran = fresh.play()
+    after = fresh.fingerprint(fresh.brokers + fresh.controllers)
+    assert ran.code == 0, ran.text
+    assert all(ran.recap(host).get("changed", 0) == 0 for host in (*fresh.addresses, "localhost")), ran.text
+    for host in fresh.addresses:
+        assert after[host] == before[host]
+
+
+def test_a_killed_finalization_goes_on(fresh):
+    ran = fresh.play()
+    word = ran.text.split("quorumshift_finalize=")[-1].split()[0]
+    extra = {"quorumshift_soak": "0s", "quorumshift_finalize": word}
+    killed = fresh.play(extra=extra, kill_when=nth(1, " has stopped, its properties are replaced"))
+    assert killed.code < 0, killed.text
+    for host in fresh.controllers:
+        fresh.wait_listening(host, 9093)
+    assert ": finalizing" in status(fresh)
+    ran = fresh.play(extra=extra)
+    assert ran.code == 0, ran.text
+    assert phase_line(ran).endswith(": finalized")
+    again = fresh.play()
+    assert again.code == 0 and again.recap("localhost").get("changed", 0) == 0, again.text
