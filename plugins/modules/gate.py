@@ -133,7 +133,9 @@ def main():
             if not troubles and wanted["gate"] in MIRRORED and judged.phase != phase.FINALIZING:
                 troubles = lag.behind(module.connections, phase.controllers(facts), wanted["lag_s"])
             if wanted["gate"] == "before_finalize":
-                troubles += gates.finalize_troubles(facts, judged, wanted["word"], soak_s)
+                refused = gates.finalize_troubles(facts, judged, wanted["word"], soak_s)
+                if refused:  # none of it passes while a gate waits
+                    module.fail_json(msg=f"finalizing is refused: {'; '.join(refused)}. Nothing was changed.")
             gate_pass = gates.make_pass(wanted["gate"], judged.phase, wanted["run"], facts)
             told = {"phase": judged.phase, "gate_pass": gate_pass, "word": gates.finalize_word(facts)}
             if wanted["gate"] == "before_finalize":
