@@ -1,15 +1,21 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Somebody who goes on changing metadata while it moves: `python -m tools.demo.churn LEDGER`, until SIGTERM.
+"""Somebody who goes on changing metadata while it moves: `python -m tools.demo.churn LEDGER RECORDED`, until SIGTERM.
 
 Round after round a topic, a config, an ACL, a quota and a SCRAM user are made, those of the round before are changed,
 and of those of two rounds before, two of three are removed. A change that is refused retriably is asked for again,
 as a client would. Each is written down (ledger.py), so that `check` can tell whether all of it arrived.
+
+SCRAM users are removed only before the first broker restarts in migration mode. Kafka 3.9.2 loses every credential of a
+mechanism when a node loads the log of one's removal in one go and meets it first (ScramDelta.apply drops the mechanism
+as soon as its map is empty, in the midst of filling it): one removal after the copy, and a broker's restart may shut
+all users of that mechanism out.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import sys
@@ -34,8 +40,9 @@ KEEP_EVERY = 3
 class Churn:
     """Makes the changes, one after the other, until `ending` is set."""
 
-    def __init__(self, made: list[Any], path: Path) -> None:
+    def __init__(self, made: list[Any], path: Path, scram_removals: Callable[[], bool]) -> None:
         self.kinds = made
+        self._scram_removals = scram_removals
         self.ending = threading.Event()
         names = [line["name"] for line in ledger.read(path)]
         self.first = 1 + max((int(name.removeprefix(PREFIX)) for name in names), default=0)
@@ -58,7 +65,8 @@ class Churn:
                 self._change(kind, "alter", before, lambda kind=kind: kind.alter(before, number))
         if number - 2 >= self.first and (number - 2) % KEEP_EVERY:
             for kind in reversed(self.kinds):
-                self._change(kind, "remove", old, lambda kind=kind: kind.remove(old))
+                if kind.name != "scram" or self._scram_removals():
+                    self._change(kind, "remove", old, lambda kind=kind: kind.remove(old))
 
     def _change(self, kind: Any, action: str, name: str, call: Callable[[], Any]) -> None:
         begun, tries, heard = time.time(), 0, None
@@ -79,6 +87,13 @@ class Churn:
         line.update({"outcome": outcome, "tries": tries, "heard": heard})
         self._file.write(json.dumps(line) + "\n")
         self._file.flush()
+
+
+def no_broker_restarted(events: Path) -> bool:
+    """Whether the recorder has seen no broker restart yet."""
+    with contextlib.suppress(FileNotFoundError):
+        return '"stopping", "unit": "kafka.service"' not in events.read_text(encoding="utf-8")
+    return True
 
 
 def check(bed: Bed, path: Path, where: str) -> dict[str, Any]:
@@ -111,7 +126,8 @@ def _zookeeper(bed: Bed) -> dict[str, dict]:
 
 def main(arguments: list[str]) -> int:
     bed = Bed()
-    churn = Churn(kinds(bed.librdkafka(), bed.kafka_python()), Path(arguments[0]))
+    changes, events = map(Path, arguments)
+    churn = Churn(kinds(bed.librdkafka(), bed.kafka_python()), changes, lambda: no_broker_restarted(events))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: churn.ending.set())
     churn.run()

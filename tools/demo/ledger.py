@@ -16,6 +16,7 @@ from typing import Any, Iterable
 ACTIONS = ("make", "alter", "remove")
 # in these the metadata moves; each must see every kind made, changed and removed
 PHASES_TO_COVER = ("brokers_joining", "hybrid", "dual_write", "finalized")
+NOT_THEN = (("scram", "remove"),)  # churn.py says why
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -88,7 +89,7 @@ def summary(
     for phase in PHASES_TO_COVER:
         for kind in kinds:
             counts = done.get(phase, {}).get(kind, {})
-            lacking = [action for action in ACTIONS if not counts.get(action)]
+            lacking = [action for action in ACTIONS if not counts.get(action) and (kind, action) not in NOT_THEN]
             if lacking:
                 problems.append(f"no {kind} saw {', '.join(lacking)} in {phase}")
     times = dict(map(reversed, phases))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -54,7 +55,7 @@ class Observers:
             raise ObserverError("the witness did not start; its reason stands above")
         self._spawn("recorder", str(self.events))
         self._wait_followed(len(bed.hosts))
-        self._spawn("churn", str(self.changes))
+        self._spawn("churn", str(self.changes), str(self.events))
         self._begun.write_text(json.dumps({"t": time.time()}) + "\n", encoding="utf-8")
 
     @property
@@ -82,7 +83,7 @@ class Observers:
         with self._checks.open("a", encoding="utf-8") as file:
             file.writelines(json.dumps(check) + "\n" for check in checks)
         if go_on:
-            self._spawn("churn", str(self.changes))
+            self._spawn("churn", str(self.changes), str(self.events))
         return [text for check in checks for text in check["differences"]]
 
     @property
@@ -153,7 +154,9 @@ class Observers:
 
 
 def _is_ours(pid: int, module: str) -> bool:
-    """Whether the pid is still the process that was started; a zombie is not."""
+    """Whether the pid is still the process that was started; a dead one that nobody waited for is not."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
     try:
         if module.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
             return False
