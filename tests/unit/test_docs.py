@@ -28,6 +28,7 @@ NOT_VARIABLES = {
     "quorumshift_gate",
     "quorumshift_show",
     "quorumshift_forward",
+    "quorumshift_record",
 }
 GROUPS = re.compile(r"quorumshift_to_\w*")
 
