@@ -16,11 +16,15 @@ from witness.ledger import position
 from witness.workload.context import Client, Context
 
 TICK_S = 0.04
-# Messages go out in bursts that share a partition and so a request, and a partition has at most two bursts under way:
-# enough for a retry to put order at risk, and few enough that librdkafka, which may have five requests under way to a
-# broker, does not spin on the sixth while the broker is slow. A partition that waited catches up in longer bursts.
+# Messages go out in bursts that share a partition and so a request. A partition has at most two bursts under way,
+# enough for a retry to put order at risk; a producer has at most four, because librdkafka, which may have five requests
+# under way to a broker, spins on the sixth while the broker is slow, and after a roll all leaders may be on one broker.
+# Bursts that a broker has held for a while are not counted, so that one that is down does not silence the partitions of
+# the others. A partition that waited catches up in longer bursts.
 BURST = 8
 LONGEST_BURST = 64
+UNDER_WAY = 4
+HELD_S = 2.0
 CATCH_UP_S = 300
 SHORT_KEYS_EACH = 4
 
@@ -150,8 +154,11 @@ class Sender:
             if until is not None and now >= until:
                 break
             try:
-                for slot in slots:
-                    self._burst(slot, int((now - start) * each), burst, round(each * CATCH_UP_S))
+                # The one that is furthest behind first: none starves when only a few may be under way
+                for slot in sorted(slots, key=lambda slot: slot.sent):
+                    if sum(self._under_way(other, now) for other in slots) >= UNDER_WAY:
+                        break
+                    self._burst(slot, now, int((now - start) * each), burst, round(each * CATCH_UP_S))
             except BufferError:
                 self.context.ledger.note(self.where, "QUEUE_FULL", "the client's queue is full: sending pauses")
             rest = TICK_S - (time.monotonic() - now)
@@ -159,13 +166,21 @@ class Sender:
                 self.producer.poll(rest)
                 rest = TICK_S - (time.monotonic() - now)
 
-    def _burst(self, slot: _Slot, target: int, burst: int, catch_up: int) -> None:
+    def _under_way(self, slot: _Slot, now: float) -> int:
+        """How many of a partition's bursts are on their way: 0, 1 or 2; none that the broker has held for long."""
+        unconfirmed = self.unconfirmed_of[slot.index]
+        if not unconfirmed or now - slot.sent_at > HELD_S:
+            return 0
+        return 2 if unconfirmed > slot.last_burst else 1
+
+    def _burst(self, slot: _Slot, now: float, target: int, burst: int, catch_up: int) -> None:
         due = target - slot.sent
         if due < burst or self.unconfirmed_of[slot.index] > slot.last_burst:
             return
         if due > catch_up:
             slot.sent = target - catch_up
         slot.last_burst = min(due - due % burst, LONGEST_BURST)
+        slot.sent_at = now
         for _ in range(slot.last_burst):
             self.send(slot.number)
             slot.sent += 1
@@ -179,6 +194,7 @@ class _Slot:
     index: int
     sent: int = 0
     last_burst: int = 0
+    sent_at: float = 0.0
 
 
 class LongLived(Client):
