@@ -134,6 +134,10 @@ def problems(summary: dict[str, Any], failovers: int = 0) -> list[str]:
         if seen["acked_per_second"] < LEAST_RATE:
             found.append(f"the witness had {seen['acked_per_second']:.0f} messages a second, not {LEAST_RATE:.0f}")
     found += summary["changes"]["problems"]
+    compared = {check["where"] for check in summary["changes"]["checked"]}
+    found += [
+        f"{where} was never compared with the changes" for where in ("brokers", "ZooKeeper") if where not in compared
+    ]
     passed = {gate["name"] for gate in summary["gates"] if gate["result"] == "pass"}
     missing = [name for name in EXPECTED_GATES if name not in passed]
     if missing:
