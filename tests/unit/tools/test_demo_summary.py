@@ -1,0 +1,68 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The demo's summary: a real run's fits its schema, and nothing that is wrong in it goes untold."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tools.demo import summary
+
+RECORDED = json.loads(Path(__file__).with_name("demo_summary.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads(summary.SCHEMA.read_text(encoding="utf-8"))
+
+
+def test_schema_is_one_and_a_real_run_fits_it():
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.validate(RECORDED, SCHEMA)
+
+
+def test_real_run_that_passed_has_no_problems():
+    assert RECORDED["result"] == "passed"
+    assert summary.problems(RECORDED) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "told"),
+    [
+        (("phase",), "dual_write", "the phase at the end is dual_write"),
+        (("witness",), None, "no verdict of the witness"),
+        (("witness", "verdict"), "fail", "the witness's verdict is fail"),
+        (("witness", "acked_per_second"), 499.0, "499 messages a second"),
+        (("changes", "problems"), ["brokers: acl x is missing"], "acl x is missing"),
+        (("changes", "checked"), [], "never compared"),
+        (("gates",), [], "gates that no run passed: before_controllers"),
+        (("steps",), [], "0 restarts of kind kraft, not 3"),
+        (("steps", 0, "kind"), "untold", "restarts that no run tells of"),
+        (("steps", 0, "overtaken"), True, "out of an ISR"),
+        (("changed_on_second_run",), 1, "one more run changed 1"),
+    ],
+)
+def test_whatever_is_wrong_is_told(path, value, told):
+    changed = copy.deepcopy(RECORDED)
+    place = changed
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    assert any(told in problem for problem in summary.problems(changed))
+
+
+def test_failover_is_expected_when_it_was_made():
+    changed = copy.deepcopy(RECORDED)
+    changed["steps"].append({**changed["steps"][-1], "kind": "untold"})
+    assert summary.problems(changed, failovers=1) == []
+    assert summary.problems(RECORDED, failovers=1) != []
+
+
+def test_phases_last_until_the_next_one():
+    assert summary.wall_by_phase([(0.0, "zk"), (5.0, "hybrid"), (7.5, "dual_write")], 10.0) == {
+        "zk": 5.0,
+        "hybrid": 2.5,
+        "dual_write": 2.5,
+    }
