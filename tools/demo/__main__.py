@@ -16,6 +16,7 @@ Exit code 0: all is as it must be; 1: it is not, the bed is left to be looked at
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +47,9 @@ def report(summary: dict, directory: Path) -> None:
 
 
 def whole(failover: bool) -> int:
+    # also where a shell in the background had Ctrl-C ignored
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     demo = Demo(failover)
     try:
         summary = demo.run()

@@ -33,7 +33,7 @@ LEAST_RATE = 500.0  # messages a second
 def wall_by_phase(marks: list[tuple[float, str]], end: float) -> dict[str, float]:
     """Seconds in each phase, the last one up to `end`."""
     told: dict[str, float] = {}
-    for (begun, name), following in zip(marks, [t for t, _ in marks[1:]] + [end]):
+    for (begun, name), following in zip(marks, [t for t, dummy in marks[1:]] + [end]):
         told[name] = round(told.get(name, 0.0) + following - begun, 3)
     return told
 
