@@ -68,8 +68,10 @@ def read(output: str) -> Shown | None:
 def recap(output: str) -> dict[str, Recap]:
     """Each host's recap of the last play, {} when the output holds none."""
     output = _COLOUR.sub("", output)
-    dummy, found, tail = output.rpartition("PLAY RECAP")
-    return {line[1]: Recap(*map(int, line.groups()[1:])) for line in _RECAP.finditer(tail)} if found else {}
+    begun = output.rfind("PLAY RECAP")
+    if begun < 0:
+        return {}
+    return {line[1]: Recap(*map(int, line.groups()[1:])) for line in _RECAP.finditer(output, begun)}
 
 
 def _epoch(text: str) -> float:
