@@ -37,7 +37,7 @@ def build(recording: Recording) -> Timeline:
     count = end // bucket + 2
     sent = len(recording.sent_time)
     acked, received = [0] * count, [0] * count
-    latencies = [array("I") for _ in range(count)]
+    latencies = [array("I") for dummy in range(count)]
     last = count - 1
     for row in recording.acked:
         acked[min(row[1] // bucket, last)] += 1

@@ -97,7 +97,7 @@ class _Judge:
         self.stopped = recording.meta.get("stopped")
         self.end_ms = end_ms(recording)
         self.phases = Phases(marks, recording.t0, self.end_ms)
-        self.by_phase = [PhaseCount() for _ in self.phases.names]
+        self.by_phase = [PhaseCount() for dummy in self.phases.names]
         self.sent = len(recording.sent_stream)
         self.partition_of, self.kind_of = recording.stream_tables()
         self.places = [("", -1), *map(tuple, recording.meta["partitions"])]
@@ -114,7 +114,7 @@ class _Judge:
         self.worst = {"producer": [0] * len(self.places), "consumer": [0] * len(self.places)}
         self.worst_overall = {"producer": 0, "consumer": 0}
         self.ack_latency = Histogram()
-        self.end_to_end = [Histogram() for _ in self.phases.names]
+        self.end_to_end = [Histogram() for dummy in self.phases.names]
         # a stream without entry was cut off with the end of its file
         self.known = self.sent
         if self.sent and max(recording.sent_stream) >= len(self.kind_of):
@@ -247,7 +247,7 @@ class _Judge:
         for number, (name, group) in enumerate(self.r.meta["groups"].items()):
             self.bits[name] = 1 << number
             self._received_by(name, group["measured"], duplicates)
-        return [ledger_id for ledger_id, _ in duplicates]
+        return [ledger_id for ledger_id, dummy in duplicates]
 
     def _received_by(self, name: str, measured: bool, duplicates: dict[tuple[int, int], None]) -> None:
         bit = self.bits[name]
@@ -584,7 +584,7 @@ class _Judge:
 
     def _by_topic(self) -> dict[str, dict[str, int]]:
         topics: dict[str, dict[str, int]] = {}
-        for index, (topic, _) in enumerate(self.places[1:], 1):
+        for index, (topic, dummy) in enumerate(self.places[1:], 1):
             line = topics.setdefault(topic, {"producer": 0, "consumer": 0})
             for side, worst in self.worst.items():
                 line[side] = max(line[side], worst[index])

@@ -1,22 +1,73 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The ZooKeeper options of the fragment `connection`, for modules that talk to ZooKeeper alone."""
+"""Documentation of the ZooKeeper options of argument_specs.CONNECTION."""
 
 from __future__ import annotations
 
-import yaml
-from ansible_collections.quorumshift.kafka.plugins.doc_fragments import connection
-
-_OPTIONS = yaml.safe_load(connection.ModuleDocFragment.DOCUMENTATION)["options"]
-
 
 class ModuleDocFragment:
-    DOCUMENTATION = yaml.safe_dump(
-        {
-            "options": {
-                "zookeeper_connect": {**_OPTIONS["zookeeper_connect"], "required": True},
-                "zookeeper_client": _OPTIONS["zookeeper_client"],
-            }
-        }
-    )
+    DOCUMENTATION = r"""
+options:
+  zookeeper_connect:
+    description:
+      - The brokers' C(zookeeper.connect), C(host:port,host:port/chroot), the chroot once at its end.
+      - Not needed once the migration is finalized.
+    type: str
+  zookeeper_client:
+    description:
+      - How to connect to ZooKeeper.
+    type: dict
+    suboptions:
+      use_tls:
+        description:
+          - Whether the port is ZooKeeper's C(secureClientPort).
+        type: bool
+        default: false
+      cafile:
+        description:
+          - PEM file of the CAs that signed the server's certificate. Without it, those that the system trusts.
+        type: path
+      certfile:
+        description:
+          - PEM file of the client certificate and its chain, where the server requires one.
+          - Java stores (JKS, PKCS12) are not read; C(keytool -importkeystore) and C(openssl pkcs12) make PEM of them.
+        type: path
+      keyfile:
+        description:
+          - PEM file of the client certificate's private key, when it is not in O(zookeeper_client.certfile).
+        type: path
+      keypassword:
+        description:
+          - Password of the private key.
+        type: str
+      verify:
+        description:
+          - Whether to check the server's certificate. Secrets go to whoever answers when it is V(false).
+        type: bool
+        default: true
+      check_hostname:
+        description:
+          - Whether the server's certificate must be for the host name that is connected to.
+        type: bool
+        default: true
+      auth:
+        description:
+          - Credentials of ZooKeeper's digest scheme, as C(user:password).
+        type: str
+      sasl_mechanism:
+        description:
+          - The SASL mechanism where ZooKeeper asks for it, or where the znodes' ACLs name SASL users.
+          - The reader on the brokers does not speak SASL; it reads C(/controller) and C(/migration), which Kafka leaves
+            readable by everyone.
+        type: str
+        choices: [DIGEST-MD5, GSSAPI]
+      sasl_username:
+        description:
+          - The user; required with V(DIGEST-MD5).
+        type: str
+      sasl_password:
+        description:
+          - The user's password; required with V(DIGEST-MD5).
+        type: str
+"""

@@ -52,6 +52,7 @@ options:
     default: ""
 extends_documentation_fragment:
   - quorumshift.kafka.connection
+  - quorumshift.kafka.zookeeper
   - quorumshift.kafka.nodes
 attributes:
   check_mode: {support: full, description: Reads only.}

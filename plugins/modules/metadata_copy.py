@@ -34,6 +34,7 @@ options:
     default: 1800
 extends_documentation_fragment:
   - quorumshift.kafka.connection
+  - quorumshift.kafka.zookeeper
   - quorumshift.kafka.nodes
 attributes:
   check_mode: {support: full, description: Reads only.}

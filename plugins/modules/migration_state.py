@@ -22,6 +22,7 @@ options:
     default: 24h
 extends_documentation_fragment:
   - quorumshift.kafka.connection
+  - quorumshift.kafka.zookeeper
   - quorumshift.kafka.nodes
 attributes:
   check_mode: {support: full, description: Reads only.}

@@ -53,6 +53,7 @@ options:
     default: 600
 extends_documentation_fragment:
   - quorumshift.kafka.connection
+  - quorumshift.kafka.zookeeper
   - quorumshift.kafka.nodes
 attributes:
   check_mode: {support: full, description: Reads only.}

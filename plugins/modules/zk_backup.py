@@ -18,6 +18,11 @@ description:
     a znode appears in results, messages or logs.
   - Runs where kazoo is installed and ZooKeeper can be reached. It writes nothing into ZooKeeper.
 options:
+  zookeeper_connect:
+    description:
+      - The brokers' C(zookeeper.connect), C(host:port,host:port/chroot), the chroot once at its end.
+    type: str
+    required: true
   state:
     description:
       - V(taken) writes the file. A file that is there already is never overwritten. If it is a whole backup of this

@@ -33,7 +33,7 @@ class Line(NamedTuple):
 
 def scrub(value: Any) -> Any:
     """Return text without anything that is, or that seals, a secret; other values unchanged."""
-    if type(value) is not str:
+    if not isinstance(value, str):
         return value
     text = _QUOTED.sub(_masked_quoted, _SEALED.sub(MASK, value))
     return "\n".join(map(_masked_line, text.split("\n")))

@@ -126,8 +126,8 @@ def _bar(axis: _Axis, restart: Restart, y: float, height: float) -> Markup:
 
 
 def _lane(axis: _Axis, under: Markup, restarts: Sequence[Restart], height: int) -> Markup:
-    bar = round(height * 0.55)
-    parts = [under, *(_bar(axis, one, (height - bar) / 2, bar) for one in restarts)]
+    mark = round(height * 0.55)
+    parts = [under, *(_bar(axis, one, (height - mark) / 2, mark) for one in restarts)]
     for one in restarts:
         if one.failed and height == LANE_PX:
             parts.append(_outcome(axis, one, height / 2 + 4))

@@ -52,10 +52,11 @@ def main(names: list[str]) -> None:
         print(f"act {name} took {time.monotonic() - began:.0f} s", flush=True)
 
 
-def record(bed: Bedside, name: str, whole: bool = False, **extra: object) -> None:
+def record(bed: Bedside, name: str, whole: bool = False) -> None:
     """Look at the cluster as `status` does and keep the facts as fixture `name`."""
     with tempfile.TemporaryDirectory() as directory:
-        ran = bed.play("status", extra={"quorumshift_evidence_dir": directory, **extra}, timeout=180)
+        told = {"quorumshift_evidence_dir": directory, "quorumshift_record": True}
+        ran = bed.play("status", extra=told, timeout=300)
         found = sorted(pathlib.Path(directory).glob("*/*/facts-*.json"))
         if not found:
             raise RuntimeError(f"status left no facts (code {ran.code}):\n{ran.text}")
@@ -166,8 +167,6 @@ def joining(bed: Bedside) -> None:
     record(bed, "controllers_ready")
     with stopped(bed, "c3", "kafka-controller"):
         record(bed, "controllers_starting_two")
-        with stopped(bed, "c2", "kafka-controller"):
-            record(bed, "controllers_starting_one")
     bed.wait_listening("c3", 9093)
     broker_down(bed, "controllers_ready_broker_down")
     bed.play(kill_when=nth(1, " is up ("))
@@ -299,22 +298,26 @@ def revert_brokers(bed: Bedside) -> None:
     record(bed, "revert_brokers_hybrid")
 
 
-def revert(bed: Bedside) -> None:
-    """The rest of the way back, with each step seen."""
+def revert_controllers(bed: Bedside) -> None:
+    """Controllers down and masked, ZooKeeper's controller back."""
     bed.on_each(bed.controllers, MASK)
     record(bed, "reverting_controllers_down")
     with bed.zookeeper() as client:
-        migration = client.get("/migration")[0]
         epoch = int(client.get("/controller_epoch")[0])
         client.set("/controller_epoch", str(epoch + 20).encode())
         client.delete("/controller")
         wait_for(lambda: client.exists("/controller"), 30, "a ZooKeeper controller")
     record(bed, "reverting_controller_elected")
+
+
+def revert(bed: Bedside) -> None:
+    """The rest of the way back, with each step seen, and what may be left behind."""
     bed.on_each(bed.brokers, "systemctl stop zookeeper")
     record(bed, "reverting_no_zookeeper")
     bed.on_each(bed.brokers, "systemctl start zookeeper")
     bed.wait_in_sync()
     with bed.zookeeper() as client:
+        migration = client.get("/migration")[0]
         client.delete("/migration")
     record(bed, "reverting_migration_gone")
     for host in bed.brokers:
@@ -338,7 +341,13 @@ def revert(bed: Bedside) -> None:
 
 def again(bed: Bedside) -> None:
     """A second migration over the brokers' old metadata logs, up to the finalized cluster."""
-    bed.play(kill_when=nth(4, " is up ("))
+    bed.play(extra={"quorumshift_canary": "nobody"})
+    bed.on_each(("c2", "c3"), "systemctl stop kafka-controller")
+    record(bed, "controllers_starting_one")
+    bed.on_each(("c2", "c3"), "systemctl start kafka-controller")
+    for host in bed.controllers:
+        bed.wait_listening(host, 9093)
+    bed.play(kill_when=nth(1, " is up ("))
     bed.wait_in_sync()
     record(bed, "brokers_joining_again")
     bed.play(kill_when=nth(1, " is up ("))
@@ -399,6 +408,7 @@ ACTS = {
     "joining": joining,
     "rolling_kraft": rolling_kraft,
     "revert_brokers": revert_brokers,
+    "revert_controllers": revert_controllers,
     "revert": revert,
     "again": again,
     "native": native,

@@ -61,6 +61,6 @@ class Authority:
 
 
 def _openssl(*arguments: str) -> None:
-    done = subprocess.run(["openssl", *arguments], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["openssl", *arguments], capture_output=True, text=True, timeout=60, check=False)
     if done.returncode:
         raise RuntimeError(f"openssl {arguments[0]}: {done.stderr}")

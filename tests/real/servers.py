@@ -186,7 +186,11 @@ class KafkaServer(JavaServer):
         """Runs `kafka-storage format`, as a controller needs it before its first start."""
         arguments = ["format", "--cluster-id", cluster_id, "--config", str(self.home / "server.properties")]
         done = subprocess.run(
-            [*java(), "kafka.tools.StorageTool", *arguments], capture_output=True, text=True, timeout=START_SECONDS
+            [*java(), "kafka.tools.StorageTool", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=START_SECONDS,
+            check=False,
         )
         if done.returncode:
             raise RuntimeError(f"{self.name}: storage format failed: {done.stdout}{done.stderr}")
@@ -371,11 +375,11 @@ def _kafka(
         listeners = {"PLAINTEXT": f"127.0.0.1:{free_port()}"}
     addresses = {}
     for listener, text in listeners.items():
-        host, _, port = text.rpartition(":")
+        host, dummy, port = text.rpartition(":")
         addresses[listener] = HostPort(host.strip("[]"), int(port))
     config = home / name / "server.properties"
     command = [*java([_log4j(home), *jvm]), "kafka.Kafka", str(config)]
-    server = KafkaServer(home, name, next(iter(addresses.values())), command)
+    server = KafkaServer(home, name, list(addresses.values())[0], command)
     server.node_id = node_id
     server.listeners = addresses
     server.home.mkdir()

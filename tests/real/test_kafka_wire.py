@@ -82,7 +82,7 @@ def test_each_mode_shows_through_a_migration(monkeypatch):
             assert recorder.refused("zk", broker.address, kafka_wire.KafkaError).name == "UNSUPPORTED_VERSION"
 
             cluster_id = json.loads(zk_wire.read_znodes(connect, ["/cluster/id"])["/cluster/id"][0])["id"]
-            places = [HostPort("127.0.0.1", servers.free_port()) for _ in range(2)]
+            places = [HostPort("127.0.0.1", servers.free_port()) for dummy in range(2)]
             voters = ",".join(f"{101 + index}@{place}" for index, place in enumerate(places))
             # on a busy machine the default of 2 s lets leadership move in the middle
             patient = {"controller.quorum.fetch.timeout.ms": "20000", "controller.quorum.request.timeout.ms": "10000"}

@@ -84,6 +84,7 @@ def run(client_or_connect, path, check=False, **options):
         capture_output=True,
         text=True,
         timeout=120,
+        check=False,
         env={**os.environ, "PYTHONPATH": str(build)},
     )
     assert "SECRETKEY" not in done.stdout + done.stderr
@@ -107,7 +108,10 @@ def test_taken_and_verified(kafka, tmp_path):
     assert taken["moving"] == {"by_kind": {}, "paths": []}
     assert stat.S_IMODE(path.stat().st_mode) == 0o600 and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert os.listdir(path.parent) == [path.name]
-    assert taken["sha256"] == subprocess.run(["sha256sum", path], capture_output=True, text=True).stdout.split()[0]
+    assert (
+        taken["sha256"]
+        == subprocess.run(["sha256sum", path], capture_output=True, text=True, check=True).stdout.split()[0]
+    )
     verified = run(kafka, path, state="verified", sha256=taken["sha256"])
     assert (verified["changed"], verified.get("failed")) == (False, None), verified
     assert verified["equal"] == taken["znodes"] - 1

@@ -179,7 +179,7 @@ def test_servers_are_tried_in_order_until_one_serves(zookeeper):
 
 def test_a_member_without_quorum_is_named_and_gone_servers_are_noticed():
     with servers.workdir("zk_wire_quorum") as home:
-        places = [(servers.free_port(), servers.free_port()) for _ in range(3)]
+        places = [(servers.free_port(), servers.free_port()) for dummy in range(3)]
         lines = {f"server.{n}": f"127.0.0.1:{quorum}:{vote}" for n, (quorum, vote) in enumerate(places, 1)}
         first = servers.zookeeper(home, "one", {**lines, "myid": "1"}, ready=lambda: True)
         second = servers.zookeeper(home, "two", {**lines, "myid": "2"}, ready=lambda: True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from ansible_collections.quorumshift.kafka.plugins.doc_fragments.connection import ModuleDocFragment
+from ansible_collections.quorumshift.kafka.plugins.doc_fragments import connection, zookeeper
 from ansible_collections.quorumshift.kafka.plugins.module_utils.argument_specs import (
     CLIENT_OPTIONS,
     CONNECTION,
@@ -37,7 +37,9 @@ def _documented(options):
 
 
 def test_documentation_is_the_argument_spec():
-    assert _documented(yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"]) == _declared(CONNECTION)
+    fragments = (connection.ModuleDocFragment, zookeeper.ModuleDocFragment)
+    options = {key: told for one in fragments for key, told in yaml.safe_load(one.DOCUMENTATION)["options"].items()}
+    assert _documented(options) == _declared(CONNECTION)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A whole migration on the bed, watched from outside. `python -m tools.demo` is `make demo`."""
 
+from __future__ import annotations
+
 import sys
 from pathlib import Path
 

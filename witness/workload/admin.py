@@ -221,7 +221,7 @@ class AdminLoop(Client):
         began, start = time.monotonic(), self.context.clock.ms()
         deadline = began + self.settings.operation_timeout_s
         retries = 0
-        outcome, heard = "ok", None
+        outcome, heard, code = "ok", None, None
         while True:
             try:
                 call().result(timeout=CALL_TIMEOUT_S + 5)

@@ -46,7 +46,7 @@ class Keys:
         self.instance = context.next_instance()
         self.per_partition = per_partition
         self.slots = list(range(len(indexes))) if numbers is None else numbers
-        self.numbers = [number for number in self.slots for _ in range(per_partition)]
+        self.numbers = [number for number in self.slots for dummy in range(per_partition)]
         self.keys = [first_key + number * per_partition + n for number in self.slots for n in range(per_partition)]
         self.indexes = [indexes[number] for number in self.numbers]
         self.first = context.ledger.new_streams(kind, self.instance, self.keys, self.indexes)
@@ -181,7 +181,7 @@ class Sender:
             slot.sent = target - catch_up
         slot.last_burst = min(due - due % burst, LONGEST_BURST)
         slot.sent_at = now
-        for _ in range(slot.last_burst):
+        for dummy in range(slot.last_burst):
             self.send(slot.number)
             slot.sent += 1
 

@@ -71,7 +71,7 @@ class Transactional(Client):
         ledger_ids: list[int] = []
         try:
             sender.producer.begin_transaction()
-            for _ in range(self.per_transaction):
+            for dummy in range(self.per_transaction):
                 ledger_ids.append(sender.send())
             # also before an abort: the messages are to be in the log, so that hiding them is the cluster's work
             self._report(sender)

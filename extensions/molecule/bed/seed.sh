@@ -1,3 +1,4 @@
+# shellcheck shell=sh disable=SC2154
 # What confluent-kafka's admin client cannot make: quotas, default broker configuration, delegation tokens, ACLs on
 # them. Runs on a broker host, fed to sh: internal=HOST:PORT, clients=HOST:PORT and three passwords are set before it.
 set -eu

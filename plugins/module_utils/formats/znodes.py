@@ -517,7 +517,7 @@ def _strings(path, value, name):
 
 def _ints(path, value, name, default=_REQUIRED):
     found = _field(path, value, name, default)
-    if not isinstance(found, list) or not all(type(item) is int for item in found):
+    if not isinstance(found, list) or not all(isinstance(item, int) and not isinstance(item, bool) for item in found):
         raise ZnodeError(path, f"{name!r} is not a list of numbers")
     return found
 

@@ -491,10 +491,10 @@ class _Reader:
         return None if size == 0 else self.bytes(size - 1).decode()
 
     def array(self, item: Callable[[], Any]) -> List[Any]:
-        return [item() for _ in range(self.int32())]
+        return [item() for dummy in range(self.int32())]
 
     def compact_array(self, item: Callable[[], Any]) -> List[Any]:
-        return [item() for _ in range(self.varint() - 1)]
+        return [item() for dummy in range(self.varint() - 1)]
 
     def tags(self) -> Dict[int, Any]:
-        return {self.varint(): self.bytes(self.varint()) for _ in range(self.varint())}
+        return {self.varint(): self.bytes(self.varint()) for dummy in range(self.varint())}

@@ -333,7 +333,7 @@ def _strings(data: bytes) -> List[str]:
     (count,) = struct.unpack_from(">i", data)
     at = 4
     names = []
-    for _ in range(count):
+    for dummy in range(count):
         (size,) = struct.unpack_from(">i", data, at)
         at += 4 + size
         if size < 0 or at > len(data):

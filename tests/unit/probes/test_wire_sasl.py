@@ -22,7 +22,7 @@ def test_the_example_of_rfc_7677():
 
 
 def test_names_are_escaped_and_nonces_differ():
-    first, second = (Scram("SCRAM-SHA-512", "a,b=c", "x").first() for _ in range(2))
+    first, second = (Scram("SCRAM-SHA-512", "a,b=c", "x").first() for dummy in range(2))
     assert first.startswith(b"n,,n=a=2Cb=3Dc,r=") and first != second
 
 

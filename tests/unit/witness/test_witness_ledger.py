@@ -47,10 +47,10 @@ def test_written_is_read(writer, tmp_path):
 
 def test_ids_of_many_threads_are_dense_and_in_order(writer, tmp_path):
     def send():
-        for _ in range(2000):
+        for dummy in range(2000):
             writer.sent(0)
 
-    threads = [threading.Thread(target=send) for _ in range(4)]
+    threads = [threading.Thread(target=send) for dummy in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -63,7 +63,7 @@ def test_message_lost_everywhere_counts_once(story, tmp_path):
 
 
 def test_last_message_of_a_partition_is_lost_when_only_the_closing_one_came_after(story, tmp_path):
-    ledger_id, _ = story.message(2, but=("committed",))
+    ledger_id, dummy = story.message(2, but=("committed",))
     story.stop()
     result = judged(story, tmp_path)
     only(result, "lost")
@@ -77,7 +77,7 @@ def test_committed_message_that_vanished_is_lost(story, tmp_path):
 
 
 def test_one_ledger_id_at_two_offsets_is_duplicated_once(story, tmp_path):
-    ledger_id, _ = story.message(0)
+    ledger_id, dummy = story.message(0)
     story.deliver(ledger_id, story.place(ledger_id))
     story.stop()
     result = judged(story, tmp_path)
@@ -143,7 +143,7 @@ def test_newest_compacted_value_missing_is_lost(story, tmp_path):
 
 
 def test_old_value_written_again_over_a_compacted_key_is_lost_and_duplicated(story, tmp_path):
-    old, _ = story.message(3)
+    old, dummy = story.message(3)
     story.message(3)
     story.deliver(old, story.place(old))
     story.stop()
@@ -209,7 +209,7 @@ def test_log_that_ends_before_an_acknowledged_message_has_lost_it(story, tmp_pat
 
 
 def test_cut_short_is_incomplete_and_its_tail_outstanding(story, tmp_path):
-    for _ in range(3):
+    for dummy in range(3):
         ledger_id = story.send(0)
         story.ack(ledger_id, story.place(ledger_id))
     story.send(0)
