@@ -379,7 +379,7 @@ def _kafka(
         addresses[listener] = HostPort(host.strip("[]"), int(port))
     config = home / name / "server.properties"
     command = [*java([_log4j(home), *jvm]), "kafka.Kafka", str(config)]
-    server = KafkaServer(home, name, list(addresses.values())[0], command)
+    server = KafkaServer(home, name, list(addresses.values())[0], command)  # noqa: RUF015 (next() in a generator)
     server.node_id = node_id
     server.listeners = addresses
     server.home.mkdir()
