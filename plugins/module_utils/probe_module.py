@@ -63,8 +63,10 @@ class ProbeModule(AnsibleModule):
         """Exit with what `work` returns; its typed errors become the module's failure."""
         try:
             result = work()
-        except (AddressError, SecurityError, ZooKeeperError, topics.KafkaException) as error:
+        except (AddressError, SecurityError) as error:
             self.fail_json(msg=str(error))
+        except (ZooKeeperError, topics.KafkaException) as error:
+            self.fail_json(msg=f"{self._told(error)}. Run again; if it stays, raise quorumshift_probe_timeout.")
         self.exit_json(**{"changed": False, **result})
 
     def wait(self, look: Callable[[], tuple[list[str], dict]], stable_s: float, bound_s: float, what: str) -> dict:
@@ -77,7 +79,11 @@ class ProbeModule(AnsibleModule):
         began = carry.setdefault("began", time.time())
         slice_end = time.monotonic() + max(SLICE_S, 0)
         while True:
-            troubles, result = look()
+            try:
+                troubles, result = look()
+            except (ZooKeeperError, topics.KafkaException) as error:
+                # An answer that did not come is a trouble like another, until the bound is over
+                troubles, result = [self._told(error)], {}
             now = time.time()
             carry["since"] = None if troubles else (carry.get("since") or now)
             if carry["since"] and now - carry["since"] >= stable_s:
@@ -91,6 +97,10 @@ class ProbeModule(AnsibleModule):
                 progress = f"{what}: {'; '.join(troubles) or 'good, to be held'} ({now - began:.0f} s)"
                 return {"done": False, "progress": progress, "carry": carry, **result}
             time.sleep(0.2)
+
+    @staticmethod
+    def _told(error: Exception) -> str:
+        return f"the brokers gave no answer: {error.args[0].str()}" if hasattr(error.args[0], "str") else str(error)
 
     def _addressed(self, node: Mapping) -> dict:
         told = dict(node)

@@ -146,7 +146,7 @@ def main():
         gate = gates.GATES[wanted["gate"]]
         result = module.wait(look, wanted["stable_s"], wanted["timeout_s"], f"gate {wanted['gate']} ({gate.moment})")
         if not result["done"]:
-            del result["gate_pass"]
+            result.pop("gate_pass", None)
         return result
 
     module.run(work)

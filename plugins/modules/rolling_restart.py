@@ -163,7 +163,7 @@ def awaited(module):
     what = f"{', '.join(batch)} may be stopped" if admitting else f"the roll to {given['mode']} to settle"
     result = module.wait(look, given["stable_s"], given["timeout_s"], what)
     if not (result["done"] and admitting):
-        del result["gate_pass"]
+        result.pop("gate_pass", None)
     return result
 
 
