@@ -25,7 +25,7 @@ CLEAN = {
     "controllers_starting": "controllers_starting_one",
     "controllers_ready": "controllers_ready",
     "brokers_joining": "brokers_joining_1",
-    "copying": "copying_unacknowledged",
+    "copying": "copying_held",
     "hybrid": "hybrid",
     "dual_write": "dual_write",
     "finalizing": "finalizing_1",

@@ -30,7 +30,7 @@ RECORDED = {
     "brokers_joining_broker_down": ("brokers_joining", ["broker_down"]),
     "brokers_joining_controllers_down": ("brokers_joining", ["controllers_down", "quorum_not_ready"]),
     "copying": ("copying", ["controllers_down"]),
-    "copying_unacknowledged": ("copying", ["copy_not_acknowledged"]),
+    "copying_held": ("copying", []),
     "hybrid": ("hybrid", []),
     "hybrid_broker_down": ("hybrid", ["broker_down"]),
     "hybrid_controllers_hung": ("hybrid", ["controllers_down"]),
@@ -267,10 +267,14 @@ def test_a_migration_offset_under_zookeepers_controller_is_stale(name):
     assert "delete the znode /migration" in judged.blocks[0].do
 
 
+def test_a_copy_that_is_committed_and_not_told_in_zookeeper():
+    judged = phase.judge(logs(recorded.facts("copying_held"), zk_migration_state="MIGRATION"))
+    assert (judged.phase, ids(judged)) == ("copying", ["copy_not_acknowledged"])
+
+
 def test_offset_zero_is_no_copy():
     assert phase.judge(bent("brokers_joining_1", zookeeper__migration__kraft_metadata_offset=0)).phase != "unknown"
-    copying = logs(bent("copying", zookeeper__migration__kraft_metadata_offset=0), zk_migration_state="PRE_MIGRATION")
-    assert phase.judge(copying).phase == "copying"
+    assert phase.judge(bent("copying_held", zookeeper__migration__kraft_metadata_offset=0)).phase == "copying"
 
 
 # Running and at the next start -------------------------------------------------------------------------------------
@@ -435,5 +439,5 @@ def test_every_block_is_provoked_here():
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Block":
             given.update(one.value for one in node.args[:1] if isinstance(one, ast.Constant))
     provoked = {one for _phase, blocks in RECORDED.values() for one in blocks}
-    provoked |= {"file_differs", "zookeeper_broker_left", "no_controller", "quorum_not_ready"}
+    provoked |= {"file_differs", "zookeeper_broker_left", "no_controller", "quorum_not_ready", "copy_not_acknowledged"}
     assert given == provoked
