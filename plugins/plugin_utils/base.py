@@ -124,7 +124,7 @@ class QuorumshiftAction(ActionBase):
             value = self.vars["hostvars"][host].get(name)
         return self._templar.template(value) if value is not None else None
 
-    def connection(self, args: dict, options: Iterable[str] = _CONNECTION) -> dict:
+    def connection(self, args: dict, options: Iterable[str] = tuple(_CONNECTION)) -> dict:
         """Return args with the connection options filled in from the quorumshift_* variables."""
         found = {option: self.variable(_CONNECTION[option]) for option in options if option not in args}
         given = {**args, **{option: value for option, value in found.items() if value is not None}}
