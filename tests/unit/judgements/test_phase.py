@@ -110,7 +110,7 @@ def hosts(facts, role):
 
 
 def test_every_recording_is_judged():
-    assert set(RECORDED) == set(recorded.NAMES) - {"zk_preflight"}
+    assert set(recorded.NAMES) - {"zk_preflight"} <= set(RECORDED)
 
 
 @pytest.mark.parametrize("name", RECORDED)
