@@ -9,6 +9,7 @@ hosts told comes together, and from where lines reach the operator's terminal (a
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import sys
@@ -106,11 +107,14 @@ class QuorumshiftAction(ActionBase):
     def run_key(self) -> str:
         """Return the key of this run, under which secrets travel sealed; it lives as long as this Ansible process."""
         path = os.path.join(constants.DEFAULT_LOCAL_TMP, "quorumshift-key")
-        try:
-            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as stream:
+        if not os.path.exists(path):
+            # Forks of several hosts come here at once: the key appears whole or not at all, and the first one stays.
+            own = f"{path}.{os.getpid()}"
+            with open(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as stream:
                 stream.write(secrets.token_hex(32))
-        except FileExistsError:
-            pass
+            with contextlib.suppress(FileExistsError):
+                os.link(own, path)
+            os.unlink(own)
         with open(path, encoding="ascii") as stream:
             return stream.read()
 
