@@ -1,0 +1,37 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The key of a run, asked for by the forks of many hosts at once."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+
+from ansible import constants
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
+
+FORKS = 8
+
+
+def _ask(directory, barrier, answers):
+    constants.DEFAULT_LOCAL_TMP = directory
+    barrier.wait(30)
+    answers.put(QuorumshiftAction.run_key(None))
+
+
+def test_every_fork_gets_the_same_key(tmp_path):
+    context = multiprocessing.get_context("fork")
+    for attempt in range(25):
+        directory = tmp_path / str(attempt)
+        directory.mkdir()
+        barrier, answers = context.Barrier(FORKS), context.Queue()
+        forks = [context.Process(target=_ask, args=(str(directory), barrier, answers)) for _fork in range(FORKS)]
+        for fork in forks:
+            fork.start()
+        keys = {answers.get(timeout=30) for _fork in forks}
+        for fork in forks:
+            fork.join(30)
+        assert len(keys) == 1 and len(keys.pop()) == 64
+        assert os.listdir(directory) == ["quorumshift-key"]
+        assert (directory / "quorumshift-key").stat().st_mode & 0o777 == 0o600
