@@ -135,7 +135,7 @@ def broker_ids(facts: Facts) -> Iterable[Found]:
         elif one not in live and one not in registered:
             yield Found(
                 f"{host} has broker id {one}, which is not alive in ZooKeeper",
-                "start the broker, or take its host out of the inventory",
+                "start it; if it is gone for good, reassign its replicas and take its host out of the inventory",
             )
     if len(listed) != len(facts.brokers):
         yield Found("two hosts of the group kafka_broker have the same broker id", "look at their broker.id")
