@@ -85,7 +85,11 @@ def znode(bed, path, data):
 
 @pytest.mark.parametrize("group", ["kafka_broker", "kafka_controller"])
 def test_a_missing_group(fresh, inventory, group):
-    refused(fresh, f"no host in the group {group}", inventory=inventory(lambda groups: groups.pop(group)))
+    told = {
+        "kafka_broker": "there is no broker in the inventory's group kafka_broker",
+        "kafka_controller": "the inventory has no host in the group kafka_controller",
+    }
+    refused(fresh, told[group], inventory=inventory(lambda groups: groups.pop(group)))
 
 
 def test_an_even_number_of_controllers(fresh, inventory):
