@@ -94,7 +94,7 @@ def stopped(bed: Bedside, host: str, service: str):
 def no_ssh(bed: Bedside, host: str):
     """A host that no longer takes connections to its sshd, while Kafka goes on."""
     mark = "-p tcp --dport 22 -j REJECT --reject-with tcp-reset"
-    bed.run(host, f"(sleep 0.5; iptables -I INPUT {mark}; sleep 90; iptables -D INPUT {mark}) >/dev/null 2>&1 &")
+    bed.run(host, f"(sleep 0.5; iptables -I INPUT {mark}; sleep 45; iptables -D INPUT {mark}) >/dev/null 2>&1 &")
     _forget_ssh(bed, host)
     time.sleep(1.5)
     try:
