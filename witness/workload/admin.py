@@ -44,6 +44,8 @@ READ_BACK_S = 60
 
 RETRIABLE = {
     KafkaError._TRANSPORT,
+    # librdkafka lets go of a broker that has left the metadata, and of what was under way to it
+    KafkaError._DESTROY_BROKER,
     KafkaError._ALL_BROKERS_DOWN,
     KafkaError._TIMED_OUT,
     KafkaError._TIMED_OUT_QUEUE,
