@@ -52,8 +52,9 @@ def judge(before: Mapping, after: Mapping, transactions: Sequence[Mapping]) -> C
             differences.append(
                 f"{kind}: {count} copied, ZooKeeper held {lower if lower == upper else f'{lower} to {upper}'}"
             )
-    # The copy reads all of ZooKeeper in one transaction, and what it read the first reconciliation leaves alone: once it
-    # is committed, a name that is gone was deleted by somebody. A count below what is left is a difference all the same.
+    # The copy reads all of ZooKeeper in one transaction, and what it read the first reconciliation leaves alone: once
+    # it is committed, a name that is gone was deleted by somebody. A count below what is left is a difference all the
+    # same.
     changed += [f"{kind} deleted meanwhile: {_some(names)}" for kind, names in gone.items() if names]
     return Copied([], differences, changed, records)
 
