@@ -14,7 +14,8 @@ import shlex
 import time
 
 from ansible import context
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import phase, screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import claim, phase, screen
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import identity
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction, display
 
 # What the printed command takes over from the one that was typed, by the name that Ansible gives it.
@@ -36,6 +37,7 @@ class ActionModule(ProbeAction):
         first = not self.session
         session = dict(self.session) or {"run": time.strftime("%Y%m%dT%H%M%S") + "-" + secrets.token_hex(2)}
         session.update(cluster_id=result["cluster_id"], phase=result["phase"])
+        verdict = self._claim(facts["nodes"], session, forward)
         result["ansible_facts"] = {"quorumshift_session": session}
         self.session = session
         record = record and not self._task.check_mode
@@ -45,13 +47,32 @@ class ActionModule(ProbeAction):
         if not show:
             self.say(f"cluster {result['cluster_id']}, phase {result['phase']}; next: {result['next']['text']}")
         if show:
-            for line in screen.render(result, passes, self.command(result["next"], result["word"])):
+            newest = verdict.newest or {}
+            others = newest and not newest["closed"] and newest["run"] != session["run"]
+            claimed = claim.who(newest) if others else None
+            for line in screen.render(result, passes, self.command(result["next"], result["word"]), claimed):
                 display.display(line)
+        if forward and verdict.refused:
+            return {"failed": True, "msg": f"{verdict.refused}. Nothing was changed."}
         if forward and result["phase"] in NO_WAY_ON:
             reasons = [f"{block['text']}. {block['do'][:1].upper()}{block['do'][1:]}" for block in result["blocks"]]
             why = " ".join(reasons) or result["next"]["text"]
             return {"failed": True, "msg": f"The phase is {result['phase']}. {why}. Nothing was changed."}
         return result
+
+    def _claim(self, nodes, session, forward):
+        """Judge the claim; a run that is to change something finds in the session what it has to claim."""
+        cluster_id, takeover = session["cluster_id"] or "", self.variable("quorumshift_takeover") or ""
+        newest = claim.newest_of({host: (node.get("claims") or {}).get(cluster_id) for host, node in nodes.items()})
+        me = {"run": session["run"], "alive": identity.alive((newest or {}).get("process"))}
+        verdict = claim.judge(nodes, cluster_id, me, takeover)
+        waits = session["phase"] == phase.DUAL_WRITE and not self.variable("quorumshift_finalize")
+        changes = forward and not self._task.check_mode and session["phase"] != phase.FINALIZED and not waits
+        if changes and "claim" not in session:
+            session["claim"] = {"number": verdict.number, "hosts": verdict.hosts}
+            if verdict.over:
+                self.say(f"takes over the claim of run {verdict.over}")
+        return verdict
 
     def command(self, following, word):
         """Return what the operator types next, as they typed this: the same inventory, from the same place."""

@@ -19,6 +19,7 @@ import subprocess
 import time
 from typing import Any, Callable, Mapping
 
+from . import claims
 from .addresses import HostPort, parse_listeners
 from .formats import metadata_image, properties
 from .judgements import kraft_config, node_mode
@@ -70,13 +71,19 @@ def begin(spec: Mapping[str, Any]) -> dict:
     cluster_id, state_dir, service, config_file, changes ({key: value or None}) or content ({key: value}, the whole
     file), owner, format (argv that formats an empty log directory, or None), log_file, stop_timeout_s,
     start_timeout_s, zookeeper ({servers, chroot} to read before anything is put back)}.
-    Raises TurnError when another turn holds the host.
+    Raises TurnError when another turn holds the host, or another run's claim.
     """
     plan = planned(spec)
     if not plan["needed"]:
         return {"id": spec["id"], "outcome": "unneeded", "changed": False, "steps": []}
     directory = state_dir(spec["state_dir"], spec["cluster_id"])
     lock = _lock(directory)
+    try:
+        # Once is enough: a claim changes under this lock alone, and the worker keeps it to its end.
+        claims.require(directory, spec["run"])
+    except claims.ClaimError as error:
+        os.close(lock)
+        raise TurnError(f"{error}") from None
     record = _Record(os.path.join(directory, node.RECORD), spec, plan)
     record.step("begun")
     if os.fork() == 0:

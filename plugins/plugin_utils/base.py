@@ -16,7 +16,7 @@ import sys
 import time
 from typing import Any, Iterable, Mapping
 
-from ansible import constants
+from ansible import constants, context
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
@@ -34,6 +34,7 @@ _CONNECTION = {
     "zookeeper_client": "quorumshift_zookeeper_client",
     "timeout": "quorumshift_probe_timeout",
 }
+_UNTOUCHED = "Every run finds by itself what is done. Nothing was changed"
 GROUPS = {"broker": "kafka_broker", "controller": "kafka_controller"}
 
 
@@ -51,11 +52,27 @@ class QuorumshiftAction(ActionBase):
         self.began = time.time()
         self.session: Mapping[str, Any] = self.facts_of("localhost").get("quorumshift_session") or {}
         self._left: Evidence | None = None
-        result.update(self.act(dict(self._task.args)))
+        refused = self.refused()
+        result.update({"failed": True, "msg": refused} if refused else self.act(dict(self._task.args)))
         if result.get("failed") and self.session.get("run") and not self._task.check_mode:
-            self.evidence().note("event", "ended", result="failed", reason=result.get("msg"), task=self._task.name)
+            self.ended(result.get("msg"), self._task.name)
         self._report()
         return result
+
+    def refused(self) -> str | None:
+        """Return why this task may not be part of what was asked to run; None when it may.
+
+        Left-out hosts and tasks would leave a cluster judged in part, or a step without what goes before it.
+        """
+        if self.vars.get("ansible_limit"):
+            return f"--limit {self.vars['ansible_limit']} leaves hosts out: run without it. {_UNTOUCHED}"
+        tags = [tag for tag in self.vars.get("ansible_run_tags") or () if tag != "all"]
+        tags += self.vars.get("ansible_skip_tags") or ()
+        if tags:
+            return f"--tags or --skip-tags {', '.join(tags)} leave tasks out: run without them. {_UNTOUCHED}"
+        if context.CLIARGS.get("start_at_task"):
+            return f"--start-at-task leaves tasks out: run without it. {_UNTOUCHED}"
+        return None
 
     def act(self, args: dict) -> dict:
         """Do the work; the result becomes the task's. Plugins override this."""
@@ -94,6 +111,12 @@ class QuorumshiftAction(ActionBase):
         where = self.variable("quorumshift_evidence_dir") or os.path.join(os.getcwd(), "quorumshift-evidence")
         self._left = Evidence(where, self.session.get("cluster_id") or "unknown", self.session.get("run") or "unknown")
         return self._left
+
+    def ended(self, reason: str | None, task: str) -> None:
+        """Journal that the run failed, once: the task that failed first tells why."""
+        events = self.evidence().events()
+        if not (events and events[-1]["name"] == "ended"):
+            self.evidence().note("event", "ended", result="failed", reason=reason, task=task)
 
     def _report(self) -> None:
         """Renew the report where this task left evidence. A report that cannot be written stops no run."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import glob
 import hashlib
-import json
 import os
 import re
 import time
 
+from .. import host_state
 from ..formats import metadata_image, properties
+from ..host_state import read_json
 from ..judgements import kraft_config
 from ..seal import is_secret, seal
 from . import service
@@ -31,8 +32,9 @@ def facts(role: str, config_file: str, service_name: str, run_key: str, state_di
     Shape: {role, time, hostname, service: see probes.service.state, file: {path, exists, sha256, error, mode,
     properties (secrets sealed under run_key)}, node_id, log_dirs: [{path, exists, meta, free_bytes, total_bytes,
     empty, partitions, stray, error}], metadata_log: see formats.metadata_image.summarise or None, turn: the host's
-    record of its newest turn on this cluster or None, copy: what a keeper remembers of the copy or None, version: of
-    what runs, or while it is down of the jars in kafka_home, or None}.
+    record of its newest turn on this cluster or None, copy: what a keeper remembers of the copy or None, claims:
+    {cluster id: the host's claim, see judgements.claim}, version: of what runs, or while it is down of the jars in
+    kafka_home, or None}.
     """
     file = _file(config_file, run_key)
     values = file["properties"]
@@ -51,6 +53,7 @@ def facts(role: str, config_file: str, service_name: str, run_key: str, state_di
         "metadata_log": metadata_log(metadata_dir(values)),
         "turn": read_json(os.path.join(remembered, RECORD)) if remembered else None,
         "copy": read_json(os.path.join(remembered, COPY)) if remembered else None,
+        "claims": _claims(state_dir),
         "version": _running_version(running["main_pid"]) or _installed_version(kafka_home),
     }
 
@@ -59,6 +62,12 @@ def read_properties(path: str) -> dict[str, str]:
     """Return the properties of a file. Errors: OSError, formats.properties.PropertiesError."""
     with open(path, encoding="latin-1") as stream:
         return properties.parse(stream.read())
+
+
+def _claims(state_dir: str) -> dict[str, dict]:
+    """Return every claim of the host: before it is formatted, a controller cannot tell of which cluster it is."""
+    found = sorted(glob.glob(os.path.join(glob.escape(state_dir), "*", host_state.CLAIM)))
+    return {os.path.basename(os.path.dirname(path)): read_json(path) or {} for path in found}
 
 
 def metadata_dir(values: dict) -> str:
@@ -75,17 +84,6 @@ def metadata_log(directory: str) -> dict | None:
         return metadata_image.summarise(directory, with_history=True)
     except (OSError, ValueError) as error:
         return {"dir": directory, "error": str(error)}
-
-
-def read_json(path: str) -> dict | None:
-    """Return a JSON file's content; None when it is not there, {"error": ...} when it is torn."""
-    if not path or not os.path.exists(path):
-        return None
-    try:
-        with open(path, encoding="utf-8") as stream:
-            return json.load(stream)
-    except ValueError as error:
-        return {"error": f"{path}: {error}"}
 
 
 _KAFKA_JAR = re.compile(r"kafka_\d\.\d+-(\d[\w.]*?(?:-[\w.]+)?)\.jar")

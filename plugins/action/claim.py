@@ -1,0 +1,46 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""claim: the run's claim as migration_state judged it, written host by host; closed where the run ends."""
+
+from __future__ import annotations
+
+import time
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import claim
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import identity
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
+
+
+class ActionModule(QuorumshiftAction):
+    """Takes or closes. Task option of this action, with state closed: `stopped_at`, the task at which the run failed;
+    then this task fails too, so that the playbook does."""
+
+    def act(self, args: dict) -> dict:
+        stopped_at, reason = args.pop("stopped_at", None), args.pop("reason", "")
+        args.setdefault("run", self.session.get("run"))
+        args.setdefault("cluster_id", self.session.get("cluster_id"))
+        args.setdefault("state_dir", self.variable("quorumshift_state_dir"))
+        if args["state"] == "taken":
+            return self.in_slices({**args, **self._mine()})
+        result = {} if not self.session.get("claim") else self.module({**args, "how": stopped_at or "ok"})
+        if stopped_at:
+            self.ended(reason, stopped_at)
+            result.update(failed=True, msg=f'The run ends at "{stopped_at}", for the reason told there.')
+        return result
+
+    def _mine(self) -> dict:
+        """Return the claim for this host, and on the arbiter what must still stand there."""
+        host, judged = self.vars["inventory_hostname"], self.session["claim"]
+        mine = {
+            **identity.me(),
+            "number": judged["number"],
+            "run": self.session["run"],
+            "direction": claim.FORWARD,
+            "since": time.time(),
+            "closed": False,
+        }
+        stood = ((self.facts_of(host).get("quorumshift_node") or {}).get("claims") or {}).get(
+            self.session["cluster_id"]
+        )
+        return {"claim": mine, **({"seen": stood or {}} if host == judged["hosts"][0] else {})}

@@ -1,0 +1,95 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a managed host keeps of one cluster: `<state_dir>/<cluster id>/`, its lock, its files, its journal.
+
+Standard library only. Every file is replaced whole, by rename, so that a reader never sees half of it; the journal
+alone is appended to, one line with one write.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from typing import Any, Iterator, Mapping
+
+LOCK = "lock"
+CLAIM = "claim.json"
+JOURNAL = "journal.jsonl"
+
+
+class Held(RuntimeError):
+    """The host's lock is held: a turn is at work."""
+
+
+def directory(root: str, cluster_id: str) -> str:
+    """Return the host's directory of one cluster, made 0700 when missing."""
+    path = os.path.join(root, cluster_id)
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    return path
+
+
+@contextlib.contextmanager
+def locked(path: str) -> Iterator[int]:
+    """Hold the lock of a host's directory, given to the caller as a file descriptor. Raises Held."""
+    handle = os.open(os.path.join(path, LOCK), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Held(path) from None
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def read_json(path: str) -> dict | None:
+    """Return a JSON file's content; None when it is not there, {"error": ...} when it is torn."""
+    if not path or not os.path.exists(path):
+        return None
+    try:
+        with open(path, encoding="utf-8") as stream:
+            return json.load(stream)
+    except ValueError as error:
+        return {"error": f"{path}: {error}"}
+
+
+def write_json(path: str, value: Mapping[str, Any]) -> None:
+    """Replace a file (0600), on disk when this returns."""
+    temporary = path + ".new"
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as stream:
+        json.dump(value, stream)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(temporary, path)
+
+
+def note(path: str, name: str, run: str, **more: Any) -> None:
+    """Append an event to the journal of a host's directory: {t: epoch seconds, name, run, ...}."""
+    line = json.dumps({"t": round(time.time(), 3), "name": name, "run": run, **more}) + "\n"
+    handle = os.open(os.path.join(path, JOURNAL), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(handle, line.encode())
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def read_journal(path: str) -> tuple[list[dict], int]:
+    """Return the events of a host's directory in the order in which they were noted, and the number of torn lines."""
+    events: list[dict] = []
+    torn = 0
+    try:
+        with open(os.path.join(path, JOURNAL), encoding="utf-8", errors="replace") as stream:
+            lines = stream.readlines()
+    except FileNotFoundError:
+        return [], 0
+    for line in lines:
+        try:
+            events.append(json.loads(line))
+        except ValueError:
+            torn += 1
+    return events, torn

@@ -1,0 +1,114 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who may act on a cluster: the claim that each managed host keeps. No lease, no clock, no majority.
+
+A claim is {number, run, direction, user, host, process, job, since, closed}. `number` rises by one with each run that
+changes something. `process` {boot_id, pid_namespace, pid, started} tells a process apart from every other one, as long
+as both are looked for under the same kernel and in the same pid namespace; elsewhere nobody can say whether it lives.
+Two runs are kept apart by one host alone, the arbiter: there a run's claim is written only over the very claim that
+the run has read (compare and set), and the loser stops before it has touched anything.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Mapping, NamedTuple
+
+FORWARD = "forward"
+_PROCESS = ("boot_id", "pid_namespace")
+
+
+class Verdict(NamedTuple):
+    """`refused`: why this run may not act, None when it may. `number`: of its claim. `over`: the run whose open claim it
+    takes over, None when there is none. `hosts`: all that are to be claimed, the arbiter first. `newest`: the
+    claim that stands now, None without any."""
+
+    refused: str | None
+    number: int
+    over: str | None
+    hosts: list[str]
+    newest: Mapping | None
+
+
+def judge(nodes: Mapping[str, Mapping], cluster_id: str, me: Mapping, takeover: str) -> Verdict:
+    """Judge whether a run may claim the cluster.
+
+    `nodes`: what node_facts told of each host; `me`: {run, process, alive: whether the process of the newest claim
+    runs, None where that cannot be told from here}; `takeover`: the run id that the operator named, or ''.
+    """
+    hosts = order(nodes)
+    told = {host: (nodes[host].get("claims") or {}).get(cluster_id) for host in hosts}
+    newest = newest_of(told)
+    number = (newest or {}).get("number", 0) + 1
+
+    def verdict(refused: str | None, over: str | None = None) -> Verdict:
+        return Verdict(refused, number, over, hosts, newest)
+
+    torn = {host: claim["error"] for host, claim in told.items() if claim and claim.get("error")}
+    if torn:
+        return verdict(_torn(torn))
+    if newest is None or newest["closed"] or newest["run"] == me["run"]:
+        return verdict(None)
+    if me["alive"] is False or takeover == newest["run"]:
+        return verdict(None, newest["run"])
+    return verdict(_held(newest, nodes, takeover, me["alive"]))
+
+
+def order(nodes: Mapping[str, Mapping]) -> list[str]:
+    """Return the hosts in the order in which they are claimed: by node id, which is the same in every inventory."""
+    return sorted(nodes, key=lambda host: (nodes[host].get("node_id") is None, nodes[host].get("node_id"), host))
+
+
+def newest_of(told: Mapping[str, Mapping | None]) -> dict | None:
+    """Return the claim with the highest number among {host: claim}; it is closed when any host says so."""
+    whole = [claim for claim in told.values() if claim and not claim.get("error")]
+    if not whole:
+        return None
+    newest = max(whole, key=lambda claim: claim["number"])
+    same = [claim for claim in whole if claim["number"] == newest["number"] and claim["run"] == newest["run"]]
+    return {**newest, "closed": any(claim["closed"] for claim in same)}
+
+
+def comparable(one: Mapping | None, other: Mapping | None) -> bool:
+    """Say whether a process can be looked for from another: same kernel since its boot, same pid namespace."""
+    return bool(one and other) and all(one.get(key) and one.get(key) == other.get(key) for key in _PROCESS)
+
+
+def who(claim: Mapping) -> str:
+    """Return a claim's holder and since when, for people."""
+    since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(claim["since"]))
+    job = f", job {claim['job']}" if claim.get("job") else ""
+    return f"run {claim['run']} ({claim['direction']}) of {claim['user']} on {claim['host']}{job}, since {since}"
+
+
+def newest_turn(nodes: Mapping[str, Mapping], run: str) -> str:
+    """Return what a run was seen doing on the hosts last, as the end of a sentence; '' when no host tells."""
+    turns = [
+        (node["turn"]["steps"][-1]["at"], host, node["turn"])
+        for host, node in nodes.items()
+        if (node.get("turn") or {}).get("run") == run and node["turn"].get("steps")
+    ]
+    if not turns:
+        return ""
+    _at, host, turn = max(turns, key=lambda one: one[0])
+    return f"; its newest turn: {host}, {turn['kind']}: {turn.get('outcome') or turn['steps'][-1]['name']}"
+
+
+def _held(newest: Mapping, nodes: Mapping[str, Mapping], takeover: str, alive: bool | None) -> str:
+    """Return why an open claim of another run is not taken over."""
+    holder = who(newest) + newest_turn(nodes, newest["run"])
+    if alive:
+        return f"This cluster is claimed by {holder}. It is at work: wait for its end"
+    if takeover:
+        return f"This cluster is claimed by {holder}. quorumshift_takeover names {takeover}, which is another run"
+    return (
+        f"This cluster is claimed by {holder}. Whether it is still at work cannot be told from here. When it is "
+        f"certain that it is not, take over with -e quorumshift_takeover={newest['run']}"
+    )
+
+
+def _torn(torn: Mapping[str, str]) -> str:
+    """Return why claims that cannot be read stop a run."""
+    listed = "; ".join(f"{host}: {error}" for host, error in sorted(torn.items()))
+    return f"A claim cannot be read ({listed}). When no other run is at work, delete that file"

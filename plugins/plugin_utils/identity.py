@@ -1,0 +1,57 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which process this run is, and whether the process of another run still lives.
+
+Read from Linux' /proc (proc(5)): the kernel's boot id, the pid namespace and a process's start time tell two
+processes apart for good, in containers too, where machine ids and pids repeat. Where there is no /proc the answer is
+"cannot be told".
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+from typing import Mapping
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import claim
+
+
+def process(pid: int) -> dict | None:
+    """Return {boot_id, pid_namespace, pid, started (clock ticks after boot)} of a process here, None without /proc."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
+            boot_id = stream.read().strip()
+        return {
+            "boot_id": boot_id,
+            "pid_namespace": os.readlink("/proc/self/ns/pid"),
+            "pid": pid,
+            "started": _started(pid),
+        }
+    except (OSError, ValueError):
+        return None
+
+
+def alive(other: Mapping | None) -> bool | None:
+    """Say whether a process lives; None when that cannot be told from here."""
+    mine = process(os.getpid())
+    if not claim.comparable(other, mine):
+        return None
+    try:
+        return _started(other["pid"]) == other["started"]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    except (OSError, ValueError):
+        return None
+
+
+def me() -> dict:
+    """Return what a claim says of this run's holder. Called in an action plugin, whose parent is ansible-playbook."""
+    job = next((os.environ[name] for name in ("AWX_JOB_ID", "JOB_ID", "TOWER_JOB_ID") if os.environ.get(name)), None)
+    return {"user": getpass.getuser(), "host": os.uname().nodename, "job": job, "process": process(os.getppid())}
+
+
+def _started(pid: int) -> int:
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:
+        # The command, in parentheses, may hold anything; field 22 counts from the state after it.
+        return int(stream.read().rpartition(")")[2].split()[19])
