@@ -20,9 +20,9 @@ _PROCESS = ("boot_id", "pid_namespace")
 
 
 class Verdict(NamedTuple):
-    """`refused`: why this run may not act, None when it may. `number`: of its claim. `over`: the run whose open claim it
-    takes over, None when there is none. `hosts`: all that are to be claimed, the arbiter first. `newest`: the
-    claim that stands now, None without any."""
+    """`refused`: why this run may not act, None when it may. `number`: of its claim. `over`: the run whose open claim
+    it takes over, None when there is none. `hosts`: all that are to be claimed, the arbiter first. `newest`: the claim
+    that stands now, None without any."""
 
     refused: str | None
     number: int
