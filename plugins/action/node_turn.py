@@ -109,29 +109,43 @@ class ActionModule(QuorumshiftAction):
 
     def _keep(self, host: str, args: dict, result: dict) -> None:
         if result.get("outcome") == "unneeded":
+            self._make_up(host, args["kind"])
             return
-        times, evidence = result.get("times") or {}, self.evidence()
-        evidence.note(
-            "restart",
-            args["kind"],
-            t=result["steps"][0]["at"] if result.get("steps") else None,
-            end=times.get("registered_at") or times.get("answered_at") or time.time(),
-            host=host,
-            outcome=result.get("outcome"),
-            reason=result.get("msg"),
-            times=times,
-            turn_s=round(time.time() - self.began, 3),
-        )
+        turn = {**result, "id": args["turn_id"], "kind": args["kind"], "message": result.get("msg")}
+        self._note(host, turn, time.time() - self.began)
         diff = result.get("diff")
         if diff:
             lines = difflib.unified_diff(
                 diff["before"].splitlines(True), diff["after"].splitlines(True), f"{host} before", f"{host} after"
             )
-            evidence.save(f"diffs/{host}-{args['kind']}.diff", "".join(lines))
+            self.evidence().save(f"diffs/{host}-{args['kind']}.diff", "".join(lines))
         if result.get("outcome") == "done":
+            times = result.get("times") or {}
             shown = ", ".join(
                 f"{name} {times[key]:.1f} s"
                 for key, name in (("stop_s", "stop"), ("start_s", "start"), ("register_s", "registered after"))
                 if key in times
             )
             self.say(f"{host} is up ({shown})")
+
+    def _make_up(self, host: str, kind: str) -> None:
+        """Journal a turn that went on to its end after the run that began it was killed: its host remembers it."""
+        turn = (self.facts_of(host).get("quorumshift_node") or {}).get("turn") or {}
+        journalled = {event.get("turn") for event in self.evidence().all_events()}
+        if turn.get("kind") == kind and turn.get("outcome") and turn["id"] not in journalled:
+            self._note(host, turn, turn["ended_at"] - turn["steps"][0]["at"])
+
+    def _note(self, host: str, turn: dict, took_s: float) -> None:
+        times = turn.get("times") or {}
+        self.evidence().note(
+            "restart",
+            turn["kind"],
+            t=turn["steps"][0]["at"] if turn.get("steps") else None,
+            end=times.get("registered_at") or times.get("answered_at") or time.time(),
+            host=host,
+            turn=turn["id"],
+            outcome=turn.get("outcome"),
+            reason=turn.get("message"),
+            times=times,
+            turn_s=round(took_s, 3),
+        )
