@@ -30,7 +30,9 @@ class ActionModule(ProbeAction):
             self._show(result["plan"])
         if state == "admitted":
             self.evidence().note("phase", result["phase"])
-            self.evidence().note("event", "admitted", hosts=args["batch"], waited_s=result["waited_s"])
+            self.evidence().note(
+                "event", "admitted", mode=args["mode"], hosts=args["batch"], waited_s=result["waited_s"]
+            )
         if state == "settled":
             self.evidence().note("phase", result["phase"])
         return result

@@ -53,7 +53,7 @@ def judge(observers: Observers, told: Told) -> dict[str, Any]:
     found = steps.find(events, journal)
     seen = steps.phases(events, found, observers.begun)
     marks.write(directory / "marks.jsonl", marks.make(seen, found, journal))
-    verdict = _verdict(observers)
+    verdict = witness_verdict(observers)
     _into_evidence(observers, runs)
     made = summary.make(
         events,
@@ -70,18 +70,8 @@ def judge(observers: Observers, told: Told) -> dict[str, Any]:
     return made
 
 
-def _into_evidence(observers: Observers, runs: list[Evidence]) -> None:
-    """Put the witness's verdict and picture where the report shows them."""
-    acted = [run for run in runs if any(event["kind"] == "restart" for event in run.journal)]
-    for run in acted:
-        for name in ("witness.svg", "witness.json"):
-            if (observers.directory / name).exists():
-                shutil.copy(observers.directory / name, run.directory / name)
-    for cluster in {run.directory.parent for run in acted}:
-        report.write_all(str(cluster))
-
-
-def _verdict(observers: Observers) -> dict[str, Any] | None:
+def witness_verdict(observers: Observers) -> dict[str, Any] | None:
+    """Stop the witness; write its verdict and picture, with the marks in marks.jsonl; return the verdict."""
     directory = observers.directory
     given = ["--dir", str(observers.witness), "--marks", str(directory / "marks.jsonl")]
     out = directory / "witness.json"
@@ -102,3 +92,14 @@ def _verdict(observers: Observers) -> dict[str, Any] | None:
         timeout=WITNESS_TIMEOUT_S,
     )
     return json.loads(out.read_text(encoding="utf-8"))
+
+
+def _into_evidence(observers: Observers, runs: list[Evidence]) -> None:
+    """Put the witness's verdict and picture where the report shows them."""
+    acted = [run for run in runs if any(event["kind"] == "restart" for event in run.journal)]
+    for run in acted:
+        for name in ("witness.svg", "witness.json"):
+            if (observers.directory / name).exists():
+                shutil.copy(observers.directory / name, run.directory / name)
+    for cluster in {run.directory.parent for run in acted}:
+        report.write_all(str(cluster))

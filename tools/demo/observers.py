@@ -37,8 +37,11 @@ class Observers:
         self._checks = directory / "checks.jsonl"
         self._begun = directory / "begun.json"
 
-    def begin(self) -> None:
-        """Start in an empty directory; returns when messages flow and every host is followed. Raises ObserverError."""
+    def begin(self, changes: bool = True) -> None:
+        """Start in an empty directory; returns when messages flow and every host is followed. Raises ObserverError.
+
+        Without `changes` nobody changes metadata beside the witness's own loop.
+        """
         self.stop_all()
         shutil.rmtree(self.directory, ignore_errors=True)
         self.directory.mkdir(parents=True)
@@ -55,7 +58,8 @@ class Observers:
             raise ObserverError("the witness did not start; its reason stands above")
         self._spawn("recorder", str(self.events))
         self._wait_followed(len(bed.hosts))
-        self._spawn("churn", str(self.changes), str(self.events))
+        if changes:
+            self._spawn("churn", str(self.changes), str(self.events))
         self._begun.write_text(json.dumps({"t": time.time()}) + "\n", encoding="utf-8")
 
     @property

@@ -1,0 +1,44 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which moments of a migration are killed at, and how many were down at once."""
+
+from __future__ import annotations
+
+from tools.kills import points
+
+BROKERS, CONTROLLERS = ["b2", "b1"], ["c1"]
+
+
+def test_every_point_has_both_sides_and_stands_once():
+    told = points.expected(BROKERS, CONTROLLERS)
+    assert len(told) == len(set(told))
+    assert {one.partition(" ")[2] for one in told if one.startswith("before ")} == {
+        one.partition(" ")[2] for one in told if one.startswith("after ")
+    }
+
+
+def test_the_points_are_what_the_journal_s_events_say():
+    told = points.expected(BROKERS, CONTROLLERS)
+    events = [
+        ("event", "begun", {"user": "ops"}),
+        ("phase", "dual_write", {}),
+        ("gate", "after_copy", {"result": "pass"}),
+        ("event", "admitted", {"mode": "kraft", "hosts": ["b2"]}),
+        ("event", "admitted", {"mode": "controller_final", "hosts": ["c1"]}),
+        ("restart", "zk_migration", {"host": "b1"}),
+        ("restart", "final", {"host": "c1"}),
+    ]
+    for kind, name, fields in events:
+        assert f"before {points.of_event(kind, name, fields)}" in told
+
+
+def test_how_many_were_down_at_once():
+    def at(t, kind, host):
+        return {"t": t, "kind": kind, "host": host}
+
+    one_after_the_other = [at(1, "stopping", "b1"), at(3, "started", "b1"), at(4, "stopping", "b2")]
+    assert points.most_down(one_after_the_other, BROKERS) == 1
+    assert points.most_down([*one_after_the_other, at(5, "exited", "b1")], BROKERS) == 2
+    assert points.most_down([*one_after_the_other, at(5, "exited", "c1")], BROKERS) == 1
+    assert points.restarts(one_after_the_other, BROKERS) == {"b1": 1, "b2": 0}

@@ -1,0 +1,214 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`python -m tools.kills [--points N] [--moments N] [--seed N]`: one migration on the bed, killed and run again.
+
+Under the witness's traffic `playbooks/migrate.yml` runs from zk to finalized, and its control process is killed with
+SIGKILL just before and just after every record of its journal (points.py), or at N of these points; and besides, at
+the first, at N random moments. Each next run goes on from there. At the end one more run must change nothing, no more
+than one broker may ever have been down, no broker may have been restarted more often than a migration needs, and the
+witness must have lost nothing. build/kills/summary.json tells all of it (docs/summaries.md).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from tools.demo import bed, marks, screen, steps
+from tools.demo.bed import INVENTORY, ROOT, Bed
+from tools.demo.judge import witness_verdict
+from tools.demo.observers import ObserverError, Observers
+from tools.demo.runs import evidence_since
+from tools.kills import points
+
+DIRECTORY = ROOT / "build" / "kills"
+PLAYBOOK = "playbooks/migrate.yml"
+RUN_LIMIT_S = 900
+MOMENTS_S = (1.0, 40.0)
+# One fork: a record after another, so that each can be hit.
+SETTINGS = [
+    *("--forks", "1"),
+    *("-e", "quorumshift_soak=0s"),
+    *("-e", "quorumshift_stable_s=1"),
+    *("-e", "quorumshift_probe_timeout=15"),
+]
+RESTARTS = {"broker": 2, "controller": 2}  # of a broker both rolls; of a controller its first start and the last roll
+_PHASE = re.compile(r"^    cluster \S+, phase (\w+);", re.MULTILINE)
+
+
+class Kills:
+    """One migration; `wanted` points and the seconds after which runs are killed first."""
+
+    def __init__(self, wanted: list[str], moments: list[float]) -> None:
+        self.wanted, self.moments = wanted, moments
+        self.observers = Observers(DIRECTORY)
+        self.rows: list[dict[str, Any]] = []
+        self.problems: list[str] = []
+        self._hit = DIRECTORY / "hit"
+
+    def run(self) -> None:
+        """From the seed to the end, however often it is killed."""
+        bed.manage("reset")
+        self.observers.begin(changes=False)
+        word: list[str] = []
+        while True:
+            output, row = self._play(word)
+            self.rows.append(row)
+            told = row["kill"] or f"ended with {row['exit_code']}"
+            print(f"{len(self.rows):3}  {row['seconds']:6.1f} s  from {row['from']:<20}  {told}", flush=True)
+            if row["kill"]:
+                continue
+            if row["exit_code"] != 0:
+                self.problems.append(f"run {len(self.rows)} failed: see {row['log']}")
+                return
+            shown = screen.read(output)
+            if shown and shown.phase == "dual_write" and shown.command:
+                word = [part for part in shown.command if part.startswith("quorumshift_finalize=")]
+                continue
+            changed = sum(host.changed for host in screen.recap(output).values())
+            if word == ["done"]:
+                self.problems += [f"one more run changed {changed}"] * bool(changed)
+                return
+            word = ["done"]  # finalized: once more, without the word
+
+    def _play(self, word: list[str]) -> tuple[str, dict[str, Any]]:
+        """One run, to its end or to its death; what it printed, and its row of the table."""
+        number = len(self.rows) + 1
+        log = DIRECTORY / f"run-{number:03}.log"
+        given = ["-e", word[0]] if word and word != ["done"] else []
+        left = [] if self.moments else sorted(set(self.wanted) - set(self.hit()))
+        (DIRECTORY / "pending").write_text("".join(f"{point}\n" for point in left), encoding="utf-8")
+        environment = {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+            "ANSIBLE_NOCOLOR": "1",
+            "ANSIBLE_CALLBACK_PLUGINS": str(Path(__file__).parent / "callback"),
+            "ANSIBLE_CALLBACKS_ENABLED": "killer",
+            "KILLS_PENDING": str(DIRECTORY / "pending"),
+            "KILLS_HIT": str(self._hit),
+        }
+        begun, hits = time.time(), len(self.hit())
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                ["ansible-playbook", "-i", str(INVENTORY), PLAYBOOK, *SETTINGS, *given],
+                **{"cwd": ROOT, "env": environment, "stdin": subprocess.DEVNULL, "stdout": out, "stderr": out},
+                start_new_session=True,
+            )
+            moment = self.moments.pop(0) if self.moments else None
+            limit = threading.Timer(moment or RUN_LIMIT_S, _kill, (process.pid,))
+            limit.start()
+            try:
+                code = process.wait()
+            finally:
+                limit.cancel()
+                _kill(process.pid)
+        output = log.read_text(encoding="utf-8", errors="replace")
+        killed = code == -signal.SIGKILL
+        at = None
+        if killed:
+            at = self.hit()[-1] if len(self.hit()) > hits else f"after {moment:.1f} s" if moment else "at the limit"
+        if at == "at the limit":
+            self.problems.append(f"run {number} did not end within {RUN_LIMIT_S} s: see {log.name}")
+        phases = _PHASE.findall(output)
+        return output, {
+            **{"number": number, "kill": at, "from": phases[0] if phases else "unseen", "exit_code": code},
+            **{"at": round(begun, 3), "seconds": round(time.time() - begun, 1), "log": log.name},
+        }
+
+    def hit(self) -> list[str]:
+        """The points that were hit, in order."""
+        return self._hit.read_text(encoding="utf-8").splitlines() if self._hit.exists() else []
+
+    def judge(self, seed: int) -> dict[str, Any]:
+        """End the observers and say how it went."""
+        end = time.time()
+        self.observers.end_recorder()
+        events, cluster = self.observers.recorded(), Bed()
+        journal = [one for run in evidence_since(cluster.evidence, self.observers.begun) for one in run.journal]
+        found = steps.find(events, journal)
+        seen = steps.phases(events, found, self.observers.begun)
+        marks.write(DIRECTORY / "marks.jsonl", marks.make(seen, found, journal))
+        verdict = witness_verdict(self.observers) or {}
+        down = points.most_down(events, cluster.brokers)
+        started = points.restarts(events, cluster.hosts)
+        missed = [point for point in self.wanted if point not in self.hit()]
+        problems = [*self.problems, *(f"never hit: {point}" for point in missed)]
+        if down > 1:
+            problems.append(f"{down} brokers were down at once")
+        for host, times in started.items():
+            needed = RESTARTS["broker" if host in cluster.brokers else "controller"]
+            if times != needed and not self.problems:
+                problems.append(f"{host} was started {times} times, a migration needs {needed}")
+        if verdict.get("verdict") != "pass":
+            problems.append(f"the witness's verdict is {verdict.get('verdict', 'missing')}")
+        return {
+            "schema": 1,
+            "result": "failed" if problems else "passed",
+            "problems": problems,
+            "seed": seed,
+            "phase": self.rows[-1]["from"] if self.rows else None,
+            "wall_s": round(end - self.observers.begun, 1),
+            "kills": sum(bool(row["kill"]) for row in self.rows),
+            "points": {"wanted": len(self.wanted), "hit": len(set(self.hit()) & set(self.wanted)), "missed": missed},
+            "most_brokers_down": down,
+            "starts": started,
+            "witness": {key: verdict.get(key) for key in ("verdict", "acked", "lost", "duplicated", "reordered")},
+            "runs": self.rows,
+        }
+
+
+def _kill(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.kills", description=__doc__)
+    parser.add_argument(
+        "--points", type=int, help="kill at so many of the points, chosen by the seed; without it, at all"
+    )
+    parser.add_argument("--moments", type=int, default=0, help="kill at so many random moments before")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="what chance begins with")
+    given = parser.parse_args(arguments)
+    chance = random.Random(given.seed)
+    print(f"kills: seed {given.seed}", flush=True)
+    bed.manage("up")  # an inventory to read
+    every = points.expected(Bed().brokers, Bed().controllers)
+    wanted = every if given.points is None else chance.sample(every, given.points)
+    kills = Kills(wanted, [chance.uniform(*MOMENTS_S) for _ in range(given.moments)])
+    try:
+        kills.run()
+        made = kills.judge(given.seed)
+    except (ObserverError, subprocess.CalledProcessError) as error:
+        print(f"kills: {error}", file=sys.stderr)
+        kills.observers.stop_all()
+        return 1
+    except KeyboardInterrupt:
+        kills.observers.stop_all()
+        return 130
+    (DIRECTORY / "summary.json").write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+    told, reached = made["witness"], f"{made['points']['hit']} of {made['points']['wanted']} points"
+    print(
+        f"\nkills: {made['result']}: {made['kills']} kills, {reached}, at most {made['most_brokers_down']} broker "
+        f"down, witness {told['verdict']} ({told['acked']} acknowledged), {made['wall_s']:.0f} s"
+    )
+    for problem in made["problems"]:
+        print(f"  ! {problem}")
+    return 0 if made["result"] == "passed" else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,64 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every record that a migration writes into its journal, and so every moment just before and just after; pure.
+
+A point is written `before gate after_copy`, `after restart kraft b2`: a side, and what `of_event` says of an event.
+"""
+
+from __future__ import annotations
+
+from typing import Iterable, Mapping, Sequence
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates, phase
+
+SIDES = ("before", "after")
+EVENTS = ("begun", "backup taken", "backup read back", "ended")
+# Whether a run finds the cluster in one of these is a matter of moments: hit where it happens, and not asked for.
+PASSING = (phase.CONTROLLERS_STARTING, phase.COPYING)
+BROKER_ROLLS = ("zk_migration", "kraft")
+
+
+def of_event(kind: str, name: str, fields: Mapping) -> str:
+    """What identifies a journal's event in a migration."""
+    if kind == "restart":
+        return f"restart {name} {fields['host']}"
+    if name == "admitted":
+        return f"admitted {fields['mode']} {'+'.join(fields['hosts'])}"
+    return f"{kind} {name}"
+
+
+def expected(brokers: Iterable[str], controllers: Iterable[str]) -> list[str]:
+    """Every point of a forward migration whose batches hold one host each."""
+    brokers, controllers = sorted(brokers), sorted(controllers)
+    events = [f"event {name}" for name in EVENTS]
+    events += [f"phase {name}" for name in phase.FORWARD if name not in PASSING]
+    events += [f"gate {name}" for name in gates.GATES]
+    for kind in gates.GATE_OF_TURN:
+        hosts = brokers if kind in BROKER_ROLLS else controllers
+        events += [f"restart {kind} {host}" for host in hosts]
+    events += [f"admitted {mode} {host}" for mode in BROKER_ROLLS for host in brokers]
+    events += [f"admitted controller_final {host}" for host in controllers]
+    return [f"{side} {event}" for event in events for side in SIDES]
+
+
+def most_down(events: Sequence[Mapping], hosts: Iterable[str]) -> int:
+    """How many of `hosts` were down at once at most, by what the recorder saw of their processes."""
+    down: set[str] = set()
+    most = 0
+    hosts = set(hosts)
+    for event in sorted(events, key=lambda one: one["t"]):
+        if event.get("host") not in hosts:
+            continue
+        if event["kind"] in ("stopping", "stopped", "exited"):
+            down.add(event["host"])
+        elif event["kind"] == "started":
+            down.discard(event["host"])
+        most = max(most, len(down))
+    return most
+
+
+def restarts(events: Iterable[Mapping], hosts: Iterable[str]) -> dict[str, int]:
+    """How often each host's process was started while it was watched."""
+    started = [event["host"] for event in events if event["kind"] == "started"]
+    return {host: started.count(host) for host in sorted(hosts)}
