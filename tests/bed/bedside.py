@@ -153,10 +153,15 @@ class Bedside:
         extra: Mapping[str, object] | None = None,
         kill_when: Callable[[str], bool] | None = None,
         inventory: pathlib.Path | None = None,
+        under: Sequence[str] = (),
         timeout: float = 900,
     ) -> Ran:
-        """Run playbooks/NAME.yml; with `kill_when`, SIGKILL it and all its children at the first line that fits."""
+        """Run playbooks/NAME.yml; with `kill_when`, SIGKILL it and all its children at the first line that fits.
+
+        `under`: a command to run it with, for example in a pid namespace of its own, as in another container.
+        """
         command = [
+            *under,
             str(pathlib.Path(sys.executable).parent / "ansible-playbook"),
             "-i",
             str(inventory or INVENTORY),

@@ -45,6 +45,9 @@ def judge(nodes: Mapping[str, Mapping], cluster_id: str, me: Mapping, takeover: 
     def verdict(refused: str | None, over: str | None = None) -> Verdict:
         return Verdict(refused, number, over, hosts, newest)
 
+    away = {host: nodes[host].get("error") for host in hosts if not nodes[host].get("reached", True)}
+    if away:
+        return verdict(_away(away))
     torn = {host: claim["error"] for host, claim in told.items() if claim and claim.get("error")}
     if torn:
         return verdict(_torn(torn))
@@ -106,6 +109,12 @@ def _held(newest: Mapping, nodes: Mapping[str, Mapping], takeover: str, alive: b
         f"This cluster is claimed by {holder}. Whether it is still at work cannot be told from here. When it is "
         f"certain that it is not, take over with -e quorumshift_takeover={newest['run']}"
     )
+
+
+def _away(away: Mapping[str, str | None]) -> str:
+    """Return why hosts that were not reached stop a run."""
+    listed = "; ".join(f"{host}: {error}" for host, error in sorted(away.items()))
+    return f"Every broker and controller has to be claimed, and {len(away)} cannot be: {listed}"
 
 
 def _torn(torn: Mapping[str, str]) -> str:

@@ -114,6 +114,12 @@ def test_a_claim_that_cannot_be_read_refuses():
     assert "A claim cannot be read (b3: claim.json: no JSON)" in verdict.refused
 
 
+def test_a_host_that_was_not_reached_refuses():
+    told = nodes()
+    told["c1"].update(reached=False, error="it was unreachable")
+    assert "and 1 cannot be: c1: it was unreachable" in judge(told).refused
+
+
 @pytest.mark.parametrize(
     "other, same",
     [

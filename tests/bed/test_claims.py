@@ -1,0 +1,143 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Two people press the button, control nodes die and come back: one run at a time acts, and the migration goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.bed.bedside import nth, wait_for
+
+# Another container: its processes are not to be seen from here, and ours not from there.
+ELSEWHERE = ("unshare", "--fork", "--pid", "--mount-proc")
+STOPS = " stops\n"
+
+
+def claims(bed):
+    hosts = [*bed.brokers, *bed.controllers]
+    return dict(zip(hosts, map(json.loads, bed.on_each(hosts, "cat /var/lib/quorumshift/*/claim.json"))))
+
+
+def journal(bed, host):
+    return [json.loads(line) for line in bed.run(host, "cat /var/lib/quorumshift/*/journal.jsonl").splitlines()]
+
+
+def holder(ran):
+    return re.search(r"claimed by run (\S+) ", ran.text).group(1)
+
+
+def phase(ran):
+    return re.findall(r"^Cluster \S+: (\w+)$", ran.text, re.MULTILINE)[-1]
+
+
+def test_of_two_that_begin_in_the_same_second_one_acts(fresh):
+    ended = threading.Event()
+
+    def run(_number):
+        ran = fresh.play(kill_when=lambda line: ended.is_set() or "TASK [quorumshift.kafka.broker_roll" in line)
+        ended.set()
+        return ran
+
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        first, second = pool.map(run, range(2))
+    killed, refused = sorted((first, second), key=lambda ran: ran.code)
+    assert killed.code == -signal.SIGKILL and refused.code == 2, first.text + second.text
+    assert "It is at work: wait for its end" in refused.text or "was faster" in refused.text
+    assert refused.recap("localhost").get("changed", 0) == 0
+    told = claims(fresh)
+    assert len({(one["number"], one["run"]) for one in told.values()}) == 1 and not any(
+        one["closed"] for one in told.values()
+    )
+
+
+def test_from_elsewhere_nobody_can_tell_whether_the_dead_run_lives(fresh):
+    before = fresh.fingerprint()
+    ran = fresh.play(under=ELSEWHERE)
+    assert ran.code == 2 and "cannot be told from here" in ran.text
+    assert f"-e quorumshift_takeover={holder(ran)}. Nothing was changed" in ran.text
+    assert fresh.fingerprint() == before
+
+
+def test_status_names_the_holder(fresh):
+    ran = fresh.play("status", under=ELSEWHERE)
+    assert ran.code == 0 and "  claimed by run " in ran.text
+
+
+def test_where_it_was_started_a_dead_run_is_taken_over_by_itself(fresh):
+    ran = fresh.play(kill_when=nth(1, STOPS))
+    assert ran.code < 0, ran.text
+    assert "takes over the claim of run " in ran.text
+    arbiter = fresh.brokers[0]
+    assert [event["over"] for event in journal(fresh, arbiter) if event["name"] == "claimed"][-1]
+
+
+def test_a_lost_control_node_is_followed_by_another_one_with_the_word(fresh):
+    """The turn that the lost one has begun ends by itself, and is waited for."""
+    wrong = fresh.play(under=ELSEWHERE, extra={"quorumshift_takeover": "20200101T000000-0000"})
+    assert wrong.code == 2 and "quorumshift_takeover names 20200101T000000-0000, which is another run" in wrong.text
+    assert "; its newest turn: " in wrong.text
+    word = {"quorumshift_takeover": holder(wrong)}
+    ran = fresh.play(under=ELSEWHERE, extra=word, kill_when=nth(1, STOPS))
+    assert ran.code < 0, ran.text
+
+
+def test_a_run_that_was_taken_over_while_it_only_slept_does_not_act_again(fresh):
+    refused = fresh.play(under=ELSEWHERE)
+    asleep: list[int] = []
+    woken: dict[str, object] = {}
+
+    def sleep_at(line):
+        if STOPS in line and not asleep:
+            pid = int(os.popen("pgrep --newest --full 'ansible-playbook -i'").read().split()[0])
+            asleep.append(os.getpgid(pid))
+            os.killpg(asleep[0], signal.SIGSTOP)
+        return False
+
+    def first():
+        woken["ran"] = fresh.play(extra={"quorumshift_takeover": holder(refused)}, kill_when=sleep_at)
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    wait_for(lambda: asleep, 180, "the first run to stop a node")
+    time.sleep(1)
+    again = fresh.play(under=ELSEWHERE)
+    second = fresh.play(under=ELSEWHERE, extra={"quorumshift_takeover": holder(again)})
+    assert second.code == 0 and phase(second) == "dual_write", second.text
+    processes = fresh.on_each(fresh.brokers, "systemctl show kafka -p MainPID --value")
+    os.killpg(asleep[0], signal.SIGCONT)
+    thread.join(300)
+    assert woken["ran"].code == 2, woken["ran"].text
+    assert fresh.on_each(fresh.brokers, "systemctl show kafka -p MainPID --value") == processes
+
+
+def test_a_claim_is_given_back_at_the_stop_for_the_soak(fresh):
+    assert any(one["closed"] for one in claims(fresh).values())
+    assert journal(fresh, fresh.brokers[0])[-1]["name"] == "ended"
+    ran = fresh.play(under=ELSEWHERE)
+    assert ran.code == 0 and "claimed by" not in ran.text, ran.text
+
+
+def test_a_failed_run_gives_its_claim_back_too(fresh):
+    word = re.search(r"quorumshift_finalize=(\S+)", fresh.play("status").text).group(1)
+    extra = {"quorumshift_finalize": word, "quorumshift_soak": "30d"}
+    ran = fresh.play(extra=extra)
+    assert ran.code == 2 and "the soak is 2592000 s" in ran.text
+    assert any(one["closed"] for one in claims(fresh).values())
+    assert "how" in journal(fresh, fresh.brokers[0])[-1]
+    elsewhere = fresh.play(under=ELSEWHERE, extra=extra)
+    assert "the soak is 2592000 s" in elsewhere.text and "claimed by" not in elsewhere.text
+
+
+def test_a_run_that_was_cut_down_does_nothing(fresh):
+    before = fresh.fingerprint()
+    for options in (["--limit", fresh.brokers[0]], ["--tags", "roll"], ["--start-at-task", "Take the broker's turn"]):
+        ran = fresh.play("migrate", *options)
+        assert ran.code != 0 and "run without" in ran.text, (options, ran.text)
+    assert fresh.fingerprint() == before
