@@ -86,12 +86,14 @@ PARTS: dict[str, tuple[Step, ...]] = {
             env={"MOLECULE_EPHEMERAL_DIRECTORY": str(ROOT / ".build" / "molecule")},
         ),
     ),
+    "kills": (Step("a migration killed 13 times", (PYTHON, "-m", "tools.kills", "--points=3", "--moments=10"), 1500),),
+    "kills-all": (Step("a migration killed everywhere", (PYTHON, "-m", "tools.kills"), 4500),),
     "test-fresh": (Step("new Debian host", script("fresh_host"), 2400),),
 }
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},
-    "test": ("lint", "unit", "real", "build", "molecule"),
-    "test-full": ("test-fresh",),
+    "test": ("lint", "unit", "real", "build", "molecule", "kills"),
+    "test-full": ("test-fresh", "kills-all"),
 }
 
 

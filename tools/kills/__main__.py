@@ -7,7 +7,7 @@ Under the witness's traffic `playbooks/migrate.yml` runs from zk to finalized, a
 SIGKILL just before and just after every record of its journal (points.py), or at N of these points; and besides, at
 the first, at N random moments. Each next run goes on from there. At the end one more run must change nothing, no more
 than one broker may ever have been down, no broker may have been restarted more often than a migration needs, and the
-witness must have lost nothing. build/kills/summary.json tells all of it (docs/summaries.md).
+witness must have lost nothing. build/kills/run/summary.json tells all of it (docs/summaries.md).
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import jsonschema
+
 from tools.demo import bed, marks, screen, steps
 from tools.demo.bed import INVENTORY, ROOT, Bed
 from tools.demo.judge import witness_verdict
@@ -33,7 +35,8 @@ from tools.demo.observers import ObserverError, Observers
 from tools.demo.runs import evidence_since
 from tools.kills import points
 
-DIRECTORY = ROOT / "build" / "kills"
+DIRECTORY = ROOT / "build" / "kills" / "run"
+SCHEMA = Path(__file__).parent / "summary.schema.json"
 PLAYBOOK = "playbooks/migrate.yml"
 RUN_LIMIT_S = 900
 MOMENTS_S = (1.0, 40.0)
@@ -199,6 +202,7 @@ def main(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         kills.observers.stop_all()
         return 130
+    jsonschema.validate(made, json.loads(SCHEMA.read_text(encoding="utf-8")))
     (DIRECTORY / "summary.json").write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
     told, reached = made["witness"], f"{made['points']['hit']} of {made['points']['wanted']} points"
     print(
