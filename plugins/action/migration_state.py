@@ -48,9 +48,8 @@ class ActionModule(ProbeAction):
             self.say(f"cluster {result['cluster_id']}, phase {result['phase']}; next: {result['next']['text']}")
         if show:
             newest = verdict.newest or {}
-            others = newest and not newest["closed"] and newest["run"] != session["run"]
-            claimed = claim.who(newest) if others else None
-            for line in screen.render(result, passes, self.command(result["next"], result["word"]), claimed):
+            told = claim.story(newest) if newest and newest["run"] != session["run"] else None
+            for line in screen.render(result, passes, self.command(result["next"], result["word"]), told):
                 display.display(line)
         if forward and verdict.refused:
             return {"failed": True, "msg": f"{verdict.refused}. Nothing was changed."}

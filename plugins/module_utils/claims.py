@@ -55,7 +55,7 @@ def close(path: str, run: str, how: str) -> bool:
     if stands.get("run") != run or stands.get("closed"):
         return False
     with host_state.locked(path):
-        host_state.write_json(os.path.join(path, host_state.CLAIM), {**stands, "closed": True})
+        host_state.write_json(os.path.join(path, host_state.CLAIM), {**stands, "closed": True, "how": how})
         host_state.note(path, "ended", run, how=how)
     return True
 

@@ -3,11 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Who may act on a cluster: the claim that each managed host keeps. No lease, no clock, no majority.
 
-A claim is {number, run, direction, user, host, process, job, since, closed}. `number` rises by one with each run that
-changes something. `process` {boot_id, pid_namespace, pid, started} tells a process apart from every other one, as long
-as both are looked for under the same kernel and in the same pid namespace; elsewhere nobody can say whether it lives.
-Two runs are kept apart by one host alone, the arbiter: there a run's claim is written only over the very claim that
-the run has read (compare and set), and the loser stops before it has touched anything.
+A claim is {number, run, direction, user, host, process, job, since, closed, how}. `number` rises by one with each run
+that changes something; `how` a closed one's run ended: `ok`, or the task that failed. `process` {boot_id,
+pid_namespace, pid, started} tells a process apart from every other one, as long as both are looked for under the same
+kernel and in the same pid namespace; elsewhere nobody can say whether it lives. Two runs are kept apart by one host
+alone, the arbiter: there a run's claim is written only over the very claim that the run has read (compare and set),
+and the loser stops before it has touched anything.
 """
 
 from __future__ import annotations
@@ -68,14 +69,22 @@ def newest_of(told: Mapping[str, Mapping | None]) -> dict | None:
     whole = [claim for claim in told.values() if claim and not claim.get("error")]
     if not whole:
         return None
-    newest = max(whole, key=lambda claim: claim["number"])
-    same = [claim for claim in whole if claim["number"] == newest["number"] and claim["run"] == newest["run"]]
-    return {**newest, "closed": any(claim["closed"] for claim in same)}
+    newest = max(whole, key=lambda claim: (claim["number"], claim["closed"]))
+    same = [claim for claim in whole if (claim["number"], claim["run"]) == (newest["number"], newest["run"])]
+    return next((claim for claim in same if claim["closed"]), newest)
 
 
 def comparable(one: Mapping | None, other: Mapping | None) -> bool:
     """Say whether a process can be looked for from another: same kernel since its boot, same pid namespace."""
     return bool(one and other) and all(one.get(key) and one.get(key) == other.get(key) for key in _PROCESS)
+
+
+def story(claim: Mapping) -> str:
+    """Return the line of the status screen about the newest claim."""
+    if not claim["closed"]:
+        return f"claimed by {who(claim)}"
+    how = claim.get("how") or "ok"
+    return f"last run: {who(claim)}, " + ("ended well" if how == "ok" else f'ended at "{how}"')
 
 
 def who(claim: Mapping) -> str:

@@ -106,11 +106,11 @@ def _of_this_attempt(passed: list[str], now: str) -> list[str]:
     return [name for name in dict.fromkeys(passed) if gates.GATES[name].phases[0] in reached]
 
 
-def render(state: Mapping, passed: list[str], command: str | None, claimed: str | None = None) -> list[str]:
+def render(state: Mapping, passed: list[str], command: str | None, run: str | None = None) -> list[str]:
     """Return the screen of `status` as lines.
 
     `state`: the result of migration_state; `passed`: names of the gates passed so far; `command`: what to type next;
-    `claimed`: by whom, when another run holds an open claim.
+    `run`: the line about the newest other run that changed something.
     """
     way = "  ".join(f"[{one}]" if one == state["phase"] else one for one in phase.FORWARD)
     lines = [f"Cluster {state['cluster_id'] or '?'}: {state['phase']}", f"  {way}", ""]
@@ -143,8 +143,8 @@ def render(state: Mapping, passed: list[str], command: str | None, claimed: str 
     lines.append(
         "  gates passed: " + (", ".join(_of_this_attempt(passed, state["phase"])) or "none in the evidence here")
     )
-    if claimed:
-        lines.append(f"  claimed by {claimed}")
+    if run:
+        lines.append(f"  {run}")
     for block in state["blocks"]:
         lines.append(f"  ! {block['text']}. {block['do'][:1].upper()}{block['do'][1:]}.")
     lines += [f"  rollback: {'done' if one['done'] else 'to do':<6} {one['step']}" for one in state["steps"]]

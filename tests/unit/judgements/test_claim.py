@@ -120,6 +120,12 @@ def test_a_host_that_was_not_reached_refuses():
     assert "and 1 cannot be: c1: it was unreachable" in judge(told).refused
 
 
+def test_the_screen_tells_of_the_newest_run():
+    assert claim.story(held()).startswith("claimed by run r4 (forward) of ops on control-1")
+    assert claim.story(held(closed=True, how="ok")).endswith("UTC, ended well")
+    assert claim.story(held(closed=True, how="Admit the batch")).endswith('UTC, ended at "Admit the batch"')
+
+
 @pytest.mark.parametrize(
     "other, same",
     [
