@@ -88,14 +88,14 @@ class ProbeModule(AnsibleModule):
             carry["since"] = None if troubles else (carry.get("since") or now)
             if carry["since"] and now - carry["since"] >= stable_s:
                 return {"done": True, "waited_s": round(now - began, 3), "carry": {}, **result}
+            carry["trouble"] = "; ".join(troubles) or carry.get("trouble")
+            seen = "; ".join(troubles) or _held(now - carry["since"], stable_s, carry["trouble"])
             if now - began >= bound_s:
-                seen = "; ".join(troubles) or f"good for {now - carry['since']:.0f} s of {stable_s:g} s"
                 self.fail_json(
                     msg=f"waited {now - began:.0f} s for {what}. Seen last: {seen}", waited_s=round(now - began, 3)
                 )
             if time.monotonic() >= slice_end:
-                progress = f"{what}: {'; '.join(troubles) or 'good, to be held'} ({now - began:.0f} s)"
-                return {"done": False, "progress": progress, "carry": carry, **result}
+                return {"done": False, "progress": f"{what}: {seen} ({now - began:.0f} s)", "carry": carry, **result}
             time.sleep(0.2)
 
     @staticmethod
@@ -109,3 +109,8 @@ class ProbeModule(AnsibleModule):
             told["address"] = cluster.client_address(told, host_address, self.connections)
         parse_host_port(told["address"])
         return told
+
+
+def _held(since_s: float, stable_s: float, trouble: str | None) -> str:
+    held = f"good for {since_s:.0f} s of {stable_s:g} s"
+    return f"{held}; before that: {trouble}" if trouble else held
