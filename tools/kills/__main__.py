@@ -155,6 +155,9 @@ class Kills:
             needed = RESTARTS["broker" if host in cluster.brokers else "controller"]
             if times != needed and not self.problems:
                 problems.append(f"{host} was started {times} times, a migration needs {needed}")
+        phase = self.rows[-1]["from"] if self.rows else None
+        if phase != "finalized":
+            problems.append(f"the last run found the cluster in phase {phase}")
         if verdict.get("verdict") != "pass":
             problems.append(f"the witness's verdict is {verdict.get('verdict', 'missing')}")
         return {
@@ -162,7 +165,7 @@ class Kills:
             "result": "failed" if problems else "passed",
             "problems": problems,
             "seed": seed,
-            "phase": self.rows[-1]["from"] if self.rows else None,
+            "phase": phase,
             "wall_s": round(end - self.observers.begun, 1),
             "kills": sum(bool(row["kill"]) for row in self.rows),
             "points": {"wanted": len(self.wanted), "hit": len(set(self.hit()) & set(self.wanted)), "missed": missed},
