@@ -9,6 +9,8 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -95,9 +97,9 @@ def test_a_run_that_was_taken_over_while_it_only_slept_does_not_act_again(fresh)
 
     def sleep_at(line):
         if STOPS in line and not asleep:
-            pid = int(os.popen("pgrep --newest --full 'ansible-playbook -i'").read().split()[0])
-            asleep.append(os.getpgid(pid))
-            os.killpg(asleep[0], signal.SIGSTOP)
+            own = ["pgrep", "--oldest", "--full", f"^{sys.executable} .*/ansible-playbook -i"]
+            asleep.append(int(subprocess.check_output(own)))
+            os.kill(asleep[0], signal.SIGSTOP)
         return False
 
     def first():
@@ -111,7 +113,7 @@ def test_a_run_that_was_taken_over_while_it_only_slept_does_not_act_again(fresh)
     second = fresh.play(under=ELSEWHERE, extra={"quorumshift_takeover": holder(again)})
     assert second.code == 0 and phase(second) == "dual_write", second.text
     processes = fresh.on_each(fresh.brokers, "systemctl show kafka -p MainPID --value")
-    os.killpg(asleep[0], signal.SIGCONT)
+    os.kill(asleep[0], signal.SIGCONT)
     thread.join(300)
     assert woken["ran"].code == 2, woken["ran"].text
     assert fresh.on_each(fresh.brokers, "systemctl show kafka -p MainPID --value") == processes
