@@ -12,10 +12,9 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.bed.bedside import nth, wait_for
+from tests.bed.bedside import Ran, nth, wait_for
 
 # Another container: its processes are not to be seen from here, and ours not from there.
 ELSEWHERE = ("unshare", "--fork", "--pid", "--mount-proc")
@@ -90,33 +89,40 @@ def test_a_lost_control_node_is_followed_by_another_one_with_the_word(fresh):
     assert ran.code < 0, ran.text
 
 
-def test_a_run_that_was_taken_over_while_it_only_slept_does_not_act_again(fresh):
+def test_a_run_that_was_taken_over_while_it_slept_does_not_act_again(fresh):
     refused = fresh.play(under=ELSEWHERE)
+    seen: list[str] = []
     asleep: list[int] = []
-    woken: dict[str, object] = {}
+    woken: dict[str, Ran] = {}
 
-    def sleep_at(line):
-        if STOPS in line and not asleep:
+    def sleep_in_the_kraft_roll(line):
+        seen.append(line)
+        if STOPS in line and any("Plan the roll to kraft" in one for one in seen) and not asleep:
             own = ["pgrep", "--oldest", "--full", f"^{sys.executable} .*/ansible-playbook -i"]
             asleep.append(int(subprocess.check_output(own)))
             os.kill(asleep[0], signal.SIGSTOP)
         return False
 
     def first():
-        woken["ran"] = fresh.play(extra={"quorumshift_takeover": holder(refused)}, kill_when=sleep_at)
+        word = {"quorumshift_takeover": holder(refused)}
+        woken["ran"] = fresh.play(extra=word, kill_when=sleep_in_the_kraft_roll)
 
     thread = threading.Thread(target=first)
     thread.start()
-    wait_for(lambda: asleep, 180, "the first run to stop a node")
-    time.sleep(1)
-    again = fresh.play(under=ELSEWHERE)
-    second = fresh.play(under=ELSEWHERE, extra={"quorumshift_takeover": holder(again)})
-    assert second.code == 0 and phase(second) == "dual_write", second.text
+    wait_for(lambda: asleep, 300, "the first run to stop a broker of the KRaft roll")
+    word = {"quorumshift_takeover": holder(fresh.play(under=ELSEWHERE))}
+    second = fresh.play(under=ELSEWHERE, extra=word, kill_when=nth(1, "Watch the copy"))
+    assert second.code < 0, second.text
+    fresh.wait_in_sync()
     processes = fresh.on_each(fresh.brokers, "systemctl show kafka -p MainPID --value")
     os.kill(asleep[0], signal.SIGCONT)
     thread.join(300)
-    assert woken["ran"].code == 2, woken["ran"].text
+    assert woken["ran"].code == 2 and "this host is claimed by run" in woken["ran"].text, woken["ran"].text
     assert fresh.on_each(fresh.brokers, "systemctl show kafka -p MainPID --value") == processes
+    ran = fresh.play()
+    assert ran.code == 2, ran.text
+    ran = fresh.play(under=ELSEWHERE, extra={"quorumshift_takeover": holder(ran)})
+    assert ran.code == 0 and phase(ran) == "dual_write", ran.text
 
 
 def test_a_claim_is_given_back_at_the_stop_for_the_soak(fresh):
