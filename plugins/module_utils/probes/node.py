@@ -23,11 +23,17 @@ from . import service
 METADATA_LOG = "__cluster_metadata-0"
 RECORD = "turn.json"
 COPY = "copy.json"
+# In a directory that holds nothing: the file system's own, and the lock file that Kafka leaves when its logs are
+# wiped (LogManager.LockFileName)
+_NOBODYS = {"lost+found", ".lock"}
 
 
-def facts(role: str, config_file: str, service_name: str, run_key: str, state_dir: str, kafka_home: str) -> dict:
+def facts(
+    role: str, config_file: str, service_name: str, run_key: str, state_dir: str, kafka_home: str, log_dir: str = ""
+) -> dict:
     """Return a node's facts, JSON-able; nothing that is missing or broken is an error here, all of it is told.
 
+    `log_dir`: what is looked at as the log directory where there is no properties file yet to name it.
     Shape: {role, time, hostname, service: see probes.service.state, file: {path, exists, sha256, error, mode,
     properties (secrets sealed under run_key)}, node_id, log_dirs: [{path, exists, meta, free_bytes, total_bytes,
     empty, partitions, stray, error}], metadata_log: see formats.metadata_image.summarise or None, turn: the host's
@@ -35,7 +41,7 @@ def facts(role: str, config_file: str, service_name: str, run_key: str, state_di
     what runs, or while it is down of the jars in kafka_home, or None}.
     """
     file = _file(config_file, run_key)
-    values = file["properties"]
+    values = file["properties"] if file["exists"] or not log_dir else {"log.dirs": log_dir}
     log_dirs = [_log_dir(path) for path in _log_dirs(values)]
     running = service.state(service_name)
     cluster_ids = [told["meta"]["cluster.id"] for told in log_dirs if (told["meta"] or {}).get("cluster.id")]
@@ -46,7 +52,8 @@ def facts(role: str, config_file: str, service_name: str, run_key: str, state_di
         "hostname": os.uname().nodename,
         "service": running,
         "file": file,
-        "node_id": _node_id(values, log_dirs),
+        # Without a file the directory may be somebody else's: it does not say who this node is.
+        "node_id": _node_id(values, log_dirs) if file["exists"] else None,
         "log_dirs": log_dirs,
         "metadata_log": metadata_log(metadata_dir(values)),
         "turn": read_json(os.path.join(remembered, RECORD)) if remembered else None,
@@ -152,7 +159,7 @@ def _log_dir(path: str) -> dict:
         told["free_bytes"] = space.f_bavail * space.f_frsize
         told["total_bytes"] = space.f_blocks * space.f_frsize
         names = os.listdir(path)
-        told["empty"] = not [name for name in names if name != "lost+found"]
+        told["empty"] = not set(names) - _NOBODYS
         told["partitions"] = sum(1 for name in names if name[-1:].isdigit() and "-" in name)
         told["stray"] = sorted(os.path.basename(name) for name in glob.glob(os.path.join(path, "*-stray")))
         meta = os.path.join(path, "meta.properties")
