@@ -107,10 +107,13 @@ def collected(module):
     """Collect the facts of all checks; what cannot be had is told as missing, not raised."""
     facts, connections = module.facts(), module.connections
     found = facts["topics"]
-    metadata, min_isr = None, {}
+    metadata, metadata_error, min_isr = None, "", {}
     if facts["zookeeper"].get("reached"):
-        with cluster.connect_zookeeper(connections) as client:
-            metadata = zookeeper.metadata(client, timeout=connections.timeout)
+        try:
+            with cluster.connect_zookeeper(connections) as client:
+                metadata = zookeeper.metadata(client, timeout=connections.timeout)
+        except zookeeper.ZooKeeperError as error:
+            metadata_error = str(error)
     if found.get("reached"):
         min_isr = module.min_isr(found["partitions"])
     brokers = {
@@ -130,6 +133,7 @@ def collected(module):
         given["controller_principal"],
         given["controller_super_users"],
         min_isr,
+        metadata_error,
     )
 
 

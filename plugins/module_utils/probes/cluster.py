@@ -49,9 +49,9 @@ def collect(nodes: Mapping[str, Mapping], connections: Connections, partitions: 
 
     `nodes`: {host: probes.node.facts of it, with `reached` and `address` added; of a host that was not reached:
     role, reached False, error, address}. Returns {time, nodes: the same with `running` (mode or None),
-    `running_error`, `next` (mode at next start), `metadata_version`; zookeeper: {reached, error, ...see
-    probes.zookeeper.witness}; quorum: {reached, error, leader_id, leader_epoch, high_watermark, voters, observers};
-    topics: {reached, error, ...see probes.topics.read} unless `partitions` is False}.
+    `running_error`, `next` (mode at next start), `metadata_version`; zookeeper: {reached, error, connect (the connect
+    string), tls, ...see probes.zookeeper.witness}; quorum: {reached, error, leader_id, leader_epoch, high_watermark,
+    voters, observers}; topics: {reached, error, ...see probes.topics.read} unless `partitions` is False}.
     """
     controllers = {host: node for host, node in nodes.items() if node["role"] == "controller"}
     jobs: dict[str, Callable[[], Any]] = {
@@ -128,8 +128,9 @@ def _node(node: Mapping, connections: Connections) -> dict:
 def _zookeeper(connections: Connections) -> dict:
     if connections.zookeeper is None:
         return {"reached": False, "error": "quorumshift_zookeeper_connect is not set"}
+    asked = {"connect": str(connections.zookeeper), "tls": bool(connections.zookeeper_client.tls)}
     try:
         with connect_zookeeper(connections) as client:
-            return {"reached": True, **zookeeper.witness(client, connections.timeout)}
+            return {"reached": True, **asked, **zookeeper.witness(client, connections.timeout)}
     except zookeeper.ZooKeeperError as error:
-        return {"reached": False, "error": str(error)}
+        return {"reached": False, "error": str(error), **asked}

@@ -11,36 +11,7 @@ import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import preflight
 
 from tests.unit.judgements import recorded
-
-
-def collected(name="zk", **changes):
-    beside = recorded.facts("zk_preflight")
-    told = preflight.Facts(
-        cluster=recorded.facts(name),
-        metadata=beside["metadata"],
-        running=beside["running"],
-        controller_config={},
-        controller_protocol="PLAINTEXT",
-        controller_principal="User:ANONYMOUS",
-        controller_super_users=["User:ANONYMOUS"],
-        min_isr=beside["min_isr"],
-    )
-    return told._replace(**changes)
-
-
-def node(facts, host):
-    return facts.cluster["nodes"][host]
-
-
-def found(facts, check, before_copy=True):
-    """What one check found, once it is sure that no other found anything but what follows from the same cause."""
-    return [one for one in preflight.run(facts, before_copy) if one["id"] == check]
-
-
-def the_one(facts, check):
-    (one,) = found(facts, check)
-    assert one["do"] and not one["seen"].endswith(".") and not one["do"].endswith(".")
-    return one["seen"]
+from tests.unit.judgements.preflight_facts import collected, found, node, the_one
 
 
 @pytest.mark.parametrize("name", ["zk", "controllers_ready", "reverted"])
@@ -64,7 +35,8 @@ def test_every_finding_carries_its_check():
 
 
 def test_every_check_is_provoked_here():
-    text = pathlib.Path(__file__).read_text(encoding="utf-8")
+    files = pathlib.Path(__file__).parent.glob("test_preflight*.py")
+    text = "".join(path.read_text(encoding="utf-8") for path in files)
     for check in preflight.CHECKS:
         assert f'the_one(facts, "{check.id}")' in text or f'found(facts, "{check.id}")' in text, check.id
 
@@ -130,10 +102,44 @@ def test_a_live_broker_that_is_not_in_the_inventory():
     assert the_one(facts, "broker_ids") == "broker 5 is alive in ZooKeeper and is not in the group kafka_broker"
 
 
-def test_a_broker_that_is_not_alive():
+def dead(facts, host="b3"):
+    """As ZooKeeper and the brokers tell of a broker that is down."""
+    recorded.down(facts.cluster, host)["nodes"][host]["service"]["active_state"] = "inactive"
+    number = node(facts, host)["node_id"]
+    del facts.zookeeper["broker_ids"][str(number)]
+    facts.metadata["broker_ids"].remove(number)
+    del facts.cluster["topics"]["brokers"][str(number)]
+    for topic in facts.cluster["topics"]["partitions"].values():
+        for one in topic.values():
+            one["isr"] = [replica for replica in one["isr"] if replica != number] or one["isr"]
+            if one["leader"] == number:
+                one["leader"] = -1 if one["isr"] == [number] else one["isr"][0]
+    return facts
+
+
+def test_a_dead_broker_is_one_finding():
+    (only,) = preflight.run(dead(collected()))
+    assert only["id"] == "broker_ids"
+    assert only["seen"].startswith("b3 has broker id 5, which is not alive in ZooKeeper (kafka.service is inactive); ")
+    assert " partitions offline: " in only["seen"] and " partitions under-replicated: " in only["seen"]
+    assert only["do"].startswith("start kafka.service on b3. If it is gone for good, reassign its replicas")
+
+
+def test_what_ails_beside_a_dead_broker_is_a_finding_of_its_own():
+    facts = dead(collected())
+    partitions = facts.cluster["topics"]["partitions"]
+    name, one = next((name, told["0"]) for name, told in partitions.items() if told["0"]["isr"] == [1, 2])
+    one["isr"] = [1]
+    assert the_one(facts, "partitions") == f"1 partition under-replicated: {name}-0"
+
+
+def test_a_broker_that_runs_without_a_session_in_zookeeper():
     facts = collected()
     del facts.zookeeper["broker_ids"]["5"]
-    assert the_one(facts, "broker_ids") == "b3 has broker id 5, which is not alive in ZooKeeper"
+    assert the_one(facts, "broker_ids") == (
+        "b3 has broker id 5, which is not alive in ZooKeeper (kafka.service is active)"
+    )
+    assert found(facts, "broker_ids")[0]["do"].startswith("see in its log why it has no session in ZooKeeper")
 
 
 def test_a_broker_that_joined_the_quorum_is_alive_there():
@@ -156,10 +162,28 @@ def test_broker_ids_that_are_unknown_or_double():
     ]
 
 
-def test_zookeeper_that_does_not_answer():
-    facts = collected("zk_no_zookeeper", metadata=None)
-    assert the_one(facts, "broker_ids").startswith("ZooKeeper does not answer: no ZooKeeper session within 5 s")
-    assert the_one(facts, "dead_replicas") == "ZooKeeper's metadata could not be read"
+def test_zookeeper_that_does_not_answer_is_one_finding():
+    (only,) = preflight.run(collected("zk_no_zookeeper", metadata=None))
+    assert only["id"] == "zookeeper"
+    assert only["seen"].startswith("ZooKeeper could not be read: no ZooKeeper session within 5 s")
+
+
+def test_metadata_that_may_not_be_read():
+    facts = collected(metadata=None, metadata_error="ZooKeeper does not let this identity read /config")
+    assert the_one(facts, "zookeeper") == (
+        "ZooKeeper's metadata could not be read: ZooKeeper does not let this identity read /config"
+    )
+
+
+def test_a_chroot_that_is_not_the_brokers():
+    facts = collected()
+    facts.zookeeper["connect"] = "10.78.60.11:2181/staging"
+    facts.zookeeper.update(reached=False, error="/staging does not exist in ZooKeeper at z1")
+    assert the_one(facts, "zookeeper") == (
+        "quorumshift_zookeeper_connect has the chroot /staging, zookeeper.connect of b1 has /prod/kafka-eu"
+    )
+    facts.zookeeper.update(connect="z:2181/prod/kafka-eu/", reached=True)
+    assert found(facts, "zookeeper") == []
 
 
 def test_cluster_ids_that_differ():
