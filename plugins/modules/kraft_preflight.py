@@ -35,6 +35,10 @@ options:
     type: list
     elements: str
     default: ["User:ANONYMOUS"]
+  stop_timeout_s:
+    description: How many seconds a turn waits for a node to stop.
+    type: float
+    default: 300
 extends_documentation_fragment:
   - quorumshift.kafka.connection
   - quorumshift.kafka.zookeeper
@@ -85,6 +89,7 @@ def main():
             "controller_protocol": {"type": "str", "default": "PLAINTEXT"},
             "controller_principal": {"type": "str", "default": "User:ANONYMOUS"},
             "controller_super_users": {"type": "list", "elements": "str", "default": ["User:ANONYMOUS"]},
+            "stop_timeout_s": {"type": "float", "default": 300},
         }
     )
 
@@ -134,6 +139,7 @@ def collected(module):
         given["controller_super_users"],
         min_isr,
         metadata_error,
+        given["stop_timeout_s"],
     )
 
 

@@ -23,6 +23,7 @@ NOT_VARIABLES = {
     "quorumshift_node",
     "quorumshift_session",
     "quorumshift_state",
+    "quorumshift_looked",
     "quorumshift_gate_result",
     "quorumshift_zk_backup",
     "quorumshift_gate",

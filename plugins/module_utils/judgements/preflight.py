@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterable, NamedTuple
 
-from .hazards import access, directories, inventory, replicas, settings, zookeeper
+from .hazards import access, clocks, directories, inventory, replicas, services, settings, zookeeper
 from .hazards.facts import Facts, Found
 
 
@@ -116,5 +116,11 @@ CHECKS = (
     Check(
         "log_directories", "Broker log directories", "blocks", "KAFKA-16431, KAFKA-20762", directories.log_directories
     ),
+    Check("space", "Room on the disks", "blocks", "KIP-500, metadata.log.segment.bytes", directories.space),
+    Check("clocks", "Clocks", "blocks", "soak, delegation tokens (KIP-48), logs", clocks.clocks),
+    Check("config_files", "Files that services read", "blocks", "kafka.Kafka, systemd.unit(5)", services.config_files),
+    Check("stop_timeouts", "Time to stop", "warns", "systemd.service(5), TimeoutStopSec", services.stop_timeouts),
+    Check("restarts", "Automatic restarts", "warns", "systemd.service(5), Restart", services.restarts),
+    Check("enabled", "Start at boot", "warns", "systemd.unit(5), [Install]", services.enabled),
     Check("authorizer", "Authorizer", "warns", "KIP-801", settings.authorizer),
 )

@@ -35,8 +35,9 @@ def facts(
 
     `log_dir`: what is looked at as the log directory where there is no properties file yet to name it.
     Shape: {role, time, hostname, service: see probes.service.state, file: {path, exists, sha256, error, mode,
-    properties (secrets sealed under run_key)}, node_id, log_dirs: [{path, exists, meta, free_bytes, total_bytes,
-    empty, partitions, stray, error}], metadata_log: see formats.metadata_image.summarise or None, turn: the host's
+    properties (secrets sealed under run_key)}, runs_with: see _runs_with, node_id, log_dirs: [{path, exists, meta,
+    free_bytes, total_bytes, empty, partitions, stray, error}], space: {"log_dir" | "config_file" | "state_dir": see
+    _space}, metadata_log: see formats.metadata_image.summarise or None, turn: the host's
     record of its newest turn on this cluster or None, copy: what a keeper remembers of the copy or None, version: of
     what runs, or while it is down of the jars in kafka_home, or None}.
     """
@@ -52,9 +53,15 @@ def facts(
         "hostname": os.uname().nodename,
         "service": running,
         "file": file,
+        "runs_with": _runs_with(running["main_pid"], config_file),
         # Without a file the directory may be somebody else's: it does not say who this node is.
         "node_id": _node_id(values, log_dirs) if file["exists"] else None,
         "log_dirs": log_dirs,
+        "space": {
+            "log_dir": _space(os.path.dirname(metadata_dir(values))),
+            "config_file": _space(os.path.dirname(config_file)),
+            "state_dir": _space(state_dir),
+        },
         "metadata_log": metadata_log(metadata_dir(values)),
         "turn": read_json(os.path.join(remembered, RECORD)) if remembered else None,
         "copy": read_json(os.path.join(remembered, COPY)) if remembered else None,
@@ -95,17 +102,60 @@ def read_json(path: str) -> dict | None:
         return {"error": f"{path}: {error}"}
 
 
+_MAIN = "kafka.Kafka"
 _KAFKA_JAR = re.compile(r"kafka_\d\.\d+-(\d[\w.]*?(?:-[\w.]+)?)\.jar")
 
 
 def _running_version(pid: int) -> str | None:
     """Return the version of the Kafka jar on a process's class path, None when it is not told there."""
+    found = _KAFKA_JAR.search(" ".join(_command(pid)))
+    return found.group(1) if found else None
+
+
+def _runs_with(pid: int, config_file: str) -> dict | None:
+    """Return {path, same, overrides} of a running Kafka: the properties file on its command line, whether that is
+    `config_file`, and the keys that `--override` sets beside it; None when nothing runs or that is no Kafka.
+
+    kafka.Kafka's first argument is the file (Kafka.getPropsFromArgs).
+    """
+    arguments = _command(pid)
+    if _MAIN not in arguments[:-1]:
+        return None
+    given = arguments[arguments.index(_MAIN) + 1 :]
+    path = os.path.join(os.path.realpath(f"/proc/{pid}/cwd"), given[0])
+    pairs = [value for option, value in zip(given, given[1:]) if option == "--override"]
+    return {
+        "path": path,
+        "same": os.path.realpath(path) == os.path.realpath(config_file),
+        "overrides": [pair.partition("=")[0] for pair in pairs],
+    }
+
+
+def _command(pid: int) -> list[str]:
+    """Return the arguments of a process, or of its first descendant that runs Kafka: a unit may start a shell."""
     try:
         with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as stream:
-            found = _KAFKA_JAR.search(stream.read())
+            arguments = stream.read().split("\0")[:-1]
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as stream:
+            children = [] if _MAIN in arguments else [int(child) for child in stream.read().split()]
+    except OSError:
+        return []
+    return next((found for found in map(_command, children) if _MAIN in found), arguments)
+
+
+def _space(path: str) -> dict | None:
+    """Return {path, free_bytes, read_only} of the file system that holds `path`, or will once it is made."""
+    while path and not os.path.isdir(path) and path != os.path.dirname(path):
+        path = os.path.dirname(path)
+    try:
+        space = os.statvfs(path)
     except OSError:
         return None
-    return found.group(1) if found else None
+    return {
+        "path": path,
+        "free_bytes": space.f_bavail * space.f_frsize,
+        "read_only": bool(space.f_flag & os.ST_RDONLY),
+    }
 
 
 def _installed_version(kafka_home: str) -> str | None:
@@ -114,13 +164,14 @@ def _installed_version(kafka_home: str) -> str | None:
 
 
 def _file(path: str, run_key: str) -> dict:
-    told = {"path": path, "exists": os.path.exists(path), "sha256": None, "error": None, "mode": None, "properties": {}}
-    if not told["exists"]:
-        return told
+    told = {"path": path, "exists": True, "sha256": None, "error": None, "mode": None, "properties": {}}
     try:
         with open(path, "rb") as stream:
             raw = stream.read()
         values = properties.parse(raw.decode("latin-1"))
+    except FileNotFoundError:
+        told["exists"] = False
+        return told
     except (OSError, properties.PropertiesError) as error:
         told["error"] = f"{path}: {error}"
         return told

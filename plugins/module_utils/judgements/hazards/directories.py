@@ -7,8 +7,49 @@ from __future__ import annotations
 
 from typing import Iterable
 
-from .. import phase
+from .. import phase, zk_metadata
 from .facts import Facts, Found, logs_of
+
+MIB = 1 << 20
+# The metadata log's active segment grows to 1 GiB (metadata.log.segment.bytes) before a snapshot lets it go; Kafka's
+# documentation (Operations, KRaft, Deploying Considerations) asks for 5 GB.
+METADATA_LOG_BYTES, METADATA_LOG_ADVISED = 1024 * MIB, 5120 * MIB
+# Old properties files, records of turns, and a backup of ZooKeeper: a gzip of one line a znode.
+STATE_BYTES = 64 * MIB
+_RECORD_BYTES = 256  # of a record in the log, or a znode in the backup, rather more than less
+
+
+def space(facts: Facts) -> Iterable[Found]:
+    """There is room for the metadata log, the new properties file, the old ones and the backup."""
+    records = sum(zk_metadata.expected_records(facts.metadata).values()) if facts.metadata else 0
+    needed = {
+        "log_dir": METADATA_LOG_BYTES + 4 * _RECORD_BYTES * records,
+        "state_dir": STATE_BYTES + _RECORD_BYTES * records,
+        "config_file": MIB,
+    }
+    holds = {
+        "log_dir": "the metadata log",
+        "state_dir": "old properties files and the backup of ZooKeeper (quorumshift_state_dir)",
+        "config_file": "the new properties file",
+    }
+    for host, node in sorted(facts.cluster["nodes"].items()):
+        for what, told in (node.get("space") or {}).items():
+            if not told:
+                continue
+            where, free = f"{host}: {told['path']}, for {holds[what]},", told["free_bytes"]
+            if told["read_only"]:
+                yield Found(f"{where} is mounted read-only", "mount it writable, and find out why it was not")
+            elif free < needed[what]:
+                yield Found(
+                    f"{where} has {free // MIB} MiB free and needs {needed[what] // MIB} MiB",
+                    "make room there",
+                )
+            elif what == "log_dir" and node["role"] == "controller" and free < METADATA_LOG_ADVISED:
+                yield Found(
+                    f"{where} has {free // MIB} MiB free, Kafka advises {METADATA_LOG_ADVISED // MIB} MiB",
+                    "make room there: a controller whose disk is full stops",
+                    warns=True,
+                )
 
 
 def controller_directories(facts: Facts) -> Iterable[Found]:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Iterable, Mapping, NamedTuple
+from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
 from .. import phase
 
@@ -24,7 +24,8 @@ class Facts(NamedTuple):
     could not be asked); `controller_config`: the operator's quorumshift_controller_config;
     `controller_protocol`: of the controller listener; `controller_principal`: what a controller is to the brokers;
     `controller_super_users`: the principals of quorumshift_controller_super_users;
-    `min_isr`: {topic: int}; `metadata_error`: why `metadata` is None."""
+    `min_isr`: {topic: int}; `metadata_error`: why `metadata` is None;
+    `stop_timeout_s`: quorumshift_stop_timeout_s."""
 
     cluster: Mapping
     metadata: Mapping | None
@@ -35,6 +36,7 @@ class Facts(NamedTuple):
     controller_super_users: Iterable[str]
     min_isr: Mapping[str, int]
     metadata_error: str = ""
+    stop_timeout_s: float = 0
 
     @property
     def brokers(self) -> dict[str, Mapping]:
@@ -71,3 +73,16 @@ def logs_of(facts: Facts) -> list[Mapping]:
 
 def values_of(node: Mapping) -> Mapping[str, str]:
     return (node.get("file") or {}).get("properties") or {}
+
+
+def by_text(told: Mapping[str, Any]) -> dict[Sequence[str], Any]:
+    """Return {hosts: what is told of them}: one entry for all hosts of which the same is told."""
+    hosts: dict[Any, list[str]] = {}
+    for host, one in sorted(told.items()):
+        hosts.setdefault(one, []).append(host)
+    return {tuple(names): one for one, names in hosts.items()}
+
+
+def shown(names: Sequence[str], most: int = 5) -> str:
+    """Return names as a list for people, no longer than a line."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

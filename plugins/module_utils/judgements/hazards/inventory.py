@@ -35,19 +35,26 @@ def groups(facts: Facts) -> Iterable[Found]:
 def reached(facts: Facts) -> Iterable[Found]:
     """Every host of the inventory was reached and its properties could be read."""
     for host, node in sorted(facts.cluster["nodes"].items()):
-        file = node.get("file") or {}
+        file, service = node.get("file") or {}, node.get("service") or {}
         if not node.get("reached"):
-            yield Found(f"{host} was not reached: {node.get('error')}", "mend the connection, or the inventory")
+            yield Found(
+                f"{host} was not reached: {node.get('error')}",
+                f"mend the connection (`ansible -i INVENTORY {host} -m ansible.builtin.ping`), or the inventory",
+            )
         elif file.get("error"):
-            yield Found(f"{host}: {file['error']}", "mend the file")
+            denied = "Permission denied" in file["error"]
+            yield Found(
+                f"{host}: {file['error']}",
+                "set ansible_become: the tool reads and writes it as root" if denied else "mend the file",
+            )
         elif node["role"] == "broker" and not file.get("exists"):
             yield Found(
                 f"{host} has no file {file.get('path')}",
                 "set quorumshift_broker_config_file to the broker's properties",
             )
-        elif not (node.get("service") or {}).get("exists", True):
+        elif not service.get("exists", True):
             yield Found(
-                f"{host} has no service {node['service']['name']}",
+                f"{host} has no service {service['name']}",
                 f"set quorumshift_{node['role']}_service, or install its unit",
             )
 
