@@ -119,8 +119,12 @@ def collected(module):
                 metadata = zookeeper.metadata(client, timeout=connections.timeout)
         except zookeeper.ZooKeeperError as error:
             metadata_error = str(error)
+    rights = None
     if found.get("reached"):
-        min_isr = module.min_isr(found["partitions"])
+        names = metadata["topics"] if metadata else found["partitions"]
+        rights = topics.rights(connections.bootstrap, connections.client, names, connections.timeout)
+        readable = {name for name, allowed in rights.get("topics", {}).items() if "DESCRIBE_CONFIGS" in allowed}
+        min_isr = module.min_isr(name for name in found["partitions"] if name in readable)
     brokers = {
         host: node["node_id"]
         for host, node in facts["nodes"].items()
@@ -140,6 +144,9 @@ def collected(module):
         min_isr,
         metadata_error,
         given["stop_timeout_s"],
+        rights,
+        connections.client.principal,
+        connections.controller_client.principal,
     )
 
 

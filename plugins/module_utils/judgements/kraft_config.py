@@ -56,6 +56,33 @@ CONTROLLER_EVALUATES = {
     "inter.broker.listener.name": "how controllers dial ZooKeeper-mode brokers (ControllerChannelManager)",
     "security.inter.broker.protocol": "the same, where no listener name is set",
 }
+# Of these, what is the operator's choice: with another value the cluster behaves differently and works. A difference in
+# any other key that controllers take from brokers breaks something: who is who, who may what, what decrypts what.
+POLICIES = frozenset(
+    {
+        "num.partitions",
+        "default.replication.factor",
+        "min.insync.replicas",
+        "unclean.leader.election.enable",
+        "auto.leader.rebalance.enable",
+        "leader.imbalance.check.interval.seconds",
+        "leader.imbalance.per.broker.percentage",
+        "delete.topic.enable",
+        "create.topic.policy.class.name",
+        "alter.config.policy.class.name",
+        "alter.config.policy.kraft.compatibility.enable",
+        "delegation.token.max.lifetime.ms",
+        "delegation.token.expiry.time.ms",
+        "delegation.token.expiry.check.interval.ms",
+        "broker.session.timeout.ms",
+        "controller.quota.window.num",
+        "controller.quota.window.size.seconds",
+        "max.connections.per.ip",
+        "zookeeper.connection.timeout.ms",
+        "zookeeper.session.timeout.ms",
+        "zookeeper.max.in.flight.requests",
+    }
+)
 _DIALS_BROKERS = re.compile(r"(listener\.name\..+\.)?(ssl|sasl)\..+")
 _READS_ZOOKEEPER = re.compile(r"zookeeper\..+|password\.encoder\..+")
 _DEFAULT_MAP = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"

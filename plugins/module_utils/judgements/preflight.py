@@ -116,6 +116,8 @@ CHECKS = (
     Check(
         "log_directories", "Broker log directories", "blocks", "KAFKA-16431, KAFKA-20762", directories.log_directories
     ),
+    Check("overrides", "Controllers' own settings", "blocks", "kraft_config.CONTROLLER_EVALUATES", settings.overrides),
+    Check("tool_acls", "What this tool may read", "blocks", "KIP-430, KafkaApis", access.tool_acls),
     Check("space", "Room on the disks", "blocks", "KIP-500, metadata.log.segment.bytes", directories.space),
     Check("clocks", "Clocks", "blocks", "soak, delegation tokens (KIP-48), logs", clocks.clocks),
     Check("config_files", "Files that services read", "blocks", "kafka.Kafka, systemd.unit(5)", services.config_files),

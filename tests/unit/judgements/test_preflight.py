@@ -8,7 +8,7 @@ from __future__ import annotations
 import pathlib
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import preflight
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import kraft_config, preflight
 
 from tests.unit.judgements import recorded
 from tests.unit.judgements.preflight_facts import collected, found, node, the_one
@@ -443,6 +443,126 @@ def test_secrets_that_differ_are_not_shown():
     node(facts, "b2")["file"]["properties"]["password.encoder.secret"] = "sealed:other"
     told = the_one(facts, "agreement")
     assert told.endswith("which controllers take from them: their values differ") and "sealed" not in told
+
+
+@pytest.mark.parametrize(
+    ("key", "own", "severity", "told"),
+    [
+        ("min.insync.replicas", "2", None, None),
+        ("num.io.threads", "1", None, None),
+        ("queued.max.requests", "1", None, None),
+        ("broker.session.timeout.ms", "9000", None, None),  # the brokers have none
+        (
+            "min.insync.replicas",
+            "1",
+            "warns",
+            "min.insync.replicas of quorumshift_controller_config is 1, the brokers have 2",
+        ),
+        ("delete.topic.enable", "false", "warns", "delete.topic.enable of quorumshift_controller_config is false, the"),
+        (
+            "inter.broker.listener.name",
+            "X",
+            "blocks",
+            "inter.broker.listener.name of quorumshift_controller_config is X",
+        ),
+        ("zookeeper.connect", "z:2181", "blocks", "zookeeper.connect of quorumshift_controller_config is z:2181, the"),
+        (
+            "password.encoder.secret",
+            "sealed:x",
+            "blocks",
+            "password.encoder.secret of quorumshift_controller_config differs",
+        ),
+        ("super.users", "User:quorumshift;User:ANONYMOUS;User:me", None, None),
+        (
+            "super.users",
+            "User:ANONYMOUS;User:me",
+            "blocks",
+            "super.users of quorumshift_controller_config lacks User:quor",
+        ),
+    ],
+)
+def test_settings_of_controllers_that_are_not_the_brokers(key, own, severity, told):
+    facts = collected(controller_config={key: own})
+    if told is None:
+        assert found(facts, "overrides") == []
+    else:
+        assert the_one(facts, "overrides").startswith(told)
+        assert found(facts, "overrides")[0]["severity"] == severity
+        assert "sealed" not in str(found(facts, "overrides"))
+
+
+def test_policies_are_settings_that_controllers_take():
+    assert all(kraft_config.taken_from_brokers(key) for key in kraft_config.POLICIES)
+
+
+ALL = ["ALTER", "CREATE", "DESCRIBE", "DESCRIBE_CONFIGS"]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "topic", "told"),
+    [
+        (ALL, ALL, None),
+        (["DESCRIBE_CONFIGS"], ["DESCRIBE", "DESCRIBE_CONFIGS"], None),
+        (
+            ["DESCRIBE"],
+            ALL,
+            "the tool's principal has no DescribeConfigs on the cluster, which it needs for the brokers'",
+        ),
+        (
+            ALL,
+            ["DESCRIBE_CONFIGS"],
+            "the tool's principal has no Describe on 1 of 2 topics, which it needs for whether",
+        ),
+        (
+            ALL,
+            ["DESCRIBE"],
+            "the tool's principal has no DescribeConfigs on 1 of 2 topics, which it needs for min.insync",
+        ),
+    ],
+)
+def test_what_the_tool_may_read(cluster, topic, told):
+    facts = collected(rights={"cluster": cluster, "topics": {"a": ALL, "b": topic}}, client_principal="User:tool")
+    if told is None:
+        assert found(facts, "tool_acls") == []
+    else:
+        assert the_one(facts, "tool_acls").startswith(told)
+        assert found(facts, "tool_acls")[0]["do"].startswith(
+            "kafka-acls.sh --add --allow-principal User:tool --operation De"
+        )
+
+
+def test_rights_that_could_not_be_asked():
+    facts = collected(rights={"error": "Local: Timed out"})
+    assert the_one(facts, "tool_acls") == "what this tool may read could not be asked: Local: Timed out"
+
+
+@pytest.mark.parametrize(
+    ("principal", "given", "told"),
+    [
+        ("User:tool", ["User:CN=c"], ["User:tool, as whom this tool dials them, is no super user on controllers"]),
+        ("User:tool", ["User:CN=c", "User:tool"], []),
+        ("User:CN=c", ["User:CN=c"], []),
+        (None, ["User:CN=c"], []),
+    ],
+)
+def test_this_tool_at_the_controllers(principal, given, told):
+    facts = collected(
+        controller_protocol="SASL_SSL",
+        controller_principal="User:CN=c",
+        controller_super_users=given,
+        tool_principal=principal,
+    )
+    assert [one["seen"] for one in found(facts, "controller_super_users")] == told
+
+
+def test_super_users_that_the_operator_sets_whole():
+    facts = collected(
+        controller_protocol="SSL",
+        controller_principal="User:CN=c",
+        controller_super_users=["User:CN=c"],
+        controller_config={"super.users": "User:quorumshift;User:ANONYMOUS"},
+    )
+    assert the_one(facts, "controller_super_users").startswith("User:CN=c, as whom controllers dial each other")
 
 
 @pytest.mark.parametrize(

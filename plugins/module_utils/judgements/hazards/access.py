@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import Iterable, Mapping
 
 from .. import kraft_config
-from .facts import Facts, Found, values_of
+from .facts import Facts, Found, shown, values_of
+
+_AUTHORIZER = "authorizer.class.name"
 
 
 def controller_acl(facts: Facts) -> Iterable[Found]:
@@ -28,7 +30,7 @@ def controller_acl(facts: Facts) -> Iterable[Found]:
                 f"quorumshift_controller_principal is not set, and brokers and controllers log in at {host}",
                 "set it to the principal with which controllers log in there",
             )
-        elif not values.get("authorizer.class.name") or principal in kraft_config.super_users(values):
+        elif not values.get(_AUTHORIZER) or principal in kraft_config.super_users(values):
             continue
         elif facts.metadata is not None and not _may_cluster_action(facts.metadata["acls"], principal):
             yield Found(
@@ -51,15 +53,12 @@ def _may_cluster_action(acls: Iterable[Mapping], principal: str) -> bool:
 
 
 def controller_super_users(facts: Facts) -> Iterable[Found]:
-    """Controllers let each other in and nobody unknown: a new quorum knows no ACL, only super users."""
-    given = list(facts.controller_super_users)
-    with_authorizer = [
-        values_of(node) for node in facts.brokers.values() if values_of(node).get("authorizer.class.name")
-    ]
+    """Controllers let each other and this tool in and nobody unknown: a new quorum knows no ACL, only super users."""
+    with_authorizer = [one for one in map(values_of, facts.brokers.values()) if one.get(_AUTHORIZER)]
     if not with_authorizer:
         return
+    given = list(facts.controller_super_users)
     secured = facts.controller_protocol != "PLAINTEXT"
-    principal = facts.controller_principal if secured else kraft_config.ANONYMOUS
     if secured and kraft_config.ANONYMOUS in given:
         yield Found(
             f"{kraft_config.ANONYMOUS} would be a super user on controllers, whose listener is "
@@ -67,8 +66,59 @@ def controller_super_users(facts: Facts) -> Iterable[Found]:
             "set quorumshift_controller_super_users to the principals that dial the controllers and are no super users "
             "on brokers: controllers, brokers, this tool",
         )
-    elif any(principal not in (*kraft_config.super_users(values), *given) for values in with_authorizer):
+        return
+    own = facts.controller_config.get("super.users")
+    users = [own] if own is not None else [";".join([one.get("super.users", ""), *given]) for one in with_authorizer]
+    dialling = {facts.tool_principal: "this tool dials them"}
+    dialling[facts.controller_principal if secured else kraft_config.ANONYMOUS] = "controllers dial each other"
+    for principal, what in dialling.items():
+        if principal and any(principal not in kraft_config.super_users({"super.users": one}) for one in users):
+            yield Found(
+                f"{principal}, as whom {what}, is no super user on controllers",
+                "add it to quorumshift_controller_super_users: a new quorum knows no ACL yet",
+            )
+
+
+# What the run asks of the brokers, and the operation that each wants (KafkaApis 3.9). At controllers the tool asks for
+# the quorum (Describe) and removes the registration of a broker that was put back (Alter); there it is a super user.
+CLUSTER_OPERATIONS = {"DESCRIBE_CONFIGS": "the brokers' running configurations"}
+TOPIC_OPERATIONS = {
+    "DESCRIBE": "whether replicas are in sync before a broker is stopped",
+    "DESCRIBE_CONFIGS": "min.insync.replicas",
+}
+
+
+def tool_acls(facts: Facts) -> Iterable[Found]:
+    """The tool's own principal may read what it judges by, of every topic."""
+    rights = facts.rights
+    if rights is None:
+        return  # no broker answers: other checks say so
+    if rights.get("error"):
         yield Found(
-            f"{principal}, as whom controllers dial each other, is no super user on them",
-            "add it to quorumshift_controller_super_users: a new quorum knows no ACL yet",
+            f"what this tool may read could not be asked: {rights['error']}", "mend quorumshift_client, or the brokers"
         )
+        return
+    for operation, what in CLUSTER_OPERATIONS.items():
+        if operation not in rights["cluster"]:
+            yield Found(
+                f"the tool's principal has no {_named(operation)} on the cluster, which it needs for {what}",
+                _grant(facts, operation, "--cluster"),
+            )
+    for operation, what in TOPIC_OPERATIONS.items():
+        lacking = sorted(name for name, allowed in rights["topics"].items() if operation not in allowed)
+        if lacking:
+            yield Found(
+                f"the tool's principal has no {_named(operation)} on {len(lacking)} of {len(rights['topics'])} topics, "
+                f"which it needs for {what}: {shown(lacking)}",
+                _grant(facts, operation, "--topic '*'"),
+            )
+
+
+def _grant(facts: Facts, operation: str, resource: str) -> str:
+    principal = facts.client_principal or "PRINCIPAL"
+    return f"kafka-acls.sh --add --allow-principal {principal} --operation {_named(operation)} {resource}"
+
+
+def _named(operation: str) -> str:
+    """Return an operation as kafka-acls.sh takes it."""
+    return "".join(part.capitalize() for part in operation.split("_"))

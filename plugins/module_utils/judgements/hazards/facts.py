@@ -25,7 +25,9 @@ class Facts(NamedTuple):
     `controller_protocol`: of the controller listener; `controller_principal`: what a controller is to the brokers;
     `controller_super_users`: the principals of quorumshift_controller_super_users;
     `min_isr`: {topic: int}; `metadata_error`: why `metadata` is None;
-    `stop_timeout_s`: quorumshift_stop_timeout_s."""
+    `stop_timeout_s`: quorumshift_stop_timeout_s; `rights`: probes.topics.rights, None when no broker answers;
+    `client_principal`, `tool_principal`: whom brokers and controllers see when this tool dials, None when only they
+    know."""
 
     cluster: Mapping
     metadata: Mapping | None
@@ -37,6 +39,9 @@ class Facts(NamedTuple):
     min_isr: Mapping[str, int]
     metadata_error: str = ""
     stop_timeout_s: float = 0
+    rights: Mapping | None = None
+    client_principal: str | None = None
+    tool_principal: str | None = None
 
     @property
     def brokers(self) -> dict[str, Mapping]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Iterable
 
+from ...seal import is_secret
 from .. import kraft_config
-from .facts import Facts, Found, values_of
+from .facts import Facts, Found, shown, values_of
 
 
 def agreement(facts: Facts) -> Iterable[Found]:
@@ -26,6 +27,41 @@ def agreement(facts: Facts) -> Iterable[Found]:
             f"brokers disagree on {key}, which controllers take from them: {shown}",
             f"make it equal on all brokers, or say the controllers' own in quorumshift_controller_config: {key}",
         )
+
+
+def overrides(facts: Facts) -> Iterable[Found]:
+    """What quorumshift_controller_config sets is what the brokers have, where controllers decide for all."""
+    values = [values_of(node) for _host, node in sorted(facts.brokers.items())]
+    for key, own in sorted(facts.controller_config.items()):
+        theirs = {one[key] for one in values if key in one}
+        if not kraft_config.taken_from_brokers(key) or len(theirs) != 1 or str(own) in theirs:
+            continue
+        if key == "super.users":
+            lost = [user for user in kraft_config.super_users({key: theirs.pop()}) if user not in _users(own)]
+            if lost:
+                yield Found(
+                    f"super.users of quorumshift_controller_config lacks {shown(lost)}, which the brokers have",
+                    "leave the key out: the brokers' super users and quorumshift_controller_super_users make it up",
+                )
+            continue
+        secret = is_secret(key)
+        told = "differs from the brokers'" if secret else f"is {own}, the brokers have {theirs.pop()}"
+        yield Found(
+            f"{key} of quorumshift_controller_config {told}",
+            f"leave the key out, or be sure that you want it: {_consequence(key)}",
+            warns=key in kraft_config.POLICIES,
+        )
+
+
+def _users(text: object) -> list[str]:
+    return kraft_config.super_users({"super.users": str(text)})
+
+
+def _consequence(key: str) -> str:
+    reader = kraft_config.CONTROLLER_EVALUATES.get(key)
+    if key in kraft_config.POLICIES:
+        return f"it changes with the migration ({reader or 'the controllers obey it'})"
+    return f"the controllers would not fit the brokers ({reader or 'KIP-866'})"
 
 
 def controller_listener(facts: Facts) -> Iterable[Found]:
