@@ -146,6 +146,7 @@ class QuorumshiftAction(ActionBase):
             for host in self.vars["groups"].get(group, []):
                 node = dict(self.facts_of(host).get("quorumshift_node") or {})
                 node.update({"role": role, "reached": bool(node), "twice": host in told})
+                node["paths"] = self.facts_of(host).get("quorumshift_paths")
                 node["host_address"] = str(self.variable("ansible_host", host) or host)
                 if not node["reached"]:
                     node["error"] = unread(self.vars["hostvars"][host].get("quorumshift_looked"))

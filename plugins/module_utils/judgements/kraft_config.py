@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from typing import Iterable, Mapping
 
+from ..addresses import AddressError, HostPort, parse_listeners
+
 MIGRATION_FLAG = "zookeeper.metadata.migration.enable"
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 ZOOKEEPER_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
@@ -207,6 +209,24 @@ def inter_broker_protocol(properties: Mapping[str, str]) -> str:
     if not name:
         return properties.get("security.inter.broker.protocol", "PLAINTEXT")
     return protocol_map(properties).get(name.upper(), name.upper())
+
+
+def inter_broker_address(properties: Mapping[str, str], host_address: str) -> str | None:
+    """Return the `host:port` of the listener on which brokers, and controllers, dial this broker; None without one.
+
+    A listener without a host is at `host_address`.
+    """
+    name = properties.get("inter.broker.listener.name", "").upper()
+    protocols = protocol_map(properties)
+    try:
+        text = properties.get("advertised.listeners") or properties.get("listeners") or "PLAINTEXT://:9092"
+        listeners = parse_listeners(text)
+    except AddressError:
+        return None
+    for listener in listeners:
+        if listener.name == name if name else protocols.get(listener.name) == inter_broker_protocol(properties):
+            return str(HostPort(listener.host or host_address, listener.port))
+    return None
 
 
 def super_users(properties: Mapping[str, str]) -> list[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterable, NamedTuple
 
-from .hazards import access, clocks, directories, inventory, replicas, services, settings, zookeeper
+from .hazards import access, clocks, directories, inventory, paths, replicas, services, settings, zookeeper
 from .hazards.facts import Facts, Found
 
 
@@ -118,6 +118,8 @@ CHECKS = (
     ),
     Check("overrides", "Controllers' own settings", "blocks", "kraft_config.CONTROLLER_EVALUATES", settings.overrides),
     Check("tool_acls", "What this tool may read", "blocks", "KIP-430, KafkaApis", access.tool_acls),
+    Check("controller_ports", "Controllers' ports", "blocks", "KafkaConfig, listeners", paths.controller_ports),
+    Check("reachability", "Who reaches whom", "blocks", "KIP-866, ControllerChannelManager", paths.reachability),
     Check("space", "Room on the disks", "blocks", "KIP-500, metadata.log.segment.bytes", directories.space),
     Check("clocks", "Clocks", "blocks", "soak, delegation tokens (KIP-48), logs", clocks.clocks),
     Check("config_files", "Files that services read", "blocks", "kafka.Kafka, systemd.unit(5)", services.config_files),
