@@ -531,6 +531,12 @@ def test_what_the_tool_may_read(cluster, topic, told):
         )
 
 
+def test_a_denied_read_of_brokers_configurations_is_one_finding():
+    facts = collected(rights={"cluster": [], "topics": {}})
+    facts.running.update({host: {"error": "Cluster authorization failed."} for host in facts.brokers})
+    assert found(facts, "versions") == [] and len(found(facts, "tool_acls")) == 1
+
+
 def test_rights_that_could_not_be_asked():
     facts = collected(rights={"error": "Local: Timed out"})
     assert the_one(facts, "tool_acls") == "what this tool may read could not be asked: Local: Timed out"

@@ -41,7 +41,7 @@ def space(facts: Facts) -> Iterable[Found]:
                 yield Found(f"{where} is mounted read-only", "mount it writable, and find out why it was not")
             elif free < needed[what]:
                 yield Found(
-                    f"{where} has {free // MIB} MiB free and needs {needed[what] // MIB} MiB",
+                    f"{where} has {free // MIB} MiB free and needs {-(-needed[what] // MIB)} MiB",
                     "make room there",
                 )
             elif what == "log_dir" and node["role"] == "controller" and free < METADATA_LOG_ADVISED:

@@ -140,10 +140,11 @@ def versions(facts: Facts) -> Iterable[Found]:
             yield Found(
                 f"Kafka {version} is installed", "upgrade to 3.9 first: it is the release that Kafka migrates from"
             )
+    denied = "DESCRIBE_CONFIGS" not in (facts.rights or {}).get("cluster", ["DESCRIBE_CONFIGS"])  # see `tool_acls`
     for host, node in sorted(facts.brokers.items()):
         value = facts.running.get(host, {}).get("inter.broker.protocol.version")
         if value is None:
-            if node.get("running") in (phase.ZK, "zk_migration"):
+            if node.get("running") in (phase.ZK, "zk_migration") and not denied:
                 reason = facts.running.get(host, {}).get("error")
                 yield Found(
                     f"the running configuration of {host} could not be asked: {reason}",

@@ -33,9 +33,9 @@ _DO = {
 def targets(host: str, nodes: Mapping[str, Mapping]) -> list[dict]:
     """Return whom a host has to reach: [{kind, to, address}] (nodes: see probes.cluster.collect)."""
     own = nodes[host]
-    brokers = {one: node for one, node in sorted(nodes.items()) if node["role"] == "broker" and node["reached"]}
+    brokers = {one: node for one, node in sorted(nodes.items()) if node["role"] == "broker" and values_of(node)}
     readers = [own] if own["role"] == "broker" else list(brokers.values())
-    connect = next((values_of(node).get("zookeeper.connect") for node in readers if values_of(node)), None)
+    connect = next((values_of(node).get("zookeeper.connect") for node in readers), None)
     try:
         servers = parse_zookeeper_connect(connect).servers if connect else ()
     except AddressError:
