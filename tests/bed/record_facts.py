@@ -167,7 +167,7 @@ def metadata(bed: Bedside) -> None:
 def hosts(bed: Bedside) -> None:
     """What preflight looks at on the hosts, and what the tool's principal may do."""
     connections = bed.connections()
-    told = ("service", "runs_with", "space", "asked", "time")
+    told = ("service", "runs_with", "starts_with", "space", "asked", "time")
     nodes = looked_at(bed)["nodes"]
     found = topics.read(connections.bootstrap, connections.client, 5)
     keep(

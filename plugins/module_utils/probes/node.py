@@ -35,11 +35,11 @@ def facts(
 
     `log_dir`: what is looked at as the log directory where there is no properties file yet to name it.
     Shape: {role, time, hostname, service: see probes.service.state, file: {path, exists, sha256, error, mode,
-    properties (secrets sealed under run_key)}, runs_with: see _runs_with, node_id, log_dirs: [{path, exists, meta,
-    free_bytes, total_bytes, empty, partitions, stray, error}], space: {"log_dir" | "config_file" | "state_dir": see
-    _space}, metadata_log: see formats.metadata_image.summarise or None, turn: the host's
-    record of its newest turn on this cluster or None, copy: what a keeper remembers of the copy or None, version: of
-    what runs, or while it is down of the jars in kafka_home, or None}.
+    properties (secrets sealed under run_key)}, runs_with, starts_with: see the functions, node_id, log_dirs: [{path,
+    exists, meta, free_bytes, total_bytes, empty, partitions, stray, error}], space: {"log_dir" | "config_file" |
+    "state_dir": see _space}, metadata_log: see formats.metadata_image.summarise or None, turn: the host's record of its
+    newest turn on this cluster or None, copy: what a keeper remembers of the copy or None, version: of what runs, or
+    while it is down of the jars in kafka_home, or None}.
     """
     file = _file(config_file, run_key)
     values = file["properties"] if file["exists"] or not log_dir else {"log.dirs": log_dir}
@@ -54,6 +54,7 @@ def facts(
         "service": running,
         "file": file,
         "runs_with": _runs_with(running["main_pid"], config_file),
+        "starts_with": _starts_with(running.get("starts_with"), config_file),
         # Without a file the directory may be somebody else's: it does not say who this node is.
         "node_id": _node_id(values, log_dirs) if file["exists"] else None,
         "log_dirs": log_dirs,
@@ -129,6 +130,13 @@ def _runs_with(pid: int, config_file: str) -> dict | None:
         "same": os.path.realpath(path) == os.path.realpath(config_file),
         "overrides": [pair.partition("=")[0] for pair in pairs],
     }
+
+
+def _starts_with(named: str | None, config_file: str) -> dict | None:
+    """Return {path, same} of the properties file that the service's unit names, None when it names none itself."""
+    if not named:
+        return None
+    return {"path": named, "same": os.path.realpath(named) == os.path.realpath(config_file)}
 
 
 def _command(pid: int) -> list[str]:

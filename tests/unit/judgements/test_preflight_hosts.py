@@ -133,8 +133,8 @@ def running_with(path, same, overrides=()):
 
 def test_a_service_that_reads_what_the_tool_edits():
     facts = running_with("/opt/conf/server.properties", True)  # a link
-    node(facts, "b2")["service"]["starts_with"] = "/opt/conf/server.properties"
-    node(facts, "b1")["service"]["starts_with"] = "/etc/kafka/server.properties"
+    node(facts, "b2")["starts_with"] = {"path": "/opt/conf/server.properties", "same": True}
+    node(facts, "b1")["starts_with"] = None
     assert found(facts, "config_files") == []
 
 
@@ -154,7 +154,7 @@ def test_settings_on_the_command_line():
 @pytest.mark.parametrize(("host", "role"), [("b1", "broker"), ("c1", "controller")])
 def test_a_drop_in_with_another_file(host, role):
     facts = collected()
-    node(facts, host)["service"]["starts_with"] = "/etc/kafka/test.properties"
+    node(facts, host)["starts_with"] = {"path": "/etc/kafka/test.properties", "same": False}
     one = node(facts, host)
     assert the_one(facts, "config_files") == (
         f"{one['service']['name']} of {host} will start with /etc/kafka/test.properties, "

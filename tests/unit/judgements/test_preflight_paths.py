@@ -28,9 +28,9 @@ def dialled(**failed):
     return facts
 
 
-def target(kind, to, how=TIMEOUT):
+def target(kind, to, how=None):
     address = {"c1": "10.78.60.21:9093", "c2": "10.78.60.22:9093", "b1": "10.78.60.11:9092"}.get(to, to)
-    return {"kind": kind, "to": to, "address": address, **how}
+    return {"kind": kind, "to": to, "address": address, **(how or TIMEOUT)}
 
 
 # Targets -------------------------------------------------------------------------------------------------------------

@@ -109,6 +109,14 @@ def test_a_broker_behind_a_shell(kafka, tmp_path):
     assert node._running_version(pid) == "3.9.2"
 
 
+def test_the_file_that_a_unit_names_may_be_a_link(tmp_path):
+    path, link = tmp_path / "a", tmp_path / "b"
+    link.symlink_to(path)
+    assert node._starts_with(str(link), str(path)) == {"path": str(link), "same": True}
+    assert node._starts_with("/etc/other", str(path)) == {"path": "/etc/other", "same": False}
+    assert node._starts_with(None, str(path)) is None
+
+
 @pytest.mark.parametrize("arguments", [(), ("kafka.Kafka",), ("org.example.Main", "x.properties")])
 def test_what_is_no_broker(kafka, arguments):
     assert node._runs_with(kafka(*arguments), "x.properties") is None

@@ -10,8 +10,8 @@ from typing import Iterable, Mapping
 
 from .facts import Facts, Found, by_text, shown
 
-# What a stop takes beyond moving leaders away grows with the logs to be flushed and closed. 180 s, which Confluent's
-# unit gives, for 4000 partitions, which Kafka's own advice calls the most for one broker.
+# What a stop takes beyond moving leaders away grows with the logs to be flushed and closed. An estimate: 180 s, which
+# Confluent's unit gives, for 4000 partitions, commonly advised as the most for one broker.
 STOP_S, STOP_S_PER_PARTITION = 60, 0.03
 # The last one that is stopped waits 5 s for the others to take over (KafkaRaftClient's graceful shutdown).
 CONTROLLER_STOP_S = 10
@@ -21,16 +21,16 @@ def config_files(facts: Facts) -> Iterable[Found]:
     """What the tool edits is what the service reads: running, and at its next start."""
     for host, node in sorted(facts.cluster["nodes"].items()):
         edited, service = (node.get("file") or {}).get("path"), node.get("service") or {}
-        running, named = node.get("runs_with") or {}, service.get("starts_with")
+        running, named = node.get("runs_with"), node.get("starts_with")
         variable = f"quorumshift_{node['role']}_config_file"
         if running and not running["same"]:
             yield Found(
                 f"{service['name']} of {host} runs with {running['path']}, {variable} is {edited}",
                 f"set {variable} to {running['path']} for {host}, or start the service with {edited}",
             )
-        elif named and edited and named != edited and not (running and running["path"] == named):
+        elif named and not named["same"]:
             yield Found(
-                f"{service['name']} of {host} will start with {named}, {variable} is {edited}",
+                f"{service['name']} of {host} will start with {named['path']}, {variable} is {edited}",
                 f"correct the one that is wrong. `systemctl cat {service['name']}` shows the unit and its drop-ins",
             )
         if running and running["overrides"]:
@@ -93,7 +93,7 @@ def enabled(facts: Facts) -> Iterable[Found]:
     off = {
         host: node["service"]["name"]
         for host, node in facts.cluster["nodes"].items()
-        if (node.get("service") or {}).get("unit_file_state") in ("disabled", "indirect")
+        if (node.get("service") or {}).get("unit_file_state") == "disabled"
     }
     for hosts, name in by_text(off).items():
         yield Found(
