@@ -128,7 +128,7 @@ def collected(module):
     brokers = {
         host: node["node_id"]
         for host, node in facts["nodes"].items()
-        if node["role"] == "broker" and node.get("running")
+        if node["role"] == "broker" and node.get("running") and node.get("node_id") is not None
     }
     with ThreadPoolExecutor(max_workers=16) as pool:
         running = dict(zip(brokers, pool.map(lambda one: _running_config(connections, one), brokers.values())))

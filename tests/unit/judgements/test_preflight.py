@@ -149,16 +149,36 @@ def test_a_broker_that_joined_the_quorum_is_alive_there():
     assert found(facts, "broker_ids") == []
 
 
-def test_broker_ids_that_are_unknown_or_double():
+def test_a_broker_id_that_could_not_be_read():
     facts = collected()
     node(facts, "b2")["node_id"] = None
+    assert the_one(facts, "broker_ids") == "the broker id of b2 could not be read"
+    facts.zookeeper["broker_ids"]["77"] = {}
     assert [one["seen"] for one in found(facts, "broker_ids")] == [
         "broker 2 is alive in ZooKeeper and is not in the group kafka_broker",
+        "broker 77 is alive in ZooKeeper and is not in the group kafka_broker",
         "the broker id of b2 could not be read",
     ]
+
+
+def test_two_brokers_of_one_id():
+    facts = collected()
     node(facts, "b2")["node_id"] = 1
     assert "two hosts of the group kafka_broker have the same broker id" in [
         one["seen"] for one in found(facts, "broker_ids")
+    ]
+
+
+@pytest.mark.parametrize("hosts", [["b2"], ["b1", "b2", "b3"], ["c1"]])
+def test_hosts_that_were_not_reached_are_a_finding_each(hosts):
+    facts = collected()
+    for host in hosts:
+        recorded.unreached(facts.cluster, host, answers=True)
+        if host.startswith("b"):
+            node(facts, host)["node_id"] = None  # as plugin_utils.base.nodes tells of it
+            facts.running.pop(host)
+    assert [one["seen"] for one in preflight.run(facts)] == [
+        f"{host} was not reached: it was unreachable" for host in hosts
     ]
 
 
@@ -296,6 +316,7 @@ def test_metadata_that_no_broker_gives():
     facts = collected()
     facts.cluster["topics"] = {"reached": False, "error": "the brokers' metadata could not be read: timed out"}
     assert the_one(facts, "partitions") == "the brokers' metadata could not be read: timed out"
+    assert found(facts, "partitions")[0]["do"].startswith("mend quorumshift_bootstrap_servers")
 
 
 def moved(facts):

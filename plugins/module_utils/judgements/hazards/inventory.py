@@ -63,14 +63,18 @@ def broker_ids(facts: Facts) -> Iterable[Found]:
     """The inventory's brokers are the live brokers, all of them."""
     if not facts.zookeeper.get("reached"):
         return  # the check `zookeeper` says so
-    listed = {node.get("node_id"): host for host, node in facts.brokers.items()}
-    for one in sorted({int(one) for one in facts.zookeeper.get("broker_ids") or {}} - set(listed)):
+    listed = [node["node_id"] for node in facts.brokers.values() if node.get("node_id") is not None]
+    unknown = [host for host, node in sorted(facts.brokers.items()) if node.get("node_id") is None]
+    strangers = {int(one) for one in facts.zookeeper.get("broker_ids") or {}} - set(listed)
+    # These may be the brokers of hosts whose broker id is unknown, of which it is told below or by the check `reached`.
+    for one in sorted(strangers) if len(strangers) > len(unknown) else ():
         yield Found(
             f"broker {one} is alive in ZooKeeper and is not in the group kafka_broker",
             "add its host to the inventory: a broker that is left out would be left behind",
         )
-    if None in listed:
-        yield Found(f"the broker id of {listed[None]} could not be read", "set broker.id in its properties")
+    for host in unknown:
+        if facts.brokers[host].get("reached") and not (facts.brokers[host].get("file") or {}).get("error"):
+            yield Found(f"the broker id of {host} could not be read", "set broker.id in its properties")
     for one, host in facts.dead.items():
         service = facts.brokers[host].get("service") or {}
         name, running = service.get("name", "the broker"), service.get("active")
@@ -82,7 +86,7 @@ def broker_ids(facts: Facts) -> Iterable[Found]:
             f"{do}. If it is gone for good, reassign its replicas and take its host out of the inventory: the copy to "
             "KRaft would wait for it for ever",
         )
-    if len(listed) != len(facts.brokers):
+    if len(set(listed)) != len(listed):
         yield Found("two hosts of the group kafka_broker have the same broker id", "look at their broker.id")
 
 
@@ -144,7 +148,7 @@ def versions(facts: Facts) -> Iterable[Found]:
     for host, node in sorted(facts.brokers.items()):
         value = facts.running.get(host, {}).get("inter.broker.protocol.version")
         if value is None:
-            if node.get("running") in (phase.ZK, "zk_migration") and not denied:
+            if node.get("reached") and node.get("running") in (phase.ZK, "zk_migration") and not denied:
                 reason = facts.running.get(host, {}).get("error")
                 yield Found(
                     f"the running configuration of {host} could not be asked: {reason}",

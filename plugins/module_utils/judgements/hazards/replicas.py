@@ -16,9 +16,12 @@ def partitions(facts: Facts) -> Iterable[Found]:
     `broker_ids`, takes with it."""
     dead = set(facts.dead)
     found = _mended(facts.cluster.get("topics") or {}, dead)
+    do = "wait for the replicas to catch up, or mend the brokers that hold them"
+    if not found.get("reached"):
+        do = "mend quorumshift_bootstrap_servers and quorumshift_client, or the way from the probe host to the brokers"
     expected = [one for one in phase.broker_ids(facts.cluster) if one not in dead]
     for trouble in restart.troubles(found, facts.min_isr, expected, _excused(facts)):
-        yield Found(trouble, "wait for the replicas to catch up, or mend the brokers that hold them")
+        yield Found(trouble, do)
 
 
 def lost_with(facts: Facts, broker: int) -> list[str]:
