@@ -39,7 +39,6 @@ TELLS_WHY = (
     "modules/metadata_copy.py:awaited",
     "modules/rolling_restart.py:awaited",
     "module_utils/turn.py:_died",
-    "plugin_utils/base.py:nodes",
     "probes/cluster.py:_zookeeper",
     "probes/cluster.py:quorum",
     "probes/socket_wire.py:_timeout",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import masked
+from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import is_secret, seal
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction
 
 KEPT = ("findings", "checks")
@@ -17,9 +17,11 @@ class ActionModule(ProbeAction):
     """Runs the module and keeps what it found."""
 
     def act(self, args: dict) -> dict:
-        # The checks need no secret's value, and arguments are shown with -vvv.
+        # Arguments are shown with -vvv. Sealed as the hosts seal theirs, secrets can be compared all the same.
         given = args.get("controller_config") or {}
-        args["controller_config"] = {key: masked(key, value) for key, value in given.items()}
+        args["controller_config"] = {
+            key: seal(self.run_key(), str(value)) if is_secret(key) else str(value) for key, value in given.items()
+        }
         result = super().act(args)
         kept = {key: value for key, value in result.items() if key in KEPT}
         if kept:

@@ -129,6 +129,13 @@ class Security:
         """Whether the listener authenticates by SASL."""
         return self.protocol.startswith("SASL_")
 
+    @property
+    def principal(self) -> str | None:
+        """Whom the server sees (DefaultKafkaPrincipalBuilder); None where its own rules decide on that."""
+        if self.sasl:
+            return f"User:{self.username}" if self.mechanism in PASSWORD_MECHANISMS else None
+        return None if self.tls and self.tls.certfile else "User:ANONYMOUS"
+
     def ssl_context(self) -> ssl.SSLContext | None:
         """The SSLContext, or None where the protocol has no TLS. Raises SecurityError."""
         return self.tls.context() if self.tls else None

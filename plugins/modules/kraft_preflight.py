@@ -35,6 +35,10 @@ options:
     type: list
     elements: str
     default: ["User:ANONYMOUS"]
+  stop_timeout_s:
+    description: How many seconds a turn waits for a node to stop.
+    type: float
+    default: 300
 extends_documentation_fragment:
   - quorumshift.kafka.connection
   - quorumshift.kafka.zookeeper
@@ -85,6 +89,7 @@ def main():
             "controller_protocol": {"type": "str", "default": "PLAINTEXT"},
             "controller_principal": {"type": "str", "default": "User:ANONYMOUS"},
             "controller_super_users": {"type": "list", "elements": "str", "default": ["User:ANONYMOUS"]},
+            "stop_timeout_s": {"type": "float", "default": 300},
         }
     )
 
@@ -107,16 +112,23 @@ def collected(module):
     """Collect the facts of all checks; what cannot be had is told as missing, not raised."""
     facts, connections = module.facts(), module.connections
     found = facts["topics"]
-    metadata, min_isr = None, {}
+    metadata, metadata_error, min_isr = None, "", {}
     if facts["zookeeper"].get("reached"):
-        with cluster.connect_zookeeper(connections) as client:
-            metadata = zookeeper.metadata(client, timeout=connections.timeout)
+        try:
+            with cluster.connect_zookeeper(connections) as client:
+                metadata = zookeeper.metadata(client, timeout=connections.timeout)
+        except zookeeper.ZooKeeperError as error:
+            metadata_error = str(error)
+    rights = None
     if found.get("reached"):
-        min_isr = module.min_isr(found["partitions"])
+        names = metadata["topics"] if metadata else found["partitions"]
+        rights = topics.rights(connections.bootstrap, connections.client, names, connections.timeout)
+        readable = {name for name, allowed in rights.get("topics", {}).items() if "DESCRIBE_CONFIGS" in allowed}
+        min_isr = module.min_isr(name for name in found["partitions"] if name in readable)
     brokers = {
         host: node["node_id"]
         for host, node in facts["nodes"].items()
-        if node["role"] == "broker" and node.get("running")
+        if node["role"] == "broker" and node.get("running") and node.get("node_id") is not None
     }
     with ThreadPoolExecutor(max_workers=16) as pool:
         running = dict(zip(brokers, pool.map(lambda one: _running_config(connections, one), brokers.values())))
@@ -130,6 +142,11 @@ def collected(module):
         given["controller_principal"],
         given["controller_super_users"],
         min_isr,
+        metadata_error,
+        given["stop_timeout_s"],
+        rights,
+        connections.client.principal,
+        connections.controller_client.principal,
     )
 
 

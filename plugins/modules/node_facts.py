@@ -37,6 +37,10 @@ options:
     description: Where Kafka is installed; the version is read from the name of its jar in C(libs).
     type: path
     default: /opt/kafka
+  log_dir:
+    description: The log directory to look at while there is no properties file yet that names it.
+    type: path
+    default: ""
   run_key:
     description: The key under which secrets are sealed. The action plugin makes it.
     type: str
@@ -80,6 +84,7 @@ def main():
             "service": {"type": "str", "required": True},
             "state_dir": {"type": "path", "default": "/var/lib/quorumshift"},
             "kafka_home": {"type": "path", "default": "/opt/kafka"},
+            "log_dir": {"type": "path", "default": ""},
             "run_key": {"type": "str", "required": True, "no_log": True},
         },
         supports_check_mode=True,
@@ -92,6 +97,7 @@ def main():
         given["run_key"],
         given["state_dir"],
         given["kafka_home"],
+        given["log_dir"],
     )
     module.exit_json(changed=False, ansible_facts={"quorumshift_node": facts})
 

@@ -169,9 +169,10 @@ class QuorumshiftAction(ActionBase):
             for host in self.vars["groups"].get(group, []):
                 node = dict(self.facts_of(host).get("quorumshift_node") or {})
                 node.update({"role": role, "reached": bool(node), "twice": host in told})
+                node["paths"] = self.facts_of(host).get("quorumshift_paths")
                 node["host_address"] = str(self.variable("ansible_host", host) or host)
                 if not node["reached"]:
-                    node["error"] = "it was unreachable, left out by --limit, or its facts could not be read"
+                    node["error"] = unread(self.vars["hostvars"][host].get("quorumshift_looked"))
                     node["node_id"] = self.variable("quorumshift_node_id", host)
                 if role == "controller":
                     node["node_id"] = node.get("node_id") or self.variable("quorumshift_node_id", host)
@@ -210,6 +211,14 @@ class ProbeAction(QuorumshiftAction):
             if option in args and not args[option]:
                 args[option] = self.session.get(option)
         return args
+
+
+def unread(looked: Mapping[str, Any] | None) -> str:
+    """Return why a host's facts are missing, from the registered result of the task that was to read them."""
+    if looked is None:
+        return "it was left out by --limit or --start-at-task"
+    said = " ".join(str(looked.get("msg", "")).split())
+    return f"it is unreachable: {said}" if looked.get("unreachable") else f"its facts could not be read: {said}"
 
 
 def controller_address(action: QuorumshiftAction, host: str) -> str:

@@ -54,16 +54,19 @@ def main(names: list[str]) -> None:
 
 def record(bed: Bedside, name: str, whole: bool = False) -> None:
     """Look at the cluster as `status` does and keep the facts as fixture `name`."""
+    keep(name, looked_at(bed, name), whole)
+
+
+def looked_at(bed: Bedside, name: str = "facts") -> dict:
+    """The facts as `status` judges them."""
     with tempfile.TemporaryDirectory() as directory:
         told = {"quorumshift_evidence_dir": directory, "quorumshift_record": True}
         ran = bed.play("status", extra=told, timeout=300)
         found = sorted(pathlib.Path(directory).glob("*/*/facts-*.json"))
         if not found:
             raise RuntimeError(f"status left no facts (code {ran.code}):\n{ran.text}")
-        facts = json.loads(found[-1].read_text())
-        phase = found[-1].stem.split("-", 2)[2]
-    keep(name, facts, whole)
-    print(f"  {name}: {phase} ({ran.seconds:.1f} s)", flush=True)
+        print(f"  {name}: {found[-1].stem.split('-', 2)[2]} ({ran.seconds:.1f} s)", flush=True)
+        return json.loads(found[-1].read_text())
 
 
 def keep(name: str, facts: dict, whole: bool = False) -> None:
@@ -156,6 +159,22 @@ def metadata(bed: Bedside) -> None:
             "metadata": told,
             "running": {host: {key: values[key] for key in asked} for host, values in running.items()},
             "min_isr": topics.min_isr(connections.bootstrap, connections.client, found["partitions"], 5),
+        },
+        whole=True,
+    )
+
+
+def hosts(bed: Bedside) -> None:
+    """What preflight looks at on the hosts, and what the tool's principal may do."""
+    connections = bed.connections()
+    told = ("service", "runs_with", "starts_with", "space", "asked", "time")
+    nodes = looked_at(bed)["nodes"]
+    found = topics.read(connections.bootstrap, connections.client, 5)
+    keep(
+        "zk_hosts",
+        {
+            "nodes": {host: {key: node[key] for key in told} for host, node in nodes.items()},
+            "rights": topics.rights(connections.bootstrap, connections.client, sorted(found["partitions"])[:5], 5),
         },
         whole=True,
     )
@@ -408,6 +427,7 @@ def _restore(bed: Bedside, host: str, which: str) -> None:
 ACTS = {
     "plain": plain,
     "metadata": metadata,
+    "hosts": hosts,
     "joining": joining,
     "rolling_kraft": rolling_kraft,
     "revert_brokers": revert_brokers,

@@ -179,3 +179,24 @@ def test_values_compare_and_do_not_change():
     assert Security.from_options(options) != Security.from_options({**options, "sasl_password": "other"})
     with pytest.raises(AttributeError):
         Security().password = "x"
+
+
+@pytest.mark.parametrize(
+    ("options", "principal"),
+    [
+        ({}, "User:ANONYMOUS"),
+        ({"security_protocol": "SSL"}, "User:ANONYMOUS"),
+        (
+            {
+                "security_protocol": "SASL_SSL",
+                "sasl_mechanism": "SCRAM-SHA-512",
+                "sasl_username": "me",
+                "sasl_password": "x",
+            },
+            "User:me",
+        ),
+        ({"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "GSSAPI"}, None),
+    ],
+)
+def test_whom_a_server_sees(options, principal):
+    assert Security.from_options(options).principal == principal

@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from typing import Iterable, Mapping
 
+from ..addresses import AddressError, HostPort, parse_listeners
+
 MIGRATION_FLAG = "zookeeper.metadata.migration.enable"
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 ZOOKEEPER_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
@@ -56,6 +58,33 @@ CONTROLLER_EVALUATES = {
     "inter.broker.listener.name": "how controllers dial ZooKeeper-mode brokers (ControllerChannelManager)",
     "security.inter.broker.protocol": "the same, where no listener name is set",
 }
+# Of these, what is the operator's choice: with another value the cluster behaves differently and works. A difference in
+# any other key that controllers take from brokers breaks something: who is who, who may what, what decrypts what.
+POLICIES = frozenset(
+    {
+        "num.partitions",
+        "default.replication.factor",
+        "min.insync.replicas",
+        "unclean.leader.election.enable",
+        "auto.leader.rebalance.enable",
+        "leader.imbalance.check.interval.seconds",
+        "leader.imbalance.per.broker.percentage",
+        "delete.topic.enable",
+        "create.topic.policy.class.name",
+        "alter.config.policy.class.name",
+        "alter.config.policy.kraft.compatibility.enable",
+        "delegation.token.max.lifetime.ms",
+        "delegation.token.expiry.time.ms",
+        "delegation.token.expiry.check.interval.ms",
+        "broker.session.timeout.ms",
+        "controller.quota.window.num",
+        "controller.quota.window.size.seconds",
+        "max.connections.per.ip",
+        "zookeeper.connection.timeout.ms",
+        "zookeeper.session.timeout.ms",
+        "zookeeper.max.in.flight.requests",
+    }
+)
 _DIALS_BROKERS = re.compile(r"(listener\.name\..+\.)?(ssl|sasl)\..+")
 _READS_ZOOKEEPER = re.compile(r"zookeeper\..+|password\.encoder\..+")
 _DEFAULT_MAP = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
@@ -180,6 +209,24 @@ def inter_broker_protocol(properties: Mapping[str, str]) -> str:
     if not name:
         return properties.get("security.inter.broker.protocol", "PLAINTEXT")
     return protocol_map(properties).get(name.upper(), name.upper())
+
+
+def inter_broker_address(properties: Mapping[str, str], host_address: str) -> str | None:
+    """Return the `host:port` of the listener on which brokers, and controllers, dial this broker; None without one.
+
+    A listener without a host is at `host_address`.
+    """
+    name = properties.get("inter.broker.listener.name", "").upper()
+    protocols = protocol_map(properties)
+    try:
+        text = properties.get("advertised.listeners") or properties.get("listeners") or "PLAINTEXT://:9092"
+        listeners = parse_listeners(text)
+    except AddressError:
+        return None
+    for listener in listeners:
+        if listener.name == name if name else protocols.get(listener.name) == inter_broker_protocol(properties):
+            return str(HostPort(listener.host or host_address, listener.port))
+    return None
 
 
 def super_users(properties: Mapping[str, str]) -> list[str]:

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import Iterable, Mapping, NamedTuple
 
+from . import clean_up
+
 ZK = "zk"
 CONTROLLERS_STARTING = "controllers_starting"
 CONTROLLERS_READY = "controllers_ready"
@@ -73,25 +75,29 @@ def judge(facts: Mapping) -> Judgement:
     phases = {_phase(seen, assumed) for assumed in (BROKER_MODES if seen.modeless else (None,))}
     phase, why = phases.pop() if len(phases) == 1 else (UNKNOWN, _modeless_text(seen))
     if phase == UNKNOWN:
-        blocks.append(Block(*_STALE) if why == _STALE.id else Block("unknown", why, _LOOK))
+        blocks.append(_stale(facts) if why == _STALE else Block("unknown", why, _LOOK))
     blocks += _blocks(seen, phase)
     return Judgement(phase, blocks, _evidence(seen), _revert_steps(seen) if phase == REVERTING else [])
 
 
 _LOOK = "look at the evidence of `status`, mend what contradicts, and run again: nothing is changed meanwhile"
-_STALE = Block(
-    "migration_stale",
-    "/migration says that a copy was done (kraft_metadata_offset > 0), yet brokers run under ZooKeeper's controller: a "
-    "new quorum would skip the copy and delete topics, ACLs and configs in ZooKeeper",
-    "this is left over from an earlier attempt: with no controller running, delete the znode /migration, "
-    "and wipe the controllers' log directories before they are formatted again",
-)
+_STALE = "migration_stale"
+
+
+def _stale(facts: Mapping) -> Block:
+    return Block(
+        "migration_stale",
+        "/migration says that a copy was done (kraft_metadata_offset > 0), yet brokers run under ZooKeeper's "
+        "controller: a new quorum would skip the copy and delete topics, ACLs and configs in ZooKeeper",
+        clean_up.migration_znode(facts),
+    )
 
 
 class _Seen:
     """The facts, folded into what the rules ask for."""
 
     def __init__(self, facts: Mapping):
+        self.facts = facts
         self.nodes: Mapping[str, Mapping] = facts.get("nodes", {})
         self.zookeeper: Mapping = facts.get("zookeeper", {})
         self.quorum: Mapping = facts.get("quorum", {})
@@ -133,7 +139,7 @@ def _phase(seen: _Seen, assumed: str | None) -> tuple[str, str]:
     if any(node.get("service", {}).get("masked") for node in seen.controllers.values()):
         return REVERTING, ""
     if not seen.zookeeper.get("reached"):
-        return UNKNOWN, f"ZooKeeper does not answer: {seen.zookeeper.get('error', 'no reason given')}"
+        return UNKNOWN, f"ZooKeeper could not be read: {seen.zookeeper.get('error', 'no reason given')}"
     if seen.owner == "kraft":
         return _under_kraft(seen, modes)
     return _under_zookeeper(seen, modes)
@@ -171,7 +177,7 @@ def _under_kraft(seen: _Seen, modes: set) -> tuple[str, str]:
 
 def _under_zookeeper(seen: _Seen, modes: set) -> tuple[str, str]:
     if (seen.offset or -1) > 0:
-        return UNKNOWN, _STALE.id
+        return UNKNOWN, _STALE
     if "kraft" in modes:
         return UNKNOWN, "/controller is not KRaft's, yet brokers run or will start in KRaft mode"
     if seen.state == "MIGRATION":
@@ -277,7 +283,7 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
             Block(
                 "migration_malformed",
                 f"/migration is malformed: {seen.migration_malformed}",
-                "delete the znode /migration before controllers start",
+                clean_up.migration_znode(seen.facts),
             )
         )
     if phase == COPYING and seen.state == "MIGRATION":

@@ -17,7 +17,7 @@ from ..addresses import HostPort, ZkConnect, parse_host_port, parse_host_ports, 
 from ..judgements import kraft_config, node_mode
 from ..security import Security, ZkSecurity
 from . import kafka_wire, topics, zookeeper
-from .socket_wire import WireError
+from .socket_wire import Unreachable, WireError
 
 
 class Connections(NamedTuple):
@@ -49,9 +49,10 @@ def collect(nodes: Mapping[str, Mapping], connections: Connections, partitions: 
 
     `nodes`: {host: probes.node.facts of it, with `reached` and `address` added; of a host that was not reached:
     role, reached False, error, address}. Returns {time, nodes: the same with `running` (mode or None),
-    `running_error`, `next` (mode at next start), `metadata_version`; zookeeper: {reached, error, ...see
-    probes.zookeeper.witness}; quorum: {reached, error, leader_id, leader_epoch, high_watermark, voters, observers};
-    topics: {reached, error, ...see probes.topics.read} unless `partitions` is False}.
+    `running_error`, `running_reason` (socket_wire.Unreachable's, or `answer`), `next` (mode at next start),
+    `metadata_version`; zookeeper: {reached, error, connect (the connect string), tls, ...see probes.zookeeper.witness};
+    quorum: {reached, error, leader_id, leader_epoch, high_watermark, voters, observers}; topics: {reached, error, ...
+    see probes.topics.read} unless `partitions` is False}.
     """
     controllers = {host: node for host, node in nodes.items() if node["role"] == "controller"}
     jobs: dict[str, Callable[[], Any]] = {
@@ -122,14 +123,16 @@ def _node(node: Mapping, connections: Connections) -> dict:
         told["metadata_version"] = (answer.finalized_features.get("metadata.version") or (None,))[-1]
     except WireError as error:
         told["running"], told["running_error"] = None, str(error)
+        told["running_reason"] = error.reason if isinstance(error, Unreachable) else "answer"
     return told
 
 
 def _zookeeper(connections: Connections) -> dict:
     if connections.zookeeper is None:
         return {"reached": False, "error": "quorumshift_zookeeper_connect is not set"}
+    asked = {"connect": str(connections.zookeeper), "tls": bool(connections.zookeeper_client.tls)}
     try:
         with connect_zookeeper(connections) as client:
-            return {"reached": True, **zookeeper.witness(client, connections.timeout)}
+            return {"reached": True, **asked, **zookeeper.witness(client, connections.timeout)}
     except zookeeper.ZooKeeperError as error:
-        return {"reached": False, "error": str(error)}
+        return {"reached": False, "error": str(error), **asked}

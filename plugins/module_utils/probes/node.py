@@ -24,20 +24,26 @@ from . import service
 METADATA_LOG = "__cluster_metadata-0"
 RECORD = "turn.json"
 COPY = "copy.json"
+# In a directory that holds nothing: the file system's own, and the lock file that Kafka leaves when its logs are
+# wiped (LogManager.LockFileName)
+_NOBODYS = {"lost+found", ".lock"}
 
 
-def facts(role: str, config_file: str, service_name: str, run_key: str, state_dir: str, kafka_home: str) -> dict:
+def facts(
+    role: str, config_file: str, service_name: str, run_key: str, state_dir: str, kafka_home: str, log_dir: str = ""
+) -> dict:
     """Return a node's facts, JSON-able; nothing that is missing or broken is an error here, all of it is told.
 
+    `log_dir`: what is looked at as the log directory where there is no properties file yet to name it.
     Shape: {role, time, hostname, service: see probes.service.state, file: {path, exists, sha256, error, mode,
-    properties (secrets sealed under run_key)}, node_id, log_dirs: [{path, exists, meta, free_bytes, total_bytes,
-    empty, partitions, stray, error}], metadata_log: see formats.metadata_image.summarise or None, turn: the host's
-    record of its newest turn on this cluster or None, copy: what a keeper remembers of the copy or None, claims:
-    {cluster id: the host's claim, see judgements.claim}, version: of what runs, or while it is down of the jars in
-    kafka_home, or None}.
+    properties (secrets sealed under run_key)}, runs_with, starts_with: see the functions, node_id, log_dirs: [{path,
+    exists, meta, free_bytes, total_bytes, empty, partitions, stray, error}], space: {"log_dir" | "config_file" |
+    "state_dir": see _space}, metadata_log: see formats.metadata_image.summarise or None, turn: the host's record of its
+    newest turn on this cluster or None, copy: what a keeper remembers of the copy or None, claims: {cluster id: the
+    host's claim, see judgements.claim}, version: of what runs, or while it is down of the jars in kafka_home, or None}.
     """
     file = _file(config_file, run_key)
-    values = file["properties"]
+    values = file["properties"] if file["exists"] or not log_dir else {"log.dirs": log_dir}
     log_dirs = [_log_dir(path) for path in _log_dirs(values)]
     running = service.state(service_name)
     cluster_ids = [told["meta"]["cluster.id"] for told in log_dirs if (told["meta"] or {}).get("cluster.id")]
@@ -48,8 +54,16 @@ def facts(role: str, config_file: str, service_name: str, run_key: str, state_di
         "hostname": os.uname().nodename,
         "service": running,
         "file": file,
-        "node_id": _node_id(values, log_dirs),
+        "runs_with": _runs_with(running["main_pid"], config_file),
+        "starts_with": _starts_with(running.get("starts_with"), config_file),
+        # Without a file the directory may be somebody else's: it does not say who this node is.
+        "node_id": _node_id(values, log_dirs) if file["exists"] else None,
         "log_dirs": log_dirs,
+        "space": {
+            "log_dir": _space(os.path.dirname(metadata_dir(values))),
+            "config_file": _space(os.path.dirname(config_file)),
+            "state_dir": _space(state_dir),
+        },
         "metadata_log": metadata_log(metadata_dir(values)),
         "turn": read_json(os.path.join(remembered, RECORD)) if remembered else None,
         "copy": read_json(os.path.join(remembered, COPY)) if remembered else None,
@@ -86,17 +100,67 @@ def metadata_log(directory: str) -> dict | None:
         return {"dir": directory, "error": str(error)}
 
 
+_MAIN = "kafka.Kafka"
 _KAFKA_JAR = re.compile(r"kafka_\d\.\d+-(\d[\w.]*?(?:-[\w.]+)?)\.jar")
 
 
 def _running_version(pid: int) -> str | None:
     """Return the version of the Kafka jar on a process's class path, None when it is not told there."""
+    found = _KAFKA_JAR.search(" ".join(_command(pid)))
+    return found.group(1) if found else None
+
+
+def _runs_with(pid: int, config_file: str) -> dict | None:
+    """Return {path, same, overrides} of a running Kafka: the properties file on its command line, whether that is
+    `config_file`, and the keys that `--override` sets beside it; None when nothing runs or that is no Kafka.
+
+    kafka.Kafka's first argument is the file (Kafka.getPropsFromArgs).
+    """
+    arguments = _command(pid)
+    if _MAIN not in arguments[:-1]:
+        return None
+    given = arguments[arguments.index(_MAIN) + 1 :]
+    path = os.path.join(os.path.realpath(f"/proc/{pid}/cwd"), given[0])
+    pairs = [value for option, value in zip(given, given[1:]) if option == "--override"]
+    return {
+        "path": path,
+        "same": os.path.realpath(path) == os.path.realpath(config_file),
+        "overrides": [pair.partition("=")[0] for pair in pairs],
+    }
+
+
+def _starts_with(named: str | None, config_file: str) -> dict | None:
+    """Return {path, same} of the properties file that the service's unit names, None when it names none itself."""
+    if not named:
+        return None
+    return {"path": named, "same": os.path.realpath(named) == os.path.realpath(config_file)}
+
+
+def _command(pid: int) -> list[str]:
+    """Return the arguments of a process, or of its first descendant that runs Kafka: a unit may start a shell."""
     try:
         with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as stream:
-            found = _KAFKA_JAR.search(stream.read())
+            arguments = stream.read().split("\0")[:-1]
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as stream:
+            children = [] if _MAIN in arguments else [int(child) for child in stream.read().split()]
+    except OSError:
+        return []
+    return next((found for found in map(_command, children) if _MAIN in found), arguments)
+
+
+def _space(path: str) -> dict | None:
+    """Return {path, free_bytes, read_only} of the file system that holds `path`, or will once it is made."""
+    while path and not os.path.isdir(path) and path != os.path.dirname(path):
+        path = os.path.dirname(path)
+    try:
+        space = os.statvfs(path)
     except OSError:
         return None
-    return found.group(1) if found else None
+    return {
+        "path": path,
+        "free_bytes": space.f_bavail * space.f_frsize,
+        "read_only": bool(space.f_flag & os.ST_RDONLY),
+    }
 
 
 def _installed_version(kafka_home: str) -> str | None:
@@ -105,13 +169,14 @@ def _installed_version(kafka_home: str) -> str | None:
 
 
 def _file(path: str, run_key: str) -> dict:
-    told = {"path": path, "exists": os.path.exists(path), "sha256": None, "error": None, "mode": None, "properties": {}}
-    if not told["exists"]:
-        return told
+    told = {"path": path, "exists": True, "sha256": None, "error": None, "mode": None, "properties": {}}
     try:
         with open(path, "rb") as stream:
             raw = stream.read()
         values = properties.parse(raw.decode("latin-1"))
+    except FileNotFoundError:
+        told["exists"] = False
+        return told
     except (OSError, properties.PropertiesError) as error:
         told["error"] = f"{path}: {error}"
         return told
@@ -150,7 +215,7 @@ def _log_dir(path: str) -> dict:
         told["free_bytes"] = space.f_bavail * space.f_frsize
         told["total_bytes"] = space.f_blocks * space.f_frsize
         names = os.listdir(path)
-        told["empty"] = not [name for name in names if name != "lost+found"]
+        told["empty"] = not set(names) - _NOBODYS
         told["partitions"] = sum(1 for name in names if name[-1:].isdigit() and "-" in name)
         told["stray"] = sorted(os.path.basename(name) for name in glob.glob(os.path.join(path, "*-stray")))
         meta = os.path.join(path, "meta.properties")

@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import time
 
 _PROPERTIES = (
     "LoadState,ActiveState,SubState,UnitFileState,MainPID,InvocationID,Result,ExecMainStatus,Restart,"
-    "TimeoutStopUSec,NRestarts,ExecMainStartTimestampMonotonic"
+    "TimeoutStopUSec,NRestarts,ExecMainStartTimestampMonotonic,ExecStart"
 )
+_ARGUMENTS = re.compile(r"argv\[\]=(.*?) ;")
 
 
 class ServiceError(RuntimeError):
@@ -32,7 +34,10 @@ def state(name: str) -> dict:
         "manager": "systemd",
         "name": unit,
         "exists": words.get("LoadState") not in ("not-found", "", None),
-        "active": words.get("ActiveState") in ("active", "reloading", "deactivating"),
+        # `activating` are a unit whose ExecStartPre runs and a forking one that starts, and as well one whose process
+        # ended and that systemd is about to start again.
+        "active": words.get("ActiveState") in ("active", "reloading", "deactivating")
+        or (words.get("ActiveState") == "activating" and not words.get("SubState", "").startswith("auto-restart")),
         "main_pid": int(words.get("MainPID") or 0),
         "masked": words.get("UnitFileState", "").startswith("masked") or words.get("LoadState") == "masked",
         "sub_state": words.get("SubState", ""),
@@ -40,6 +45,8 @@ def state(name: str) -> dict:
         "result": words.get("Result", ""),
         "restart": words.get("Restart", ""),
         "timeout_stop": words.get("TimeoutStopUSec", ""),
+        "unit_file_state": words.get("UnitFileState", ""),
+        "starts_with": _properties_file(words.get("ExecStart", "")),
         "invocation": words.get("InvocationID", ""),
         "restarts": int(words.get("NRestarts") or 0),
         "started_at": _epoch(words.get("ExecMainStartTimestampMonotonic")),
@@ -57,6 +64,13 @@ def begin(action: str, name: str) -> None:
         done = _run(["service", name, action])
     if done.returncode != 0:
         raise ServiceError(f"{action} of service {name} was refused: {(done.stderr or done.stdout).strip()}")
+
+
+def _properties_file(exec_start: str) -> str | None:
+    """Return the properties file that a unit's command names, drop-ins included; None when it names none itself."""
+    arguments = " ".join(_ARGUMENTS.findall(exec_start)).split()
+    named = [one for one in arguments if one.endswith(".properties") and "=" not in one and "log4j" not in one]
+    return named[-1] if named else None
 
 
 def _epoch(monotonic_us: str | None) -> float | None:

@@ -11,7 +11,7 @@ from ..addresses import HostPort
 from ..security import Security
 
 try:
-    from confluent_kafka import KafkaError, KafkaException
+    from confluent_kafka import KafkaError, KafkaException, TopicCollection
     from confluent_kafka.admin import AdminClient, ConfigResource
 except ImportError:  # reported by the module that needs it, with the way to install it
     AdminClient = None
@@ -67,6 +67,33 @@ def broker_configs(bootstrap: Iterable[HostPort], client: Security, broker_id: i
     admin_client = admin(bootstrap, client, timeout)  # kept until the answer is there: its end would cancel the request
     answers = admin_client.describe_configs([resource], request_timeout=timeout)
     return {key: entry.value for key, entry in answers[resource].result().items()}
+
+
+def rights(bootstrap: Iterable[HostPort], client: Security, names: Iterable[str], timeout: float) -> dict:
+    """Return what the tool's own principal may do, as the brokers' authorizer says (KIP-430): {cluster: [operation],
+    topics: {name: [operation]}} with operations as AclOperation names them, or {error}. A topic that may not even be
+    described has none; one that was deleted meanwhile is left out."""
+    admin_client, wanted = admin(bootstrap, client, timeout), list(names)
+    options = {"include_authorized_operations": True, "request_timeout": timeout}
+    try:
+        told: dict = {"cluster": _names(admin_client.describe_cluster(**options).result()), "topics": {}}
+        for start in range(0, len(wanted), _BATCH):
+            asked = TopicCollection(wanted[start : start + _BATCH])
+            for name, future in admin_client.describe_topics(asked, **options).items():
+                try:
+                    told["topics"][name] = _names(future.result())
+                except KafkaException as error:
+                    if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                        told["topics"][name] = []
+                    elif error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                        raise
+    except KafkaException as error:
+        return {"error": error.args[0].str()}
+    return told
+
+
+def _names(described: Any) -> list[str]:
+    return sorted(operation.name for operation in described.authorized_operations or ())
 
 
 def admin(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> Any:

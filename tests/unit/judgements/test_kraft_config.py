@@ -249,3 +249,26 @@ def test_inter_broker_protocol(properties, protocol):
 
 def test_super_users_without_any():
     assert kraft_config.super_users({}) == kraft_config.super_users({"super.users": " ; "}) == []
+
+
+@pytest.mark.parametrize(
+    ("properties", "address"),
+    [
+        ({}, "10.0.0.1:9092"),
+        ({"listeners": "PLAINTEXT://b1:9999"}, "b1:9999"),
+        ({"listeners": "PLAINTEXT://:9092", "advertised.listeners": "PLAINTEXT://b1.example:9092"}, "b1.example:9092"),
+        ({"listeners": "SSL://b1:9093,PLAINTEXT://b1:9092", "security.inter.broker.protocol": "SSL"}, "b1:9093"),
+        (
+            {
+                "listeners": "OUT://b1:9094,in://[fd00::1]:9092",
+                "listener.security.protocol.map": "IN:SASL_SSL,OUT:SASL_SSL",
+                "inter.broker.listener.name": "in",
+            },
+            "[fd00::1]:9092",
+        ),
+        ({"listeners": "SSL://b1:9093"}, None),
+        ({"listeners": "nonsense"}, None),
+    ],
+)
+def test_where_a_broker_is_dialled_by_brokers_and_controllers(properties, address):
+    assert kraft_config.inter_broker_address(properties, "10.0.0.1") == address

@@ -8,39 +8,10 @@ from __future__ import annotations
 import pathlib
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import preflight
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import kraft_config, preflight
 
 from tests.unit.judgements import recorded
-
-
-def collected(name="zk", **changes):
-    beside = recorded.facts("zk_preflight")
-    told = preflight.Facts(
-        cluster=recorded.facts(name),
-        metadata=beside["metadata"],
-        running=beside["running"],
-        controller_config={},
-        controller_protocol="PLAINTEXT",
-        controller_principal="User:ANONYMOUS",
-        controller_super_users=["User:ANONYMOUS"],
-        min_isr=beside["min_isr"],
-    )
-    return told._replace(**changes)
-
-
-def node(facts, host):
-    return facts.cluster["nodes"][host]
-
-
-def found(facts, check, before_copy=True):
-    """What one check found, once it is sure that no other found anything but what follows from the same cause."""
-    return [one for one in preflight.run(facts, before_copy) if one["id"] == check]
-
-
-def the_one(facts, check):
-    (one,) = found(facts, check)
-    assert one["do"] and not one["seen"].endswith(".") and not one["do"].endswith(".")
-    return one["seen"]
+from tests.unit.judgements.preflight_facts import collected, found, node, the_one
 
 
 @pytest.mark.parametrize("name", ["zk", "controllers_ready", "reverted"])
@@ -64,7 +35,8 @@ def test_every_finding_carries_its_check():
 
 
 def test_every_check_is_provoked_here():
-    text = pathlib.Path(__file__).read_text(encoding="utf-8")
+    files = pathlib.Path(__file__).parent.glob("test_preflight*.py")
+    text = "".join(path.read_text(encoding="utf-8") for path in files)
     for check in preflight.CHECKS:
         assert f'the_one(facts, "{check.id}")' in text or f'found(facts, "{check.id}")' in text, check.id
 
@@ -130,10 +102,44 @@ def test_a_live_broker_that_is_not_in_the_inventory():
     assert the_one(facts, "broker_ids") == "broker 5 is alive in ZooKeeper and is not in the group kafka_broker"
 
 
-def test_a_broker_that_is_not_alive():
+def dead(facts, host="b3"):
+    """As ZooKeeper and the brokers tell of a broker that is down."""
+    recorded.down(facts.cluster, host)["nodes"][host]["service"]["active_state"] = "inactive"
+    number = node(facts, host)["node_id"]
+    del facts.zookeeper["broker_ids"][str(number)]
+    facts.metadata["broker_ids"].remove(number)
+    del facts.cluster["topics"]["brokers"][str(number)]
+    for topic in facts.cluster["topics"]["partitions"].values():
+        for one in topic.values():
+            one["isr"] = [replica for replica in one["isr"] if replica != number] or one["isr"]
+            if one["leader"] == number:
+                one["leader"] = -1 if one["isr"] == [number] else one["isr"][0]
+    return facts
+
+
+def test_a_dead_broker_is_one_finding():
+    (only,) = preflight.run(dead(collected()))
+    assert only["id"] == "broker_ids"
+    assert only["seen"].startswith("b3 has broker id 5, which is not alive in ZooKeeper (kafka.service is inactive); ")
+    assert " partitions offline: " in only["seen"] and " partitions under-replicated: " in only["seen"]
+    assert only["do"].startswith("start kafka.service on b3. If it is gone for good, reassign its replicas")
+
+
+def test_what_ails_beside_a_dead_broker_is_a_finding_of_its_own():
+    facts = dead(collected())
+    partitions = facts.cluster["topics"]["partitions"]
+    name, one = next((name, told["0"]) for name, told in partitions.items() if told["0"]["isr"] == [1, 2])
+    one["isr"] = [1]
+    assert the_one(facts, "partitions") == f"1 partition under-replicated: {name}-0"
+
+
+def test_a_broker_that_runs_without_a_session_in_zookeeper():
     facts = collected()
     del facts.zookeeper["broker_ids"]["5"]
-    assert the_one(facts, "broker_ids") == "b3 has broker id 5, which is not alive in ZooKeeper"
+    assert the_one(facts, "broker_ids") == (
+        "b3 has broker id 5, which is not alive in ZooKeeper (kafka.service is active)"
+    )
+    assert found(facts, "broker_ids")[0]["do"].startswith("see in its log why it has no session in ZooKeeper")
 
 
 def test_a_broker_that_joined_the_quorum_is_alive_there():
@@ -143,23 +149,61 @@ def test_a_broker_that_joined_the_quorum_is_alive_there():
     assert found(facts, "broker_ids") == []
 
 
-def test_broker_ids_that_are_unknown_or_double():
+def test_a_broker_id_that_could_not_be_read():
     facts = collected()
     node(facts, "b2")["node_id"] = None
+    assert the_one(facts, "broker_ids") == "the broker id of b2 could not be read"
+    facts.zookeeper["broker_ids"]["77"] = {}
     assert [one["seen"] for one in found(facts, "broker_ids")] == [
         "broker 2 is alive in ZooKeeper and is not in the group kafka_broker",
+        "broker 77 is alive in ZooKeeper and is not in the group kafka_broker",
         "the broker id of b2 could not be read",
     ]
+
+
+def test_two_brokers_of_one_id():
+    facts = collected()
     node(facts, "b2")["node_id"] = 1
     assert "two hosts of the group kafka_broker have the same broker id" in [
         one["seen"] for one in found(facts, "broker_ids")
     ]
 
 
-def test_zookeeper_that_does_not_answer():
-    facts = collected("zk_no_zookeeper", metadata=None)
-    assert the_one(facts, "broker_ids").startswith("ZooKeeper does not answer: no ZooKeeper session within 5 s")
-    assert the_one(facts, "dead_replicas") == "ZooKeeper's metadata could not be read"
+@pytest.mark.parametrize("hosts", [["b2"], ["b1", "b2", "b3"], ["c1"]])
+def test_hosts_that_were_not_reached_are_a_finding_each(hosts):
+    facts = collected()
+    for host in hosts:
+        recorded.unreached(facts.cluster, host, answers=True)
+        if host.startswith("b"):
+            node(facts, host)["node_id"] = None  # as plugin_utils.base.nodes tells of it
+            facts.running.pop(host)
+    assert [one["seen"] for one in preflight.run(facts)] == [
+        f"{host} was not reached: it was unreachable" for host in hosts
+    ]
+
+
+def test_zookeeper_that_does_not_answer_is_one_finding():
+    (only,) = preflight.run(collected("zk_no_zookeeper", metadata=None))
+    assert only["id"] == "zookeeper"
+    assert only["seen"].startswith("ZooKeeper could not be read: no ZooKeeper session within 5 s")
+
+
+def test_metadata_that_may_not_be_read():
+    facts = collected(metadata=None, metadata_error="ZooKeeper does not let this identity read /config")
+    assert the_one(facts, "zookeeper") == (
+        "ZooKeeper's metadata could not be read: ZooKeeper does not let this identity read /config"
+    )
+
+
+def test_a_chroot_that_is_not_the_brokers():
+    facts = collected()
+    facts.zookeeper["connect"] = "10.78.60.11:2181/staging"
+    facts.zookeeper.update(reached=False, error="/staging does not exist in ZooKeeper at z1")
+    assert the_one(facts, "zookeeper") == (
+        "quorumshift_zookeeper_connect has the chroot /staging, zookeeper.connect of b1 has /prod/kafka-eu"
+    )
+    facts.zookeeper.update(connect="z:2181/prod/kafka-eu/", reached=True)
+    assert found(facts, "zookeeper") == []
 
 
 def test_cluster_ids_that_differ():
@@ -272,6 +316,7 @@ def test_metadata_that_no_broker_gives():
     facts = collected()
     facts.cluster["topics"] = {"reached": False, "error": "the brokers' metadata could not be read: timed out"}
     assert the_one(facts, "partitions") == "the brokers' metadata could not be read: timed out"
+    assert found(facts, "partitions")[0]["do"].startswith("mend quorumshift_bootstrap_servers")
 
 
 def moved(facts):
@@ -419,6 +464,132 @@ def test_secrets_that_differ_are_not_shown():
     node(facts, "b2")["file"]["properties"]["password.encoder.secret"] = "sealed:other"
     told = the_one(facts, "agreement")
     assert told.endswith("which controllers take from them: their values differ") and "sealed" not in told
+
+
+@pytest.mark.parametrize(
+    ("key", "own", "severity", "told"),
+    [
+        ("min.insync.replicas", "2", None, None),
+        ("num.io.threads", "1", None, None),
+        ("queued.max.requests", "1", None, None),
+        ("broker.session.timeout.ms", "9000", None, None),  # the brokers have none
+        (
+            "min.insync.replicas",
+            "1",
+            "warns",
+            "min.insync.replicas of quorumshift_controller_config is 1, the brokers have 2",
+        ),
+        ("delete.topic.enable", "false", "warns", "delete.topic.enable of quorumshift_controller_config is false, the"),
+        (
+            "inter.broker.listener.name",
+            "X",
+            "blocks",
+            "inter.broker.listener.name of quorumshift_controller_config is X",
+        ),
+        ("zookeeper.connect", "z:2181", "blocks", "zookeeper.connect of quorumshift_controller_config is z:2181, the"),
+        (
+            "password.encoder.secret",
+            "sealed:x",
+            "blocks",
+            "password.encoder.secret of quorumshift_controller_config differs",
+        ),
+        ("super.users", "User:quorumshift;User:ANONYMOUS;User:me", None, None),
+        (
+            "super.users",
+            "User:ANONYMOUS;User:me",
+            "blocks",
+            "super.users of quorumshift_controller_config lacks User:quor",
+        ),
+    ],
+)
+def test_settings_of_controllers_that_are_not_the_brokers(key, own, severity, told):
+    facts = collected(controller_config={key: own})
+    if told is None:
+        assert found(facts, "overrides") == []
+    else:
+        assert the_one(facts, "overrides").startswith(told)
+        assert found(facts, "overrides")[0]["severity"] == severity
+        assert "sealed" not in str(found(facts, "overrides"))
+
+
+def test_policies_are_settings_that_controllers_take():
+    assert all(kraft_config.taken_from_brokers(key) for key in kraft_config.POLICIES)
+
+
+ALL = ["ALTER", "CREATE", "DESCRIBE", "DESCRIBE_CONFIGS"]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "topic", "told"),
+    [
+        (ALL, ALL, None),
+        (["DESCRIBE_CONFIGS"], ["DESCRIBE", "DESCRIBE_CONFIGS"], None),
+        (
+            ["DESCRIBE"],
+            ALL,
+            "the tool's principal has no DescribeConfigs on the cluster, which it needs for the brokers'",
+        ),
+        (
+            ALL,
+            ["DESCRIBE_CONFIGS"],
+            "the tool's principal has no Describe on 1 of 2 topics, which it needs for whether",
+        ),
+        (
+            ALL,
+            ["DESCRIBE"],
+            "the tool's principal has no DescribeConfigs on 1 of 2 topics, which it needs for min.insync",
+        ),
+    ],
+)
+def test_what_the_tool_may_read(cluster, topic, told):
+    facts = collected(rights={"cluster": cluster, "topics": {"a": ALL, "b": topic}}, client_principal="User:tool")
+    if told is None:
+        assert found(facts, "tool_acls") == []
+    else:
+        assert the_one(facts, "tool_acls").startswith(told)
+        assert found(facts, "tool_acls")[0]["do"].startswith(
+            "kafka-acls.sh --add --allow-principal User:tool --operation De"
+        )
+
+
+def test_a_denied_read_of_brokers_configurations_is_one_finding():
+    facts = collected(rights={"cluster": [], "topics": {}})
+    facts.running.update({host: {"error": "Cluster authorization failed."} for host in facts.brokers})
+    assert found(facts, "versions") == [] and len(found(facts, "tool_acls")) == 1
+
+
+def test_rights_that_could_not_be_asked():
+    facts = collected(rights={"error": "Local: Timed out"})
+    assert the_one(facts, "tool_acls") == "what this tool may read could not be asked: Local: Timed out"
+
+
+@pytest.mark.parametrize(
+    ("principal", "given", "told"),
+    [
+        ("User:tool", ["User:CN=c"], ["User:tool, as whom this tool dials them, is no super user on controllers"]),
+        ("User:tool", ["User:CN=c", "User:tool"], []),
+        ("User:CN=c", ["User:CN=c"], []),
+        (None, ["User:CN=c"], []),
+    ],
+)
+def test_this_tool_at_the_controllers(principal, given, told):
+    facts = collected(
+        controller_protocol="SASL_SSL",
+        controller_principal="User:CN=c",
+        controller_super_users=given,
+        tool_principal=principal,
+    )
+    assert [one["seen"] for one in found(facts, "controller_super_users")] == told
+
+
+def test_super_users_that_the_operator_sets_whole():
+    facts = collected(
+        controller_protocol="SSL",
+        controller_principal="User:CN=c",
+        controller_super_users=["User:CN=c"],
+        controller_config={"super.users": "User:quorumshift;User:ANONYMOUS"},
+    )
+    assert the_one(facts, "controller_super_users").startswith("User:CN=c, as whom controllers dial each other")
 
 
 @pytest.mark.parametrize(

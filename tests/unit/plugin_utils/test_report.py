@@ -383,7 +383,7 @@ def test_the_facts_kept_last_are_judged():
     node = {"role": "broker", "reached": True, "running": None, "running_error": "refused", "next": "zk", "node_id": 1}
     facts = {"nodes": {"b1": node}, "zookeeper": {"reached": False, "error": "no answer"}, "quorum": {}, "topics": {}}
     shown = page(recorded(WHOLE, files={FACTS[1]: json.dumps(facts)})).text
-    assert "ZooKeeper does not answer: no answer" in shown
+    assert "ZooKeeper could not be read: no answer" in shown
     assert "broker b1 does not answer: refused" in shown
     assert "To do: start it" in shown
 

@@ -1,0 +1,86 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hazards: properties of brokers and of the controllers to come."""
+
+from __future__ import annotations
+
+from typing import Iterable
+
+from ...seal import is_secret
+from .. import kraft_config
+from .facts import Facts, Found, shown, values_of
+
+
+def agreement(facts: Facts) -> Iterable[Found]:
+    """Brokers agree on what controllers take from them."""
+    values = {host: values_of(node) for host, node in facts.brokers.items() if values_of(node)}
+    zookeeper_mode = {host: one for host, one in values.items() if "zookeeper.connect" in one}
+    for key, by_host in kraft_config.disagreements(zookeeper_mode).items():
+        if key in facts.controller_config:
+            continue
+        secret = any(str(value).startswith("sealed:") for value in by_host.values())
+        shown = (
+            "their values differ" if secret else ", ".join(f"{host} {value}" for host, value in sorted(by_host.items()))
+        )
+        yield Found(
+            f"brokers disagree on {key}, which controllers take from them: {shown}",
+            f"make it equal on all brokers, or say the controllers' own in quorumshift_controller_config: {key}",
+        )
+
+
+def overrides(facts: Facts) -> Iterable[Found]:
+    """What quorumshift_controller_config sets is what the brokers have, where controllers decide for all."""
+    values = [values_of(node) for _host, node in sorted(facts.brokers.items())]
+    for key, own in sorted(facts.controller_config.items()):
+        theirs = {one[key] for one in values if key in one}
+        if not kraft_config.taken_from_brokers(key) or len(theirs) != 1 or str(own) in theirs:
+            continue
+        if key == "super.users":
+            lost = [user for user in kraft_config.super_users({key: theirs.pop()}) if user not in _users(own)]
+            if lost:
+                yield Found(
+                    f"super.users of quorumshift_controller_config lacks {shown(lost)}, which the brokers have",
+                    "leave the key out: the brokers' super users and quorumshift_controller_super_users make it up",
+                )
+            continue
+        secret = is_secret(key)
+        told = "differs from the brokers'" if secret else f"is {own}, the brokers have {theirs.pop()}"
+        yield Found(
+            f"{key} of quorumshift_controller_config {told}",
+            f"leave the key out, or be sure that you want it: {_consequence(key)}",
+            warns=key in kraft_config.POLICIES,
+        )
+
+
+def _users(text: object) -> list[str]:
+    return kraft_config.super_users({"super.users": str(text)})
+
+
+def _consequence(key: str) -> str:
+    reader = kraft_config.CONTROLLER_EVALUATES.get(key)
+    if key in kraft_config.POLICIES:
+        return f"it changes with the migration ({reader or 'the controllers obey it'})"
+    return f"the controllers would not fit the brokers ({reader or 'KIP-866'})"
+
+
+def controller_listener(facts: Facts) -> Iterable[Found]:
+    """The controller listener takes no SCRAM and no delegation token: both live in the metadata behind it."""
+    mechanism = str(facts.controller_config.get("sasl.mechanism.controller.protocol", ""))
+    if facts.controller_protocol.startswith("SASL") and (mechanism.startswith("SCRAM") or not mechanism):
+        yield Found(
+            f"the controller listener is {facts.controller_protocol} with {mechanism or 'no mechanism set'}",
+            "set sasl.mechanism.controller.protocol in quorumshift_controller_config to PLAIN or GSSAPI, or use SSL",
+        )
+
+
+def authorizer(facts: Facts) -> Iterable[Found]:
+    """The authorizer is one of Kafka's own."""
+    known = ("", kraft_config.ZOOKEEPER_AUTHORIZER, kraft_config.STANDARD_AUTHORIZER)
+    for host, node in sorted(facts.brokers.items()):
+        name = values_of(node).get("authorizer.class.name", "").strip()
+        if name not in known:
+            yield Found(
+                f"{host} uses the authorizer {name}",
+                "see that it works in KRaft mode and on controllers; it is kept as it is",
+            )

@@ -1,0 +1,116 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_paths
+short_description: See whom one broker or controller host reaches, and whether a controller can listen there
+version_added: 0.1.0
+description:
+  - Connects by TCP from the host to each target, all at once, and tells which did not answer and why. Nothing is said
+    on the connections.
+  - Binds O(listen) for a moment, without listening, as the controller will.
+  - Needs nothing but Python's standard library on the host, and changes nothing there.
+options:
+  dial:
+    description:
+      - Whom to connect to. When it is left out, the action plugin of this module fills it in. From a broker, that is
+        ZooKeeper and the controllers; from a controller, ZooKeeper, the other controllers and the brokers' inter-broker
+        listeners.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      kind:
+        description: What is reached there.
+        type: str
+        required: true
+        choices: [zookeeper, controller, broker]
+      to:
+        description: The name of the host or server, for messages.
+        type: str
+        required: true
+      address:
+        description: Where it listens, as V(host:port).
+        type: str
+        required: true
+  listen:
+    description: Where the controller of this host is to listen, as V(host:port). Left out when it runs already.
+    type: str
+  required:
+    description:
+      - Dial the controllers alone, which run by now, and fail when one does not answer. Without it, what does not
+        answer is told, and nothing is asked once a broker's properties are not those of plain ZooKeeper mode any more.
+    type: bool
+    default: false
+  timeout:
+    description: How many seconds one connection may take, name resolution included.
+    type: float
+    default: 5
+attributes:
+  check_mode: {support: full, description: Reads only.}
+  diff_mode: {support: none, description: Changes nothing.}
+author: Quorumshift maintainers (@quorumshift)
+"""
+
+EXAMPLES = r"""
+- name: See whom the host reaches
+  quorumshift.kafka.node_paths:
+    dial:
+      - {kind: zookeeper, to: z1, address: "z1:2181"}
+"""
+
+RETURN = r"""
+ansible_facts:
+  description: The facts, as C(quorumshift_paths).
+  type: dict
+  returned: success
+  contains:
+    quorumshift_paths:
+      description:
+        - C(dialled), how many targets of each kind were tried; C(failed), those that did not answer, with C(reason) and
+          C(error); C(listen), what was found where the controller is to listen.
+      type: dict
+      returned: success
+"""
+
+from collections import Counter
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import AddressError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import paths
+
+
+def main():
+    """Look and exit."""
+    target = {
+        "kind": {"type": "str", "required": True, "choices": ["zookeeper", "controller", "broker"]},
+        "to": {"type": "str", "required": True},
+        "address": {"type": "str", "required": True},
+    }
+    module = AnsibleModule(
+        argument_spec={
+            "dial": {"type": "list", "elements": "dict", "default": [], "options": target},
+            "listen": {"type": "str"},
+            "required": {"type": "bool", "default": False},
+            "timeout": {"type": "float", "default": 5},
+        },
+        supports_check_mode=True,
+    )
+    given = module.params
+    try:
+        told = {
+            "dialled": dict(Counter(one["kind"] for one in given["dial"])),
+            "failed": paths.dial(given["dial"], given["timeout"]),
+            "listen": paths.port(given["listen"]) if given["listen"] else None,
+        }
+    except AddressError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=False, ansible_facts={"quorumshift_paths": told})
+
+
+if __name__ == "__main__":
+    main()

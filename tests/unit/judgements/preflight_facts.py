@@ -1,0 +1,40 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What preflight looks at, recorded, for its tests to change one thing in."""
+
+from __future__ import annotations
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import preflight
+
+from tests.unit.judgements import recorded
+
+
+def collected(name="zk", **changes):
+    beside = recorded.facts("zk_preflight")
+    told = preflight.Facts(
+        cluster=recorded.facts(name),
+        metadata=beside["metadata"],
+        running=beside["running"],
+        controller_config={},
+        controller_protocol="PLAINTEXT",
+        controller_principal="User:ANONYMOUS",
+        controller_super_users=["User:ANONYMOUS"],
+        min_isr=beside["min_isr"],
+    )
+    return told._replace(**changes)
+
+
+def node(facts, host):
+    return facts.cluster["nodes"][host]
+
+
+def found(facts, check, before_copy=True):
+    """What one check found, once it is sure that no other found anything but what follows from the same cause."""
+    return [one for one in preflight.run(facts, before_copy) if one["id"] == check]
+
+
+def the_one(facts, check):
+    (one,) = found(facts, check)
+    assert one["do"] and not one["seen"].endswith(".") and not one["do"].endswith(".")
+    return one["seen"]

@@ -1,0 +1,45 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import node
+
+
+@pytest.fixture
+def read(tmp_path):
+    """The facts of a controller whose log directory is tmp_path/metadata, as its inventory says."""
+
+    def facts(file="controller.properties"):
+        return node.facts("controller", str(tmp_path / file), "none", "key", "", "", str(tmp_path / "metadata"))
+
+    (tmp_path / "metadata").mkdir()
+    return facts
+
+
+def test_a_directory_is_seen_before_there_is_a_file_that_names_it(read, tmp_path):
+    assert [told["empty"] for told in read()["log_dirs"]] == [True]
+    (tmp_path / "metadata" / "meta.properties").write_text("cluster.id=other\nnode.id=9\n")
+    told = read()
+    assert told["log_dirs"][0]["meta"] == {"cluster.id": "other", "node.id": "9"}
+    assert not told["log_dirs"][0]["empty"]
+    assert told["node_id"] is None  # somebody else's
+
+
+def test_a_metadata_log_is_seen_before_there_is_a_file_that_names_it(read, tmp_path):
+    (tmp_path / "metadata" / node.METADATA_LOG).mkdir()
+    assert read()["metadata_log"]["dir"].endswith(node.METADATA_LOG)
+
+
+def test_the_file_names_the_directory(read, tmp_path):
+    (tmp_path / "controller.properties").write_text(f"node.id=101\nlog.dirs={tmp_path}/elsewhere\n")
+    told = read()
+    assert [one["path"] for one in told["log_dirs"]] == [f"{tmp_path}/elsewhere"]
+    assert told["node_id"] == 101
+
+
+@pytest.mark.parametrize(("name", "empty"), [("lost+found", True), (".lock", True), ("old", False)])
+def test_what_counts_in_a_directory(read, tmp_path, name, empty):
+    (tmp_path / "metadata" / name).touch()
+    assert read()["log_dirs"][0]["empty"] is empty
