@@ -87,11 +87,16 @@ PARTS: dict[str, tuple[Step, ...]] = {
         ),
     ),
     "test-fresh": (Step("new Debian host", script("fresh_host"), 2400),),
+    "test-bed": (
+        Step("failover", script("demo", "--failover"), 1800),
+        Step("pytest", (PYTHON, "-m", "pytest", "-q", "tests/bed"), 3600, counts_tests=True),
+        Step("bed down", (PYTHON, "extensions/molecule/bed/bed.py", "down"), 120),
+    ),
 }
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},
     "test": ("lint", "unit", "real", "build", "molecule"),
-    "test-full": ("test-fresh",),
+    "test-full": ("test-fresh", "test-bed"),
 }
 
 
