@@ -15,6 +15,11 @@ from tests.bed.bedside import nth, wait_for
 STOPPED = " gets its new properties file"
 
 
+def is_down(hosts):
+    """A `kill_when` that fits as soon as one of these hosts is down and has its new file."""
+    return lambda line: any(line.strip() == f"{host}{STOPPED}" for host in hosts)
+
+
 def phase_line(ran):
     return next(line for line in reversed(ran.text.splitlines()) if line.startswith("Cluster "))
 
@@ -45,7 +50,7 @@ def test_killed_while_controllers_start(fresh, incarnations):
 
 def test_killed_in_the_middle_of_a_brokers_turn(fresh):
     """The turn's worker finishes it, whatever becomes of the control process."""
-    ran = fresh.play(kill_when=nth(1, STOPPED))
+    ran = fresh.play(kill_when=is_down(fresh.brokers))
     assert ran.code < 0, ran.text
     host = next(host for host in fresh.brokers if f"{host}{STOPPED}" in ran.text)
     fresh.wait_listening(host, 9092)
@@ -65,7 +70,7 @@ def test_killed_right_after_the_trigger(fresh):
 
 def test_killed_in_the_kraft_roll(fresh):
     """The run that comes after the copy counts it before it stops any broker."""
-    ran = fresh.play(kill_when=nth(1, STOPPED))
+    ran = fresh.play(kill_when=is_down(fresh.brokers))
     assert ran.code < 0, ran.text
     for kept in kept_counts(fresh):
         assert kept["compared"]
@@ -97,7 +102,7 @@ def test_a_killed_finalization_goes_on(fresh):
     ran = fresh.play()
     word = ran.text.split("quorumshift_finalize=")[-1].split()[0]
     extra = {"quorumshift_soak": "0s", "quorumshift_finalize": word}
-    killed = fresh.play(extra=extra, kill_when=nth(1, STOPPED))
+    killed = fresh.play(extra=extra, kill_when=is_down(fresh.controllers))
     assert killed.code < 0, killed.text
     for host in fresh.controllers:
         fresh.wait_listening(host, 9093)

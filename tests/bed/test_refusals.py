@@ -114,7 +114,7 @@ def formatted(bed, host, cluster_id, node_id, served=False):
         storage = "/opt/kafka/bin/kafka-storage.sh"
         bed.run(host, f"runuser -u kafka -- {storage} format --cluster-id={cluster_id} --config {file}")
         if served:
-            bed.run(host, f"systemd-run --unit=other --uid=kafka /opt/kafka/bin/kafka-server-start.sh {file}")
+            bed.run(host, f"systemd-run --collect --unit=other --uid=kafka /opt/kafka/bin/kafka-server-start.sh {file}")
             bed.wait_listening(host, 9093)
             bedside.wait_for(lambda: _leads(bed, host), 60, f"the quorum of {host} alone")
             bed.run(host, "systemctl stop other")
