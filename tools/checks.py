@@ -89,11 +89,16 @@ PARTS: dict[str, tuple[Step, ...]] = {
     "kills": (Step("a migration killed 13 times", (PYTHON, "-m", "tools.kills", "--points=3", "--moments=10"), 1500),),
     "kills-all": (Step("a migration killed everywhere", (PYTHON, "-m", "tools.kills"), 4500),),
     "test-fresh": (Step("new Debian host", script("fresh_host"), 2400),),
+    "test-bed": (
+        Step("failover", script("demo", "--failover"), 1800),
+        Step("pytest", (PYTHON, "-m", "pytest", "-q", "tests/bed"), 3600, counts_tests=True),
+        Step("bed down", (PYTHON, "extensions/molecule/bed/bed.py", "down"), 120),
+    ),
 }
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},
     "test": ("lint", "unit", "real", "build", "molecule", "kills"),
-    "test-full": ("test-fresh", "kills-all"),
+    "test-full": ("test-fresh", "test-bed", "kills-all"),
 }
 
 

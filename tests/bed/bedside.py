@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Callable, Iterator, Mapping, NamedTuple, Sequence
+from typing import Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 import yaml
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire, topics
@@ -62,6 +62,11 @@ class Bedside:
     def controllers(self) -> list[str]:
         return self.groups["kafka_controller"]
 
+    @property
+    def _ssh_options(self) -> list[str]:
+        given = shlex.split(self.variables["ansible_ssh_common_args"])
+        return ["-i", self.variables["ansible_ssh_private_key_file"], *given, "-o", "ConnectTimeout=60"]
+
     def reset(self) -> None:
         """A freshly seeded cluster."""
         subprocess.run([sys.executable, str(BED), "reset"], check=True, timeout=600)
@@ -70,10 +75,8 @@ class Bedside:
 
     def run(self, host: str, command: str, check: bool = True, timeout: float = 180) -> str:
         """The output of a shell command on a host. Raises RuntimeError with its output when it fails."""
-        options = [*shlex.split(self.variables["ansible_ssh_common_args"]), "-o", "ConnectTimeout=60"]
-        address = f"root@{self.addresses[host]}"
         done = subprocess.run(
-            ["ssh", "-i", self.variables["ansible_ssh_private_key_file"], *options, address, command],
+            ["ssh", *self._ssh_options, f"root@{self.addresses[host]}", command],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -83,6 +86,16 @@ class Bedside:
         if check and done.returncode:
             raise RuntimeError(f"{host}: {command} ended with {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout.strip()
+
+    def send(self, host: str, files: Iterable[pathlib.Path], directory: str) -> None:
+        """Copy files of this machine into a directory of a host."""
+        target = f"root@{self.addresses[host]}:{directory}"
+        subprocess.run(
+            ["scp", "-q", *self._ssh_options, *map(str, files), target],
+            stdin=subprocess.DEVNULL,
+            check=True,
+            timeout=180,
+        )
 
     def on_each(self, hosts: Sequence[str], command: str) -> list[str]:
         """The output of a shell command on several hosts at once."""

@@ -233,6 +233,9 @@ def copying(bed: Bedside) -> None:
     finally:
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
+        # After a pause that outlasts their sessions the one that copied ends with a fatal fault, and its successor
+        # goes on without ZooKeeper; new processes begin the copy again.
+        bed.on_each(bed.controllers, "systemctl restart kafka-controller")
     roll.join()
     watcher.join()
 

@@ -5,9 +5,19 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.bed.bedside import nth, wait_for
+
+# What the turn's progress says once the node is down.
+STOPPED = " gets its new properties file"
+
+
+def is_down(hosts):
+    """A `kill_when` that fits as soon as one of these hosts is down and has its new file."""
+    return lambda line: any(line.strip() == f"{host}{STOPPED}" for host in hosts)
 
 
 def phase_line(ran):
@@ -16,6 +26,11 @@ def phase_line(ran):
 
 def status(bed):
     return phase_line(bed.play("status"))
+
+
+def kept_counts(bed):
+    """What each keeper remembers of the copy."""
+    return [json.loads(told) for told in bed.on_each(bed.controllers[:2], "cat /var/lib/quorumshift/*/copy.json")]
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +50,9 @@ def test_killed_while_controllers_start(fresh, incarnations):
 
 def test_killed_in_the_middle_of_a_brokers_turn(fresh):
     """The turn's worker finishes it, whatever becomes of the control process."""
-    ran = fresh.play(kill_when=nth(1, " has stopped, its properties are replaced"))
+    ran = fresh.play(kill_when=is_down(fresh.brokers))
     assert ran.code < 0, ran.text
-    host = next(host for host in fresh.brokers if f"{host} has stopped" in ran.text)
+    host = next(host for host in fresh.brokers if f"{host}{STOPPED}" in ran.text)
     fresh.wait_listening(host, 9092)
     wait_for(lambda: '"outcome": "done"' in fresh.run(host, "cat /var/lib/quorumshift/*/turn.json"), 120, "the turn")
     fresh.wait_in_sync()
@@ -45,15 +60,23 @@ def test_killed_in_the_middle_of_a_brokers_turn(fresh):
 
 
 def test_killed_right_after_the_trigger(fresh):
+    """What ZooKeeper held before the copy is known to whoever comes after."""
     ran = fresh.play(kill_when=nth(2, " is up ("))
     assert ran.code < 0, ran.text
     fresh.wait_in_sync()
+    for kept in kept_counts(fresh):
+        assert not kept["compared"] and kept["counted"]["records"], kept
 
 
 def test_killed_in_the_kraft_roll(fresh):
-    ran = fresh.play(kill_when=nth(1, " has stopped, its properties are replaced"))
+    """The run that comes after the copy counts it before it stops any broker."""
+    ran = fresh.play(kill_when=is_down(fresh.brokers))
     assert ran.code < 0, ran.text
-    host = next(host for host in fresh.brokers if f"{host} has stopped" in ran.text)
+    for kept in kept_counts(fresh):
+        assert kept["compared"]
+        counted = ", ".join(f"{name} {count}" for name, count in kept["counted"]["records"].items())
+        assert f"copied: {counted}\n" in ran.text, ran.text
+    host = next(host for host in fresh.brokers if f"{host}{STOPPED}" in ran.text)
     fresh.wait_listening(host, 9092)
     fresh.wait_in_sync()
     assert "hybrid" in status(fresh)
@@ -79,7 +102,7 @@ def test_a_killed_finalization_goes_on(fresh):
     ran = fresh.play()
     word = ran.text.split("quorumshift_finalize=")[-1].split()[0]
     extra = {"quorumshift_soak": "0s", "quorumshift_finalize": word}
-    killed = fresh.play(extra=extra, kill_when=nth(1, " has stopped, its properties are replaced"))
+    killed = fresh.play(extra=extra, kill_when=is_down(fresh.controllers))
     assert killed.code < 0, killed.text
     for host in fresh.controllers:
         fresh.wait_listening(host, 9093)

@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import subprocess
 import time
 
 import pytest
 import yaml
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
 
 from tests.bed import bedside
+
+OTHER_RELEASE = "3.9.1"
+METADATA = "/var/lib/kafka/metadata"
 
 
 @pytest.fixture
@@ -66,6 +71,64 @@ def edited(bed, host, expression):
         bed.run(host, f"mv {path}.test {path} && systemctl restart kafka")
         bed.wait_listening(host, 9092)
         settled(bed)
+
+
+@contextlib.contextmanager
+def other_release(bed, host):
+    """A broker that runs another release than the rest: that one's own jars, on the rest of the class path."""
+    jars = bedside.ROOT / ".build" / "kafka" / OTHER_RELEASE
+    goal = ("dependency:copy-dependencies", "-DincludeGroupIds=org.apache.kafka", f"-DoutputDirectory={jars}")
+    pom = bedside.BED.with_name("pom.xml")
+    subprocess.run(
+        ["mvn", "-q", "-B", "-f", str(pom), f"-Dkafka.version={OTHER_RELEASE}", *goal], check=True, timeout=300
+    )
+    libs, aside = "/opt/kafka/libs", "/root/libs.test"
+    bed.run(host, f"mkdir {aside} && mv {libs}/kafka*.jar {aside}/")
+    try:
+        bed.send(host, sorted(jars.glob("kafka*.jar")), libs)
+        bed.run(host, "systemctl restart kafka")
+        bed.wait_listening(host, 9092)
+        settled(bed)
+        yield
+    finally:
+        bed.run(host, f"rm -f {libs}/kafka*.jar && mv {aside}/* {libs}/ && rmdir {aside} && systemctl restart kafka")
+        bed.wait_listening(host, 9092)
+        settled(bed)
+
+
+@contextlib.contextmanager
+def formatted(bed, host, cluster_id, node_id, served=False):
+    """A controller's log directory that Kafka's own tool formatted for somebody else; `served`: and in which a quorum
+    of this one controller, born in KRaft mode, has begun its metadata log."""
+    file = "/tmp/other.properties"
+    lines = (
+        "process.roles=controller",
+        f"node.id={node_id}",
+        f"controller.quorum.voters={node_id}@{bed.addresses[host]}:9093",
+        f"listeners=CONTROLLER://{bed.addresses[host]}:9093",
+        "controller.listener.names=CONTROLLER",
+        f"log.dirs={METADATA}",
+    )
+    bed.run(host, f"printf '%s\\n' {' '.join(lines)} > {file}")
+    try:
+        storage = "/opt/kafka/bin/kafka-storage.sh"
+        bed.run(host, f"runuser -u kafka -- {storage} format --cluster-id={cluster_id} --config {file}")
+        if served:
+            bed.run(host, f"systemd-run --collect --unit=other --uid=kafka /opt/kafka/bin/kafka-server-start.sh {file}")
+            bed.wait_listening(host, 9093)
+            bedside.wait_for(lambda: _leads(bed, host), 60, f"the quorum of {host} alone")
+            bed.run(host, "systemctl stop other")
+        yield
+    finally:
+        bed.run(host, f"rm -f {file}; systemctl stop other 2>/dev/null; find {METADATA} -mindepth 1 -delete")
+
+
+def _leads(bed, host):
+    try:
+        told = kafka_wire.describe_quorum(kafka_wire.HostPort(bed.addresses[host], 9093), None, 2)
+    except kafka_wire.WireError:
+        return False
+    return told.high_watermark > 1
 
 
 @contextlib.contextmanager
@@ -146,6 +209,11 @@ def test_a_chroot_that_is_another_clusters(fresh):
 def test_a_protocol_version_that_is_not_the_releases(fresh):
     with edited(fresh, "b2", "s/^inter.broker.protocol.version=.*/inter.broker.protocol.version=3.8/"):
         refused(fresh, "b2 runs with inter.broker.protocol.version 3.8, its release is 3.9.2", "Set it to 3.9 on every")
+
+
+def test_releases_that_are_mixed(fresh):
+    with other_release(fresh, "b2"):
+        refused(fresh, "versions are mixed: b1 3.9.2, b2 3.9.1, b3 3.9.2", "Finish the upgrade first")
 
 
 def test_a_broker_that_is_down(fresh):
@@ -260,13 +328,40 @@ def test_a_missing_encoder_secret(fresh):
         fresh.run("b2", f"mv {path}.test {path}")
 
 
+WIPE = "If it is of no use to anybody, stop the service and empty the directory"
+
+
 def test_a_controllers_directory_that_is_not_empty(fresh):
-    path = "/var/lib/kafka/metadata/old"
-    fresh.run("c2", f"touch {path}")
+    fresh.run("c2", f"touch {METADATA}/old")
     try:
-        refused(fresh, "c2: /var/lib/kafka/metadata is not empty and has no meta.properties")
+        refused(fresh, f"c2: {METADATA} is not empty and has no meta.properties", WIPE)
     finally:
-        fresh.run("c2", f"rm {path}")
+        fresh.run("c2", f"rm {METADATA}/old")
+
+
+def test_a_controllers_directory_of_another_cluster(fresh):
+    with formatted(fresh, "c2", "AAAAAAAAQsShqPpAhOVFDg", 102):
+        refused(
+            fresh,
+            f"c2: {METADATA}/meta.properties says cluster id AAAAAAAAQsShqPpAhOVFDg, ZooKeeper says",
+            f"c2: {METADATA} was formatted for cluster AAAAAAAAQsShqPpAhOVFDg, node 102",
+            WIPE,
+        )
+
+
+def test_a_controllers_directory_of_another_node(fresh):
+    with formatted(fresh, "c2", cluster_id(fresh), 103):
+        refused(fresh, f"c2: {METADATA} was formatted for cluster {cluster_id(fresh)}, node 103", WIPE)
+
+
+def test_a_controllers_directory_of_these_ids_and_another_attempt(fresh):
+    with formatted(fresh, "c2", cluster_id(fresh), 102, served=True):
+        refused(fresh, "c2: its metadata log is in state NONE, an earlier attempt's", WIPE)
+
+
+def cluster_id(bed):
+    with bed.zookeeper() as client:
+        return json.loads(client.get("/cluster/id")[0])["id"]
 
 
 # Ways around the playbook ----------------------------------------------------------------------------
@@ -301,6 +396,13 @@ def test_start_at_task(fresh, task):
     cut(fresh, "--start-at-task", task)
 
 
-def test_check_mode_changes_nothing(fresh):
+def test_check_mode_tells_what_a_run_would_do_and_changes_nothing(fresh):
     ran = cut(fresh, "--check", "--diff")
     assert ran.code == 0, ran.text
+    assert all(ran.recap(host)["changed"] == 1 for host in fresh.controllers), ran.text
+    assert all(ran.recap(host)["changed"] == 0 for host in (*fresh.brokers, "localhost")), ran.text
+    for number in (101, 102, 103):
+        assert f"\n+node.id={number}\n" in ran.text, ran.text
+    assert ran.text.count("\n+zookeeper.metadata.migration.enable=true\n") == len(fresh.controllers), ran.text
+    secrets = json.loads((bedside.ROOT / ".build" / "bed" / "secrets.json").read_text())
+    assert not [name for name, value in secrets.items() if value in ran.text]

@@ -110,7 +110,8 @@ class Demo:
         host = Bed().controller_ids[shown.leader]
         self.say(f"the active controller, {host}, is killed and started again")
         killed = time.time()
-        Bed().execute(host, "systemctl kill --signal=KILL kafka-controller; systemctl start kafka-controller")
+        # restart, since to systemd the unit may still be up, and a start would be nothing to do
+        Bed().execute(host, "systemctl kill --signal=KILL kafka-controller; systemctl restart kafka-controller")
         deadline = time.monotonic() + FAILOVER_LIMIT_S
         while not self.observers.registered_since(host, killed):
             if time.monotonic() > deadline:

@@ -171,6 +171,8 @@ def _under_kraft(seen: _Seen, modes: set) -> tuple[str, str]:
         return UNKNOWN, f"/migration says that the copy is done, the controllers' log says {seen.state}"
     if modes == {"kraft"}:
         leaving = any("controller_final" in _controller_modes(node) for node in seen.controllers.values())
+        # of a controller that nobody sees the log still tells how it came up last
+        leaving |= any(not told["zk_migration_ready"] for told in (seen.log.get("controllers") or {}).values())
         return (FINALIZING if leaving else DUAL_WRITE), ""
     return HYBRID, ""
 
