@@ -194,7 +194,7 @@ def main(arguments: list[str]) -> int:
     bed.manage("up")  # an inventory to read
     every = points.expected(Bed().brokers, Bed().controllers)
     wanted = every if given.points is None else chance.sample(every, given.points)
-    kills = Kills(wanted, [chance.uniform(*MOMENTS_S) for _ in range(given.moments)])
+    kills = Kills(wanted, [chance.uniform(*MOMENTS_S) for _number in range(given.moments)])
     try:
         kills.run()
         made = kills.judge(given.seed)

@@ -120,7 +120,12 @@ def _runs_with(pid: int, config_file: str) -> dict | None:
     if _MAIN not in arguments[:-1]:
         return None
     given = arguments[arguments.index(_MAIN) + 1 :]
-    path = os.path.join(os.path.realpath(f"/proc/{pid}/cwd"), given[0])
+    path = given[0]
+    if not os.path.isabs(path):
+        try:
+            path = os.path.join(os.readlink(f"/proc/{pid}/cwd"), path)
+        except OSError:
+            return None  # root may not look there without CAP_SYS_PTRACE (proc(5)), in a container for one
     pairs = [value for option, value in zip(given, given[1:]) if option == "--override"]
     return {
         "path": path,
