@@ -471,6 +471,7 @@ def test_secrets_that_differ_are_not_shown():
     [
         ("min.insync.replicas", "2", None, None),
         ("num.io.threads", "1", None, None),
+        ("delete.topic.enable", "True", None, None),
         ("queued.max.requests", "1", None, None),
         ("broker.session.timeout.ms", "9000", None, None),  # the brokers have none
         (
