@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 
-import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import topics
 from confluent_kafka.admin import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
@@ -111,11 +110,11 @@ def test_a_principal_without_rights(fresh, tmp_path):
     extra = {"quorumshift_evidence_dir": str(tmp_path), "quorumshift_client": client}
     refused(fresh, "--allow-principal User:nobody --operation DescribeConfigs --cluster", extra=extra)
     found = told(tmp_path)
-    assert [seen.partition(", which")[0].partition(" of ")[0] for _severity, seen in found.pop("tool_acls")] == [
-        "the tool's principal has no DescribeConfigs on the cluster",
-        f"the tool's principal has no Describe on {count(fresh)}",
-        f"the tool's principal has no DescribeConfigs on {count(fresh)}",
-    ], found
+    lacking = [seen.partition(", which")[0] for _severity, seen in found.pop("tool_acls")]
+    assert lacking[0] == "the tool's principal has no DescribeConfigs on the cluster", lacking
+    assert lacking[1].startswith("the tool's principal has no Describe on "), lacking
+    assert lacking[2].startswith("the tool's principal has no DescribeConfigs on "), lacking
+    assert all(one.endswith(f" of {count(fresh)} topics") for one in lacking[1:]), lacking
     assert set(found) <= {"enabled"}, "one cause, one check"
 
 
@@ -124,11 +123,10 @@ def count(bed):
         return len(client.get_children("/brokers/topics"))
 
 
-@pytest.mark.parametrize("value", ["always", "on-failure"])
-def test_no_automatic_restart_undoes_a_stop(fresh, value):
+def test_no_automatic_restart_undoes_a_stop(fresh):
     """What the check `restarts` says of systemd, seen with a unit that cannot start: c3 has no properties yet."""
     path = "/etc/systemd/system/kafka-controller.service.d/test.conf"
-    make = f"mkdir -p {path.rpartition('/')[0]}; printf '[Service]\\nRestart={value}\\nRestartSec=1\\n' > {path}"
+    make = f"mkdir -p {path.rpartition('/')[0]}; printf '[Service]\\nRestart=always\\nRestartSec=1\\n' > {path}"
     with brought_about(fresh, ("c3", f"{make}; systemctl daemon-reload", f"rm {path}; systemctl daemon-reload")):
         fresh.run("c3", "systemctl start kafka-controller; sleep 6; systemctl stop kafka-controller; sleep 2")
         shown = fresh.run("c3", "systemctl show kafka-controller -p ActiveState,NRestarts").splitlines()

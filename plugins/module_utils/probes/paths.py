@@ -51,7 +51,9 @@ def port(address: str) -> dict:
     host, number = parse_host_port(address)
     told: dict = {"address": address, "resolved": None, "loopback": False, "error": None, "holder": None}
     try:
-        family, kind, protocol, _name, where = socket.getaddrinfo(host, number, type=socket.SOCK_STREAM)[0]
+        found = socket.getaddrinfo(host, number, type=socket.SOCK_STREAM)
+        # Java prefers IPv4 (java.net.preferIPv6Addresses)
+        family, kind, protocol, _name, where = min(found, key=lambda one: one[0] != socket.AF_INET)
         told["resolved"] = where[0]
         told["loopback"] = ipaddress.ip_address(where[0].partition("%")[0]).is_loopback
         with socket.socket(family, kind, protocol) as listener:

@@ -15,6 +15,7 @@ _PROPERTIES = (
     "LoadState,ActiveState,SubState,UnitFileState,MainPID,InvocationID,Result,ExecMainStatus,Restart,"
     "TimeoutStopUSec,NRestarts,ExecMainStartTimestampMonotonic,ExecStart"
 )
+_OTHERS = re.compile(r"[=$]|log4j")
 _ARGUMENTS = re.compile(r"argv\[\]=(.*?) ;")
 
 
@@ -67,9 +68,10 @@ def begin(action: str, name: str) -> None:
 
 
 def _properties_file(exec_start: str) -> str | None:
-    """Return the properties file that a unit's command names, drop-ins included; None when it names none itself."""
+    """Return the properties file that a unit's command names, drop-ins included; None when it does not name one by a
+    whole path: systemd shows variables as they are written, and a script may know the file by itself."""
     arguments = " ".join(_ARGUMENTS.findall(exec_start)).split()
-    named = [one for one in arguments if one.endswith(".properties") and "=" not in one and "log4j" not in one]
+    named = [one for one in arguments if one[0] == "/" and one.endswith(".properties") and not _OTHERS.search(one)]
     return named[-1] if named else None
 
 

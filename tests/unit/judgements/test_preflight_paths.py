@@ -126,6 +126,13 @@ def test_the_probe_host(host, reason, told):
     assert [one["seen"] for one in found(facts, "reachability")] == ([told] if told else [])
 
 
+def test_a_controllers_port_that_is_taken_is_one_finding():
+    facts = dialled()
+    node(facts, "c1").update(running=None, running_error="not Kafka's", running_reason="answer")
+    node(facts, "c1")["paths"]["listen"] = {"address": "c1:9093", "error": "taken", "holder": None}
+    assert found(facts, "reachability") == [] and len(found(facts, "controller_ports")) == 1
+
+
 # Ports ---------------------------------------------------------------------------------------------------------------
 
 

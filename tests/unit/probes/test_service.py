@@ -26,6 +26,8 @@ SCRIPT = "/opt/kafka/bin/kafka-server-start.sh"
         ("/etc/kafka/server.properties", "/etc/kafka/server.properties"),
         ("-daemon /etc/kafka/server.properties --override broker.id=4", "/etc/kafka/server.properties"),
         ("-Dlog4j.configuration=file:/etc/kafka/log4j.properties /etc/kafka/log4j.properties", None),
+        ("${CONF_DIR}/server.properties", None),
+        ("config/server.properties", None),
         ("", None),
     ],
 )

@@ -148,10 +148,10 @@ def versions(facts: Facts) -> Iterable[Found]:
     for host, node in sorted(facts.brokers.items()):
         value = facts.running.get(host, {}).get("inter.broker.protocol.version")
         if value is None:
-            if node.get("reached") and node.get("running") in (phase.ZK, "zk_migration") and not denied:
-                reason = facts.running.get(host, {}).get("error")
+            # Of brokers that were not asked another check tells why.
+            if host in facts.running and node.get("running") in (phase.ZK, "zk_migration") and not denied:
                 yield Found(
-                    f"the running configuration of {host} could not be asked: {reason}",
+                    f"the running configuration of {host} could not be asked: {facts.running[host].get('error')}",
                     "give the tool's principal DescribeConfigs on the cluster",
                 )
         elif node.get("version") and _release(value) != _release(node["version"]):

@@ -71,20 +71,14 @@ def reachability(facts: Facts) -> Iterable[Found]:
             if one["to"] not in gone and not (one["reason"] == "refused" and _silent(facts, one))
         ]
     yield from unanswered(failed, dialled)
-    unasked = {}
-    for host, node in facts.cluster["nodes"].items():
-        reason = node.get("running_reason")
-        if not reason or host in gone or (node["role"] == "controller" and reason == "refused"):
+    for host, node in sorted(facts.cluster["nodes"].items()):
+        reason, broker = node.get("running_reason"), node["role"] == "broker"
+        taken = ((node.get("paths") or {}).get("listen") or {}).get("error")  # see `controller_ports`
+        if not reason or host in gone or (not broker and (reason == "refused" or taken)):
             continue
-        unasked[host] = str(node["running_error"])
-    for host, error in sorted(unasked.items()):
-        client = (
-            "quorumshift_client"
-            if facts.cluster["nodes"][host]["role"] == "broker"
-            else "quorumshift_controller_client"
-        )
+        client = "quorumshift_client" if broker else "quorumshift_controller_client"
         yield Found(
-            f"the probe host cannot ask {host}: {error}",
+            f"the probe host cannot ask {host}: {node['running_error']}",
             f"open the port for the probe host, correct {client}, or choose another quorumshift_probe_host",
         )
 

@@ -34,7 +34,7 @@ def overrides(facts: Facts) -> Iterable[Found]:
     values = [values_of(node) for _host, node in sorted(facts.brokers.items())]
     for key, own in sorted(facts.controller_config.items()):
         theirs = {one[key] for one in values if key in one}
-        if not kraft_config.taken_from_brokers(key) or len(theirs) != 1 or str(own) in theirs:
+        if not kraft_config.taken_from_brokers(key) or len(theirs) != 1 or _plain(own) in map(_plain, theirs):
             continue
         if key == "super.users":
             lost = [user for user in kraft_config.super_users({key: theirs.pop()}) if user not in _users(own)]
@@ -51,6 +51,12 @@ def overrides(facts: Facts) -> Iterable[Found]:
             f"leave the key out, or be sure that you want it: {_consequence(key)}",
             warns=key in kraft_config.POLICIES,
         )
+
+
+def _plain(value: object) -> str:
+    """Return a value as Kafka compares it: YAML's booleans come with a capital."""
+    text = str(value).strip()
+    return text.lower() if text.lower() in ("true", "false") else text
 
 
 def _users(text: object) -> list[str]:

@@ -76,7 +76,7 @@ def encoder_secret(facts: Facts) -> Iterable[Found]:
         return
     shown = ", ".join(encrypted[:3])
     for host, node in sorted(facts.brokers.items()):
-        if kraft_config.ENCODER_SECRET not in values_of(node) and node.get("reached"):
+        if values_of(node) and kraft_config.ENCODER_SECRET not in values_of(node):
             yield Found(
                 f"ZooKeeper holds encrypted configs ({shown}), and {host} has no {kraft_config.ENCODER_SECRET}",
                 f"set {kraft_config.ENCODER_SECRET} as where they were written: controllers would copy ciphertext",
