@@ -21,7 +21,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -39,10 +38,11 @@ DIRECTORY = ROOT / "build" / "kills" / "run"
 SCHEMA = Path(__file__).parent / "summary.schema.json"
 PLAYBOOK = "playbooks/migrate.yml"
 RUN_LIMIT_S = 900
-MOMENTS_S = (1.0, 40.0)
+MOMENTS_S = (0.5, 45.0)  # after the run has told in which phase it found the cluster: before, it only looks
+POLL_S = 0.1
 # One fork: a record after another, so that each can be hit.
+ONE_BY_ONE = ("--forks", "1")
 SETTINGS = [
-    *("--forks", "1"),
     *("-e", "quorumshift_soak=0s"),
     *("-e", "quorumshift_stable_s=1"),
     *("-e", "quorumshift_probe_timeout=15"),
@@ -104,25 +104,37 @@ class Kills:
             "KILLS_HIT": str(self._hit),
         }
         begun, hits = time.time(), len(self.hit())
+        moment = self.moments.pop(0) if self.moments else None
         with log.open("wb") as out:
             process = subprocess.Popen(
-                ["ansible-playbook", "-i", str(INVENTORY), PLAYBOOK, *SETTINGS, *given],
+                [
+                    "ansible-playbook",
+                    "-i",
+                    str(INVENTORY),
+                    PLAYBOOK,
+                    *SETTINGS,
+                    *(() if moment else ONE_BY_ONE),
+                    *given,
+                ],
                 **{"cwd": ROOT, "env": environment, "stdin": subprocess.DEVNULL, "stdout": out, "stderr": out},
                 start_new_session=True,
             )
-            moment = self.moments.pop(0) if self.moments else None
-            limit = threading.Timer(moment or RUN_LIMIT_S, _kill, (process.pid,))
-            limit.start()
             try:
-                code = process.wait()
+                _wait(process, log, moment)
             finally:
-                limit.cancel()
                 _kill(process.pid)
+            code = process.wait()
         output = log.read_text(encoding="utf-8", errors="replace")
         killed = code == -signal.SIGKILL
         at = None
         if killed:
-            at = self.hit()[-1] if len(self.hit()) > hits else f"after {moment:.1f} s" if moment else "at the limit"
+            at = (
+                self.hit()[-1]
+                if len(self.hit()) > hits
+                else f"{moment:.1f} s after judging"
+                if moment
+                else "at the limit"
+            )
         if at == "at the limit":
             self.problems.append(f"run {number} did not end within {RUN_LIMIT_S} s: see {log.name}")
         phases = _PHASE.findall(output)
@@ -174,6 +186,15 @@ class Kills:
             "witness": {key: verdict.get(key) for key in ("verdict", "acked", "lost", "duplicated", "reordered")},
             "runs": self.rows,
         }
+
+
+def _wait(process: subprocess.Popen, log: Path, moment: float | None) -> None:
+    """Until the run has ended, or its moment or its limit has come."""
+    limit = time.monotonic() + RUN_LIMIT_S
+    while process.poll() is None and time.monotonic() < limit:
+        if moment and _PHASE.search(log.read_text(encoding="utf-8", errors="replace")):
+            limit, moment = min(limit, time.monotonic() + moment), None
+        time.sleep(POLL_S)
 
 
 def _kill(group: int) -> None:
