@@ -118,6 +118,7 @@ def _from_seed(network: Network, secrets: dict[str, str], say: Say) -> None:
         _make_seed(network, secrets, kept, say)
         say(f"seeded state made ({time.monotonic() - begun:.0f} s)")
     podman.on_each(HOSTS, lambda host: hosts.start(host, network, secrets, kept))
+    podman.share_cpu(HOSTS[0])
     _wait_ssh()
     ensemble.release(network)
 
@@ -129,6 +130,7 @@ def _seed_digest(network: Network) -> str:
 
 def _make_seed(network: Network, secrets: dict[str, str], kept: Path, say: Say) -> None:
     podman.on_each(HOSTS, lambda host: hosts.start(host, network, secrets, None))
+    podman.share_cpu(HOSTS[0])
     _wait_ssh()
     say("hosts run")
     podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "start", "zookeeper"))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import ipaddress
 import json
@@ -138,6 +139,18 @@ def running() -> bool:
     """Whether every host of the bed runs, from the seeded state: not those of a seeding that was cut short."""
     states = containers(f"label={SEEDED}")
     return all(states.get(host.container) == "running" for host in HOSTS)
+
+
+def share_cpu(host: Host) -> None:
+    """Let all hosts together weigh as much as that many processes beside them, when there is more to do than cores.
+
+    Podman puts them into one control group, which weighs as much as a single process of the machine: a broker's start
+    took a minute while clients and Ansible ran. A control group that cannot be written stays as it is.
+    """
+    parent = Path(podman("inspect", "--format", "{{.State.CgroupPath}}", host.container)).parent
+    for root, name, weight in (("/sys/fs/cgroup/cpu", "cpu.shares", 1024), ("/sys/fs/cgroup", "cpu.weight", 100)):
+        with contextlib.suppress(OSError):
+            (Path(f"{root}{parent}") / name).write_text(str(weight * len(HOSTS)))
 
 
 def image_exists(name: str) -> bool:
