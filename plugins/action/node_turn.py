@@ -28,10 +28,11 @@ _STEPS = {
 
 
 class ActionModule(QuorumshiftAction):
-    """Begins and watches one host's turn."""
+    """Begins and watches one host's turn. Task option of this action: `part`, by default all of it; `begin` returns
+    while the turn goes on, `see` watches one that was begun: for nodes that need each other to come up."""
 
     def act(self, args: dict) -> dict:
-        host = self.vars["inventory_hostname"]
+        host, part = self.vars["inventory_hostname"], args.pop("part", "all")
         args.update(
             run=self.session.get("run"),
             cluster_id=self.session.get("cluster_id"),
@@ -39,9 +40,11 @@ class ActionModule(QuorumshiftAction):
             turn_id=f"{self.session.get('run')}/{args.get('kind')}/{host}",
             **self._file_changes(args["kind"], host),
         )
-        result = self.module({**args, "action": "begin"})
+        result = {} if part == "see" else self.module({**args, "action": "begin"})
         if self._task.check_mode or result.get("failed"):
             return result
+        if part == "begin" and not result.get("outcome"):
+            return {**result, "changed": False}  # what it changes is told where its end is seen
         seen, shown = 0, time.time()
         while True:
             for step in (result.get("steps") or [])[seen:]:

@@ -390,7 +390,7 @@ def test_tags(fresh, tag):
 
 
 @pytest.mark.parametrize(
-    "task", ["*Bring up the controller", "*Admit the batch", "*Take the broker's turn", "*Take the controller's turn"]
+    "task", ["*Begin the controller's turn", "*Admit the batch", "*Take the broker's turn", "*Take the controller's turn"]
 )
 def test_start_at_task(fresh, task):
     cut(fresh, "--start-at-task", task)
