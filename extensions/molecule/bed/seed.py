@@ -10,6 +10,7 @@ from typing import Any, Callable, Iterable
 
 import clients
 import hosts
+import security
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
@@ -229,6 +230,7 @@ def operator_command(network: Network) -> list[str]:
     It reads `operator_credential` from its standard input.
     """
     return [
+        *("env", f"KAFKA_OPTS={security.KAFKA_OPTS if security.SECURED else ''}"),
         "/opt/kafka/bin/kafka-configs.sh",
         *("--zookeeper", network.zookeeper_connect, "--alter", "--entity-type", "users"),
         *("--entity-name", "quorumshift", "--add-config-file", "/dev/stdin"),
