@@ -11,7 +11,7 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort, parse_listeners
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security
@@ -28,15 +28,9 @@ def _secured() -> None:
 def controllers(bed) -> list[HostPort]:
     """Where the controllers listen: on IPv6."""
     texts = [bed.run(host, "cat /etc/kafka/controller.properties") for host in bed.controllers]
-    listeners = [properties.parse(text)["listeners"] for text in texts]
-    addresses = [kafka_wire.HostPort(*_split(one)) for one in listeners]
-    assert all(":" in address.host for address in addresses), listeners
-    return addresses
-
-
-def _split(listener: str) -> tuple[str, int]:
-    host, _colon, port = listener.partition("://")[2].rpartition(":")
-    return host.strip("[]"), int(port)
+    listeners = [one for text in texts for one in parse_listeners(properties.parse(text)["listeners"])]
+    assert len(listeners) == len(texts) and all(":" in one.host for one in listeners), listeners
+    return [HostPort(one.host, one.port) for one in listeners]
 
 
 def presenting(name: str) -> Security:
