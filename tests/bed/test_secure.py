@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The secured bed after its migration: who is let in on the controllers' listener, and who is not.
 
-To be run with BED_VARIANT=secure (molecule scenario `secure`).
+Run by the molecule scenario `secure`, with BED_VARIANT=secure.
 """
 
 from __future__ import annotations
@@ -17,12 +17,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import p
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security
 
-from tests.bed.bedside import STATE, VARIANT
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _secured() -> None:
-    assert VARIANT == "secure", "set BED_VARIANT=secure: these tests look at the secured bed"
+from tests.bed.bedside import STATE
 
 
 @pytest.fixture(scope="module")
