@@ -8,23 +8,24 @@ export LC_ALL := C.UTF-8
 
 PY := .venv/bin/python
 BED := $(PY) extensions/molecule/bed/bed.py
-CHECKS := lint unit real build molecule kills kills-all test test-full test-fresh test-bed
+CHECKS := lint unit real build molecule molecule-secure kills kills-all test test-full test-fresh test-bed
 
 .PHONY: help setup demo $(CHECKS) lock bed-up bed-down bed-reset bed-ssh clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z].*:.*## / { sub(/:.*/, "", $$1); printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z].*:.*## / { sub(/:.*/, "", $$1); printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
 demo: setup ## the main job: a live cluster on the bed goes from ZooKeeper to KRaft under load
 	@$(PY) -m tools.demo
 
 test: setup ## all fast checks: lint, unit, real, build, molecule, kills
-test-full: setup ## the long checks: test-fresh, test-bed, kills-all
+test-full: setup ## the long checks: molecule-secure, test-fresh, test-bed, kills-all
 lint: setup ## ruff, yamllint, ansible-lint (production), ansible-test sanity, shellcheck
 unit: setup ## unit tests, target-side code on the oldest target Python too
 real: setup ## tests against servers that they start themselves (Kafka, ZooKeeper)
 build: setup ## build the collection, install the tarball elsewhere, check that it works there
 molecule: setup ## molecule scenario `default` on the bed
+molecule-secure: setup ## molecule scenario `secure`: every listener secured, controllers with a principal of their own
 kills: setup ## one migration whose control process is killed at 3 records of its journal and 10 random moments
 kills-all: setup ## the same, killed before and after every record
 test-fresh: setup ## setup, lint, unit, real and build on a new minimal Debian with empty caches

@@ -22,12 +22,15 @@ from typing import Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
 import yaml
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire, topics
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import Connections
+from ansible_collections.quorumshift.kafka.plugins.module_utils.security import ZkSecurity
 from kazoo.client import KazooClient
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-INVENTORY = ROOT / ".build" / "bed" / "inventory.yml"
+VARIANT = os.environ.get("BED_VARIANT") or "default"
+STATE = ROOT / ".build" / ("bed" if VARIANT == "default" else f"bed-{VARIANT}")
+INVENTORY = STATE / "inventory.yml"
 BED = ROOT / "extensions" / "molecule" / "bed" / "bed.py"
-LOG = ROOT / ".build" / "bed" / "plays.log"
+LOG = STATE / "plays.log"
 FAST = {"quorumshift_stable_s": 1, "quorumshift_gate_timeout_s": 60, "quorumshift_roll_timeout_s": 120}
 
 
@@ -120,7 +123,9 @@ class Bedside:
     @contextlib.contextmanager
     def zookeeper(self) -> Iterator[KazooClient]:
         """A client in the cluster's chroot."""
-        client = KazooClient(hosts=self.variables["quorumshift_zookeeper_connect"], timeout=10)
+        security = ZkSecurity.from_options(self.variables.get("quorumshift_zookeeper_client"))
+        servers = self.variables["quorumshift_zookeeper_connect"]
+        client = KazooClient(hosts=servers, timeout=10, **security.kazoo())
         client.start(timeout=20)
         try:
             yield client
@@ -130,8 +135,8 @@ class Bedside:
 
     def connections(self) -> Connections:
         """The tool's own connections."""
-        names = ("bootstrap_servers", "zookeeper_connect", "client")
-        return Connections.from_options({name: self.variables[f"quorumshift_{name}"] for name in names})
+        names = ("bootstrap_servers", "zookeeper_connect", "client", "controller_client", "zookeeper_client")
+        return Connections.from_options({name: self.variables.get(f"quorumshift_{name}") for name in names})
 
     def wait_in_sync(self, seconds: float = 120) -> None:
         """Until every broker is there and every partition has all its replicas in sync."""

@@ -36,6 +36,8 @@ TRANSIENT = {
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.REQUEST_TIMED_OUT,
     KafkaError.NETWORK_EXCEPTION,
+    # said by a broker that has just started, until the controller tells it what there is
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
 }
 
 

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The bed: six systemd hosts with a ZooKeeper-mode Kafka cluster on them, to migrate again and again.
 
+BED_VARIANT=secure in the environment chooses the variant with secured listeners.
+
 bed.py jars | image | up | reset | down | clean | status | ssh HOST [COMMAND...]
 """
 
@@ -21,14 +23,14 @@ import image
 import jars
 import podman
 from inventory import SSH_OPTIONS
-from layout import HOSTS, SSH_KEY, STATE, BedError, Network, host_named
+from layout import BUILD, HOSTS, SSH_KEY, BedError, Network, host_named, require_known_variant
 
 
 @contextmanager
 def _locked() -> Iterator[None]:
     """One changing command at a time; a second one waits and says so."""
-    STATE.mkdir(parents=True, exist_ok=True)
-    with (STATE / "lock").open("a") as lock:
+    BUILD.mkdir(parents=True, exist_ok=True)
+    with (BUILD / "bed.lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -111,6 +113,7 @@ def main() -> int:
     ssh.set_defaults(run=_ssh)
     arguments = parser.parse_args()
     try:
+        require_known_variant()
         arguments.run(arguments)
     except BedError as error:
         print(f"bed: {error}", file=sys.stderr)

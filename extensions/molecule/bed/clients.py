@@ -24,9 +24,13 @@ def settings(network: Network, secrets: dict[str, str], user: str = "quorumshift
     }
 
 
-def admin_client(network: Network, secrets: dict[str, str]) -> confluent_kafka.admin.AdminClient:
-    """An admin client of the operator, who is a super user."""
-    return confluent_kafka.admin.AdminClient(settings(network, secrets))
+def admin_client(
+    network: Network, secrets: dict[str, str], patience_s: float = 60
+) -> confluent_kafka.admin.AdminClient:
+    """An admin client of the operator, who is a super user; an answer may take `patience_s` seconds."""
+    # librdkafka drops a request after this time, whatever request_timeout a call gives.
+    patience = {"socket.timeout.ms": int(patience_s * 1000)}
+    return confluent_kafka.admin.AdminClient({**settings(network, secrets), **patience})
 
 
 def kafka_python_settings(network: Network, secrets: dict[str, str]) -> dict[str, object]:

@@ -26,6 +26,7 @@ from layout import (
     HOSTS,
     SECRETS,
     STATE,
+    STATES,
     BedError,
     Host,
     Network,
@@ -72,7 +73,7 @@ def up(say: Say) -> None:
     network, secrets = _prepare(say)
     if podman.running():
         say("the hosts run already; `reset` puts them back to the seeded state")
-        ensemble.release(network)
+        ensemble.release(network, secrets)
     else:
         _from_seed(network, secrets, say)
     say(_wait_serving(network).sentence)
@@ -93,8 +94,9 @@ def down() -> None:
 
 
 def forget() -> None:
-    """Remove what was made for hosts that are gone."""
-    shutil.rmtree(STATE, ignore_errors=True)
+    """Remove what was made for hosts that are gone, of all variants."""
+    for state in STATES.values():
+        shutil.rmtree(state, ignore_errors=True)
 
 
 def _prepare(say: Say) -> tuple[Network, dict[str, str]]:
@@ -120,11 +122,12 @@ def _from_seed(network: Network, secrets: dict[str, str], say: Say) -> None:
     podman.on_each(HOSTS, lambda host: hosts.start(host, network, secrets, kept))
     podman.share_cpu(HOSTS[0])
     _wait_ssh()
-    ensemble.release(network)
+    ensemble.release(network, secrets)
 
 
 def _seed_digest(network: Network) -> str:
-    sources = (hosts.TEMPLATES, BED / "seed.py", BED / "seed.sh", BED / "layout.py", BED / "jars.sha256")
+    names = ("seed.py", "seed.sh", "layout.py", "security.py", "jars.sha256")
+    sources = (hosts.TEMPLATES, *(BED / name for name in names))
     return digest_of(*sources, also=f"{network.prefix} {SECRETS.read_text()}")[:12]
 
 
@@ -134,7 +137,7 @@ def _make_seed(network: Network, secrets: dict[str, str], kept: Path, say: Say) 
     _wait_ssh()
     say("hosts run")
     podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "start", "zookeeper"))
-    ensemble.create_chroot(network)
+    ensemble.create_chroot(network, secrets)
     hosts.execute(BROKERS[0], *seed.operator_command(network), text=seed.operator_credential(secrets))
     podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "start", "kafka"))
     say(_wait_serving(network, partitions=0).sentence)
@@ -145,7 +148,7 @@ def _make_seed(network: Network, secrets: dict[str, str], kept: Path, say: Say) 
     # Killed at once, the brokers leave every ISR full in ZooKeeper; the start under the hold then makes their logs
     # clean without a controller that could change anything.
     podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "kill", "--signal=KILL", "kafka"))
-    ensemble.hold(network)
+    ensemble.hold(network, secrets)
     podman.on_each(BROKERS, _start_and_wait)
     podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "stop", "kafka"))
     podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "stop", "zookeeper"))

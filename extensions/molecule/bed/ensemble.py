@@ -17,6 +17,7 @@ import time
 from contextlib import contextmanager
 from typing import Iterator
 
+import security
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from layout import BROKERS, ZOOKEEPER_CHROOT, BedError, Network
@@ -26,10 +27,11 @@ _TIMEOUT = 90.0
 
 
 @contextmanager
-def _session(hosts: str) -> Iterator[KazooClient]:
+def _session(hosts: str, secrets: dict[str, str]) -> Iterator[KazooClient]:
     logging.getLogger("kazoo").setLevel(logging.ERROR)  # it warns of each refused connection while ZooKeeper starts
     retry = {"max_tries": -1, "delay": 0.1, "max_delay": 0.5}
-    zookeeper = KazooClient(hosts=hosts, timeout=10, connection_retry=retry)
+    login = {key.removeprefix("sasl_"): value for key, value in security.zookeeper_client(secrets).items()}
+    zookeeper = KazooClient(hosts=hosts, timeout=10, connection_retry=retry, sasl_options=login or None)
     zookeeper.start(timeout=_TIMEOUT)
     try:
         yield zookeeper
@@ -38,22 +40,22 @@ def _session(hosts: str) -> Iterator[KazooClient]:
         zookeeper.close()
 
 
-def create_chroot(network: Network) -> None:
+def create_chroot(network: Network, secrets: dict[str, str]) -> None:
     """Create the chroot: kafka-configs.sh does not, and the brokers start after it."""
-    with _session(network.zookeeper_connect.removesuffix(ZOOKEEPER_CHROOT)) as zookeeper:
+    with _session(network.zookeeper_connect.removesuffix(ZOOKEEPER_CHROOT), secrets) as zookeeper:
         zookeeper.ensure_path(ZOOKEEPER_CHROOT)
 
 
-def hold(network: Network) -> None:
+def hold(network: Network, secrets: dict[str, str]) -> None:
     """Wait until the killed brokers' sessions have ended, then let no broker become controller."""
-    with _session(network.zookeeper_connect) as zookeeper:
+    with _session(network.zookeeper_connect, secrets) as zookeeper:
         _wait_registered(zookeeper, set())
         zookeeper.create("/controller", _HOLD)
 
 
-def release(network: Network) -> None:
+def release(network: Network, secrets: dict[str, str]) -> None:
     """Once every broker is registered, let them elect a controller; nothing to do without the hold."""
-    with _session(network.zookeeper_connect) as zookeeper:
+    with _session(network.zookeeper_connect, secrets) as zookeeper:
         try:
             held, _stat = zookeeper.get("/controller")
         except NoNodeError:

@@ -13,7 +13,20 @@ from string import Template
 import image
 import podman
 import secrets_store
-from layout import BED, BROKERS, HOSTS, KAFKA_UID, METADATA_LOG_DIR, SSH_KEY, STATE, ZOOKEEPER_UID, Host, Network
+import security
+from layout import (
+    BED,
+    BROKERS,
+    HOSTS,
+    KAFKA_UID,
+    METADATA_LOG_DIR,
+    SECURED,
+    SSH_KEY,
+    STATE,
+    ZOOKEEPER_UID,
+    Host,
+    Network,
+)
 
 TEMPLATES = BED / "templates"
 
@@ -67,6 +80,7 @@ def _options(host: Host, network: Network, live: Path, seeded: bool) -> list[str
         "--systemd=always",
         f"--network={podman.NETWORK}",
         f"--ip={network.address(host)}",
+        *([f"--ip6={network.address6(host)}"] if SECURED else []),
         "--cap-add=NET_ADMIN",
         "--pids-limit=-1",
         "--stop-signal=SIGRTMIN+3",
@@ -81,8 +95,11 @@ def _provision(host: Host, network: Network, secrets: dict[str, str]) -> None:
     root = Path(podman.podman("mount", host.container))
     try:
         _put(root / "root/.ssh/authorized_keys", SSH_KEY.with_suffix(".pub").read_text(), 0, 0o600)
-        for name, store in secrets_store.keystores(host, network, secrets["keystore"]).items():
+        for name, store in secrets_store.keystores(host, network, secrets).items():
             _put(root / "etc/kafka/ssl" / name, store.read_bytes(), KAFKA_UID, 0o640)
+        if SECURED:
+            _put(root / "etc/kafka/environment", security.environment("/etc/kafka"))
+            _put(root / "etc/kafka/jaas.conf", security.kafka_jaas(secrets), KAFKA_UID, 0o640)
         log_file = "server.log" if host.is_broker else "controller.log"
         _put(root / "etc/kafka/log4j.properties", _render("kafka-log4j.properties", log_file=log_file))
         if host.is_broker:
@@ -97,7 +114,13 @@ def _provision_broker(root: Path, host: Host, network: Network, secrets: dict[st
     for unit in ("zookeeper.service", "kafka.service"):
         _put(root / "etc/systemd/system" / unit, _render(unit))
     ensemble = [f"server.{myid}={network.address(peer)}:2888:3888" for myid, peer in enumerate(BROKERS, start=1)]
-    _put(root / "etc/zookeeper/zoo.cfg", _render("zoo.cfg", servers="\n".join(ensemble)))
+    _put(
+        root / "etc/zookeeper/zoo.cfg",
+        _render("zoo.cfg", servers="\n".join(ensemble), security=security.zookeeper_settings()),
+    )
+    if SECURED:
+        _put(root / "etc/zookeeper/environment", security.environment("/etc/zookeeper"))
+        _put(root / "etc/zookeeper/jaas.conf", security.zookeeper_jaas(secrets), ZOOKEEPER_UID, 0o640)
     _put(root / "etc/zookeeper/log4j.properties", _render("zookeeper-log4j.properties"))
     properties = _render(
         "server.properties",
@@ -108,6 +131,7 @@ def _provision_broker(root: Path, host: Host, network: Network, secrets: dict[st
         keystore_password=secrets["keystore"],
         password_encoder_secret=secrets["password_encoder_secret"],
         delegation_token_secret_key=secrets["delegation_token_secret_key"],
+        **security.broker_settings(),
     )
     _put(root / "etc/kafka/server.properties", properties, KAFKA_UID, 0o640)
 

@@ -72,8 +72,8 @@ def build() -> bool:
 
 
 def remove_older() -> None:
-    """Remove images that an earlier state of the sources made; no container may use them."""
-    kept = {name(), _rootfs_name()}
+    """Remove images that an earlier state of the sources made and that no container uses."""
+    kept = {name(), _rootfs_name(), *podman("ps", "--all", "--format", "{{.Image}}").splitlines()}
     for found in podman("images", "--format", "{{.Repository}}:{{.Tag}}").splitlines():
         if found not in kept and "<none>" not in found:
             podman("rmi", found)

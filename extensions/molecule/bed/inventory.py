@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import security
 import yaml
 from layout import (
     BROKERS,
@@ -16,7 +17,9 @@ from layout import (
     EVIDENCE,
     INVENTORY,
     METADATA_LOG_DIR,
+    SECURED,
     SSH_KEY,
+    Host,
     Network,
 )
 
@@ -30,7 +33,7 @@ SSH_OPTIONS = (
 
 
 def write(network: Network, secrets: dict[str, str]) -> Path:
-    """Write .build/bed/inventory.yml (0600: it holds the operator's SCRAM password)."""
+    """Write the inventory (0600: it holds the operator's passwords)."""
     common = {
         "ansible_user": "root",
         "ansible_ssh_private_key_file": str(SSH_KEY),
@@ -45,12 +48,11 @@ def write(network: Network, secrets: dict[str, str]) -> Path:
             "sasl_password": secrets["quorumshift"],
             "ssl_cafile": str(CA_CERTIFICATE),
         },
+        **security.inventory_variables(secrets),
         "quorumshift_evidence_dir": str(EVIDENCE),
     }
     brokers = {host.name: {"ansible_host": network.address(host)} for host in BROKERS}
-    controllers = {
-        host.name: {"ansible_host": network.address(host), "quorumshift_node_id": host.node_id} for host in CONTROLLERS
-    }
+    controllers = {host.name: _controller(network, host) for host in CONTROLLERS}
     tree = {
         "all": {
             "vars": common,
@@ -71,3 +73,8 @@ def write(network: Network, secrets: dict[str, str]) -> Path:
     INVENTORY.chmod(0o600)
     INVENTORY.write_text("---\n" + yaml.safe_dump(tree, sort_keys=False, width=200))
     return INVENTORY
+
+
+def _controller(network: Network, host: Host) -> dict[str, object]:
+    told: dict[str, object] = {"ansible_host": network.address(host), "quorumshift_node_id": host.node_id}
+    return {**told, "quorumshift_controller_host": network.address6(host)} if SECURED else told

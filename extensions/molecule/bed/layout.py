@@ -1,23 +1,31 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the bed keeps its things and which hosts it has. Everything derives from the checkout's path, so that two
-checkouts run side by side.
+"""Where the bed keeps its things and which hosts it has. Everything derives from the checkout's path and the variant,
+so that two checkouts, and both variants of one, run side by side.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 BED = Path(__file__).resolve().parent
 CHECKOUT = BED.parents[2]
 BUILD = CHECKOUT / ".build"
-STATE = BUILD / "bed"
 LIBS = BUILD / "kafka" / "libs"
 CHECKOUT_ID = hashlib.sha256(str(CHECKOUT).encode()).hexdigest()[:8]
+
+# Which bed: `default`, or `secure`, on which every listener is secured (security.py).
+VARIANTS = ("default", "secure")
+VARIANT = os.environ.get("BED_VARIANT") or "default"
+SECURED = VARIANT == "secure"
+STATES = {name: BUILD / ("bed" if name == "default" else f"bed-{name}") for name in VARIANTS}
+STATE = STATES.get(VARIANT, BUILD / "bed-unknown")
+BED_ID = hashlib.sha256(f"{CHECKOUT} {VARIANT}".encode()).hexdigest()[:8] if SECURED else CHECKOUT_ID
 
 INVENTORY = STATE / "inventory.yml"
 SECRETS = STATE / "secrets.json"
@@ -51,7 +59,7 @@ class Host:
 
     @property
     def container(self) -> str:
-        return f"qs-{CHECKOUT_ID}-{self.name}"
+        return f"qs-{BED_ID}-{self.name}"
 
 
 # Broker ids have a gap on purpose: nothing may count brokers from 1 to n.
@@ -65,6 +73,12 @@ HOSTS = (
 )
 BROKERS = tuple(host for host in HOSTS if host.is_broker)
 CONTROLLERS = tuple(host for host in HOSTS if not host.is_broker)
+
+
+def require_known_variant() -> None:
+    """BedError when BED_VARIANT names none."""
+    if VARIANT not in VARIANTS:
+        raise BedError(f"BED_VARIANT is {VARIANT!r}; there are {', '.join(VARIANTS)}")
 
 
 def host_named(name: str) -> Host:
@@ -91,6 +105,22 @@ class Network:
 
     def address(self, host: Host) -> str:
         return f"{self.prefix}.{host.octet}"
+
+    def address6(self, host: Host) -> str:
+        """The host's IPv6 address, in a prefix of RFC 4193 that is the bed's own; only the variant `secure` has one."""
+        return f"{self._prefix6}::{host.octet:x}"
+
+    @property
+    def _prefix6(self) -> str:
+        return f"fd{BED_ID[:2]}:{BED_ID[2:6]}:{BED_ID[6:]}"
+
+    @property
+    def subnet6(self) -> str:
+        return f"{self._prefix6}::/64"
+
+    @property
+    def gateway6(self) -> str:
+        return f"{self._prefix6}::1"
 
     @property
     def subnet(self) -> str:

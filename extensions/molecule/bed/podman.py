@@ -16,11 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Callable, Iterable, TypeVar
 
-from layout import BUILD, CHECKOUT_ID, HOSTS, BedError, Host, Network
+from layout import BED_ID, BUILD, CHECKOUT_ID, HOSTS, SECURED, BedError, Host, Network
 
 _HOME = BUILD / "podman"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-NETWORK = f"qs-{CHECKOUT_ID}"
+NETWORK = f"qs-{BED_ID}"
 SEEDED = "quorumshift.seeded"
 _PACKAGES = {
     "podman": "podman",
@@ -130,7 +130,8 @@ def on_each(hosts: Iterable[Host], action: Callable[[Host], _R]) -> list[_R]:
 
 
 def containers(*filters: str) -> dict[str, str]:
-    """State by container name, of this checkout's bed; `filters` as podman takes them."""
+    """State by container name, of this bed; `filters` as podman takes them."""
+    filters = (f"name=^{NETWORK}-", *filters)
     rows = json.loads(podman("ps", "--all", "--format", "json", *(f"--filter={f}" for f in filters)) or "[]")
     return {row["Names"][0]: row["State"] for row in rows}
 
@@ -164,6 +165,9 @@ def ensure_network(network: Network) -> bool:
     if network.prefix is None or (not _bridge_exists() and _clashes(network.prefix, _routes())):
         network.keep(choose_subnet())
         chosen = True
+    subnets = [{"subnet": network.subnet, "gateway": f"{network.prefix}.1"}]
+    if SECURED:
+        subnets.append({"subnet": network.subnet6, "gateway": network.gateway6})
     # The file is podman's own format (containers/common, libnetwork/types.Network): `podman network create` of 4.3
     # cannot name the bridge.
     definition = {
@@ -172,8 +176,8 @@ def ensure_network(network: Network) -> bool:
         "driver": "bridge",
         "network_interface": NETWORK,
         "created": "2026-01-01T00:00:00Z",
-        "subnets": [{"subnet": network.subnet, "gateway": f"{network.prefix}.1"}],
-        "ipv6_enabled": False,
+        "subnets": subnets,
+        "ipv6_enabled": SECURED,
         "internal": True,
         "dns_enabled": False,
         "ipam_options": {"driver": "host-local"},
@@ -197,9 +201,9 @@ def _clashes(prefix: str, routes: list[ipaddress.IPv4Network]) -> bool:
 
 
 def choose_subnet() -> str:
-    """First three octets of a /24 in 10.64.0.0/10 that no route of this machine overlaps; by the checkout's id."""
+    """First three octets of a /24 in 10.64.0.0/10 that no route of this machine overlaps; by the bed's id."""
     routes = _routes()
-    start = int(CHECKOUT_ID[:4], 16)
+    start = int(BED_ID[:4], 16)
     for step in range(0x4000):
         number = (start + step) % 0x4000
         prefix = f"10.{64 + number // 256}.{number % 256}"
@@ -209,11 +213,13 @@ def choose_subnet() -> str:
 
 
 def remove_everything() -> None:
-    """Remove containers, images, networks and storage of this checkout."""
+    """Remove containers, images, networks and storage of this checkout, of all variants."""
+    bridges = [path.stem for path in (_HOME / "networks").glob("qs-*.json")]
     if (_HOME / "containers.conf").exists():
         podman("rm", "--force", "--all", "--time", "0")
         podman("rmi", "--force", "--all")
-    subprocess.run(["ip", "link", "delete", NETWORK], stderr=subprocess.DEVNULL, check=False)
+    for bridge in bridges:
+        subprocess.run(["ip", "link", "delete", bridge], stderr=subprocess.DEVNULL, check=False)
     _unmount_below(_HOME)
     _unmount_below(_runroot())
     shutil.rmtree(_runroot(), ignore_errors=True)

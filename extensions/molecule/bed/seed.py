@@ -10,6 +10,7 @@ from typing import Any, Callable, Iterable
 
 import clients
 import hosts
+import security
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
@@ -29,6 +30,8 @@ from layout import BED, BROKERS, BedError, Network
 
 Secrets = dict[str, str]
 Say = Callable[[str], None]
+
+_ANSWER_S = 180  # hundreds of topics on a machine that has other things to do
 
 _REGIONS = ("eu", "us", "apac", "latam")
 _SUBJECTS = (
@@ -76,15 +79,15 @@ def _topics() -> list[NewTopic]:
 
 def plant(network: Network, secrets: Secrets, say: Say) -> None:
     """Fill the fresh cluster. Errors of the brokers are raised as the clients raise them."""
-    admin = clients.admin_client(network, secrets)
+    admin = clients.admin_client(network, secrets, _ANSWER_S)
     _all(admin.alter_user_scram_credentials(_scram_users(secrets)).values())
     topics = _topics()
-    _all(admin.create_topics([*topics, NewTopic("dropped", 3, 3)], request_timeout=60).values())
-    _all(admin.create_acls(_acls(), request_timeout=60).values())
+    _all(admin.create_topics([*topics, NewTopic("dropped", 3, 3)], request_timeout=_ANSWER_S).values())
+    _all(admin.create_acls(_acls(), request_timeout=_ANSWER_S).values())
     say(f"{len(topics)} topics, {sum(t.num_partitions for t in topics)} partitions; SCRAM users; ACLs")
-    _all(admin.create_partitions([NewPartitions("grown", 9)], request_timeout=60).values())
-    _all(admin.delete_topics(["dropped"], request_timeout=60).values())
-    hosts.execute(BROKERS[0], "sh", text=_shell_script(network, secrets))
+    _all(admin.create_partitions([NewPartitions("grown", 9)], request_timeout=_ANSWER_S).values())
+    _all(admin.delete_topics(["dropped"], request_timeout=_ANSWER_S).values())
+    hosts.execute(BROKERS[0], "sh", text=_shell_script(network, secrets), timeout=5 * _ANSWER_S)
     say("quotas, dynamic broker configuration, delegation tokens")
     _produce(network, secrets, [topic.topic for topic in topics])
     _produce_in_transactions(network, secrets)
@@ -96,7 +99,7 @@ def plant(network: Network, secrets: Secrets, say: Say) -> None:
 
 def _all(futures: Iterable[Any]) -> None:
     for future in futures:
-        future.result(timeout=120)
+        future.result(timeout=2 * _ANSWER_S)
 
 
 def _scram_users(secrets: Secrets) -> list[UserScramCredentialUpsertion]:
@@ -146,10 +149,10 @@ def _acls() -> list[AclBinding]:
 def _shell_script(network: Network, secrets: Secrets) -> str:
     address = network.address(BROKERS[0])
     settings = {
-        "internal": f"{address}:9092",
         "clients": f"{address}:9094",
         "keystore_password": secrets["keystore"],
         "external_keystore_password": secrets["external_keystore"],
+        "quorumshift_password": secrets["quorumshift"],
         "app1_password": secrets["app1"],
         "app2_password": secrets["app2"],
     }
@@ -227,6 +230,7 @@ def operator_command(network: Network) -> list[str]:
     It reads `operator_credential` from its standard input.
     """
     return [
+        *("env", f"KAFKA_OPTS={security.KAFKA_OPTS if security.SECURED else ''}"),
         "/opt/kafka/bin/kafka-configs.sh",
         *("--zookeeper", network.zookeeper_connect, "--alter", "--entity-type", "users"),
         *("--entity-name", "quorumshift", "--add-config-file", "/dev/stdin"),

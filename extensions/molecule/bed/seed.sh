@@ -1,9 +1,22 @@
 # shellcheck shell=sh disable=SC2154
 # What confluent-kafka's admin client cannot make: quotas, default broker configuration, delegation tokens, ACLs on
-# them. Runs on a broker host, fed to sh: internal=HOST:PORT, clients=HOST:PORT and three passwords are set before it.
+# them. Runs on a broker host, fed to sh: clients=HOST:PORT and passwords are set before it.
 set -eu
 bin=/opt/kafka/bin
-configs="$bin/kafka-configs.sh --bootstrap-server $internal --alter"
+
+login() { # login USER PASSWORD: client properties of a SCRAM user
+    cat <<EOF
+security.protocol=SASL_SSL
+sasl.mechanism=SCRAM-SHA-512
+sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required username="$1" password="$2";
+ssl.truststore.type=PKCS12
+ssl.truststore.location=/etc/kafka/ssl/truststore.p12
+ssl.truststore.password=$keystore_password
+EOF
+}
+
+login quorumshift "$quorumshift_password" > /run/admin.properties
+configs="$bin/kafka-configs.sh --bootstrap-server $clients --command-config /run/admin.properties --alter"
 
 $configs --entity-type users --entity-name app1 --add-config producer_byte_rate=52428800,request_percentage=300
 $configs --entity-type users --entity-default --add-config consumer_byte_rate=104857600
@@ -23,19 +36,13 @@ $configs --entity-type brokers --entity-name 2 --add-config num.io.threads=9,log
 printf 'listener.name.external.ssl.keystore.password=%s\n' "$external_keystore_password" > /run/seed.properties
 $configs --entity-type brokers --entity-name 1 --add-config-file /run/seed.properties
 
-$bin/kafka-acls.sh --bootstrap-server "$internal" --add --allow-principal User:app1 --operation Describe --delegation-token '*'
+$bin/kafka-acls.sh --bootstrap-server "$clients" --command-config /run/admin.properties \
+    --add --allow-principal User:app1 --operation Describe --delegation-token '*'
 
 for user in app1 app2; do
     eval "password=\$${user}_password"
-    cat > /run/seed.properties <<EOF
-security.protocol=SASL_SSL
-sasl.mechanism=SCRAM-SHA-512
-sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required username="$user" password="$password";
-ssl.truststore.type=PKCS12
-ssl.truststore.location=/etc/kafka/ssl/truststore.p12
-ssl.truststore.password=$keystore_password
-EOF
+    login "$user" "$password" > /run/seed.properties
     $bin/kafka-delegation-tokens.sh --bootstrap-server "$clients" --create --max-life-time-period -1 \
         --renewer-principal User:app2 --command-config /run/seed.properties
 done
-rm /run/seed.properties
+rm /run/seed.properties /run/admin.properties

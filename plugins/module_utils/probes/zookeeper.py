@@ -70,8 +70,7 @@ def connect(servers, timeout=15.0, **kazoo_options):
     """
     if KAZOO_IMPORT_ERROR is not None:
         raise ZooKeeperError(f"the Python package kazoo is missing on this host: {KAZOO_IMPORT_ERROR}")
-    if kazoo_options.get("sasl_options") and importlib.util.find_spec("puresasl") is None:
-        raise ZooKeeperError("the Python package pure-sasl is missing on this host: kazoo needs it for SASL")
+    _require_sasl_packages(kazoo_options.get("sasl_options"))
     seen = _Seen()
     # A logger of its own: kazoo's warnings would otherwise land on the module's stderr
     logger = logging.Logger("quorumshift.kazoo", logging.WARNING)
@@ -101,6 +100,18 @@ def connect(servers, timeout=15.0, **kazoo_options):
     finally:
         client.stop()
         client.close()
+
+
+def _require_sasl_packages(options):
+    """Raises ZooKeeperError: kazoo misses these in a thread of its own, whose client then only times out."""
+    if options is None:
+        return
+    modules = {"pure-sasl": "puresasl"}
+    if options["mechanism"] == "GSSAPI":
+        modules["kerberos"] = "kerberos"
+    for package, module in modules.items():
+        if importlib.util.find_spec(module) is None:
+            raise ZooKeeperError(f"the Python package {package} is missing on this host: kazoo needs it for SASL")
 
 
 def _unreachable(servers, timeout, seen, use_ssl):
