@@ -22,6 +22,7 @@ from typing import Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
 import yaml
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire, topics
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import Connections
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import read_tree
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import ZkSecurity
 from kazoo.client import KazooClient
 
@@ -106,7 +107,8 @@ class Bedside:
             return list(pool.map(lambda host: self.run(host, command), hosts))
 
     def fingerprint(self, hosts: Sequence[str] | None = None) -> dict[str, str]:
-        """What a refusal must leave alone: each host's files of Kafka, main processes, state directory, znodes."""
+        """What a refusal must leave alone: by host its files of Kafka, main processes and state directory; by path each
+        znode's mzxid and the version of its ACL."""
         hosts = list(hosts or self.addresses)
         command = (
             "find /etc/kafka /var/lib/quorumshift -type f 2>/dev/null | sort | xargs -r sha256sum; "
@@ -115,7 +117,7 @@ class Bedside:
         )
         told = dict(zip(hosts, self.on_each(hosts, command)))
         with self.zookeeper() as client:
-            told["zookeeper"] = json.dumps(_versions(client, "/"), sort_keys=True)
+            told.update({node.path: f"{node.stat.mzxid} {node.stat.aversion}" for node in read_tree(client)})
         return told
 
     # Cluster ----------------------------------------------------------------------------------------------------
@@ -242,13 +244,3 @@ def wait_for(condition: Callable[[], object], seconds: float, what: str) -> obje
         if time.monotonic() > deadline:
             raise TimeoutError(f"waited {seconds:g} s for {what}")
         time.sleep(0.2)
-
-
-def _versions(client: KazooClient, path: str) -> dict[str, int]:
-    """The mzxid of every znode below `path` that a run could change; sessions of brokers come and go by themselves."""
-    told = {}
-    for name in client.get_children(path):
-        child = f"{path.rstrip('/')}/{name}"
-        told[child] = client.get(child)[1].mzxid
-        told.update(_versions(client, child))
-    return told

@@ -51,7 +51,7 @@ def refused(bed, *wanted, untouched=True, changed=(), **options):
 
 
 def _difference(before, after):
-    return {host: (before[host], after[host]) for host in before if before[host] != after[host]}
+    return {one: (before.get(one), after.get(one)) for one in {**before, **after} if before.get(one) != after.get(one)}
 
 
 def settled(bed):
@@ -371,7 +371,8 @@ def cut(bed, *options):
     """Run a cut of the playbook; whatever it says, nothing may be half applied."""
     before = bed.fingerprint()
     ran = bed.play("migrate", *options, extra={"quorumshift_gate_timeout_s": 5})
-    assert bed.fingerprint() == before, _difference(before, bed.fingerprint())
+    after = bed.fingerprint()
+    assert after == before, _difference(before, after)
     return ran
 
 
