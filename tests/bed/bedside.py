@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 import yaml
+from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire, topics
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import Connections
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import read_tree
@@ -32,6 +33,7 @@ STATE = ROOT / ".build" / ("bed" if VARIANT == "default" else f"bed-{VARIANT}")
 INVENTORY = STATE / "inventory.yml"
 BED = ROOT / "extensions" / "molecule" / "bed" / "bed.py"
 LOG = STATE / "plays.log"
+CLAIMED = (host_state.LOCK, host_state.CLAIM, host_state.JOURNAL)
 FAST = {"quorumshift_stable_s": 1, "quorumshift_gate_timeout_s": 60, "quorumshift_roll_timeout_s": 120}
 
 
@@ -106,12 +108,13 @@ class Bedside:
         with ThreadPoolExecutor(max_workers=len(hosts)) as pool:
             return list(pool.map(lambda host: self.run(host, command), hosts))
 
-    def fingerprint(self, hosts: Sequence[str] | None = None) -> dict[str, str]:
+    def fingerprint(self, hosts: Sequence[str] | None = None, claimed: bool = False) -> dict[str, str]:
         """What a refusal must leave alone: by host its files of Kafka, main processes and state directory; by path each
-        znode's mzxid and the version of its ACL."""
+        znode's mzxid and the version of its ACL. `claimed`: but for what a run leaves that has claimed the hosts."""
         hosts = list(hosts or self.addresses)
+        left = " ".join(f"! -name {name}" for name in CLAIMED) if claimed else ""
         command = (
-            "find /etc/kafka /var/lib/quorumshift -type f 2>/dev/null | sort | xargs -r sha256sum; "
+            f"find /etc/kafka /var/lib/quorumshift -type f {left} 2>/dev/null | sort | xargs -r sha256sum; "
             "ls /var/lib/kafka/metadata 2>/dev/null; "
             "systemctl show kafka kafka-controller zookeeper -p Id,MainPID,ActiveState,NRestarts"
         )
