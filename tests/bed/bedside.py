@@ -20,8 +20,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 import yaml
+from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire, topics
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import Connections
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import read_tree
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import ZkSecurity
 from kazoo.client import KazooClient
 
@@ -31,6 +33,7 @@ STATE = ROOT / ".build" / ("bed" if VARIANT == "default" else f"bed-{VARIANT}")
 INVENTORY = STATE / "inventory.yml"
 BED = ROOT / "extensions" / "molecule" / "bed" / "bed.py"
 LOG = STATE / "plays.log"
+CLAIMED = (host_state.LOCK, host_state.CLAIM, host_state.JOURNAL)
 FAST = {"quorumshift_stable_s": 1, "quorumshift_gate_timeout_s": 60, "quorumshift_roll_timeout_s": 120}
 
 
@@ -105,17 +108,19 @@ class Bedside:
         with ThreadPoolExecutor(max_workers=len(hosts)) as pool:
             return list(pool.map(lambda host: self.run(host, command), hosts))
 
-    def fingerprint(self, hosts: Sequence[str] | None = None) -> dict[str, str]:
-        """What a refusal must leave alone: each host's files of Kafka, main processes, state directory, znodes."""
+    def fingerprint(self, hosts: Sequence[str] | None = None, claimed: bool = False) -> dict[str, str]:
+        """What a refusal must leave alone: by host its files of Kafka, main processes and state directory; by path each
+        znode's mzxid and the version of its ACL. `claimed`: but for what a run leaves that has claimed the hosts."""
         hosts = list(hosts or self.addresses)
+        left = " ".join(f"! -name {name}" for name in CLAIMED) if claimed else ""
         command = (
-            "find /etc/kafka /var/lib/quorumshift -type f 2>/dev/null | sort | xargs -r sha256sum; "
+            f"find /etc/kafka /var/lib/quorumshift -type f {left} 2>/dev/null | sort | xargs -r sha256sum; "
             "ls /var/lib/kafka/metadata 2>/dev/null; "
             "systemctl show kafka kafka-controller zookeeper -p Id,MainPID,ActiveState,NRestarts"
         )
         told = dict(zip(hosts, self.on_each(hosts, command)))
         with self.zookeeper() as client:
-            told["zookeeper"] = json.dumps(_versions(client, "/"), sort_keys=True)
+            told.update({node.path: f"{node.stat.mzxid} {node.stat.aversion}" for node in read_tree(client)})
         return told
 
     # Cluster ----------------------------------------------------------------------------------------------------
@@ -242,13 +247,3 @@ def wait_for(condition: Callable[[], object], seconds: float, what: str) -> obje
         if time.monotonic() > deadline:
             raise TimeoutError(f"waited {seconds:g} s for {what}")
         time.sleep(0.2)
-
-
-def _versions(client: KazooClient, path: str) -> dict[str, int]:
-    """The mzxid of every znode below `path` that a run could change; sessions of brokers come and go by themselves."""
-    told = {}
-    for name in client.get_children(path):
-        child = f"{path.rstrip('/')}/{name}"
-        told[child] = client.get(child)[1].mzxid
-        told.update(_versions(client, child))
-    return told

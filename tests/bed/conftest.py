@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The bed for tests. They run where it is up (`make bed-up`) and leave it as they found it, or reset."""
+"""The bed for tests. Those of a module begin on a freshly seeded one; how they leave it is no matter to the next."""
 
 from __future__ import annotations
 

@@ -32,8 +32,7 @@ def damaged(fresh):
         return False
 
     held = topics(fresh)
-    yield fresh.play(kill_when=at_the_last_stop, extra={"quorumshift_copy_timeout_s": 120}), held
-    fresh.reset()
+    return fresh.play(kill_when=at_the_last_stop, extra={"quorumshift_copy_timeout_s": 120}), held
 
 
 def topics(bed):

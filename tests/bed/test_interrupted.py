@@ -89,12 +89,12 @@ def test_the_last_run_arrives(fresh):
 
 
 def test_a_run_with_nothing_to_do_changes_nothing(fresh):
-    before = fresh.fingerprint(fresh.brokers + fresh.controllers)
+    before = fresh.fingerprint(claimed=True)
     ran = fresh.play()
-    after = fresh.fingerprint(fresh.brokers + fresh.controllers)
+    after = fresh.fingerprint(claimed=True)
     assert ran.code == 0, ran.text
     assert all(ran.recap(host).get("changed", 0) == 0 for host in (*fresh.addresses, "localhost")), ran.text
-    for host in fresh.addresses:
+    for host in fresh.addresses:  # in dual-write /migration moves all the time
         assert after[host] == before[host]
 
 

@@ -37,9 +37,9 @@ def inventory(fresh, tmp_path):
 
 def refused(bed, *wanted, untouched=True, changed=(), **options):
     """Run the playbook; it must fail with all of `wanted` in its message and leave everything alone, but `changed`."""
-    before = bed.fingerprint()
+    before = bed.fingerprint(claimed=True)
     ran = bed.play("migrate", **options)
-    after = bed.fingerprint()
+    after = bed.fingerprint(claimed=True)
     assert ran.code != 0, ran.text
     for words in wanted:
         assert words in ran.text.replace("\\n", "\n").replace('\\"', '"'), ran.text
@@ -51,7 +51,7 @@ def refused(bed, *wanted, untouched=True, changed=(), **options):
 
 
 def _difference(before, after):
-    return {host: (before[host], after[host]) for host in before if before[host] != after[host]}
+    return {one: (before.get(one), after.get(one)) for one in {**before, **after} if before.get(one) != after.get(one)}
 
 
 def settled(bed):
@@ -371,22 +371,21 @@ def cut(bed, *options):
     """Run a cut of the playbook; whatever it says, nothing may be half applied."""
     before = bed.fingerprint()
     ran = bed.play("migrate", *options, extra={"quorumshift_gate_timeout_s": 5})
-    assert bed.fingerprint() == before, _difference(before, bed.fingerprint())
+    after = bed.fingerprint()
+    assert after == before, _difference(before, after)
     return ran
 
 
-@pytest.mark.parametrize(
-    "limit", ["b1", "kafka_broker", "kafka_controller", "localhost", "localhost,b1,b2,b3,c1", "!c3"]
-)
+@pytest.mark.parametrize("limit", ["b1", "kafka_broker", "kafka_controller", "localhost,b1,b2,b3,c1", "!c3"])
 def test_limit(fresh, limit):
     ran = cut(fresh, "--limit", limit)
-    if limit.startswith("localhost,"):
-        assert ran.code != 0 and "was not reached" in ran.text and "--limit" in ran.text, ran.text
+    assert ran.code != 0 and f"--limit {limit} leaves hosts out: run without it. " in ran.text, ran.text
 
 
 @pytest.mark.parametrize("tag", ["always", "nothing"])
 def test_tags(fresh, tag):
-    cut(fresh, "--tags", tag)
+    ran = cut(fresh, "--tags", tag)
+    assert ran.code != 0 and "leave tasks out: run without them. " in ran.text, ran.text
 
 
 @pytest.mark.parametrize(
