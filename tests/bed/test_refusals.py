@@ -389,7 +389,8 @@ def test_tags(fresh, tag):
 
 
 @pytest.mark.parametrize(
-    "task", ["*Begin the controller's turn", "*Admit the batch", "*Take the broker's turn", "*Take the controller's turn"]
+    "task",
+    ["*Begin the controller's turn", "*Admit the batch", "*Take the broker's turn", "*Take the controller's turn"],
 )
 def test_start_at_task(fresh, task):
     cut(fresh, "--start-at-task", task)
