@@ -204,5 +204,5 @@ def _wait_serving(network: Network, partitions: int = 1) -> Health:
 def _elect_preferred(network: Network, secrets: dict[str, str]) -> None:
     """Leaders on their preferred replicas, from where the seed's reassignment left them."""
     # No time-outs given: confluent-kafka 2.16 breaks on any (SystemError from its argument parser).
-    admin = admin_client(network, secrets)
-    admin.elect_leaders(ElectionType.PREFERRED, None).result(timeout=60)
+    admin = admin_client(network, secrets, patience_s=_SERVING_TIMEOUT)
+    admin.elect_leaders(ElectionType.PREFERRED, None).result(timeout=_SERVING_TIMEOUT + 10)
