@@ -9,7 +9,7 @@ import json
 
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction
 
-KEPT = ("counted", "damage", "differences", "changed", "records")
+KEPT = ("counted", "damage", "differences", "moved", "records")
 
 
 class ActionModule(ProbeAction):
@@ -24,6 +24,6 @@ class ActionModule(ProbeAction):
             expected = (args.get("before") or {}).get("records", {})
             counted = (f"{name} {result['records'].get(name, 0)}" for name in expected)
             self.say(f"copied: {', '.join(counted) or 'nothing'}")
-            for text in result["changed"]:
+            for text in result["moved"]:
                 self.say(f"changed meanwhile: {text}")
         return result

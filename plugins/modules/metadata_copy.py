@@ -66,6 +66,11 @@ differences:
   type: list
   elements: str
   returned: with O(state=compared)
+moved:
+  description: What moved in ZooKeeper between the two counts, which explains a difference.
+  type: list
+  elements: str
+  returned: with O(state=compared)
 records:
   description: The records of the transaction by type.
   type: dict

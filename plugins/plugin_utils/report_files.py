@@ -121,7 +121,7 @@ def preflight(recorded: Recorded) -> dict | None:
 
 
 def copy(recorded: Recorded) -> dict | None:
-    """Return the copy of the metadata: {rows: [{type, before, copied, after, differs}], damage, differences, changed,
+    """Return the copy of the metadata: {rows: [{type, before, copied, after, differs}], damage, differences, moved,
     compared}. A type that ZooKeeper does not count (the quorum's own records) has no before and after."""
     sides = {}
     for side, path in (("before", "copy-expected.json"), ("after", "copy-awaited.json")):
@@ -137,7 +137,7 @@ def copy(recorded: Recorded) -> dict | None:
         known = [one for one in (before, after) if isinstance(one, int)]
         differs = bool(known) and isinstance(count, int) and not min(known) <= count <= max(known)
         rows.append({"type": kind, "before": before, "copied": count, "after": after, "differs": differs})
-    told = {key: items(compared.get(key)) for key in ("damage", "differences", "changed")}
+    told = {key: items(compared.get(key)) for key in ("damage", "differences", "moved")}
     return {"rows": rows, "compared": bool(compared), **told}
 
 

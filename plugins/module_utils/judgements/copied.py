@@ -17,11 +17,11 @@ SLACK = 10
 
 class Copied(NamedTuple):
     """`damage`: the copy was skipped, or things are gone from ZooKeeper that nobody deleted: stop the controllers.
-    `differences`: counts that do not add up. `changed`: what moved meanwhile, which explains a difference."""
+    `differences`: counts that do not add up. `moved`: what moved meanwhile, which explains a difference."""
 
     damage: list[str]
     differences: list[str]
-    changed: list[str]
+    moved: list[str]
     records: dict[str, int]
 
 
@@ -37,14 +37,14 @@ def judge(before: Mapping, after: Mapping, transactions: Sequence[Mapping]) -> C
             [f"the metadata log has no committed transaction {TRANSACTION!r}: the copy was skipped", *lost], [], [], {}
         )
     records = dict(committed[-1]["records"])
-    differences, changed = [], []
+    differences, moved = [], []
     # While people change metadata, what stood there at the very moment of the copy is known within a few only
     moving = before != after
     for kind in sorted(set(before["records"]) | set(after["records"])):
         lower, upper = sorted((before["records"].get(kind, 0), after["records"].get(kind, 0)))
         count = records.get(kind, 0)
         if lower != upper:
-            changed.append(
+            moved.append(
                 f"{kind}: {before['records'].get(kind, 0)} in ZooKeeper before, {after['records'].get(kind, 0)} after"
             )
         slack = SLACK + upper // 100 if moving else 0
@@ -55,8 +55,8 @@ def judge(before: Mapping, after: Mapping, transactions: Sequence[Mapping]) -> C
     # The copy reads all of ZooKeeper in one transaction, and what it read the first reconciliation leaves alone: once
     # it is committed, a name that is gone was deleted by somebody. A count below what is left is a difference all the
     # same.
-    changed += [f"{kind} deleted meanwhile: {_some(names)}" for kind, names in gone.items() if names]
-    return Copied([], differences, changed, records)
+    moved += [f"{kind} deleted meanwhile: {_some(names)}" for kind, names in gone.items() if names]
+    return Copied([], differences, moved, records)
 
 
 def _some(names: Sequence[str]) -> str:

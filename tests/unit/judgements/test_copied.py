@@ -31,7 +31,7 @@ def without(seen, side, kind, count):
 
 def test_the_recorded_copy_is_whole(seen):
     told = judge(seen)
-    assert told.damage == told.differences == told.changed == []
+    assert told.damage == told.differences == told.moved == []
     for kind, count in seen["before"]["records"].items():
         assert count > 0 and told.records[kind] == count
 
@@ -66,7 +66,7 @@ def test_what_was_deleted_before_the_copy_is_a_change(seen, kind):
     seen["transactions"][-1]["records"][RECORD[kind]] -= 1
     told = judge(seen)
     assert told.damage == told.differences == []
-    assert f"{kind} deleted meanwhile: {gone}" in told.changed
+    assert f"{kind} deleted meanwhile: {gone}" in told.moved
 
 
 @pytest.mark.parametrize("kind", RECORD)
@@ -74,7 +74,7 @@ def test_what_was_copied_and_then_deleted_is_a_change(seen, kind):
     (gone,) = without(seen, "after", kind, 1)
     told = judge(seen)
     assert told.damage == told.differences == []
-    assert f"{kind} deleted meanwhile: {gone}" in told.changed
+    assert f"{kind} deleted meanwhile: {gone}" in told.moved
 
 
 @pytest.mark.parametrize("copied_too", [True, False])
@@ -85,7 +85,7 @@ def test_what_came_meanwhile_is_a_change(seen, copied_too):
     told = judge(seen)
     before = seen["before"]["records"]["TOPIC_RECORD"]
     assert told.damage == told.differences == []
-    assert told.changed == [f"TOPIC_RECORD: {before} in ZooKeeper before, {before + 1} after"]
+    assert told.moved == [f"TOPIC_RECORD: {before} in ZooKeeper before, {before + 1} after"]
 
 
 @pytest.mark.parametrize("kind", ["PARTITION_RECORD", "CLIENT_QUOTA_RECORD", "DELEGATION_TOKEN_RECORD"])
