@@ -134,8 +134,8 @@ class ActionModule(QuorumshiftAction):
         if result.get("outcome") == "unneeded":
             self._make_up(host, args["kind"])
             return
-        kind = args.get("kind") or "repair"
-        turn = {**result, "id": args["turn_id"], "kind": kind, "message": result.get("msg")}
+        kind = result.get("kind") or args["kind"]
+        turn = {"id": args["turn_id"], **result, "kind": kind, "message": result.get("msg")}
         self._note(host, turn, time.time() - self.began)
         diff = result.get("diff")
         if diff:

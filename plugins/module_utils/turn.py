@@ -59,7 +59,8 @@ def begin(spec: Mapping[str, Any]) -> dict:
 
 
 def finish(spec: Mapping[str, Any]) -> dict:
-    """Detach a worker that ends what a lost one began, and return its first record.
+    """Detach a worker that ends what a lost one began, and return its first record; the record of a turn that has
+    ended well meanwhile is returned as it is.
 
     The properties file is whole, since it is written by rename: the node is to run in whichever mode it says. A node
     that is down gets `changes` into its file and is started; one that runs is seen up. `spec` as for `begin`, without
@@ -67,6 +68,9 @@ def finish(spec: Mapping[str, Any]) -> dict:
     """
     directory = host_state.directory(spec["state_dir"], spec["cluster_id"])
     with _held_by(spec["run"], directory):
+        told = turn_record.read(directory)
+        if told.get("outcome") not in (None, "failed"):
+            return {**told, "changed": False}
         old = turn_files.read_text(spec["config_file"])
         mode = kraft_config.mode_at_next_start(properties.parse(old))
         if mode in ("invalid", "combined"):

@@ -138,6 +138,10 @@ id:
   description: The turn's id.
   type: str
   returned: success
+kind:
+  description: What the turn is for; V(repair) for one that ended what a lost worker began.
+  type: str
+  returned: success
 mode:
   description: The mode in which the node is to run.
   type: str
@@ -221,7 +225,7 @@ def main():
             told = turn.watch(given["state_dir"], given["cluster_id"], given["turn_id"], given["seen_steps"], WATCH_S)
     except (turn.TurnError, OSError, ValueError) as error:
         module.fail_json(msg=f"the turn could not begin: {error}")
-    result = {key: told.get(key) for key in ("id", "mode", "outcome", "message", "steps", "times")}
+    result = {key: told.get(key) for key in ("id", "kind", "mode", "outcome", "message", "steps", "times")}
     result["changed"] = bool(told.get("changed"))
     if told.get("diff"):
         result["diff"] = _diff(told["diff"], given)

@@ -305,6 +305,13 @@ def test_a_node_runs_in_the_mode_of_its_file(host, text, steps):
     assert told["changed"] == (not ran) and ("start" in one.steps(told)) == (not ran)
 
 
+def test_a_turn_that_ended_meanwhile_is_told_as_it_ended(host):
+    one = host(PLAIN)
+    assert one.take("zk_migration", TO_HYBRID)["outcome"] == "done"
+    told = one.finish()
+    assert told["outcome"] == "done" and told["kind"] == "zk_migration" and one.invocation == 2
+
+
 def test_a_broker_that_is_down_gets_the_settings_of_now(host):
     one = host(HYBRID + "num.io.threads=none\n")
     left(one, "begun", "stop", "start")
