@@ -66,11 +66,12 @@ _FILL_DISK = """
 while not (turn()["id"] != was and turn()["steps"][-1]["name"] == "write the file"):
     time.sleep(0.002)
 with open("%(path)s/somebody-elses-dump", "wb", buffering=0) as dump:
-    try:
-        while True:
-            dump.write(bytes(1 << 16))
-    except OSError:
-        pass
+    for size in (1 << 20, 1 << 12, 1):
+        try:
+            while True:
+                dump.write(bytes(size))
+        except OSError:
+            pass
 """
 
 _OPEN_PORT = """
@@ -125,9 +126,9 @@ def port_taken(bed: Bedside, host: str, port: int, once: bool = False):
 
 
 @contextlib.contextmanager
-def disk_full(bed: Bedside, host: str, path: str, spare_kb: int = 2048) -> Iterator[None]:
-    """The broker's log directory `path` on a disk of its own, which somebody else fills during the host's next turn;
-    at the end that file is removed, and the disk stays."""
+def disk_full(bed: Bedside, host: str, path: str, spare_kb: int = 400 * 1024) -> Iterator[None]:
+    """The broker's log directory `path` on a disk of its own, large enough for the preflight, which somebody else
+    fills during the host's next turn; at the end that file is removed, and the disk stays."""
     size = f"$(( $(du -sk {path}.moved | cut -f1) + {spare_kb} ))k"
     bed.run(host, f"systemctl stop kafka && cp -a --sparse=always {path} {path}.moved")
     # The container's root may not mount: from outside, in the container's mount namespace.
