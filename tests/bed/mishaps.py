@@ -126,7 +126,7 @@ def port_taken(bed: Bedside, host: str, port: int, once: bool = False):
 
 
 @contextlib.contextmanager
-def disk_full(bed: Bedside, host: str, path: str, spare_kb: int = 400 * 1024) -> Iterator[None]:
+def disk_full(bed: Bedside, host: str, path: str, spare_kb: int = 1200 * 1024) -> Iterator[None]:
     """The broker's log directory `path` on a disk of its own, large enough for the preflight, which somebody else
     fills during the host's next turn; at the end that file is removed, and the disk stays."""
     size = f"$(( $(du -sk {path}.moved | cut -f1) + {spare_kb} ))k"
