@@ -28,7 +28,7 @@ _STEPS = {
     "write the file": "gets its new properties file",
     "format": "formats its log directory",
     "start": "starts",
-    "register": "answers, waits for its registration in the quorum",
+    "register": "answers, waits for its registration",
 }
 
 

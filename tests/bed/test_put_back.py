@@ -79,7 +79,7 @@ def test_a_setting_that_kafka_refuses(fresh, for_b2):
     before = file_of(fresh, "b2")
     roll(
         fresh,
-        "kafka.service did not come up in mode zk_migration: kafka.service ended while it started",
+        "kafka did not come up in mode zk_migration: kafka ended while it started",
         "Invalid value none for configuration num.io.threads",
         "Its properties file was put back and it is up in mode zk again. Mend the cause and run again.",
         inventory=for_b2({"num.io.threads": "none"}),
@@ -120,7 +120,7 @@ def test_the_port_taken_for_good(fresh):
             "Going back to mode zk did not work either",
             "Its file starts it in mode zk",
         )
-        roll(fresh, "kafka.service did not come up in mode zk")  # the repair, while the cause lasts
+        roll(fresh, "kafka did not come up in mode zk: ")  # the repair, while the cause lasts
     assert phase_after(fresh) in ("controllers_ready", "brokers_joining")
 
 
