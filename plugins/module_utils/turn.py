@@ -51,7 +51,8 @@ def begin(spec: Mapping[str, Any]) -> dict:
     """
     plan = planned(spec)
     if not plan["needed"]:
-        return {"id": spec["id"], "outcome": "unneeded", "changed": False, "steps": []}
+        told = {key: spec[key] for key in ("id", "kind", "mode")}
+        return {**told, "outcome": "unneeded", "changed": False, "steps": []}
     directory = host_state.directory(spec["state_dir"], spec["cluster_id"])
     with _held_by(spec["run"], directory):
         record = Record(directory, spec, plan["before"], plan["after"])

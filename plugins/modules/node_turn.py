@@ -229,13 +229,16 @@ def main():
     result["changed"] = bool(told.get("changed"))
     if told.get("diff"):
         result["diff"] = _diff(told["diff"], given)
+    if told.get("outcome") in ("failed", "died"):
+        module.fail_json(msg=told["message"], **result)
     if told.get("outcome"):
-        role = "controller" if given["kind"] in MODES or str(told.get("mode")).startswith("controller") else "broker"
+        role = "controller" if str(told["mode"]).startswith("controller") else "broker"
         facts = node.facts(
             role, given["config_file"], given["service"], given["run_key"], given["state_dir"], given["kafka_home"]
         )
         result["ansible_facts"] = {"quorumshift_node": facts}
-    if told.get("outcome") in ("failed", "died", "put_back"):
+    if told.get("outcome") == "put_back":
+        # A role may go on to what is left of it elsewhere, with these facts.
         module.fail_json(msg=told["message"], **result)
     module.exit_json(**result)
 

@@ -23,7 +23,7 @@ KRAFT = "node.id=2\nprocess.roles=broker\n"
 FINAL = "node.id=101\nprocess.roles=controller\n"
 CONTROLLER = FINAL + "zookeeper.metadata.migration.enable=true\n"
 TO_HYBRID = {"zookeeper.metadata.migration.enable": "true"}
-TO_KRAFT = dict.fromkeys(properties.parse(HYBRID)) | properties.parse(KRAFT)
+TO_KRAFT = {**dict.fromkeys(properties.parse(HYBRID)), **properties.parse(KRAFT)}
 MIGRATION = {"kraft_metadata_offset": -1, "malformed": None}
 COPIED = {"kraft_metadata_offset": 71, "malformed": None}
 
