@@ -38,6 +38,7 @@ TELLS_WHY = (
     "judgements/phase.py:not_ready",
     "modules/metadata_copy.py:awaited",
     "modules/rolling_restart.py:awaited",
+    "module_utils/put_back.py:after",
     "module_utils/turn.py:_died",
     "probes/cluster.py:_zookeeper",
     "probes/cluster.py:quorum",

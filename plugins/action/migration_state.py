@@ -25,7 +25,7 @@ NO_WAY_ON = (phase.UNKNOWN, phase.REVERTING, phase.KRAFT_NATIVE)
 
 class ActionModule(ProbeAction):
     """Judges. Task options of this action: `show` prints one screen, `record` keeps the facts as evidence, `forward`
-    fails in a phase from which no migration goes on."""
+    fails in a phase from which no migration goes on, unless a turn that was left half done has to be finished first."""
 
     def act(self, args: dict) -> dict:
         show, record, forward = args.pop("show", False), args.pop("record", True), args.pop("forward", False)
@@ -37,7 +37,7 @@ class ActionModule(ProbeAction):
         first = not self.session
         session = dict(self.session) or {"run": time.strftime("%Y%m%dT%H%M%S") + "-" + secrets.token_hex(2)}
         session.update(cluster_id=result["cluster_id"], phase=result["phase"])
-        verdict = self._claim(facts["nodes"], session, forward)
+        verdict = self._claim(facts["nodes"], session, forward, result["unfinished"])
         result["ansible_facts"] = {"quorumshift_session": session}
         self.session = session
         record = record and not self._task.check_mode
@@ -53,20 +53,21 @@ class ActionModule(ProbeAction):
                 display.display(line)
         if forward and verdict.refused:
             return {"failed": True, "msg": f"{verdict.refused}. Nothing was changed."}
-        if forward and result["phase"] in NO_WAY_ON:
+        if forward and result["phase"] in NO_WAY_ON and not result["unfinished"]:
             reasons = [f"{block['text']}. {block['do'][:1].upper()}{block['do'][1:]}" for block in result["blocks"]]
             why = " ".join(reasons) or result["next"]["text"]
             return {"failed": True, "msg": f"The phase is {result['phase']}. {why}. Nothing was changed."}
         return result
 
-    def _claim(self, nodes, session, forward):
+    def _claim(self, nodes, session, forward, unfinished):
         """Judge the claim; a run that is to change something finds in the session what it has to claim."""
         cluster_id, takeover = session["cluster_id"] or "", self.variable("quorumshift_takeover") or ""
         newest = claim.newest_of({host: (node.get("claims") or {}).get(cluster_id) for host, node in nodes.items()})
         me = {"run": session["run"], "alive": identity.alive((newest or {}).get("process"))}
         verdict = claim.judge(nodes, cluster_id, me, takeover)
         waits = session["phase"] == phase.DUAL_WRITE and not self.variable("quorumshift_finalize")
-        changes = forward and not self._task.check_mode and session["phase"] != phase.FINALIZED and not waits
+        idle = (waits or session["phase"] == phase.FINALIZED) and not unfinished
+        changes = forward and not self._task.check_mode and not idle
         if changes and "claim" not in session:
             session["claim"] = {"number": verdict.number, "hosts": verdict.hosts}
             if verdict.over:

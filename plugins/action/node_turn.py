@@ -1,14 +1,17 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""node_turn: begins the turn on the host, shows its steps as they are taken, keeps its diff and times as evidence."""
+"""node_turn: begins the turn on the host, shows its steps as they are taken, keeps its diff and times as evidence.
+
+Task option of this action: `repair` ends the turn that an earlier run left unfinished on the host.
+"""
 
 from __future__ import annotations
 
 import difflib
 import time
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import kraft_config
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import kraft_config, phase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import is_secret, seal
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import (
     GROUPS,
@@ -20,10 +23,12 @@ _STEPS = {
     "begun": "begins",
     "keep the old file": "keeps the old properties file",
     "stop": "stops",
+    "stop again": "did not come up, and is stopped",
+    "put the old file back": "gets its old properties file back",
     "write the file": "gets its new properties file",
     "format": "formats its log directory",
     "start": "starts",
-    "register": "answers, waits for its registration in the quorum",
+    "register": "answers, waits for its registration",
 }
 
 
@@ -33,18 +38,22 @@ class ActionModule(QuorumshiftAction):
 
     def act(self, args: dict) -> dict:
         host, part = self.vars["inventory_hostname"], args.pop("part", "all")
+        repair = args.pop("repair", False)
         args.update(
             run=self.session.get("run"),
             cluster_id=self.session.get("cluster_id"),
             run_key=self.run_key(),
-            turn_id=f"{self.session.get('run')}/{args.get('kind')}/{host}",
-            **self._file_changes(args["kind"], host),
+            registered=sorted(phase.registrations({"nodes": self.nodes()})),
+            turn_id=f"{self.session.get('run')}/{'repair' if repair else args.get('kind')}/{host}",
+            **(self._left_file_changes(host) if repair else self._file_changes(args["kind"], host)),
         )
-        result = {} if part == "see" else self.module({**args, "action": "begin"})
-        if self._task.check_mode or result.get("failed"):
+        result = {} if part == "see" else self.module({**args, "action": "finish" if repair else "begin"})
+        if self._task.check_mode or (result.get("failed") and not result.get("id")):
             return result
         if part == "begin" and not result.get("outcome"):
             return {**result, "changed": False}  # what it changes is told where its end is seen
+        if repair:
+            self.say(f"{host}: a turn was left unfinished")
         seen, shown = 0, time.time()
         while True:
             for step in (result.get("steps") or [])[seen:]:
@@ -93,6 +102,17 @@ class ActionModule(QuorumshiftAction):
         command = [storage, "format", f"--cluster-id={self.session.get('cluster_id')}", "--config", config_file]
         return {"node_id": node_id, "content": content, "format_command": command}
 
+    def _left_file_changes(self, host: str) -> dict:
+        """Return {node_id} or {node_id, changes} for a node that is to run in the mode that its file says.
+
+        A broker that is down in migration mode gets the operator's own settings as they are now: they may be what it
+        did not start with.
+        """
+        node = self.facts_of(host).get("quorumshift_node") or {}
+        if (node.get("file") or {}).get("mode") == "zk_migration":
+            return self._file_changes("zk_migration", host)
+        return {"node_id": int(self.nodes()[host]["node_id"])}
+
     def _own_settings(self, variable: str) -> dict[str, str]:
         """Return the operator's own settings of the nodes, secrets sealed like those that came from brokers."""
         given = self.variable(variable) or {}
@@ -114,14 +134,18 @@ class ActionModule(QuorumshiftAction):
         if result.get("outcome") == "unneeded":
             self._make_up(host, args["kind"])
             return
-        turn = {**result, "id": args["turn_id"], "kind": args["kind"], "message": result.get("msg")}
+        kind = result.get("kind") or args["kind"]
+        turn = {"id": args["turn_id"], **result, "kind": kind, "message": result.get("msg")}
         self._note(host, turn, time.time() - self.began)
         diff = result.get("diff")
         if diff:
             lines = difflib.unified_diff(
                 diff["before"].splitlines(True), diff["after"].splitlines(True), f"{host} before", f"{host} after"
             )
-            self.evidence().save(f"diffs/{host}-{args['kind']}.diff", "".join(lines))
+            self.evidence().save(f"diffs/{host}-{kind}.diff", "".join(lines))
+        if result.get("outcome") == "put_back":
+            for line in result["msg"].splitlines():
+                self.say(line)
         if result.get("outcome") == "done":
             times = result.get("times") or {}
             shown = ", ".join(

@@ -81,6 +81,16 @@ quorum:
   description: What the quorum's leader says of it.
   type: dict
   returned: success
+unfinished:
+  description: Hosts on which an earlier run left a turn half done.
+  type: list
+  elements: str
+  returned: success
+left_registered:
+  description: Ids of brokers that run in plain ZooKeeper mode and are registered in the quorum.
+  type: list
+  elements: int
+  returned: success
 word:
   description: In V(dual_write) and V(finalizing), what an operator types to finalize this cluster as it runs now.
   type: str
@@ -116,6 +126,8 @@ def main():
             "mirrored_offset": (facts["zookeeper"].get("migration") or {}).get("kraft_metadata_offset"),
             "nodes": screen.node_lines(facts),
             "word": gates.finalize_word(facts) if judged.phase in gates.GATES["before_finalize"].phases else None,
+            "unfinished": phase.unfinished(facts),
+            "left_registered": phase.left_registered(facts),
             "quorum": facts["quorum"],
             "facts": facts,
         }

@@ -15,23 +15,28 @@ description:
   - A broker is up when its process runs, its listener answers ApiVersions in the expected mode, and its own replica of
     the metadata log shows this start's registration, unfenced.
   - A node that runs in the mode already, with the file as it has to be, is left alone.
-  - Refuses without the pass of the gate that this kind of turn follows.
+  - A broker that does not come up goes back to its earlier properties file and mode, where that is safe. From migration
+    mode to plain ZooKeeper mode only while C(/migration) is at -1 and ZooKeeper's controller leads, which the worker
+    reads itself right before; from KRaft mode to migration mode only while the migration goes on. Controllers never.
+    The turn fails then all the same, as V(put_back), and quotes the node's own log.
+  - Refuses without the pass of the gate that this kind of turn follows. O(action=finish) needs none, and ends a turn
+    whose worker was lost, in whichever mode the host's properties file says.
 options:
   action:
     description:
       - V(begin) starts the worker and returns at once, V(watch) returns when the turn has gone on or after a few
-        seconds. The action plugin of this module calls both and shows the progress.
+        seconds. V(finish) starts a worker that ends what a lost one began. The action plugin of this module calls them
+        and shows the progress.
     type: str
-    choices: [begin, watch]
+    choices: [begin, finish, watch]
     default: begin
   turn_id:
     description: The turn's id.
     type: str
     required: true
   kind:
-    description: What the turn is for.
+    description: What the turn is for; O(action=begin) needs it.
     type: str
-    required: true
     choices: [controller, zk_migration, kraft, final]
   run:
     description: The run's id.
@@ -48,6 +53,11 @@ options:
   gate_pass:
     description: The pass of the gate that this kind of turn follows (M(quorumshift.kafka.gate)).
     type: dict
+  registered:
+    description: The ids of the brokers that are registered in the quorum. The action plugin fills it in.
+    type: list
+    elements: str
+    default: []
   service:
     description: The service's name.
     type: str
@@ -124,8 +134,20 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+id:
+  description: The turn's id.
+  type: str
+  returned: success
+kind:
+  description: What the turn is for; V(repair) for one that ended what a lost worker began.
+  type: str
+  returned: success
+mode:
+  description: The mode in which the node is to run.
+  type: str
+  returned: success
 outcome:
-  description: V(done), V(unneeded), V(failed) or V(died); empty while the turn goes on.
+  description: V(done), V(unneeded), V(put_back), V(failed) or V(died); empty while the turn goes on.
   type: str
   returned: success
 steps:
@@ -152,13 +174,14 @@ def main():
     """Begin or watch a turn."""
     module = AnsibleModule(
         argument_spec={
-            "action": {"type": "str", "choices": ["begin", "watch"], "default": "begin"},
+            "action": {"type": "str", "choices": ["begin", "finish", "watch"], "default": "begin"},
             "turn_id": {"type": "str", "required": True},
-            "kind": {"type": "str", "required": True, "choices": list(gates.GATE_OF_TURN)},
+            "kind": {"type": "str", "choices": list(gates.GATE_OF_TURN)},
             "run": {"type": "str", "required": True},
             "cluster_id": {"type": "str", "required": True},
             "node_id": {"type": "int", "required": True},
             "gate_pass": {"type": "dict", "no_log": False},
+            "registered": {"type": "list", "elements": "str", "default": []},
             "service": {"type": "str", "required": True},
             "config_file": {"type": "path", "required": True},
             "changes": {"type": "dict"},
@@ -174,12 +197,15 @@ def main():
             "run_key": {"type": "str", "required": True, "no_log": True},
         },
         mutually_exclusive=[("changes", "content")],
+        required_if=[("action", "begin", ("kind",))],
         supports_check_mode=True,
     )
     given = module.params
-    refused = gates.refusal(given["kind"], given["gate_pass"], given["cluster_id"], given["run"])
-    if refused and not module.check_mode:
-        module.fail_json(msg=f"{refused}. Nothing was changed on this host.")
+    finishing = given["action"] == "finish"
+    if given["action"] == "begin":
+        refused = gates.refusal(given["kind"], given["gate_pass"], given["cluster_id"], given["run"])
+        if refused and not module.check_mode:
+            module.fail_json(msg=f"{refused}. Nothing was changed on this host.")
     spec = {
         **given,
         "id": given["turn_id"],
@@ -189,25 +215,31 @@ def main():
     try:
         if module.check_mode:
             plan = turn.planned(spec)
-            module.exit_json(changed=plan["needed"], diff=_diff(plan, given), outcome="unneeded", steps=[], times={})
+            changed = finishing or plan["needed"]
+            module.exit_json(changed=changed, diff=_diff(plan, given), outcome="unneeded", steps=[], times={})
         if given["action"] == "begin":
             told = turn.begin(spec)
+        elif finishing:
+            told = turn.finish(spec)
         else:
             told = turn.watch(given["state_dir"], given["cluster_id"], given["turn_id"], given["seen_steps"], WATCH_S)
     except (turn.TurnError, OSError, ValueError) as error:
         module.fail_json(msg=f"the turn could not begin: {error}")
-    result = {key: told.get(key) for key in ("outcome", "message", "steps", "times")}
+    result = {key: told.get(key) for key in ("id", "kind", "mode", "outcome", "message", "steps", "times")}
     result["changed"] = bool(told.get("changed"))
     if told.get("diff"):
         result["diff"] = _diff(told["diff"], given)
     if told.get("outcome") in ("failed", "died"):
         module.fail_json(msg=told["message"], **result)
     if told.get("outcome"):
-        role = "controller" if given["kind"] in MODES else "broker"
+        role = "controller" if str(told["mode"]).startswith("controller") else "broker"
         facts = node.facts(
             role, given["config_file"], given["service"], given["run_key"], given["state_dir"], given["kafka_home"]
         )
         result["ansible_facts"] = {"quorumshift_node": facts}
+    if told.get("outcome") == "put_back":
+        # A role may go on to what is left of it elsewhere, with these facts.
+        module.fail_json(msg=told["message"], **result)
     module.exit_json(**result)
 
 

@@ -32,6 +32,7 @@ NOT_VARIABLES = {
     "quorumshift_show",
     "quorumshift_forward",
     "quorumshift_record",
+    "quorumshift_unregistered",
 }
 GROUPS = re.compile(r"quorumshift_to_\w*")
 

@@ -233,6 +233,31 @@ def not_ready(
     return lacks
 
 
+def left_registered(facts: Mapping) -> list[int]:
+    """Return the ids of brokers that are registered in the quorum and run plain, before any copy: an attempt to join
+    that was put back left them, and an old registration counts for the trigger (see `not_ready`)."""
+    seen = _Seen(facts)
+    if seen.state != "PRE_MIGRATION" or seen.owner != "zookeeper" or seen.offset != -1:
+        return []
+    registered = seen.log.get("brokers") or {}
+    plain = [node for node in seen.brokers.values() if {node.get("running"), node.get("next")} - {None} == {ZK}]
+    return sorted(node["node_id"] for node in plain if str(node.get("node_id")) in registered)
+
+
+def unfinished(facts: Mapping) -> list[str]:
+    """Return the hosts on which a turn was left half done: its worker is gone or still at work, or it failed and its
+    broker is down. Controllers that are being brought up are no such hosts: bringing them up goes on by itself."""
+    told = []
+    for host, node in sorted(facts["nodes"].items()):
+        turn = node.get("turn") or {}
+        if not turn.get("id") or turn.get("kind") == "controller" or (node.get("service") or {}).get("masked"):
+            continue
+        down = node["role"] == "broker" and not node.get("running")
+        if not turn.get("outcome") or (turn["outcome"] == "failed" and down):
+            told.append(host)
+    return told
+
+
 def _controller_modes(node: Mapping) -> set:
     """Return the modes in which a controller runs and will start, as far as they were seen."""
     return {node.get("running"), node.get("next")} - {None}

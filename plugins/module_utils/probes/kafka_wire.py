@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asks one Kafka broker or controller directly: ApiVersions and DescribeQuorum over a plain socket.
+"""Asks one Kafka broker or controller directly: ApiVersions, DescribeQuorum, UnregisterBroker over a plain socket.
 
 Clients in libraries find their way to a leader; a probe must hear what this one address says. Field layouts are
 those of Kafka's message definitions (clients/src/main/resources/common/message/*.json, 3.9), framing and flexible
@@ -44,14 +44,16 @@ __all__ = [
     "api_versions",
     "describe_quorum",
     "describe_quorum_any",
+    "unregister_broker",
 ]
 
-SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE, DESCRIBE_QUORUM = 17, 18, 36, 55
+SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE, DESCRIBE_QUORUM, UNREGISTER_BROKER = 17, 18, 36, 55, 64
 
 _CLIENT_NAME = "quorumshift"
 _CLIENT_VERSION = "1"
 _LARGEST_ANSWER = 16 << 20
 _UNSUPPORTED_VERSION, _NOT_LEADER, _UNSUPPORTED_SASL_MECHANISM, _SASL_AUTHENTICATION_FAILED = 35, 6, 33, 58
+_BROKER_ID_NOT_REGISTERED = 102
 
 ERROR_NAMES = {
     -1: "UNKNOWN_SERVER_ERROR",
@@ -67,6 +69,7 @@ ERROR_NAMES = {
     41: "NOT_CONTROLLER",
     42: "INVALID_REQUEST",
     58: "SASL_AUTHENTICATION_FAILED",
+    102: "BROKER_ID_NOT_REGISTERED",
 }
 """Names of the codes that these requests can meet (class org.apache.kafka.common.protocol.Errors)."""
 
@@ -189,6 +192,26 @@ def describe_quorum_any(
     return QuorumSearch(quorum, source, outcomes)
 
 
+def unregister_broker(
+    address: HostPort, broker_id: int, security: Security | None = None, timeout: float = 5.0
+) -> bool:
+    """Remove a broker's registration by the active controller at `address`; False when it has none (any more).
+
+    True is answered once the removal is committed, so a second call that answers False reads it back. A controller
+    takes it in pre-migration too (QuorumController.unregisterBroker, RUNS_IN_PREMIGRATION); it wants the operation
+    ALTER on the cluster. Raises KafkaError (NOT_CONTROLLER from another controller), Unreachable, TlsError,
+    AuthenticationFailed, ProtocolError; SecurityError.
+    """
+    with KafkaConnection(address, security, timeout) as connection:
+        try:
+            connection.unregister_broker(broker_id)
+        except KafkaError as error:
+            if error.code != _BROKER_ID_NOT_REGISTERED:
+                raise
+            return False
+    return True
+
+
 class KafkaConnection:
     """One connection to one server; a context manager. All its calls share the deadline set at its start."""
 
@@ -231,6 +254,13 @@ class KafkaConnection:
             DESCRIBE_QUORUM, version, _compact_array([topic]) + _NO_TAGS, "DescribeQuorum", flexible=True
         )
         return self._decoded(decode_quorum, answer, version, "DescribeQuorum")
+
+    def unregister_broker(self, broker_id: int) -> None:
+        """UnregisterBroker v0 (KIP-631), authenticating first where the security says so. Raises KafkaError."""
+        self.authenticate()
+        body = struct.pack(">i", broker_id) + _NO_TAGS
+        answer = self._ask(UNREGISTER_BROKER, 0, body, "UnregisterBroker", flexible=True)
+        self._decoded(_decode_unregistered, answer, 0, "UnregisterBroker")
 
     def authenticate(self) -> None:
         """SASL by the security's mechanism; nothing to do on listeners without SASL."""
@@ -388,6 +418,12 @@ def decode_quorum(answer: bytes, version: int) -> Quorum:
     if len(partitions) != 1:
         raise ValueError(f"{len(partitions)} partitions instead of one")
     return partitions[0]
+
+
+def _decode_unregistered(answer: bytes, _version: int) -> None:
+    read = _Reader(answer)
+    read.int32()  # throttle time
+    _raise_for(read.int16(), read.compact_string())
 
 
 class _ErrorCode(Exception):

@@ -172,3 +172,18 @@ def test_the_search_keeps_the_answer_of_the_highest_epoch(monkeypatch):
     assert search.explain() == "c:9093: DescribeQuorum answered NOT_LEADER_OR_FOLLOWER"
     assert kafka_wire.describe_quorum_any([c])[:2] == (None, None)
     assert kafka_wire.describe_quorum_any([]) == (None, None, {})
+
+
+def unregistered(code: int, message: bytes | None = None) -> bytes:
+    shown = b"\0" if message is None else bytes([len(message) + 1]) + message
+    return framed(1, b"\0" + struct.pack(">ih", 0, code) + shown + b"\0")
+
+
+def test_a_registration_is_removed_or_was_none():
+    with Server(unregistered(0)) as server:
+        assert kafka_wire.unregister_broker(server.address, 2) is True
+    with Server(unregistered(102, b"Broker ID 2 is not currently registered")) as server:
+        assert kafka_wire.unregister_broker(server.address, 2) is False
+    refused = Server(unregistered(41, b"The active controller appears to be node 102."))
+    with refused as server, pytest.raises(kafka_wire.KafkaError, match="NOT_CONTROLLER: The active controller appears"):
+        kafka_wire.unregister_broker(server.address, 2)

@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""ZooKeeper as one broker's own properties lead to it, read from that broker's host with the standard library.
+
+What is read here is world-readable under Kafka's own ACLs (ZkData.defaultAcls), so SASL is not needed for it.
+"""
+
+from __future__ import annotations
+
+from typing import Mapping
+
+from ..addresses import ZkConnect, parse_zookeeper_connect
+from ..formats import znodes
+from ..security import SecurityError, Tls, ZkSecurity
+from .zk_wire import NoNode, ZkConnection
+
+_SSL = "zookeeper.ssl."
+
+
+def look(values: Mapping[str, str], timeout: float = 10.0) -> dict:
+    """Return who leads and who lives: {migration: see formats.znodes.migration, or None; controller: {broker_id,
+    ephemeral} or None; brokers: ids alive, as text}.
+
+    The server first catches up with its leader, so nothing older than the call is read. Raises AddressError,
+    SecurityError for properties that cannot be followed, znodes.ZnodeError, WireError.
+    """
+    connect, security = connection(values)
+    with ZkConnection(connect, security, timeout) as client:
+        client.sync()
+        migration, controller = (_get(client, path) for path in (znodes.MIGRATION, znodes.CONTROLLER))
+        return {
+            "migration": znodes.migration(migration[0]) if migration else None,
+            "controller": {
+                "broker_id": znodes.controller(controller[0])["broker_id"],
+                "ephemeral": bool(controller[1].ephemeral_owner),
+            }
+            if controller
+            else None,
+            "brokers": client.children("/brokers/ids"),
+        }
+
+
+def connection(values: Mapping[str, str]) -> tuple[ZkConnect, ZkSecurity]:
+    """Return what a broker's properties say of ZooKeeper: servers, chroot, TLS.
+
+    Kafka's keys are those of KafkaConfig's ZkSsl*; the standard library reads PEM stores alone. Raises AddressError,
+    SecurityError naming the property.
+    """
+    connect = parse_zookeeper_connect(values.get("zookeeper.connect", ""))
+    if values.get(_SSL + "client.enable", "").strip().lower() != "true":
+        return connect, ZkSecurity()
+    named = values.get(_SSL + "endpoint.identification.algorithm", "HTTPS").strip().upper() == "HTTPS"
+    certificate = _pem(values, "keystore")
+    tls = Tls(
+        cafile=_pem(values, "truststore"),
+        certfile=certificate,
+        keypassword=values.get(_SSL + "keystore.password") if certificate else None,
+        check_hostname=named,
+        option="zookeeper",
+        prefix="ssl.",
+    )
+    return connect, ZkSecurity(tls=tls)
+
+
+def _pem(values: Mapping[str, str], store: str) -> str | None:
+    key = f"{_SSL}{store}.location"
+    path = values.get(key)
+    if path and values.get(f"{_SSL}{store}.type", "").upper() != "PEM" and not path.endswith(".pem"):
+        raise SecurityError(f"{key}: {path} is no PEM file, and Python's standard library reads no other store")
+    return path
+
+
+def _get(client: ZkConnection, path: str) -> tuple | None:
+    try:
+        return client.get(path)
+    except NoNode:
+        return None

@@ -1,0 +1,71 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The properties file in a turn: what it becomes, the old one kept, either of them written in one step."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from typing import Any, Mapping
+
+from .formats import properties
+from .judgements import kraft_config
+from .seal import masked, unseal
+
+CONFIGS = "configs"
+
+
+def read_text(path: str) -> str:
+    """Return a file's text as it is to the byte, '' when there is none."""
+    if not os.path.exists(path):
+        return ""
+    with open(path, encoding="latin-1", newline="") as stream:
+        return stream.read()
+
+
+def new_text(spec: Mapping[str, Any], old: str) -> str:
+    """Return the text that a turn's `content` or `changes` make of the file, its sealed secrets opened."""
+    wanted = spec.get("content") or spec.get("changes") or {}
+    plain = {key: None if value is None else unseal(spec["run_key"], value) for key, value in wanted.items()}
+    comment = f"Added by Quorumshift for mode {spec['mode']}"
+    return properties.edit("" if spec.get("content") else old, plain, "" if spec.get("content") else comment)
+
+
+def masked_text(text: str) -> str:
+    """Return a file's text with its secrets masked."""
+    return properties.edit(text, {key: masked(key, value) for key, value in properties.parse(text).items()})
+
+
+def keep(spec: Mapping[str, Any], directory: str, old: str) -> None:
+    """Keep the file as it was before a turn took it to another mode; a turn within a mode keeps nothing."""
+    if old and kraft_config.mode_at_next_start(properties.parse(old)) != spec["mode"]:
+        os.makedirs(os.path.join(directory, CONFIGS), mode=0o700, exist_ok=True)
+        replace(kept(spec, directory), old, None, 0o600)
+
+
+def kept(spec: Mapping[str, Any], directory: str) -> str:
+    """Return where the file stands as it was before the turn's mode."""
+    return os.path.join(directory, CONFIGS, f"{os.path.basename(spec['config_file'])}.before-{spec['mode']}")
+
+
+def replace(path: str, text: str, owner: str | None, mode: int = 0o640) -> None:
+    """Replace a file in one step, keeping owner and mode of the one that stood there."""
+    temporary = f"{path}.quorumshift"
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="latin-1") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    if os.path.exists(path):
+        status = os.stat(path)
+        os.chown(temporary, status.st_uid, status.st_gid)
+        os.chmod(temporary, status.st_mode & 0o7777)
+    else:
+        if owner:
+            account = pwd.getpwnam(owner)
+            os.chown(temporary, account.pw_uid, account.pw_gid)
+        os.chmod(temporary, mode)
+    os.replace(temporary, path)
+    directory = os.open(os.path.dirname(path), os.O_RDONLY)
+    os.fsync(directory)
+    os.close(directory)

@@ -1,0 +1,73 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a host tells of the turn at work on it, in `turn.json` of its state directory."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from typing import Any, Mapping
+
+from . import host_state
+from .probes import node
+
+_SHOWN = ("id", "kind", "mode", "run", "service", "config_file")
+
+
+class TurnError(RuntimeError):
+    """A turn that cannot begin or go on; the text is for the operator."""
+
+
+def read(directory: str) -> dict:
+    """Return the record of the host's newest turn, {} when there is none."""
+    return host_state.read_json(os.path.join(directory, node.RECORD)) or {}
+
+
+def last_step(told: Mapping[str, Any]) -> str:
+    """Return the name of the step that a turn took last."""
+    return told["steps"][-1]["name"] if told.get("steps") else "none"
+
+
+def held(directory: str) -> bool:
+    """Say whether a worker holds the host now."""
+    try:
+        with host_state.locked(directory):
+            return False
+    except host_state.Held:
+        return True
+
+
+class Record:
+    """The turn as the host tells it: written whole at each step, by rename, so that a reader never sees half of it.
+
+    `forgiving`: a record that cannot be written stops nothing any more. For putting back: a full disk, which may be
+    why a node did not come up, must not keep it from coming up again.
+    """
+
+    def __init__(self, directory: str, spec: Mapping[str, Any], before: str, after: str):
+        self.path = os.path.join(directory, node.RECORD)
+        self.told: dict = {key: spec[key] for key in _SHOWN}
+        self.told.update({"steps": [], "outcome": None, "message": "", "changed": True, "times": {}})
+        self.told["diff"] = {"before": before, "after": after}
+        self.forgiving = False
+
+    def step(self, name: str) -> None:
+        """Tell a step that is about to be taken."""
+        self.told["steps"].append({"name": name, "at": time.time()})
+        self._save()
+
+    def note(self, **times: float) -> None:
+        """Tell moments (epoch seconds) and durations (seconds)."""
+        self.told["times"].update({key: round(value, 3) for key, value in times.items()})
+        self._save()
+
+    def end(self, outcome: str, message: str = "") -> None:
+        """Tell how the turn ended."""
+        self.told.update({"outcome": outcome, "message": message, "ended_at": time.time()})
+        self._save()
+
+    def _save(self) -> None:
+        with contextlib.suppress(*([OSError] if self.forgiving else [])):
+            host_state.write_json(self.path, self.told)

@@ -1,0 +1,222 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What can happen to a host while a broker of it takes its turn, brought about from within the host or below it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shlex
+import subprocess
+import sys
+import threading
+import time
+from typing import Iterator
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
+from kazoo.exceptions import NoNodeError
+
+from tests.bed.bedside import BED, Bedside, wait_for
+
+_TURN = """
+import glob, json, os, signal, time
+def turn():
+    try:
+        return json.load(open(sorted(glob.glob("/var/lib/quorumshift/*/turn.json"))[0]))
+    except (IndexError, ValueError):
+        return {"steps": [], "id": None}
+was = turn()["id"]
+"""
+
+_KILL = """
+while True:
+    told = turn()
+    if told["id"] != was and told["kind"] == %(kind)r and told["steps"][-1]["name"] == %(step)r:
+        break
+    time.sleep(0.002)
+time.sleep(%(after)r)
+lock = glob.glob("/var/lib/quorumshift/*/lock")[0]
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    try:
+        held = [os.readlink("/proc/%%s/fd/%%s" %% (pid, fd)) for fd in os.listdir("/proc/%%s/fd" %% pid)]
+    except OSError:
+        continue
+    if lock in held:
+        os.kill(int(pid), signal.SIGKILL)
+"""
+
+_TAKE_PORT = """
+import socket
+while True:
+    taken = socket.socket()
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        taken.bind((%(address)r, %(port)r))
+        taken.listen()
+        break
+    except OSError:
+        taken.close()
+        time.sleep(0.002)
+while not (%(once)r and turn()["steps"][-1]["name"] == "put the old file back"):
+    time.sleep(0.05)
+"""
+
+_FILL_DISK = """
+while not (turn()["id"] != was and turn()["steps"][-1]["name"] == "write the file"):
+    time.sleep(0.002)
+with open("%(path)s/somebody-elses-dump", "wb", buffering=0) as dump:
+    for size in (1 << 20, 1 << 12, 1):
+        try:
+            while True:
+                dump.write(bytes(size))
+        except OSError:
+            pass
+"""
+
+_OPEN_PORT = """
+import subprocess
+while not (turn()["id"] != was and turn()["steps"][-1]["name"] == "put the old file back"):
+    time.sleep(0.02)
+subprocess.run("iptables -D %(rule)s", shell=True, check=True)
+"""
+
+_END_BROKER = """
+import subprocess
+while not os.path.exists("/root/end-broker"):
+    time.sleep(0.02)
+subprocess.run(["systemctl", "kill", "--signal=KILL", "kafka"])
+"""
+
+
+def lead_by(bed: Bedside, broker_id: int) -> None:
+    """Make this broker ZooKeeper's controller, so that rolls take it last."""
+    with bed.zookeeper() as client:
+
+        def leads() -> bool:
+            told = wait_for(lambda: client.exists("/controller") and client.get("/controller")[0], 20, "a controller")
+            if json.loads(told)["brokerid"] == broker_id:
+                return True
+            with contextlib.suppress(NoNodeError):
+                client.delete("/controller")
+            return False
+
+        wait_for(leads, 60, f"broker {broker_id} to be elected")
+
+
+@contextlib.contextmanager
+def _script(bed: Bedside, host: str, name: str, script: str) -> Iterator[None]:
+    """A Python script that runs on the host as a unit of its own, ended at the end."""
+    command = f"systemd-run --quiet --collect --unit={name} /usr/bin/python3 -c {shlex.quote(_TURN + script)}"
+    bed.run(host, command)
+    try:
+        yield
+    finally:
+        bed.run(host, f"systemctl stop {name} 2>/dev/null; systemctl reset-failed {name} 2>/dev/null; true")
+
+
+def worker_killed(bed: Bedside, host: str, kind: str, step: str, after: float = 0.0):
+    """The host's next turn of this kind loses its worker by SIGKILL, `after` seconds after it told this step."""
+    return _script(bed, host, "kill-worker", _KILL % {"kind": kind, "step": step, "after": after})
+
+
+def port_taken(bed: Bedside, host: str, port: int, once: bool = False):
+    """Somebody else listens on the broker's port as soon as it is free; with `once`, until the old file is put back."""
+    return _script(bed, host, "take-port", _TAKE_PORT % {"address": bed.addresses[host], "port": port, "once": once})
+
+
+@contextlib.contextmanager
+def disk_full(bed: Bedside, host: str, path: str, spare_kb: int = 1200 * 1024) -> Iterator[None]:
+    """The broker's log directory `path` on a disk of its own, large enough for the preflight, which somebody else
+    fills during the host's next turn; at the end that file is removed, and the disk stays."""
+    size = f"$(( $(du -sk {path}.moved | cut -f1) + {spare_kb} ))k"
+    bed.run(host, f"systemctl stop kafka && cp -a --sparse=always {path} {path}.moved")
+    # The container's root may not mount: from outside, in the container's mount namespace.
+    _from_below(
+        host,
+        f"mount -t tmpfs -o size={size} tmpfs {path} && chown --reference={path}.moved {path} && "
+        f"cp -a --sparse=always {path}.moved/. {path}/",
+    )
+    bed.run(host, "systemctl start kafka")
+    bed.wait_listening(host, 9092)
+    bed.wait_in_sync()
+    with _script(bed, host, "fill-disk", _FILL_DISK % {"path": path}):
+        yield
+        bed.run(host, f"rm -f {path}/somebody-elses-dump")
+
+
+def _from_below(host: str, command: str) -> None:
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import podman, layout; "
+        "print(podman.podman('inspect', '--format', '{{.State.Pid}}', layout.host_named(sys.argv[2]).container))"
+    )
+    asked = [sys.executable, "-c", script, str(BED.parent), host]
+    pid = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
+    subprocess.run(["nsenter", "-t", pid, "-m", "sh", "-ec", command], check=True, timeout=60)
+
+
+@contextlib.contextmanager
+def never_seen_up(bed: Bedside, host: str, once: bool = False) -> Iterator[None]:
+    """The broker's listener is closed to its own host, so that its turn cannot see it up; with `once`, until the old
+    file is put back."""
+    rule = "INPUT -i lo -p tcp --dport 9092 -j REJECT"
+    bed.run(host, f"iptables -I {rule}")
+    try:
+        with _script(bed, host, "open-port", _OPEN_PORT % {"rule": rule}) if once else contextlib.nullcontext():
+            yield
+    finally:
+        bed.run(host, f"iptables -D {rule} 2>/dev/null; true")
+
+
+@contextlib.contextmanager
+def ended_when_copied(bed: Bedside, host: str) -> Iterator[None]:
+    """The broker is killed as soon as /controller is KRaft's."""
+    over = threading.Event()
+
+    def watch() -> None:
+        with bed.zookeeper() as client:
+            while not over.is_set():
+                if client.exists("/controller") and not client.get("/controller")[1].ephemeralOwner:
+                    bed.run(host, "touch /root/end-broker")
+                    return
+                time.sleep(0.02)
+
+    with _script(bed, host, "end-broker", _END_BROKER):
+        thread = threading.Thread(target=watch, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join(30)
+            bed.run(host, "rm -f /root/end-broker")
+
+
+class Availability(threading.Thread):
+    """How many brokers did not answer at once, at worst, looked at again and again; a context manager."""
+
+    def __init__(self, bed: Bedside) -> None:
+        super().__init__(daemon=True)
+        self.addresses = {host: kafka_wire.HostPort(bed.addresses[host], 9094) for host in bed.brokers}
+        self.security = bed.connections().client
+        self.worst: set[str] = set()
+        self._over = threading.Event()
+
+    def __enter__(self) -> Availability:
+        self.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._over.set()
+        self.join(30)
+
+    def run(self) -> None:
+        while not self._over.wait(0.1):
+            down = {host for host, address in self.addresses.items() if not self._answers(address)}
+            self.worst = max(self.worst, down, key=len)
+
+    def _answers(self, address: kafka_wire.HostPort) -> bool:
+        try:
+            return bool(kafka_wire.api_versions(address, self.security, 3))
+        except kafka_wire.WireError:
+            return False

@@ -1,0 +1,157 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One migration in which broker after broker cannot start: each is put back where that is safe, and the run goes on
+once the cause is mended."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from tests.bed import bedside, mishaps
+
+SEEN_UP_S = 60
+
+
+@pytest.fixture
+def for_b2(fresh, tmp_path):
+    """An inventory in which broker b2 alone gets these settings in migration mode."""
+
+    def changed(settings):
+        tree = yaml.safe_load(bedside.INVENTORY.read_text())
+        tree["all"]["children"]["kafka_broker"]["hosts"]["b2"]["quorumshift_broker_config"] = settings
+        path = tmp_path / "inventory.yml"
+        path.touch(mode=0o600)
+        path.write_text(yaml.safe_dump(tree))
+        return path
+
+    return changed
+
+
+def roll(bed, *wanted, down=1, **options):
+    """Run the playbook, b2 first; it must fail with all of `wanted`, and never have had more than `down` brokers
+    down."""
+    extra = {"quorumshift_canary": "b2", "quorumshift_start_timeout_s": SEEN_UP_S}
+    with mishaps.Availability(bed) as availability:
+        ran = bed.play("migrate", extra=extra, **options)
+    told = ran.text.replace("\\n", "\n").replace('\\"', '"')
+    assert ran.code != 0, ran.text
+    assert len(availability.worst) <= down, availability.worst
+    for words in wanted:
+        assert words in told, ran.text
+    return ran
+
+
+def turn(bed, host):
+    return json.loads(bed.run(host, "cat /var/lib/quorumshift/*/turn.json"))
+
+
+def file_of(bed, host):
+    return bed.run(host, "cat /etc/kafka/server.properties")
+
+
+def registered(bed):
+    """Ids of the brokers registered in the quorum, as the phase's evidence says."""
+    facts = sorted(
+        bedside.ROOT.joinpath(".build/bed/evidence").glob("*/*/facts-*.json"), key=lambda p: p.stat().st_mtime
+    )
+    nodes = json.loads(facts[-1].read_text())["nodes"]
+    return {one for node in nodes.values() if node["role"] == "controller" for one in node["metadata_log"]["brokers"]}
+
+
+def phase_after(bed):
+    ran = bed.play("status")
+    return next(line for line in reversed(ran.text.splitlines()) if line.startswith("Cluster ")).rpartition(": ")[2]
+
+
+def put_back_to_plain(bed, before):
+    """b2 runs as before its turn, whole; nothing of it is left in the quorum."""
+    assert turn(bed, "b2")["outcome"] == "put_back"
+    assert file_of(bed, "b2") == before
+    bed.wait_in_sync()
+    assert phase_after(bed) == "controllers_ready" and registered(bed) == set()
+
+
+def test_a_setting_that_kafka_refuses(fresh, for_b2):
+    before = file_of(fresh, "b2")
+    roll(
+        fresh,
+        "kafka did not come up in mode zk_migration: kafka ended while it started",
+        "Invalid value none for configuration num.io.threads",
+        "Its properties file was put back and it is up in mode zk again. Mend the cause and run again.",
+        inventory=for_b2({"num.io.threads": "none"}),
+    )
+    put_back_to_plain(fresh, before)
+
+
+def test_a_wrong_keystore_password(fresh, for_b2):
+    before = file_of(fresh, "b2")
+    roll(
+        fresh,
+        "keystore password was incorrect",
+        "put back and it is up in mode zk again",
+        inventory=for_b2({"ssl.keystore.password": "not-this-one"}),
+    )
+    put_back_to_plain(fresh, before)
+    assert "not-this-one" not in bedside.LOG.read_text()
+
+
+def test_a_registration_that_a_put_back_left(fresh):
+    """The broker gets as far as its registration; it is removed, and that is read back."""
+    before = file_of(fresh, "b2")
+    with mishaps.never_seen_up(fresh, "b2", once=True):
+        roll(
+            fresh,
+            "its listener does not answer",
+            "removed from the quorum: the registration of broker [2]",
+            "put back and it is up in mode zk again",
+        )
+    put_back_to_plain(fresh, before)
+
+
+def test_the_port_taken_for_good(fresh):
+    with mishaps.port_taken(fresh, "b2", 9092):
+        roll(
+            fresh,
+            "Address already in use",
+            "Going back to mode zk did not work either",
+            "Its file starts it in mode zk",
+        )
+        roll(fresh, "kafka did not come up in mode zk: ")  # the repair, while the cause lasts
+    assert phase_after(fresh) in ("controllers_ready", "brokers_joining")
+
+
+def test_a_full_log_disk(fresh):
+    path = "/var/lib/kafka/data1"
+    with mishaps.disk_full(fresh, "b2", path):
+        ran = roll(fresh, "did not come up in mode zk_migration")
+    assert "No space left on device" in ran.text
+
+
+def test_no_way_back_once_the_copy_has_begun(fresh):
+    with mishaps.never_seen_up(fresh, "b3"), mishaps.ended_when_copied(fresh, "b3"):
+        ran = roll(
+            fresh, "Its properties file was not put back: /controller is KRaft's", "it stays in mode zk_migration"
+        )
+    assert "b3 is up" not in ran.text
+    assert turn(fresh, "b3")["outcome"] == "failed"
+    assert "zookeeper.metadata.migration.enable=true" in file_of(fresh, "b3")
+    assert phase_after(fresh) in ("copying", "hybrid")
+
+
+def test_put_back_in_the_kraft_roll(fresh):
+    with mishaps.port_taken(fresh, "b2", 9092, once=True):
+        roll(fresh, "did not come up in mode kraft", "Address already in use", "is up in mode zk_migration again")
+    assert turn(fresh, "b2")["outcome"] == "put_back"
+    assert phase_after(fresh) == "hybrid"
+
+
+def test_the_cause_mended_a_run_arrives(fresh):
+    ran = fresh.play(extra={"quorumshift_canary": "b2"})
+    assert ran.code == 0, ran.text
+    assert phase_after(fresh) == "dual_write"
+    again = fresh.play()
+    assert again.code == 0 and all(again.recap(host).get("changed", 0) == 0 for host in fresh.addresses), again.text

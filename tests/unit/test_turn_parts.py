@@ -1,0 +1,153 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Parts of a turn that need no node: the kept file, the record and its lock, ZooKeeper by a broker's properties, the
+log that is quoted."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state, turn, turn_files, turn_record
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import own_node, own_zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.security import SecurityError
+
+PLAIN = "broker.id=2\nzookeeper.connect=z:2181\n"
+HYBRID = PLAIN + "zookeeper.metadata.migration.enable=true\n"
+
+
+def spec(tmp_path, **more):
+    base = {"id": "r/zk_migration/b2", "kind": "zk_migration", "mode": "zk_migration", "run": "r", "service": "kafka"}
+    return {**base, "config_file": str(tmp_path / "server.properties"), "run_key": "k", **more}
+
+
+def test_the_newest_file_of_the_mode_before_is_kept(tmp_path):
+    given = spec(tmp_path)
+    for text in (PLAIN, HYBRID, "# mended\n" + PLAIN, HYBRID + "num.io.threads=9\n"):
+        turn_files.keep(given, str(tmp_path), text)
+    kept = turn_files.kept(given, str(tmp_path))
+    assert turn_files.read_text(kept) == "# mended\n" + PLAIN
+    assert os.stat(kept).st_mode & 0o777 == 0o600
+
+
+def test_a_file_is_replaced_whole_with_its_mode_kept(tmp_path):
+    path = tmp_path / "server.properties"
+    path.write_text(PLAIN)
+    path.chmod(0o604)
+    turn_files.replace(str(path), HYBRID, None)
+    assert path.read_text() == HYBRID and path.stat().st_mode & 0o777 == 0o604
+    assert [one.name for one in tmp_path.iterdir()] == ["server.properties"]
+
+
+def test_a_record_that_cannot_be_written_stops_a_turn_and_no_putting_back(tmp_path):
+    record = turn_record.Record(str(tmp_path / "gone"), spec(tmp_path), "", "")
+    with pytest.raises(OSError):
+        record.step("stop")
+    record.forgiving = True
+    record.step("put the old file back")
+    record.end("put_back", "told")
+    assert [one["name"] for one in record.told["steps"]] == ["stop", "put the old file back"]
+
+
+def test_a_worker_that_is_gone_is_told_by_its_lock(tmp_path):
+    directory = host_state.directory(str(tmp_path), "cluster")
+    given = spec(tmp_path, cluster_id="cluster", state_dir=str(tmp_path), node_id=2)
+    record = turn_record.Record(directory, given, "", "")
+    record.step("begun")
+    record.step("stop")
+    holder = (
+        "import fcntl, os, sys; handle = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT); "
+        "fcntl.flock(handle, fcntl.LOCK_EX); print('held', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", holder, os.path.join(directory, host_state.LOCK)]
+    worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        worker.stdout.readline()
+        assert turn_record.held(directory)
+        with pytest.raises(turn_record.TurnError, match="at step stop; run again when it ended"):
+            turn.begin({**given, "changes": {"broker.id": "2"}})
+        assert turn.watch(str(tmp_path), "cluster", record.told["id"], 2, 0.1)["outcome"] is None
+    finally:
+        worker.kill()
+        worker.wait()
+        worker.stdin.close()
+        worker.stdout.close()
+    told = turn.watch(str(tmp_path), "cluster", record.told["id"], 2, 0.1)
+    assert told["outcome"] == "died" and "after step stop" in told["message"]
+
+
+def test_a_file_that_starts_no_node_is_not_finished(tmp_path):
+    given = spec(tmp_path, cluster_id="cluster", state_dir=str(tmp_path))
+    (tmp_path / "server.properties").write_text("broker.id=2\n")
+    with pytest.raises(turn_record.TurnError, match="this host is not claimed by this run"):
+        turn.finish(given)
+    claim = os.path.join(host_state.directory(str(tmp_path), "cluster"), host_state.CLAIM)
+    host_state.write_json(claim, {"number": 1, "run": "r", "closed": False})
+    with pytest.raises(turn_record.TurnError, match="its mode is invalid"):
+        turn.finish(given)
+
+
+# ZooKeeper by a broker's properties -----------------------------------------------------------------------------------
+
+
+def test_a_plain_connection():
+    connect, security = own_zookeeper.connection({"zookeeper.connect": "z1:2181,z2/prod/kafka"})
+    assert str(connect) == "z1:2181,z2:2181/prod/kafka" and security.tls is None
+
+
+def test_tls_with_pem_stores():
+    values = {
+        "zookeeper.connect": "z1:2281",
+        "zookeeper.ssl.client.enable": "true",
+        "zookeeper.ssl.truststore.location": "/etc/kafka/ca.pem",
+        "zookeeper.ssl.keystore.location": "/etc/kafka/own",
+        "zookeeper.ssl.keystore.type": "PEM",
+        "zookeeper.ssl.keystore.password": "secret",
+        "zookeeper.ssl.endpoint.identification.algorithm": "",
+    }
+    tls = own_zookeeper.connection(values)[1].tls
+    assert (tls.cafile, tls.certfile, tls.keypassword) == ("/etc/kafka/ca.pem", "/etc/kafka/own", "secret")
+    assert tls.verify and not tls.check_hostname
+
+
+def test_a_java_store_is_refused_by_its_property():
+    values = {
+        "zookeeper.connect": "z1:2281",
+        "zookeeper.ssl.client.enable": "true",
+        "zookeeper.ssl.truststore.location": "/etc/kafka/trust.jks",
+    }
+    with pytest.raises(SecurityError, match=r"zookeeper\.ssl\.truststore\.location: /etc/kafka/trust\.jks is no PEM"):
+        own_zookeeper.connection(values)
+
+
+# The log that is quoted -----------------------------------------------------------------------------------------------
+
+
+def test_errors_of_this_start_are_quoted(tmp_path):
+    log = tmp_path / "server.log"
+    log.write_text("[t] ERROR of an earlier start\n")
+    start = log.stat().st_size
+    with open(log, "a", encoding="utf-8") as stream:
+        stream.write("[t] INFO begins\n[t] ERROR cannot bind\njava.net.BindException: in use\n\tat Main\n")
+    told = own_node.log_excerpt(str(log), start, "kafka").splitlines()
+    assert told == [f"{log} says:", "[t] ERROR cannot bind", "java.net.BindException: in use"]
+
+
+def test_a_rotated_and_a_silent_log(tmp_path):
+    log = tmp_path / "server.log"
+    log.write_text("[t] INFO begins\n")
+    assert "INFO begins" in own_node.log_excerpt(str(log), 5000, "kafka")
+    assert "journalctl -u kafka" in own_node.log_excerpt(str(log), log.stat().st_size, "kafka")
+    assert "could not be read" in own_node.log_excerpt(str(tmp_path / "none"), 0, "kafka")
+
+
+def test_how_far_a_broker_got(tmp_path):
+    values = {"log.dirs": str(tmp_path)}
+    assert not own_node.may_have_registered(values, 0)
+    replica = tmp_path / "__cluster_metadata-0"
+    replica.mkdir()
+    began = replica.stat().st_mtime
+    assert own_node.may_have_registered(values, began) and not own_node.may_have_registered(values, began + 5)
