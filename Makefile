@@ -18,7 +18,7 @@ help: ## list the targets
 demo: setup ## the main job: a live cluster on the bed goes from ZooKeeper to KRaft under load
 	@$(PY) -m tools.demo
 
-test: setup ## all fast checks: lint, unit, real, build, molecule, kills
+test: setup ## all fast checks: lint, unit, real, build, molecule
 test-full: setup ## the long checks: molecule-secure, test-fresh, test-bed, kills-all
 lint: setup ## ruff, yamllint, ansible-lint (production), ansible-test sanity, shellcheck
 unit: setup ## unit tests, target-side code on the oldest target Python too

@@ -97,7 +97,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
 }
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},
-    "test": ("lint", "unit", "real", "build", "molecule", "kills"),
+    "test": ("lint", "unit", "real", "build", "molecule"),
     "test-full": ("molecule-secure", "test-fresh", "test-bed", "kills-all"),
 }
 
