@@ -146,10 +146,15 @@ def _command(pid: int) -> list[str]:
     try:
         with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as stream:
             arguments = stream.read().split("\0")[:-1]
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as stream:
-            children = [] if _MAIN in arguments else [int(child) for child in stream.read().split()]
     except OSError:
         return []
+    if _MAIN in arguments:
+        return arguments
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as stream:
+            children = [int(child) for child in stream.read().split()]
+    except OSError:
+        return arguments
     return next((found for found in map(_command, children) if _MAIN in found), arguments)
 
 
