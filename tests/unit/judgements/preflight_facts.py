@@ -11,9 +11,15 @@ from tests.unit.judgements import recorded
 
 
 def collected(name="zk", **changes):
-    beside = recorded.facts("zk_preflight")
+    beside, hosts = recorded.facts("zk_preflight"), recorded.facts("zk_hosts")
+    cluster = recorded.facts(name)
+    for host, node in cluster["nodes"].items():
+        seen = hosts["nodes"][host]
+        node.update({**seen, "service": {**seen["service"], **node.get("service", {})}})
+        # The bed's controllers are not enabled, which the check `enabled` tells.
+        node["service"]["unit_file_state"] = "enabled"
     told = preflight.Facts(
-        cluster=recorded.facts(name),
+        cluster=cluster,
         metadata=beside["metadata"],
         running=beside["running"],
         controller_config={},
@@ -21,6 +27,8 @@ def collected(name="zk", **changes):
         controller_principal="User:ANONYMOUS",
         controller_super_users=["User:ANONYMOUS"],
         min_isr=beside["min_isr"],
+        stop_timeout_s=300,
+        rights=hosts["rights"],
     )
     return told._replace(**changes)
 

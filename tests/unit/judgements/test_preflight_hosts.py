@@ -10,6 +10,7 @@ import math
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements.hazards import clocks, services
 
+from tests.unit.judgements import recorded
 from tests.unit.judgements.preflight_facts import collected, found, node, the_one
 
 GIB = 1 << 30
@@ -219,6 +220,16 @@ def test_services_at_boot(value, warned):
     facts = collected()
     node(facts, "c2")["service"]["unit_file_state"] = value
     assert len(found(facts, "enabled")) == warned
+
+
+def test_the_beds_controllers_do_not_start_at_boot():
+    facts = collected()
+    for host, one in recorded.facts("zk_hosts")["nodes"].items():
+        node(facts, host)["service"] = one["service"]
+    assert (
+        the_one(facts, "enabled")
+        == "kafka-controller.service of c1, c2, c3 is not enabled: after a reboot it stays down"
+    )
 
 
 def test_a_service_manager_that_tells_less():
