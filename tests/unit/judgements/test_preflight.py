@@ -34,6 +34,15 @@ def test_every_finding_carries_its_check():
     assert len({check.id for check in preflight.CHECKS}) == len(preflight.CHECKS)
 
 
+def test_no_command_begins_what_is_to_be_done():
+    """Shown as a sentence, it begins with a capital."""
+    facts = dialling("User:controller", **OVER_TLS)._replace(rights={"cluster": [], "topics": {}})
+    node(facts, "b1")["service"]["unit_file_state"] = "disabled"
+    facts.metadata["acls"] = []
+    told = [one["do"].split()[0] for one in preflight.run(facts)]
+    assert told and not [word for word in told if word.startswith(("kafka-", "systemctl", "zookeeper-"))]
+
+
 def test_every_check_is_provoked_here():
     files = pathlib.Path(__file__).parent.glob("test_preflight*.py")
     text = "".join(path.read_text(encoding="utf-8") for path in files)
@@ -556,7 +565,7 @@ def test_what_the_tool_may_read(cluster, topic, told):
     else:
         assert the_one(facts, "tool_acls").startswith(told)
         assert found(facts, "tool_acls")[0]["do"].startswith(
-            "kafka-acls.sh --add --allow-principal User:tool --operation De"
+            "grant it: kafka-acls.sh --add --allow-principal User:tool --operation De"
         )
 
 

@@ -35,8 +35,8 @@ def controller_acl(facts: Facts) -> Iterable[Found]:
         elif facts.metadata is not None and not _may_cluster_action(facts.metadata["acls"], principal):
             yield Found(
                 f"{principal}, as whom controllers dial {host}, has no ClusterAction there",
-                f"kafka-acls.sh --add --allow-principal {principal} --operation ClusterAction --cluster, or make it a "
-                "super user",
+                f"grant it: kafka-acls.sh --add --allow-principal {principal} --operation ClusterAction --cluster, "
+                "or make it a super user",
             )
 
 
@@ -116,7 +116,7 @@ def tool_acls(facts: Facts) -> Iterable[Found]:
 
 def _grant(facts: Facts, operation: str, resource: str) -> str:
     principal = facts.client_principal or "PRINCIPAL"
-    return f"kafka-acls.sh --add --allow-principal {principal} --operation {_named(operation)} {resource}"
+    return f"grant it: kafka-acls.sh --add --allow-principal {principal} --operation {_named(operation)} {resource}"
 
 
 def _named(operation: str) -> str:

@@ -98,7 +98,7 @@ def enabled(facts: Facts) -> Iterable[Found]:
     for hosts, name in by_text(off).items():
         yield Found(
             f"{name} of {shown(hosts)} is not enabled: after a reboot it stays down",
-            f"systemctl enable {name}, unless something else starts it",
+            f"unless something else starts it, enable it: systemctl enable {name}",
         )
 
 
