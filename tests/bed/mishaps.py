@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import shlex
 import subprocess
 import sys
@@ -15,9 +14,8 @@ import time
 from typing import Iterator
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
-from kazoo.exceptions import NoNodeError
 
-from tests.bed.bedside import BED, Bedside, wait_for
+from tests.bed.bedside import BED, Bedside
 
 _TURN = """
 import glob, json, os, signal, time
@@ -87,21 +85,6 @@ while not os.path.exists("/root/end-broker"):
     time.sleep(0.02)
 subprocess.run(["systemctl", "kill", "--signal=KILL", "kafka"])
 """
-
-
-def lead_by(bed: Bedside, broker_id: int) -> None:
-    """Make this broker ZooKeeper's controller, so that rolls take it last."""
-    with bed.zookeeper() as client:
-
-        def leads() -> bool:
-            told = wait_for(lambda: client.exists("/controller") and client.get("/controller")[0], 20, "a controller")
-            if json.loads(told)["brokerid"] == broker_id:
-                return True
-            with contextlib.suppress(NoNodeError):
-                client.delete("/controller")
-            return False
-
-        wait_for(leads, 60, f"broker {broker_id} to be elected")
 
 
 @contextlib.contextmanager

@@ -131,7 +131,8 @@ def test_errors_of_this_start_are_quoted(tmp_path):
     log.write_text("[t] ERROR of an earlier start\n")
     start = log.stat().st_size
     with open(log, "a", encoding="utf-8") as stream:
-        stream.write("[t] INFO begins\n[t] ERROR cannot bind\njava.net.BindException: in use\n\tat Main\n")
+        stream.write("[t] INFO begins\n[t] ERROR no leader of t-0 (state.change.logger)\n")
+        stream.write("[t] ERROR cannot bind\njava.net.BindException: in use\n\tat Main\n")
     told = own_node.log_excerpt(str(log), start, "kafka").splitlines()
     assert told == [f"{log} says:", "[t] ERROR cannot bind", "java.net.BindException: in use"]
 

@@ -20,6 +20,8 @@ from .socket_wire import TlsError, WireError
 
 _ASKABLE = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL", "SSL")
 _LOG_LINES = 12
+_TELLING = (" ERROR ", " FATAL ", "Exception")
+_NOISE = "(state.change.logger)"  # what any start says as ERROR of partitions whose leader is elsewhere or down
 
 
 def running_mode(values: Mapping[str, str], config_file: str, service_name: str) -> str | None:
@@ -81,8 +83,8 @@ def log_excerpt(path: str, start: int, service_name: str) -> str:
         return f"Its log could not be read: {error}"
     if not lines:
         return f"{path} says nothing of this start; look at `journalctl -u {service_name}`"
-    telling = [line for line in lines if " ERROR " in line or " FATAL " in line or "Exception" in line] or lines
-    return "\n".join([f"{path} says:", *telling[-_LOG_LINES:]])
+    telling = [line for line in lines if any(word in line for word in _TELLING) and _NOISE not in line]
+    return "\n".join([f"{path} says:", *(telling or lines)[-_LOG_LINES:]])
 
 
 def _own_listener(values: Mapping[str, str]) -> tuple[HostPort, str]:
