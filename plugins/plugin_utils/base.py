@@ -34,6 +34,7 @@ _CONNECTION = {
     "zookeeper_client": "quorumshift_zookeeper_client",
     "timeout": "quorumshift_probe_timeout",
 }
+_SPECIAL_TAGS = ("all", "always", "tagged", "untagged")
 _UNTOUCHED = "Every run finds by itself what is done. Nothing was changed"
 GROUPS = {"broker": "kafka_broker", "controller": "kafka_controller"}
 
@@ -67,7 +68,8 @@ class QuorumshiftAction(ActionBase):
         if self.vars.get("ansible_limit"):
             return f"--limit {self.vars['ansible_limit']} leaves hosts out: run without it. {_UNTOUCHED}"
         tags = [tag for tag in self.vars.get("ansible_run_tags") or () if tag != "all"]
-        tags += self.vars.get("ansible_skip_tags") or ()
+        # Tasks of the collection carry no tag of their own, so skipping others, as molecule does, leaves none out.
+        tags += [tag for tag in self.vars.get("ansible_skip_tags") or () if tag in _SPECIAL_TAGS]
         if tags:
             return f"--tags or --skip-tags {', '.join(tags)} leave tasks out: run without them. {_UNTOUCHED}"
         if context.CLIARGS.get("start_at_task"):
