@@ -16,6 +16,7 @@ from typing import Any, Mapping, NamedTuple
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import phase, screen
 from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import MASK, PREFIX, is_secret
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.report_story import Recorded, items, load, mapping
+from markupsafe import Markup
 
 _SEALED = re.compile(re.escape(PREFIX) + r"[A-Za-z0-9+/=]+")
 _ASSIGNED = re.compile(r"([\w.-]+)[ \t]*=[ \t]*(?=\S)")
@@ -32,11 +33,12 @@ class Line(NamedTuple):
 
 
 def scrub(value: Any) -> Any:
-    """Return text without anything that is, or that seals, a secret; other values unchanged."""
+    """Return text without anything that is, or that seals, a secret, markup as markup; other values unchanged."""
     if not isinstance(value, str):
         return value
-    text = _QUOTED.sub(_masked_quoted, _SEALED.sub(MASK, value))
-    return "\n".join(map(_masked_line, text.split("\n")))
+    text = _QUOTED.sub(_masked_quoted, _SEALED.sub(MASK, str(value)))
+    text = "\n".join(map(_masked_line, text.split("\n")))
+    return Markup(text) if isinstance(value, Markup) else text
 
 
 def _masked_line(line: str) -> str:

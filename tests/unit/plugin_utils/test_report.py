@@ -305,6 +305,15 @@ def test_nothing_that_hosts_or_messages_say_becomes_markup():
         assert "</script>49" not in shown.text
 
 
+def test_pictures_are_drawn_and_not_told_as_text():
+    compared = {"records": {"NO_OP_RECORD": 1}, "damage": [], "differences": [], "moved": []}
+    run = recorded(WHOLE, files={"copy-compared.json": json.dumps(compared)})
+    for shown in (page(run), Page(report.render_cluster("cluster", [run], UTC))):
+        assert {"svg", "rect"} <= set(shown.tags)
+        assert "<" not in shown.text and "&" not in shown.text
+    assert "the quorum\N{RIGHT SINGLE QUOTATION MARK}s own" in page(run).text
+
+
 def test_the_page_loads_nothing():
     svg = "<svg xmlns='http://www.w3.org/2000/svg'><script>1</script></svg>"
     run = recorded(WHOLE, files={"witness.svg": svg, "witness.json": '{"verdict": "pass", "lost": 0}'})
