@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import advice
 from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import is_secret, seal
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction
 
@@ -28,6 +29,6 @@ class ActionModule(ProbeAction):
             self.evidence().save("preflight.json", json.dumps(kept, indent=1))
         if not result.get("failed"):
             for one in result["findings"]:
-                self.say(f"{one['severity']}: {one['seen']}. {one['do'][:1].upper()}{one['do'][1:]}")
+                self.say(f"{one['severity']}: {advice.sentences(one['seen'], one['do'])}")
             self.say(f"{len(result['checks'])} checks, {len(result['findings']) or 'no'} findings")
         return result

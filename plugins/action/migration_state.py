@@ -14,7 +14,7 @@ import shlex
 import time
 
 from ansible import context
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import claim, phase, screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import advice, claim, phase, screen
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import identity
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction, display
 
@@ -54,7 +54,7 @@ class ActionModule(ProbeAction):
         if forward and verdict.refused:
             return {"failed": True, "msg": f"{verdict.refused}. Nothing was changed."}
         if forward and result["phase"] in NO_WAY_ON and not result["unfinished"]:
-            reasons = [f"{block['text']}. {block['do'][:1].upper()}{block['do'][1:]}" for block in result["blocks"]]
+            reasons = [advice.sentences(block["text"], block["do"]) for block in result["blocks"]]
             why = " ".join(reasons) or result["next"]["text"]
             return {"failed": True, "msg": f"The phase is {result['phase']}. {why}. Nothing was changed."}
         return result
@@ -86,11 +86,7 @@ class ActionModule(ProbeAction):
         playbook = re.sub(r"[a-z_]+(\.ya?ml)?$", lambda match: following["playbook"] + (match.group(1) or ""), typed)
         repeated = [
             part
-            for option, flag in (
-                ("inventory", "-i"),
-                ("vault_ids", "--vault-id"),
-                ("vault_password_files", "--vault-password-file"),
-            )
+            for option, flag in REPEATED.items()
             for one in context.CLIARGS.get(option) or ()
             for part in (flag, shortest(one))
         ]

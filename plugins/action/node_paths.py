@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import advice
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements.hazards import paths
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
@@ -26,6 +27,6 @@ class ActionModule(QuorumshiftAction):
         told = (result.get("ansible_facts") or {}).get("quorumshift_paths")
         if required and told and told["failed"]:
             found = paths.unanswered({host: told["failed"]}, {host: told["dialled"]})
-            lines = [f"{one.seen}. {one.do[:1].upper()}{one.do[1:]}." for one in found]
+            lines = [f"{advice.sentences(one.seen, one.do)}." for one in found]
             return {"failed": True, "msg": "\n".join(["This run has restarted no broker.", *lines])}
         return result

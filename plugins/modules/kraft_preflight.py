@@ -75,7 +75,7 @@ checks:
 
 from concurrent.futures import ThreadPoolExecutor
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import preflight
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import advice, preflight
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, topics, zookeeper
 
@@ -98,7 +98,7 @@ def main():
         blocking = [one for one in findings if one["severity"] == "blocks"]
         result = {"findings": findings, "checks": [check.id for check in preflight.CHECKS]}
         if blocking and not module.params["report_only"]:
-            lines = [f"[{one['id']}] {one['seen']}. {one['do'][:1].upper()}{one['do'][1:]}." for one in blocking]
+            lines = [f"[{one['id']}] {advice.sentences(one['seen'], one['do'])}." for one in blocking]
             count = f"{len(blocking)} finding{'s' if len(blocking) > 1 else ''}"
             module.fail_json(
                 msg="\n".join([f"{count} in the way of the migration. Nothing was changed.", *lines]), **result

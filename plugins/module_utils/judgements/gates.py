@@ -14,7 +14,7 @@ import json
 import re
 from typing import Mapping, NamedTuple
 
-from . import kraft_config, phase
+from . import advice, kraft_config, phase
 from .phase import (
     BROKERS_JOINING,
     CONTROLLERS_READY,
@@ -63,7 +63,7 @@ def closed_by(name: str, judgement: phase.Judgement, health: list[str]) -> list[
         told.append(f"the phase is {judgement.phase}, {name} opens in {' or '.join(gate.phases)}")
     closing = _CLOSING + (("quorum_not_ready",) if name == "before_trigger" else ())
     closing += ("zookeeper_broker_left",) if name != "before_kraft" else ()  # that one is what the KRaft roll mends
-    told += [f"{block.text}. {block.do[:1].upper()}{block.do[1:]}" for block in judgement.blocks if block.id in closing]
+    told += [advice.sentences(block.text, block.do) for block in judgement.blocks if block.id in closing]
     return told + health
 
 

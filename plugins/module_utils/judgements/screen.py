@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import Mapping, NamedTuple
 
-from . import gates, phase
+from . import advice, gates, phase
 
 
 class Next(NamedTuple):
@@ -146,7 +146,7 @@ def render(state: Mapping, passed: list[str], command: str | None, run: str | No
     if run:
         lines.append(f"  {run}")
     for block in state["blocks"]:
-        lines.append(f"  ! {block['text']}. {block['do'][:1].upper()}{block['do'][1:]}.")
+        lines.append(f"  ! {advice.sentences(block['text'], block['do'])}.")
     lines += [f"  rollback: {'done' if one['done'] else 'to do':<6} {one['step']}" for one in state["steps"]]
     lines += [f"  watch: {text}" for text in state["next"]["watch"]]
     lines += ["", f"  next: {state['next']['text']}"] + ([f"        {command}"] if command else [])
