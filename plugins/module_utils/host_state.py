@@ -18,7 +18,19 @@ from typing import Any, Iterator, Mapping
 
 LOCK = "lock"
 CLAIM = "claim.json"
+TURN = "turn.json"
+COPY = "copy.json"
 JOURNAL = "journal.jsonl"
+
+OPTIONS = {"state_dir": {"type": "path", "default": "/var/lib/quorumshift"}}
+"""Argument spec of where these records are; the doc fragment quorumshift.kafka.host_record documents it."""
+
+HELD_OPTIONS = {
+    **OPTIONS,
+    "run": {"type": "str", "required": True},
+    "cluster_id": {"type": "str", "required": True},
+}
+"""Argument spec of what holds a host for a run; documented by quorumshift.kafka.host_record and its part `run`."""
 
 
 class Held(RuntimeError):
@@ -68,11 +80,16 @@ def write_json(path: str, value: Mapping[str, Any]) -> None:
 
 
 def note(path: str, name: str, run: str, **more: Any) -> None:
-    """Append an event to the journal of a host's directory: {t: epoch seconds, name, run, ...}."""
+    """Append an event to the journal of a host's directory: {t: epoch seconds, name, run, ...}.
+
+    A last line that a crash tore keeps to itself: the event begins on a line of its own.
+    """
     line = json.dumps({"t": round(time.time(), 3), "name": name, "run": run, **more}) + "\n"
-    handle = os.open(os.path.join(path, JOURNAL), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    handle = os.open(os.path.join(path, JOURNAL), os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
     try:
-        os.write(handle, line.encode())
+        size = os.fstat(handle).st_size
+        torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
+        os.write(handle, (b"\n" if torn else b"") + line.encode())
         os.fsync(handle)
     finally:
         os.close(handle)

@@ -114,11 +114,7 @@ def _held_by(run: str, directory: str) -> Iterator[None]:
     except claims.ClaimError as error:
         raise TurnError(f"{error}") from None
     except host_state.Held:
-        other = turn_record.read(directory)
-        step = turn_record.last_step(other)
-        raise TurnError(
-            f"another turn is at work on this host: {other.get('id')}, at step {step}; run again when it ended"
-        ) from None
+        raise TurnError(f"{turn_record.at_work(directory)}; run again when it ended") from None
 
 
 def _detached(record: Record, work: Callable[[], None]) -> dict:

@@ -11,7 +11,6 @@ import time
 from typing import Any, Mapping
 
 from . import host_state
-from .probes import node
 
 _SHOWN = ("id", "kind", "mode", "run", "service", "config_file")
 
@@ -22,12 +21,18 @@ class TurnError(RuntimeError):
 
 def read(directory: str) -> dict:
     """Return the record of the host's newest turn, {} when there is none."""
-    return host_state.read_json(os.path.join(directory, node.RECORD)) or {}
+    return host_state.read_json(os.path.join(directory, host_state.TURN)) or {}
 
 
 def last_step(told: Mapping[str, Any]) -> str:
     """Return the name of the step that a turn took last."""
     return told["steps"][-1]["name"] if told.get("steps") else "none"
+
+
+def at_work(directory: str) -> str:
+    """Return what the turn that holds the host is doing, as a clause."""
+    told = read(directory)
+    return f"turn {told.get('id')} is at work on this host, at step {last_step(told)}"
 
 
 def held(directory: str) -> bool:
@@ -47,7 +52,7 @@ class Record:
     """
 
     def __init__(self, directory: str, spec: Mapping[str, Any], before: str, after: str):
-        self.path = os.path.join(directory, node.RECORD)
+        self.directory = directory
         self.told: dict = {key: spec[key] for key in _SHOWN}
         self.told.update({"steps": [], "outcome": None, "message": "", "changed": True, "times": {}})
         self.told["diff"] = {"before": before, "after": after}
@@ -64,10 +69,13 @@ class Record:
         self._save()
 
     def end(self, outcome: str, message: str = "") -> None:
-        """Tell how the turn ended."""
+        """Tell how the turn ended, in the host's journal as well: `turn.json` is the next turn's one day."""
         self.told.update({"outcome": outcome, "message": message, "ended_at": time.time()})
         self._save()
+        told = {key: self.told[key] for key in ("id", "kind", "mode", "outcome", "message")}
+        with contextlib.suppress(OSError):  # a turn that has ended stays ended, told twice or once
+            host_state.note(self.directory, "turn", self.told["run"], **told)
 
     def _save(self) -> None:
         with contextlib.suppress(*([OSError] if self.forgiving else [])):
-            host_state.write_json(self.path, self.told)
+            host_state.write_json(os.path.join(self.directory, host_state.TURN), self.told)

@@ -21,14 +21,6 @@ options:
     type: str
     required: true
     choices: [taken, closed]
-  cluster_id:
-    description: The cluster's id.
-    type: str
-    required: true
-  run:
-    description: The run's id.
-    type: str
-    required: true
   claim:
     description: The claim to be written, with O(state=taken). The action plugin makes it.
     type: dict
@@ -39,10 +31,6 @@ options:
     description: How the run ended, for the host's journal, with O(state=closed).
     type: str
     default: ok
-  state_dir:
-    description: Where the host keeps its records.
-    type: path
-    default: /var/lib/quorumshift
   timeout_s:
     description: For how many seconds a turn at work is waited for.
     type: float
@@ -51,6 +39,9 @@ options:
     description: What an earlier, unfinished call of the same wait returned. The action plugin hands it back.
     type: dict
     default: {}
+extends_documentation_fragment:
+  - quorumshift.kafka.host_record
+  - quorumshift.kafka.host_record.run
 attributes:
   check_mode: {support: full, description: Takes and closes nothing.}
   diff_mode: {support: none, description: Shows no difference.}
@@ -74,11 +65,10 @@ waited_s:
   returned: with O(state=taken)
 """
 
-import os
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils import claims, host_state
+from ansible_collections.quorumshift.kafka.plugins.module_utils import claims, host_state, turn_record
 
 SLICE_S = 3.0
 
@@ -88,12 +78,10 @@ def main():
     module = AnsibleModule(
         argument_spec={
             "state": {"type": "str", "required": True, "choices": ["taken", "closed"]},
-            "cluster_id": {"type": "str", "required": True},
-            "run": {"type": "str", "required": True},
+            **host_state.HELD_OPTIONS,
             "claim": {"type": "dict"},
             "seen": {"type": "dict"},
             "how": {"type": "str", "default": "ok"},
-            "state_dir": {"type": "path", "default": "/var/lib/quorumshift"},
             "timeout_s": {"type": "float", "default": 600},
             "carry": {"type": "dict", "default": {}},
         },
@@ -112,7 +100,9 @@ def main():
     except (claims.ClaimError, OSError) as error:
         module.fail_json(msg=f"{error}. Nothing was changed.")
     except host_state.Held:
-        module.fail_json(msg=f"the claim stays open, because {at_work(path)}. Run again when that turn has ended")
+        module.fail_json(
+            msg=f"the claim stays open, because {turn_record.at_work(path)}. Run again when that turn has ended"
+        )
 
 
 def taken(path, given):
@@ -126,17 +116,14 @@ def taken(path, given):
         except host_state.Held:
             waited = time.time() - began
         if waited >= given["timeout_s"]:
-            raise claims.ClaimError(f"waited {waited:.0f} s for a turn to end: {at_work(path)}")
+            raise claims.ClaimError(f"waited {waited:.0f} s for a turn to end: {turn_record.at_work(path)}")
         if time.monotonic() >= slice_end:
-            return {"done": False, "progress": f"waits: {at_work(path)} ({waited:.0f} s)", "carry": {"began": began}}
+            return {
+                "done": False,
+                "progress": f"waits: {turn_record.at_work(path)} ({waited:.0f} s)",
+                "carry": {"began": began},
+            }
         time.sleep(0.1)
-
-
-def at_work(path):
-    """Return what the turn that holds the host's lock is doing."""
-    told = host_state.read_json(os.path.join(path, "turn.json")) or {}
-    step = told["steps"][-1]["name"] if told.get("steps") else "none"
-    return f"turn {told.get('id')} is at work on this host, at step {step}"
 
 
 if __name__ == "__main__":

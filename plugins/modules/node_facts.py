@@ -29,10 +29,6 @@ options:
     description: The service's name.
     type: str
     required: true
-  state_dir:
-    description: Where the host keeps the records of its turns.
-    type: path
-    default: /var/lib/quorumshift
   kafka_home:
     description: Where Kafka is installed; the version is read from the name of its jar in C(libs).
     type: path
@@ -45,6 +41,8 @@ options:
     description: The key under which secrets are sealed. The action plugin makes it.
     type: str
     required: true
+extends_documentation_fragment:
+  - quorumshift.kafka.host_record
 attributes:
   check_mode: {support: full, description: Reads only.}
   diff_mode: {support: none, description: Changes nothing.}
@@ -72,6 +70,7 @@ ansible_facts:
 """
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import node
 
 
@@ -82,7 +81,7 @@ def main():
             "role": {"type": "str", "required": True, "choices": ["broker", "controller"]},
             "config_file": {"type": "path", "required": True},
             "service": {"type": "str", "required": True},
-            "state_dir": {"type": "path", "default": "/var/lib/quorumshift"},
+            **host_state.OPTIONS,
             "kafka_home": {"type": "path", "default": "/opt/kafka"},
             "log_dir": {"type": "path", "default": ""},
             "run_key": {"type": "str", "required": True, "no_log": True},

@@ -38,14 +38,6 @@ options:
     description: What the turn is for; O(action=begin) needs it.
     type: str
     choices: [controller, zk_migration, kraft, final]
-  run:
-    description: The run's id.
-    type: str
-    required: true
-  cluster_id:
-    description: The cluster's id.
-    type: str
-    required: true
   node_id:
     description: The node's id.
     type: int
@@ -88,10 +80,6 @@ options:
     description: Where Kafka is installed.
     type: path
     default: /opt/kafka
-  state_dir:
-    description: Where the host keeps its lock and the record of its turns.
-    type: path
-    default: /var/lib/quorumshift
   stop_timeout_s:
     description: How long the node may take to stop, in seconds.
     type: float
@@ -108,6 +96,9 @@ options:
     description: The key that opens sealed secrets. The action plugin fills it in.
     type: str
     required: true
+extends_documentation_fragment:
+  - quorumshift.kafka.host_record
+  - quorumshift.kafka.host_record.run
 attributes:
   check_mode:
     support: full
@@ -162,7 +153,7 @@ times:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils import turn
+from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state, turn
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import node
 
@@ -177,8 +168,7 @@ def main():
             "action": {"type": "str", "choices": ["begin", "finish", "watch"], "default": "begin"},
             "turn_id": {"type": "str", "required": True},
             "kind": {"type": "str", "choices": list(gates.GATE_OF_TURN)},
-            "run": {"type": "str", "required": True},
-            "cluster_id": {"type": "str", "required": True},
+            **host_state.HELD_OPTIONS,
             "node_id": {"type": "int", "required": True},
             "gate_pass": {"type": "dict", "no_log": False},
             "registered": {"type": "list", "elements": "str", "default": []},
@@ -190,7 +180,6 @@ def main():
             "format_command": {"type": "list", "elements": "str"},
             "log_file": {"type": "path", "required": True},
             "kafka_home": {"type": "path", "default": "/opt/kafka"},
-            "state_dir": {"type": "path", "default": "/var/lib/quorumshift"},
             "stop_timeout_s": {"type": "float", "default": 300},
             "start_timeout_s": {"type": "float", "default": 300},
             "seen_steps": {"type": "int", "default": 0},

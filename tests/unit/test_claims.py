@@ -108,7 +108,6 @@ def test_the_hosts_journal_tells_who_and_how_it_ended_and_bears_a_torn_line(tmp_
     claims.take(path, claim("r1"), {})
     with open(os.path.join(path, host_state.JOURNAL), "a", encoding="utf-8") as stream:
         stream.write('{"t": 1, "na')
-        stream.write("\n")
     claims.take(path, claim("r2", 2), {"number": 1, "run": "r1"})
     claims.close(path, "r2", "Admit the batch")
     events, torn = host_state.read_journal(path)

@@ -139,6 +139,27 @@ def test_a_turn_that_goes_well(host):
     assert {"stop_s", "start_s", "register_s"} <= set(told["times"])
 
 
+def test_the_hosts_journal_keeps_how_each_turn_ended(host):
+    one = host(PLAIN)
+    one.take("zk_migration", TO_HYBRID)
+    one.broken = {"kraft"}
+    one.take("kraft", TO_KRAFT)
+    events, torn = host_state.read_journal(str(one.directory / "state" / "cluster"))
+    assert [(event["name"], event["run"], event["kind"], event["outcome"]) for event in events] == [
+        ("turn", "r", "zk_migration", "done"),
+        ("turn", "r", "kraft", "put_back"),
+    ]
+    assert torn == 0 and "it is up in mode zk_migration again" in events[1]["message"]
+
+
+def test_a_journal_that_cannot_be_written_undoes_no_turn(host, monkeypatch):
+    def full(*_given, **_more):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(host_state, "note", full)
+    assert host(PLAIN).take("zk_migration", TO_HYBRID)["outcome"] == "done"
+
+
 def test_back_to_plain_mode(host):
     one = host(PLAIN)
     before = one.file.read_text()

@@ -22,8 +22,6 @@ from ..seal import is_secret, seal
 from . import service
 
 METADATA_LOG = "__cluster_metadata-0"
-RECORD = "turn.json"
-COPY = "copy.json"
 # In a directory that holds nothing: the file system's own, and the lock file that Kafka leaves when its logs are
 # wiped (LogManager.LockFileName)
 _NOBODYS = {"lost+found", ".lock"}
@@ -65,8 +63,8 @@ def facts(
             "state_dir": _space(state_dir),
         },
         "metadata_log": metadata_log(metadata_dir(values)),
-        "turn": read_json(os.path.join(remembered, RECORD)) if remembered else None,
-        "copy": read_json(os.path.join(remembered, COPY)) if remembered else None,
+        "turn": read_json(os.path.join(remembered, host_state.TURN)) if remembered else None,
+        "copy": read_json(os.path.join(remembered, host_state.COPY)) if remembered else None,
         "claims": _claims(state_dir),
         "version": _running_version(running["main_pid"]) or _installed_version(kafka_home),
     }

@@ -1,0 +1,31 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Documentation of the options that host_state.OPTIONS and host_state.HELD_OPTIONS declare."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    DOCUMENTATION = r"""
+options:
+  state_dir:
+    description:
+      - Where the host keeps its lock, its claim, the record of its turns and its journal, a directory per cluster.
+    type: path
+    default: /var/lib/quorumshift
+"""
+
+    RUN = r"""
+options:
+  run:
+    description:
+      - The run's id.
+    type: str
+    required: true
+  cluster_id:
+    description:
+      - The cluster's id.
+    type: str
+    required: true
+"""
