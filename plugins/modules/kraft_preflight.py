@@ -39,6 +39,12 @@ options:
     description: How many seconds a turn waits for a node to stop.
     type: float
     default: 300
+  settle_s:
+    description:
+      - For how many seconds partitions that are not in sync are waited for, while they are all that stands in the way.
+        For a run that has just brought a broker up again.
+    type: float
+    default: 0
 extends_documentation_fragment:
   - quorumshift.kafka.connection
   - quorumshift.kafka.zookeeper
@@ -73,11 +79,15 @@ checks:
   returned: always
 """
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import advice, preflight
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, topics, zookeeper
+
+SETTLING = "partitions"
+PAUSE_S = 1.0
 
 
 def main():
@@ -90,6 +100,7 @@ def main():
             "controller_principal": {"type": "str", "default": "User:ANONYMOUS"},
             "controller_super_users": {"type": "list", "elements": "str", "default": ["User:ANONYMOUS"]},
             "stop_timeout_s": {"type": "float", "default": 300},
+            "settle_s": {"type": "float", "default": 0},
         }
     )
 
@@ -97,6 +108,13 @@ def main():
         findings = preflight.run(collected(module))
         blocking = [one for one in findings if one["severity"] == "blocks"]
         result = {"findings": findings, "checks": [check.id for check in preflight.CHECKS]}
+        if blocking and all(one["id"] == SETTLING for one in blocking):
+            began = module.params["carry"].get("began") or time.time()
+            waited = time.time() - began
+            if waited < module.params["settle_s"]:
+                time.sleep(PAUSE_S)
+                progress = f"waits for replicas: {blocking[0]['seen']} ({waited:.0f} s)"
+                return {"done": False, "progress": progress, "carry": {"began": began}}
         if blocking and not module.params["report_only"]:
             lines = [f"[{one['id']}] {advice.sentences(one['seen'], one['do'])}." for one in blocking]
             count = f"{len(blocking)} finding{'s' if len(blocking) > 1 else ''}"
