@@ -322,9 +322,19 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
             )
         )
     if phase in (CONTROLLERS_STARTING, BROKERS_JOINING):
+        left = [str(one) for one in left_registered(seen.facts)]
+        if left:
+            blocks.append(
+                Block(
+                    "left_registered",
+                    f"broker {', '.join(left)} is registered in the quorum, though it runs or will start in plain "
+                    "ZooKeeper mode",
+                    "run again: the registration is removed first of all",
+                )
+            )
         blocks += [
             Block("quorum_not_ready", text, "wait, or look at that controller's log")
-            for text in not_ready(seen.controllers, seen.quorum, seen.log, seen.offset, seen.joining())
+            for text in not_ready(seen.controllers, seen.quorum, seen.log, seen.offset, [*seen.joining(), *left])
         ]
     if phase == FINALIZING:
         for host, mode in sorted(seen.modes.items()):

@@ -47,6 +47,9 @@ def next_step(facts: Mapping, judged: phase.Judgement, soak_s: float) -> Next:
     """Return the next step from the phase that was judged; `soak_s` in seconds."""
     if judged.phase != phase.DUAL_WRITE:
         text, playbook = _STEPS[judged.phase]
+        left = phase.unfinished(facts)
+        if left and playbook:
+            text = f"finish the turn that was left half done on {', '.join(left)}, then {text}"
         return Next(text, playbook, judged.phase == phase.FINALIZING, ())
     left = soak_s - gates.soaked_s(facts)
     if left <= 0:

@@ -172,3 +172,10 @@ def test_gates_of_an_attempt_that_was_rolled_back_are_not_shown():
 def test_what_to_type():
     assert shown(recorded.facts("zk")).endswith(f"next: bring up the controllers\n        {COMMAND}")
     assert shown(recorded.facts("finalized"), command=None).endswith("next: nothing: the migration is done")
+
+
+def test_a_turn_that_was_left_half_done_comes_first():
+    facts = recorded.facts("controllers_ready")
+    facts["nodes"]["b2"]["turn"] = {"id": "r/zk_migration/b2", "kind": "zk_migration", "outcome": None, "steps": []}
+    step = screen.next_step(facts, phase.judge(facts), 0)
+    assert step.text == "finish the turn that was left half done on b2, then restart brokers in migration mode"
