@@ -19,6 +19,7 @@ from xml.etree import ElementTree
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from servers import KafkaServer, free_port, kraft_broker, kraft_controllers, workdir
 
 from witness import config, ledger, verdict
@@ -162,6 +163,22 @@ def test_log_that_lost_its_tail(broker, settings, tmp_path):
     assert {(e["topic"], e["partition"]) for e in result["examples"]["lost"]} == {(keyed, 0)}
 
 
+def test_topic_that_vanished(broker, settings, tmp_path):
+    """Clients take an unknown topic for one of which a broker has not heard yet; the verdict does not."""
+    run = tmp_path / "run"
+    keyed = f"{settings['topic_prefix']}.keyed"
+    with started({**settings, "delivery_timeout_s": 20, "drain_timeout_s": 10}, run):
+        time.sleep(3)
+        admin = AdminClient({"bootstrap.servers": settings["bootstrap_servers"]})
+        admin.delete_topics([keyed])[keyed].result(20)
+        time.sleep(3)
+        done = witness("stop", "--dir", run, "--json", tmp_path / "result.json")
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert done.returncode == verdict.EXIT_CODES["fail"], done.stdout + done.stderr
+    assert result["lost"] > 0
+    assert {e["topic"] for e in result["examples"]["lost"]} == {keyed}
+
+
 class Planted:
     """Damage done in a live run, by hand: what was done is counted here, what was seen in the verdict."""
 
@@ -187,6 +204,26 @@ class Planted:
         writer = Producer({"bootstrap.servers": self.settings["bootstrap_servers"], "enable.idempotence": False})
         writer.produce(topic, message.value(), message.key(), 0)
         assert writer.flush(20) == 0
+
+
+def test_create_request_that_librdkafka_sent_twice(settings, tmp_path, monkeypatch):
+    """It does so by itself where the connection ends before the answer; the second one hears that the topic exists."""
+    created = AdminClient.create_topics
+
+    def twice(client: AdminClient, topics: list, **more: Any) -> Dict[str, Any]:
+        for future in created(client, topics, **more).values():
+            future.result(20)
+        return created(client, topics, **more)
+
+    planted = Planted(settings, tmp_path / "run")
+    planted.run.start()
+    monkeypatch.setattr(AdminClient, "create_topics", twice)
+    time.sleep(4)
+    result = planted.finish()
+    heard = [line for line in ledger.read(tmp_path / "run").admin if "TOPIC_ALREADY_EXISTS" in line.get("heard", "")]
+    assert heard and {line["outcome"] for line in heard} == {"ok"}
+    assert result["verdict"] == "pass", result["reasons"]
+    assert result["admin"]["final"]["expected"] > 0
 
 
 def test_duplicate_that_a_second_send_made(settings, tmp_path):

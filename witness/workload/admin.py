@@ -143,7 +143,8 @@ class AdminLoop(Client):
         def create() -> Future:
             return self.client.create_topics([new], request_timeout=CALL_TIMEOUT_S)[topic]
 
-        return self._do("create topic", topic, create, done_before=KafkaError.TOPIC_ALREADY_EXISTS)
+        # the name is this run's alone: what exists, this request made, which librdkafka repeats by itself unseen
+        return self._do("create topic", topic, create, done=KafkaError.TOPIC_ALREADY_EXISTS)
 
     def _delete_topic(self, topic: str) -> bool:
         def delete() -> Future:
@@ -214,10 +215,12 @@ class AdminLoop(Client):
         operation: str,
         subject: str,
         call: Callable[[], Future],
+        done: int | None = None,
         done_before: int | None = None,
         also_retriable: int | None = None,
     ) -> bool:
-        """One change, repeated while that can help. `done_before`: what the repetition of a done call hears."""
+        """One change, repeated while that can help. `done`: the error that says it is done; `done_before`: says so
+        once the call has been repeated."""
         if operation in self.skipped:
             return False
         began, start = time.monotonic(), self.context.clock.ms()
@@ -233,7 +236,7 @@ class AdminLoop(Client):
                 code, heard = error.code(), f"{error.name()}: {error.str()}"[:TEXT_LIMIT]
             except Exception as e:
                 code, heard = KafkaError._TIMED_OUT, f"{type(e).__name__}: {e}"
-            if retries and done_before is not None and code == done_before:
+            if code is not None and (code == done or (retries and code == done_before)):
                 break
             # refused from the start is the operator's choice; refused after it was allowed is a loss of rights
             if code in NOT_OURS_TO_DO and operation not in self._done_once:
