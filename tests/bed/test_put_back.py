@@ -78,25 +78,22 @@ def put_back_to_plain(bed, before):
     assert phase_after(bed) == "controllers_ready" and not registered(bed, 2)
 
 
-def test_a_setting_that_kafka_refuses(fresh, for_b2):
+@pytest.mark.parametrize(
+    ("setting", "value", "quoted"),
+    [
+        ("num.io.threads", "none", "Invalid value none for configuration num.io.threads"),
+        ("ssl.keystore.password", "not-this-one", "keystore password was incorrect"),
+    ],
+    ids=["a value that Kafka refuses", "a wrong keystore password"],
+)
+def test_a_setting_that_does_not_do(fresh, for_b2, setting, value, quoted):
     before = file_of(fresh, "b2")
     roll(
         fresh,
         "kafka did not come up in mode zk_migration: kafka ended while it started",
-        "Invalid value none for configuration num.io.threads",
+        quoted,
         "Its properties file was put back and it is up in mode zk again. Mend the cause and run again.",
-        inventory=for_b2({"num.io.threads": "none"}),
-    )
-    put_back_to_plain(fresh, before)
-
-
-def test_a_wrong_keystore_password(fresh, for_b2):
-    before = file_of(fresh, "b2")
-    roll(
-        fresh,
-        "keystore password was incorrect",
-        "put back and it is up in mode zk again",
-        inventory=for_b2({"ssl.keystore.password": "not-this-one"}),
+        inventory=for_b2({setting: value}),
     )
     put_back_to_plain(fresh, before)
     assert "not-this-one" not in bedside.LOG.read_text()

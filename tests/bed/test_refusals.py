@@ -58,19 +58,22 @@ def settled(bed):
     bed.wait_in_sync()
 
 
+def restarted(bed, host, change):
+    """Run a command on a broker's host, restart the broker, and wait until the cluster has settled."""
+    bed.run(host, f"{change} && systemctl restart kafka")
+    bed.wait_listening(host, 9092)
+    settled(bed)
+
+
 @contextlib.contextmanager
 def edited(bed, host, expression):
     """A broker's properties edited by sed and the broker restarted with them; put back in the end."""
     path = "/etc/kafka/server.properties"
-    bed.run(host, f"cp -a {path} {path}.test && sed -i '{expression}' {path} && systemctl restart kafka")
-    bed.wait_listening(host, 9092)
-    settled(bed)
+    restarted(bed, host, f"cp -a {path} {path}.test && sed -i '{expression}' {path}")
     try:
         yield
     finally:
-        bed.run(host, f"mv {path}.test {path} && systemctl restart kafka")
-        bed.wait_listening(host, 9092)
-        settled(bed)
+        restarted(bed, host, f"mv {path}.test {path}")
 
 
 @contextlib.contextmanager
@@ -86,14 +89,10 @@ def other_release(bed, host):
     bed.run(host, f"mkdir {aside} && mv {libs}/kafka*.jar {aside}/")
     try:
         bed.send(host, sorted(jars.glob("kafka*.jar")), libs)
-        bed.run(host, "systemctl restart kafka")
-        bed.wait_listening(host, 9092)
-        settled(bed)
+        restarted(bed, host, "true")
         yield
     finally:
-        bed.run(host, f"rm -f {libs}/kafka*.jar && mv {aside}/* {libs}/ && rmdir {aside} && systemctl restart kafka")
-        bed.wait_listening(host, 9092)
-        settled(bed)
+        restarted(bed, host, f"rm -f {libs}/kafka*.jar && mv {aside}/* {libs}/ && rmdir {aside}")
 
 
 @contextlib.contextmanager

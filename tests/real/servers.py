@@ -16,6 +16,7 @@ QUORUMSHIFT_KAFKA_LIBS names.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pathlib
 import shutil
@@ -23,9 +24,10 @@ import signal
 import socket
 import subprocess
 import time
-from typing import Callable, Dict, Iterator, List, Mapping, Sequence
+from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zk_wire
 
 BUILD = pathlib.Path(__file__).resolve().parents[2] / ".build"
 JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xms64m", "-Xmx256m")
@@ -331,6 +333,27 @@ def kraft_controllers(
         for controller in controllers:
             wait_for(controller.is_started, START_SECONDS, f"{controller.name} started")
         yield controllers
+
+
+class Migrating(NamedTuple):
+    """A quorum of two controllers in migration mode, and the keys with which a broker joins it."""
+
+    places: List[HostPort]
+    controllers: List[KafkaServer]
+    to_migration: Dict[str, str]
+
+
+@contextlib.contextmanager
+def migrating_controllers(home: pathlib.Path, zookeeper_connect: str) -> Iterator[Migrating]:
+    """Two controllers in migration mode beside the ZooKeeper-mode brokers under `zookeeper_connect`."""
+    cluster_id = json.loads(zk_wire.read_znodes(zookeeper_connect, ["/cluster/id"])["/cluster/id"][0])["id"]
+    places = [HostPort("127.0.0.1", free_port()) for dummy in range(2)]
+    voters = ",".join(f"{101 + index}@{place}" for index, place in enumerate(places))
+    # on a busy machine the default of 2 s lets leadership move in the middle
+    patient = {"controller.quorum.fetch.timeout.ms": "20000", "controller.quorum.request.timeout.ms": "10000"}
+    keys = {**migration_keys(zookeeper_connect), **patient}
+    with kraft_controllers(home, places, keys, cluster_id) as controllers:
+        yield Migrating(places, controllers, {**keys, **controller_keys(voters)})
 
 
 def controller_keys(voters: str) -> Dict[str, str]:

@@ -81,13 +81,7 @@ def test_each_mode_shows_through_a_migration(monkeypatch):
             assert recorder.mode("zk", broker.address) == "zk"
             assert recorder.refused("zk", broker.address, kafka_wire.KafkaError).name == "UNSUPPORTED_VERSION"
 
-            cluster_id = json.loads(zk_wire.read_znodes(connect, ["/cluster/id"])["/cluster/id"][0])["id"]
-            places = [HostPort("127.0.0.1", servers.free_port()) for dummy in range(2)]
-            voters = ",".join(f"{101 + index}@{place}" for index, place in enumerate(places))
-            # on a busy machine the default of 2 s lets leadership move in the middle
-            patient = {"controller.quorum.fetch.timeout.ms": "20000", "controller.quorum.request.timeout.ms": "10000"}
-            migrating = {**servers.migration_keys(connect), **patient}
-            with servers.kraft_controllers(home, places, migrating, cluster_id) as controllers:
+            with servers.migrating_controllers(home, connect) as (places, controllers, to_migration):
                 search = servers.wait_for(lambda: _settled(places, 2), 30, "a quorum of two")
                 leader, follower = _leader_first(controllers, search)
                 assert recorder.mode("controller_migration", leader.address) == "controller_migration"
@@ -100,7 +94,7 @@ def test_each_mode_shows_through_a_migration(monkeypatch):
                 assert refusal.code == 6
 
                 broker.stop()
-                broker.configure({**migrating, **servers.controller_keys(voters)})
+                broker.configure(to_migration)
                 seen = []
                 broker.start(lambda: _note_mode(broker, seen) and broker.is_started())
                 assert seen and set(seen) == {"zk_migration"}, "shows its mode from its first answer on"

@@ -5,13 +5,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_image
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import put_back
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire, own_zookeeper, zk_wire
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire, own_zookeeper
 
 from tests.real import servers
 
@@ -21,32 +18,28 @@ pytestmark = pytest.mark.real
 def test_a_controller_in_pre_migration_takes_a_registration_away():
     with servers.workdir("unregister") as home, servers.zookeeper(home) as zookeeper:
         connect = f"{zookeeper.connect}/kafka"
-        with servers.zk_broker(home, 1, connect), servers.zk_broker(home, 2, connect) as joining:
-            cluster_id = json.loads(zk_wire.read_znodes(connect, ["/cluster/id"])["/cluster/id"][0])["id"]
-            places = [HostPort("127.0.0.1", servers.free_port()) for dummy in range(2)]
-            voters = ",".join(f"{101 + index}@{place}" for index, place in enumerate(places))
-            patient = {"controller.quorum.fetch.timeout.ms": "20000", "controller.quorum.request.timeout.ms": "10000"}
-            migrating = {**servers.migration_keys(connect), **patient}
-            with servers.kraft_controllers(home, places, migrating, cluster_id) as controllers:
-                leader = servers.wait_for(lambda: _leader(places), 30, "a leader")
-                follower = next(place for place in places if place != leader)
-                log = f"{_of(controllers, leader).properties['log.dirs']}/__cluster_metadata-0"
-                joining.stop()
-                joining.configure({**migrating, **servers.controller_keys(voters)})
-                joining.start()
-                servers.wait_for(lambda: metadata_image.summarise(log)["brokers"], 30, "the registration")
-                seen = own_zookeeper.look({"zookeeper.connect": connect})
-                assert seen["brokers"] == ["1", "2"] and put_back.under_kraft(seen) is None
-                assert put_back.copy_at_hand(seen, 2, ["2"]) is None, "the copy waits for broker 1"
-                joining.stop()
+        staying, going = servers.zk_broker(home, 1, connect), servers.zk_broker(home, 2, connect)
+        with staying, going as joining, servers.migrating_controllers(home, connect) as quorum:
+            places, controllers, to_migration = quorum
+            leader = servers.wait_for(lambda: _leader(places), 30, "a leader")
+            follower = next(place for place in places if place != leader)
+            log = f"{_of(controllers, leader).properties['log.dirs']}/__cluster_metadata-0"
+            joining.stop()
+            joining.configure(to_migration)
+            joining.start()
+            servers.wait_for(lambda: metadata_image.summarise(log)["brokers"], 30, "the registration")
+            seen = own_zookeeper.look({"zookeeper.connect": connect})
+            assert seen["brokers"] == ["1", "2"] and put_back.under_kraft(seen) is None
+            assert put_back.copy_at_hand(seen, 2, ["2"]) is None, "the copy waits for broker 1"
+            joining.stop()
 
-                with pytest.raises(kafka_wire.KafkaError, match="NOT_CONTROLLER"):
-                    kafka_wire.unregister_broker(follower, 2)
-                assert kafka_wire.unregister_broker(leader, 2) is True
-                assert kafka_wire.unregister_broker(leader, 2) is False, "read back"
-                servers.wait_for(lambda: not metadata_image.summarise(log)["brokers"], 10, "the log to say so")
-                assert metadata_image.summarise(log)["zk_migration_state"] == "PRE_MIGRATION"
-                assert put_back.under_kraft(own_zookeeper.look({"zookeeper.connect": connect})) is None
+            with pytest.raises(kafka_wire.KafkaError, match="NOT_CONTROLLER"):
+                kafka_wire.unregister_broker(follower, 2)
+            assert kafka_wire.unregister_broker(leader, 2) is True
+            assert kafka_wire.unregister_broker(leader, 2) is False, "read back"
+            servers.wait_for(lambda: not metadata_image.summarise(log)["brokers"], 10, "the log to say so")
+            assert metadata_image.summarise(log)["zk_migration_state"] == "PRE_MIGRATION"
+            assert put_back.under_kraft(own_zookeeper.look({"zookeeper.connect": connect})) is None
 
 
 def _leader(places):
