@@ -191,10 +191,11 @@ import os
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils import addresses, zk_backup
+from ansible_collections.quorumshift.kafka.plugins.module_utils import addresses
 from ansible_collections.quorumshift.kafka.plugins.module_utils.argument_specs import CONNECTION
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import SecurityError, ZkSecurity
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import backup_file, comparing, taking
 
 TOOL = "quorumshift.kafka 0.1.0"
 
@@ -223,7 +224,7 @@ def main():
         addresses.AddressError,
         SecurityError,
         zookeeper.ZooKeeperError,
-        zk_backup.BackupError,
+        backup_file.BackupError,
     ) as error:
         module.fail_json(msg=str(error), path=module.params["path"])
     except OSError as error:
@@ -244,9 +245,9 @@ def main():
 def _run(params, check_mode):
     for name in ("window", "rounds", "connect_timeout", "timeout"):
         if params[name] <= 0:
-            raise zk_backup.BackupError(f"{name} must be above 0")
+            raise backup_file.BackupError(f"{name} must be above 0")
     if params["max_rate"] is not None and params["max_rate"] <= 0:
-        raise zk_backup.BackupError("max_rate must be above 0")
+        raise backup_file.BackupError("max_rate must be above 0")
     address = addresses.parse_zookeeper_connect(params["zookeeper_connect"])
     options = ZkSecurity.from_options(params["zookeeper_client"]).kazoo()
     pace = {"window": params["window"], "max_rate": params["max_rate"], "timeout": params["timeout"]}
@@ -256,13 +257,13 @@ def _run(params, check_mode):
         if os.path.lexists(params["path"]):
             return {"changed": False, **_kept(client, params["path"], pace)}
         if check_mode:
-            return {"changed": True, "path": params["path"], **zk_backup.survey(client, **pace)}
+            return {"changed": True, "path": params["path"], **taking.survey(client, **pace)}
         above = []
         if address.chroot:
             with zookeeper.connect(address._replace(chroot=""), params["connect_timeout"], **options) as whole:
-                above = zookeeper.Reader(whole, **pace).read_many(zk_backup.ancestors_of(address.chroot))
+                above = zookeeper.Reader(whole, **pace).read_many(taking.ancestors_of(address.chroot))
                 above = [node for _path, node in above if node is not None]
-        result = zk_backup.take(
+        result = taking.take(
             client, params["path"], str(address), TOOL, ancestors=above, rounds=params["rounds"], **pace
         )
         return {"changed": True, **result}
@@ -270,16 +271,18 @@ def _run(params, check_mode):
 
 def _verify(client, params, pace):
     if params["sha256"]:
-        found = zk_backup.file_sha256(params["path"])
+        found = backup_file.file_sha256(params["path"])
         if found != params["sha256"].lower():
-            raise zk_backup.BackupBroken(f"{params['path']} has SHA-256 {found}, not {params['sha256']}: another file")
-    return zk_backup.verify(client, params["path"], **pace)
+            raise backup_file.BackupBroken(
+                f"{params['path']} has SHA-256 {found}, not {params['sha256']}: another file"
+            )
+    return comparing.verify(client, params["path"], **pace)
 
 
 def _kept(client, path, pace):
     """The facts of a backup that is there already. Raises BackupError where it is not whole, or of another cluster."""
-    backup = zk_backup.Backup(path).check()
-    zk_backup.require_same_cluster(backup, zookeeper.Reader(client, **pace))
+    backup = backup_file.Backup(path).check()
+    comparing.require_same_cluster(backup, zookeeper.Reader(client, **pace))
     return backup.facts()
 
 

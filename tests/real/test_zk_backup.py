@@ -18,8 +18,8 @@ import threading
 import time
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils import zk_backup
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import backup_file, taking
 from kazoo.client import KazooClient
 from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
 
@@ -126,7 +126,7 @@ def test_every_byte_stands_in_the_file(kafka, tmp_path):
     kafka.set("/with_acl", b"y")
     path = private(tmp_path)
     assert run(kafka, path)["changed"]
-    backup = zk_backup.Backup(str(path)).check()
+    backup = backup_file.Backup(str(path)).check()
     nodes = {node.path: node for node in backup.znodes()}
     for name, node in nodes.items():
         data, live = kafka.get(name)
@@ -165,7 +165,7 @@ def test_an_ensemble_with_another_history_is_seen(kafka, zk, home, tmp_path):
     with servers.zookeeper(home, "other") as other, zookeeper.connect(other.connect) as client:
         for number in range(3000):
             client.create_async(f"/pad{number}")
-        for node in zk_backup.Backup(str(path)).check().znodes():
+        for node in backup_file.Backup(str(path)).check().znodes():
             if not node.stat.ephemeralOwner:
                 client.ensure_path("/k" + node.path)
                 client.set("/k" + node.path, node.data)
@@ -207,12 +207,12 @@ def test_torn_and_flipped_files_are_refused(kafka, tmp_path):
     # Byte 4 to 9 are gzip's time, flags and system, which say nothing of the content
     for position in [10, 11, len(whole) - 1, len(whole) - 5] + [rng.randrange(10, len(whole)) for _unused in range(60)]:
         path.write_bytes(whole[:position] + bytes([whole[position] ^ 1 << rng.randrange(8)]) + whole[position + 1 :])
-        with pytest.raises(zk_backup.BackupBroken):
-            zk_backup.Backup(str(path)).check()
+        with pytest.raises(backup_file.BackupBroken):
+            backup_file.Backup(str(path)).check()
     for length in [0, 1, 9, 20, len(whole) // 2, len(whole) - 1]:
         path.write_bytes(whole[:length])
-        with pytest.raises(zk_backup.BackupBroken):
-            zk_backup.Backup(str(path)).check()
+        with pytest.raises(backup_file.BackupBroken):
+            backup_file.Backup(str(path)).check()
     path.write_bytes(whole[:-20])
     for state in ("taken", "verified"):
         seen = run(kafka, path, state=state)
@@ -234,8 +234,8 @@ def test_an_edited_file_is_refused(kafka, tmp_path):
     ):
         assert edited != text
         path.write_bytes(gzip.compress(edited))
-        with pytest.raises(zk_backup.BackupBroken):
-            zk_backup.Backup(str(path)).check()
+        with pytest.raises(backup_file.BackupBroken):
+            backup_file.Backup(str(path)).check()
 
 
 def test_equal_zxids_with_other_content_differ(kafka, tmp_path):
@@ -272,7 +272,7 @@ def test_masked_acls_are_refused(kafka, tmp_path):
     assert seen["failed"] and "masks the ACL" in seen["msg"] and "/guarded" in seen["msg"]
     seen = run(kafka, private(tmp_path), zookeeper_client={"auth": "kafka:pw"})
     assert seen["changed"], seen
-    (node,) = [node for node in zk_backup.Backup(str(private(tmp_path))).znodes() if node.path == "/guarded"]
+    (node,) = [node for node in backup_file.Backup(str(private(tmp_path))).znodes() if node.path == "/guarded"]
     assert [entry["id"] for entry in node.acl] == [owner.id.id, reader.id.id]
 
 
@@ -308,7 +308,7 @@ def test_the_file_is_the_tree_of_one_transaction(kafka, tmp_path):
     stop.set()
     thread.join()
     assert taken["rounds"] > 1
-    backup = zk_backup.Backup(str(private(tmp_path))).check()
+    backup = backup_file.Backup(str(private(tmp_path))).check()
     nodes = {node.path: node for node in backup.znodes()}
     assert taken["moving"]["paths"] == []
     assert {nodes[topic].data for topic in topics} == {b"60"}
@@ -353,7 +353,7 @@ def test_a_lost_connection_leaves_nothing_behind(home, tmp_path):
             client.create(f"/n{number}")
         threading.Timer(0.5, brief.kill).start()
         with pytest.raises(zookeeper.ZooKeeperError):
-            zk_backup.take(client, str(path), brief.connect, "test", window=1, max_rate=50, timeout=3)
+            taking.take(client, str(path), brief.connect, "test", window=1, max_rate=50, timeout=3)
     assert os.listdir(path.parent) == []
 
 
@@ -371,4 +371,4 @@ def test_big_znodes(kafka, tmp_path):
 
 def zk_backup_take(kafka, path, **options):
     with zookeeper.connect(kafka.connect_string) as client:
-        return zk_backup.take(client, str(path), kafka.connect_string, "test", **options)
+        return taking.take(client, str(path), kafka.connect_string, "test", **options)

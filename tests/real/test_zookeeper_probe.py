@@ -19,11 +19,11 @@ import threading
 import time
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils import zk_backup
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import zk_metadata
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import taking
 from kazoo.security import make_digest_acl
 
 from tests.real import servers
@@ -151,7 +151,7 @@ def broker(home, zk):
             made = home / "fixture"
             made.mkdir(mode=0o700)
             with zookeeper.connect(zk.connect + CHROOT) as client:
-                zk_backup.take(client, str(made / "b.gz"), "localhost:2181" + CHROOT, "fixture")
+                taking.take(client, str(made / "b.gz"), "localhost:2181" + CHROOT, "fixture")
             shutil.copyfile(made / "b.gz", FIXTURE)
         yield server
 

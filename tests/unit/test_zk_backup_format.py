@@ -6,8 +6,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils import zk_backup
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import backup_file, taking
 
 ACL = [
     {"perms": 31, "scheme": "world", "id": "anyone"},
@@ -20,13 +20,13 @@ ACL = [
 @pytest.mark.parametrize("data", [None, b"", b"text", "grün \u2028\n".encode(), b"\x00", bytes(range(256))])
 def test_a_znode_survives_its_line(data):
     node = znodes.Znode("/a/b <c>", data, ACL, znodes.Stat(*range(11)))
-    line = zk_backup.line(node)
+    line = backup_file.line(node)
     assert line.count(b"\n") == 1 and line.endswith(b"\n")
-    assert zk_backup.znode(json.loads(line)) == node
+    assert backup_file.znode(json.loads(line)) == node
 
 
 def test_a_line_is_readable():
-    record = json.loads(zk_backup.line(znodes.Znode("/a", b"x", ACL, znodes.Stat(*range(11)))))
+    record = json.loads(backup_file.line(znodes.Znode("/a", b"x", ACL, znodes.Stat(*range(11)))))
     assert record["data"] == {"text": "x"}
     assert record["acl"][:3] == ["world:anyone:cdrwa", "x509:CN=a:b,O=c:r", "digest:kafka:aGFzaA==:cd"]
 
@@ -35,4 +35,4 @@ def test_a_line_is_readable():
     ("chroot", "ancestors"), [("", []), ("/", []), ("/kafka", ["/"]), ("/prod/eu/kafka", ["/", "/prod", "/prod/eu"])]
 )
 def test_ancestors(chroot, ancestors):
-    assert zk_backup.ancestors_of(chroot) == ancestors
+    assert taking.ancestors_of(chroot) == ancestors

@@ -9,9 +9,9 @@ import json
 import pathlib
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils import zk_backup
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import zk_metadata
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import backup_file
 
 RECORDED = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "kafka_3.9.2_znodes.jsonl.gz"
 STAT = znodes.Stat(*([0] * 11))
@@ -37,7 +37,7 @@ def state(leader, isr, controller_epoch=1):
 
 @pytest.fixture(scope="module")
 def recorded():
-    return list(zk_backup.Backup(str(RECORDED)).check().znodes())
+    return list(backup_file.Backup(str(RECORDED)).check().znodes())
 
 
 def test_recorded_tree(recorded):

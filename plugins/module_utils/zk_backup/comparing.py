@@ -1,0 +1,133 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Comparing a backup with the live tree, whose history since then tells a change from a loss."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import live_tree
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup.backup_file import Backup, BackupForeign
+
+
+def verify(client, path, window=500, max_rate=None, timeout=30.0):
+    """Reads the file back and compares it with the live tree.
+
+    A persistent znode that has not changed since the backup (by its zxids and ACL version) must be equal in data,
+    ACL, versions and zxids; what is missing or new must have a trace of its removal or creation after the backup.
+
+    :returns: ``{"path", "sha256", "file_bytes", "cluster_id", "taken_at", "zxid", "znodes", "ephemerals",
+        "data_bytes", "equal", "changed_since": {"changed", "added", "removed"} each ``{kind: count}`` (of a new
+        subtree its root is counted), "differ": [{"path", "what"}] (the first 100), "differ_count"}``.
+    :raises BackupBroken: see :meth:`Backup.check`.
+    :raises BackupForeign: the live cluster is another one, or its history is older than the backup.
+    """
+    backup = Backup(path).check()
+    reader = zookeeper.Reader(client, window, max_rate, timeout)
+    require_same_cluster(backup, reader)
+    comparison = _Comparison(reader, backup.trailer["zxid"])
+    for node, live in live_tree.beside(backup.znodes(), reader.read_many):
+        comparison.judge(node, live)
+    comparison.judge_new(backup.znodes)
+    return {
+        **backup.facts(),
+        "equal": comparison.equal,
+        "changed_since": {name: dict(sorted(kinds.items())) for name, kinds in comparison.since.items()},
+        "differ": comparison.differ[: live_tree.NAMED_PATHS],
+        "differ_count": len(comparison.differ),
+    }
+
+
+def require_same_cluster(backup, reader):
+    """Raises BackupForeign unless a checked backup is of the live cluster and not from its future."""
+    live_id, live_zxid, zxid = live_tree.cluster_id(reader), reader.zxid(), backup.trailer["zxid"]
+    if live_id != backup.header["cluster_id"]:
+        raise BackupForeign(
+            f"{backup.path} is a backup of cluster {backup.header['cluster_id']}, the live cluster is {live_id}"
+        )
+    if live_zxid < zxid:
+        raise BackupForeign(
+            f"{backup.path} was taken at zxid {zxid:#x} and the live ZooKeeper is at {live_zxid:#x}: another ensemble, "
+            "or one that was restored from an older state"
+        )
+
+
+# They live as long as the cluster does. Made anew, every zxid is from another history and proves nothing.
+_NEVER_MADE_ANEW = ("/", znodes.CLUSTER_ID)
+
+
+class _Comparison:
+    def __init__(self, reader, horizon):
+        self.reader = reader
+        self.horizon = horizon
+        self.equal = 0
+        self.since = {"changed": Counter(), "added": Counter(), "removed": Counter()}
+        self.differ = []
+        self._parents = {}
+
+    def judge(self, node, live):
+        if node.stat.ephemeralOwner:
+            return
+        if live is None:
+            if self._removed_since(node.path):
+                self._count("removed", node.path)
+            else:
+                self._differs(node.path, "is gone, and no parent has changed since the backup")
+            return
+        if live.stat.czxid != node.stat.czxid:
+            if node.path in _NEVER_MADE_ANEW:
+                self._differs(node.path, "was made anew: ZooKeeper was rebuilt or restored after the backup")
+            elif live.stat.czxid > self.horizon:
+                self._count("changed", node.path)
+                self._parents[node.path] = set()
+            else:
+                self._differs(node.path, "was created by another transaction, before the backup")
+            return
+        changed = False
+        for stamp, versions, what in (("mzxid", "version", "data"), ("pzxid", "cversion", "children")):
+            if getattr(live.stat, stamp) > max(self.horizon, getattr(node.stat, stamp)):
+                changed = True
+                if stamp == "pzxid":
+                    self._parents[node.path] = set()
+            elif any(getattr(live.stat, name) != getattr(node.stat, name) for name in (stamp, versions)):
+                self._differs(node.path, f"has other {what} versions though no transaction since the backup touched it")
+                return
+        if live.stat.mzxid == node.stat.mzxid and live.data != node.data:
+            self._differs(node.path, "has other data though no transaction since the backup touched it")
+        elif live.stat.aversion > node.stat.aversion:
+            # setACL leaves no zxid, so an ACL that was set again counts as changed since
+            self._count("changed", node.path)
+        elif live.stat.aversion < node.stat.aversion or live.acl != node.acl:
+            self._differs(node.path, "has another ACL though none was set since the backup")
+        elif changed:
+            self._count("changed", node.path)
+        else:
+            self.equal += 1
+
+    def judge_new(self, nodes):
+        """Live children of changed parents that the backup lacks must be newer than it."""
+        paths = live_tree.new_children(self.reader, nodes, self._parents)
+        for path, stat in self.reader.stat_many(paths):
+            if stat is None or stat.ephemeralOwner:
+                continue
+            if stat.czxid > self.horizon:
+                self._count("added", path)
+            else:
+                self._differs(path, "was there before the backup, which lacks it")
+
+    def _removed_since(self, path):
+        while path != "/":
+            path = path.rpartition("/")[0] or "/"
+            stat = self.reader.stat(path)
+            if stat is not None:
+                return stat.pzxid > self.horizon
+        return False
+
+    def _count(self, what, path):
+        self.since[what][znodes.kind(path)] += 1
+
+    def _differs(self, path, what):
+        self.differ.append({"path": path, "what": what})
