@@ -102,8 +102,18 @@ def expected(module):
 
 
 def awaited(module):
-    """Wait for /migration to say that the copy is done and to move on from there."""
+    """Wait for /migration to say that the copy is done and to move on from there.
+
+    Controllers that do not answer are named: a copy that lost its controller to a stop of longer than its session goes
+    on only when it is restarted (Kafka 3.9.2, KRaftMigrationDriver).
+    """
     first = dict(module.params["carry"].get("seen") or {})
+    asked = {}
+
+    def stopped():
+        if not asked:  # once a slice: it takes as long as the slowest of them
+            asked["down"] = phase.silent_controllers(module.facts(partitions=False))
+        return asked["down"]
 
     def look():
         with cluster.connect_zookeeper(module.connections) as client:
@@ -111,9 +121,9 @@ def awaited(module):
         offset = seen["migration"]["kraft_metadata_offset"]
         if offset is None or offset <= 0:
             owner = "ZooKeeper's" if seen["controller"]["ephemeral"] else "KRaft's"
-            return [f"/migration stands at {offset}, /controller is {owner}"], {}
+            return [f"/migration stands at {offset}, /controller is {owner}", *stopped()], {}
         if offset <= first.setdefault("offset", offset):
-            return [f"/migration stands at {offset} and has not moved yet"], {}
+            return [f"/migration stands at {offset} and has not moved yet", *stopped()], {}
         return [], {"offset": offset}
 
     result = module.wait(look, 0, module.params["timeout_s"], "the copy of the metadata")

@@ -258,6 +258,15 @@ def unfinished(facts: Mapping) -> list[str]:
     return told
 
 
+def silent_controllers(facts: Mapping) -> list[str]:
+    """Return which controllers do not answer, as a sentence each."""
+    return [
+        f"controller {host} does not answer: {node.get('running_error') or node.get('error') or 'down'}"
+        for host, node in sorted(controllers(facts).items())
+        if not node.get("running")
+    ]
+
+
 def _controller_modes(node: Mapping) -> set:
     """Return the modes in which a controller runs and will start, as far as they were seen."""
     return {node.get("running"), node.get("next")} - {None}

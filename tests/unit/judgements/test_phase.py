@@ -402,6 +402,13 @@ def test_an_old_registration_blocks_while_brokers_join():
     assert told["quorum_not_ready"].startswith("brokers 9 are registered already")
 
 
+def test_controllers_that_do_not_answer_are_named():
+    facts = recorded.facts("hybrid")
+    assert phase.silent_controllers(facts) == []
+    facts["nodes"]["c2"].update(running=None, running_error="c2:9093: connection refused")
+    assert phase.silent_controllers(facts) == ["controller c2 does not answer: c2:9093: connection refused"]
+
+
 def test_the_longest_usable_log_counts():
     facts = recorded.facts("dual_write")
     first, *others = hosts(facts, "controller")
