@@ -14,7 +14,7 @@ import shlex
 import time
 
 from ansible import context
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import advice, claim, phase, screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import advice, claim, history, phase, screen
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import identity
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction, display
 
@@ -24,11 +24,13 @@ NO_WAY_ON = (phase.UNKNOWN, phase.REVERTING, phase.KRAFT_NATIVE)
 
 
 class ActionModule(ProbeAction):
-    """Judges. Task options of this action: `show` prints one screen, `record` keeps the facts as evidence, `forward`
-    fails in a phase from which no migration goes on, unless a turn that was left half done has to be finished first."""
+    """Judges. Task options of this action: `show` prints one screen, `history` every run below it, `record` keeps the
+    facts as evidence, `forward` fails in a phase from which no migration goes on, unless a turn that was left half done
+    has to be finished first."""
 
     def act(self, args: dict) -> dict:
         show, record, forward = args.pop("show", False), args.pop("record", True), args.pop("forward", False)
+        past = args.pop("history", False)
         args.setdefault("soak", self.variable("quorumshift_soak") or "24h")
         result = self.module(self.filled(args))
         if result.get("failed"):
@@ -43,13 +45,18 @@ class ActionModule(ProbeAction):
         record = record and not self._task.check_mode
         if record:
             self._record(facts, result["phase"], first, last=show)
-        passes = passed_gates(self.evidence().all_events())
+        events = self.evidence().all_events()
+        passes = passed_gates(events)
+        doubts = history.contradictions(facts["nodes"], result["cluster_id"], events) if first else []
         if not show:
             self.say(f"cluster {result['cluster_id']}, phase {result['phase']}; next: {result['next']['text']}")
+            for doubt in doubts:
+                self.say(f"{doubt}. What the hosts show counts, not the journal")
         if show:
             newest = verdict.newest or {}
             told = claim.story(newest) if newest and newest["run"] != session["run"] else None
-            for line in screen.render(result, passes, self.command(result["next"], result["word"]), told):
+            lines = screen.render(result, passes, self.command(result["next"], result["word"]), told, doubts)
+            for line in lines + (history.lines(history.runs(facts["nodes"], result["cluster_id"])) if past else []):
                 display.display(line)
         if forward and verdict.refused:
             return {"failed": True, "msg": f"{verdict.refused}. Nothing was changed."}

@@ -95,18 +95,20 @@ def note(path: str, name: str, run: str, **more: Any) -> None:
         os.close(handle)
 
 
-def read_journal(path: str) -> tuple[list[dict], int]:
-    """Return the events of a host's directory in the order in which they were noted, and the number of torn lines."""
+def read_journal(path: str, newest: int) -> dict:
+    """Return {events: the newest of a host's directory in the order in which they were noted, torn: how many lines
+    cannot be read, cut: whether there are older ones}."""
     events: list[dict] = []
     torn = 0
     try:
         with open(os.path.join(path, JOURNAL), encoding="utf-8", errors="replace") as stream:
             lines = stream.readlines()
     except FileNotFoundError:
-        return [], 0
+        lines = []
     for line in lines:
         try:
-            events.append(json.loads(line))
-        except ValueError:
+            event = json.loads(line)
+            events.append({"t": event["t"], "name": event["name"], "run": event["run"], **event})
+        except (ValueError, TypeError, KeyError):
             torn += 1
-    return events, torn
+    return {"events": events[-newest:], "torn": torn, "cut": len(events) > newest}

@@ -37,6 +37,10 @@ options:
     description: The log directory to look at while there is no properties file yet that names it.
     type: path
     default: ""
+  journal_events:
+    description: How many of the newest events of the host's journal are told.
+    type: int
+    default: 20
   run_key:
     description: The key under which secrets are sealed. The action plugin makes it.
     type: str
@@ -84,6 +88,7 @@ def main():
             **host_state.OPTIONS,
             "kafka_home": {"type": "path", "default": "/opt/kafka"},
             "log_dir": {"type": "path", "default": ""},
+            "journal_events": {"type": "int", "default": 20},
             "run_key": {"type": "str", "required": True, "no_log": True},
         },
         supports_check_mode=True,
@@ -97,6 +102,7 @@ def main():
         given["state_dir"],
         given["kafka_home"],
         given["log_dir"],
+        given["journal_events"],
     )
     module.exit_json(changed=False, ansible_facts={"quorumshift_node": facts})
 

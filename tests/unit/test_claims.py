@@ -110,8 +110,10 @@ def test_the_hosts_journal_tells_who_and_how_it_ended_and_bears_a_torn_line(tmp_
         stream.write('{"t": 1, "na')
     claims.take(path, claim("r2", 2), {"number": 1, "run": "r1"})
     claims.close(path, "r2", "Admit the batch")
-    events, torn = host_state.read_journal(path)
-    assert torn == 1
+    told = host_state.read_journal(path, 10)
+    events = told["events"]
+    assert told["torn"] == 1 and not told["cut"]
+    assert host_state.read_journal(path, 1) == {"events": events[-1:], "torn": 1, "cut": True}
     assert [(event["name"], event["run"]) for event in events] == [
         ("claimed", "r1"),
         ("claimed", "r2"),

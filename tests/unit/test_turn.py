@@ -144,12 +144,13 @@ def test_the_hosts_journal_keeps_how_each_turn_ended(host):
     one.take("zk_migration", TO_HYBRID)
     one.broken = {"kraft"}
     one.take("kraft", TO_KRAFT)
-    events, torn = host_state.read_journal(str(one.directory / "state" / "cluster"))
+    told = host_state.read_journal(str(one.directory / "state" / "cluster"), 10)
+    events = told["events"]
     assert [(event["name"], event["run"], event["kind"], event["outcome"]) for event in events] == [
         ("turn", "r", "zk_migration", "done"),
         ("turn", "r", "kraft", "put_back"),
     ]
-    assert torn == 0 and "it is up in mode zk_migration again" in events[1]["message"]
+    assert told["torn"] == 0 and "it is up in mode zk_migration again" in events[1]["message"]
 
 
 def test_a_journal_that_cannot_be_written_undoes_no_turn(host, monkeypatch):

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from typing import Mapping, NamedTuple
+from typing import Mapping, NamedTuple, Sequence
 
 from . import advice, gates, phase
 
@@ -109,11 +109,13 @@ def _of_this_attempt(passed: list[str], now: str) -> list[str]:
     return [name for name in dict.fromkeys(passed) if gates.GATES[name].phases[0] in reached]
 
 
-def render(state: Mapping, passed: list[str], command: str | None, run: str | None = None) -> list[str]:
+def render(
+    state: Mapping, passed: list[str], command: str | None, run: str | None = None, doubts: Sequence[str] = ()
+) -> list[str]:
     """Return the screen of `status` as lines.
 
     `state`: the result of migration_state; `passed`: names of the gates passed so far; `command`: what to type next;
-    `run`: the line about the newest other run that changed something.
+    `run`: the line about the newest other run that changed something; `doubts`: what the journals contradict.
     """
     way = "  ".join(f"[{one}]" if one == state["phase"] else one for one in phase.FORWARD)
     lines = [f"Cluster {state['cluster_id'] or '?'}: {state['phase']}", f"  {way}", ""]
@@ -148,6 +150,7 @@ def render(state: Mapping, passed: list[str], command: str | None, run: str | No
     )
     if run:
         lines.append(f"  {run}")
+    lines += [f"  journal: {doubt}. What the hosts show counts" for doubt in doubts]
     for block in state["blocks"]:
         lines.append(f"  ! {advice.sentences(block['text'], block['do'])}.")
     lines += [f"  rollback: {'done' if one['done'] else 'to do':<6} {one['step']}" for one in state["steps"]]

@@ -28,22 +28,32 @@ _NOBODYS = {"lost+found", ".lock"}
 
 
 def facts(
-    role: str, config_file: str, service_name: str, run_key: str, state_dir: str, kafka_home: str, log_dir: str = ""
+    role: str,
+    config_file: str,
+    service_name: str,
+    run_key: str,
+    state_dir: str,
+    kafka_home: str,
+    log_dir: str = "",
+    journal_events: int = 20,
 ) -> dict:
     """Return a node's facts, JSON-able; nothing that is missing or broken is an error here, all of it is told.
 
-    `log_dir`: what is looked at as the log directory where there is no properties file yet to name it.
+    `log_dir`: what is looked at as the log directory where there is no properties file yet to name it;
+    `journal_events`: how many of the newest events of a journal are told.
     Shape: {role, time, hostname, service: see probes.service.state, file: {path, exists, sha256, error, mode,
     properties (secrets sealed under run_key)}, runs_with, starts_with: see the functions, node_id, log_dirs: [{path,
     exists, meta, free_bytes, total_bytes, empty, partitions, stray, error}], space: {"log_dir" | "config_file" |
     "state_dir": see _space}, metadata_log: see formats.metadata_image.summarise or None, turn: the host's record of its
     newest turn on this cluster or None, copy: what a keeper remembers of the copy or None, claims: {cluster id: the
-    host's claim, see judgements.claim}, version: of what runs, or while it is down of the jars in kafka_home, or None}.
+    host's claim, see judgements.claim}, journals: {cluster id: see host_state.read_journal}, version: of what runs, or
+    while it is down of the jars in kafka_home, or None}.
     """
     file = _file(config_file, run_key)
     values = file["properties"] if file["exists"] or not log_dir else {"log.dirs": log_dir}
     log_dirs = [_log_dir(path) for path in _log_dirs(values)]
     running = service.state(service_name)
+    kept = _kept(state_dir)
     cluster_ids = [told["meta"]["cluster.id"] for told in log_dirs if (told["meta"] or {}).get("cluster.id")]
     remembered = os.path.join(state_dir, cluster_ids[0]) if cluster_ids else ""
     return {
@@ -65,7 +75,8 @@ def facts(
         "metadata_log": metadata_log(metadata_dir(values)),
         "turn": read_json(os.path.join(remembered, host_state.TURN)) if remembered else None,
         "copy": read_json(os.path.join(remembered, host_state.COPY)) if remembered else None,
-        "claims": _claims(state_dir),
+        "claims": {cluster: read_json(os.path.join(path, host_state.CLAIM)) or {} for cluster, path in kept.items()},
+        "journals": {cluster: host_state.read_journal(path, journal_events) for cluster, path in kept.items()},
         "version": _running_version(running["main_pid"]) or _installed_version(kafka_home),
     }
 
@@ -76,10 +87,12 @@ def read_properties(path: str) -> dict[str, str]:
         return properties.parse(stream.read())
 
 
-def _claims(state_dir: str) -> dict[str, dict]:
-    """Return every claim of the host: before it is formatted, a controller cannot tell of which cluster it is."""
-    found = sorted(glob.glob(os.path.join(glob.escape(state_dir), "*", host_state.CLAIM)))
-    return {os.path.basename(os.path.dirname(path)): read_json(path) or {} for path in found}
+def _kept(state_dir: str) -> dict[str, str]:
+    """Return {cluster id: directory} of every cluster of which the host keeps a claim or a journal: before it is
+    formatted, a controller cannot tell of which one it is."""
+    names = (host_state.CLAIM, host_state.JOURNAL)
+    found = {os.path.dirname(path) for name in names for path in glob.glob(f"{glob.escape(state_dir)}/*/{name}")}
+    return {os.path.basename(path): path for path in sorted(found)}
 
 
 def metadata_dir(values: dict) -> str:

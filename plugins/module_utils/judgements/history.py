@@ -1,0 +1,164 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who did what, when, and how it ended, across runs: from the journals of all hosts. Pure.
+
+A journal is told, never acted on: the phase and what a run does next come from the probes alone. Where a journal and
+what the hosts show do not agree, that is said.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Iterable, Mapping, NamedTuple
+
+SHOWN_CHARACTERS = 100
+
+
+class Turn(NamedTuple):
+    """One node's turn as its host tells it; `at` (epoch seconds) is when it ended."""
+
+    at: float
+    host: str
+    kind: str
+    outcome: str
+    message: str
+
+
+class Run(NamedTuple):
+    """One run that changed something, or was about to. `how`: `ok`, the task at which it failed, or None where no
+    journal tells its end. What no journal tells is None."""
+
+    run: str
+    number: int | None
+    direction: str | None
+    user: str | None
+    host: str | None
+    since: float
+    ended_at: float | None
+    how: str | None
+    over: str | None
+    turns: list[Turn]
+
+
+def runs(nodes: Mapping[str, Mapping], cluster_id: str) -> list[Run]:
+    """Return the runs of which any host's journal tells, oldest first (nodes: see probes.node.facts, `journals`)."""
+    events: dict[str, list[tuple[str, Mapping]]] = {}
+    for host, node in sorted(nodes.items()):
+        for event in _journal(node, cluster_id)["events"]:
+            events.setdefault(event["run"], []).append((host, event))
+    return sorted((_run(name, told) for name, told in events.items()), key=lambda run: (run.since, run.run))
+
+
+def lines(told: Iterable[Run]) -> list[str]:
+    """Return the runs as lines of the screen, oldest first."""
+    told = list(told)
+    if not told:
+        return ["  history: no host's journal tells of a run"]
+    took_over = {run.over: run.run for run in told if run.over}
+    shown = ["  history:"]
+    for run in told:
+        who = f"{run.user or '?'} on {run.host or '?'}"
+        end = _end(run, took_over, told[-1])
+        shown.append(f"    {_moment(run.since)}  run {run.run} ({run.direction or '?'}) of {who}, {end}")
+        for turn in sorted(run.turns):
+            why = f": {_first_line(turn.message)}" if turn.message else ""
+            shown.append(f"      {_moment(turn.at)}  {turn.host}  {turn.kind}  {turn.outcome}{why}")
+    return shown
+
+
+def contradictions(nodes: Mapping[str, Mapping], cluster_id: str, evidence: Iterable[Mapping]) -> list[str]:
+    """Return what in the journals is torn, missing, or not as the hosts show it, a sentence each.
+
+    `evidence`: the events of every run that left evidence on the control node.
+    """
+    told = []
+    evidence = list(evidence)
+    for host, node in sorted(nodes.items()):
+        if not node.get("reached", True):
+            continue
+        journal = _journal(node, cluster_id)
+        turns = [event for event in journal["events"] if event["name"] == "turn"]
+        if journal["torn"]:
+            count = f"{journal['torn']} line{'s' if journal['torn'] > 1 else ''}"
+            told.append(f"{count} of {host}'s journal cannot be read")
+        told += _missing(host, node, cluster_id, journal, turns, evidence)
+        newest = node.get("turn") or {}
+        if turns and turns[-1]["outcome"] == "done" and turns[-1]["id"] == newest.get("id", turns[-1]["id"]):
+            mode, starts = turns[-1]["mode"], node.get("next")
+            if starts and starts != mode:
+                told.append(
+                    f"{host}'s journal says that its newest turn brought it into mode {mode}, its file starts it in "
+                    f"mode {starts}: somebody changed the file, or put an older one back"
+                )
+    return told
+
+
+def _missing(
+    host: str, node: Mapping, cluster_id: str, journal: Mapping, turns: list[Mapping], evidence: list[Mapping]
+) -> list[str]:
+    """Return what a host's journal should have and lacks."""
+    known = {event["id"] for event in turns}
+    newest, claim = node.get("turn") or {}, (node.get("claims") or {}).get(cluster_id) or {}
+    lacking = set()
+    if newest.get("outcome") and newest.get("id") and newest["id"] not in known:
+        lacking.add(newest["id"])
+    since = journal["events"][0]["t"] if journal["cut"] else 0
+    lacking |= {
+        event["turn"]
+        for event in evidence
+        if event.get("turn")
+        and event.get("host") == host
+        and event.get("outcome") in ("done", "failed", "put_back")
+        and event["t"] > since
+        and event["turn"] not in known
+    }
+    told = [f"{host}'s journal lacks turn {turn}" for turn in sorted(lacking)[-1:]]
+    claimed = {event["run"] for event in journal["events"] if event["name"] == "claimed"}
+    if claim.get("run") and claim["run"] not in claimed and not journal["cut"]:
+        told.append(f"{host}'s journal lacks the claim of run {claim['run']}")
+    return told
+
+
+def _journal(node: Mapping, cluster_id: str) -> Mapping:
+    return (node.get("journals") or {}).get(cluster_id) or {"events": [], "torn": 0, "cut": False}
+
+
+def _run(name: str, told: list[tuple[str, Mapping]]) -> Run:
+    claimed = [event for _host, event in told if event["name"] == "claimed"]
+    ended = [event for _host, event in told if event["name"] == "ended"]
+    claim: Mapping = claimed[0] if claimed else {}
+    return Run(
+        name,
+        claim.get("number"),
+        claim.get("direction"),
+        claim.get("user"),
+        claim.get("host"),
+        min(event["t"] for _host, event in told),
+        max((event["t"] for event in ended), default=None),
+        ended[-1].get("how") if ended else None,
+        next((event["over"] for event in claimed if event.get("over")), None),
+        [
+            Turn(event["t"], host, event["kind"], event["outcome"], event.get("message") or "")
+            for host, event in told
+            if event["name"] == "turn"
+        ],
+    )
+
+
+def _end(run: Run, took_over: Mapping[str, str], newest: Run) -> str:
+    if run.ended_at is not None:
+        after = f"after {run.ended_at - run.since:.0f} s"
+        return f"ended well {after}" if run.how == "ok" else f'ended at "{run.how}" {after}'
+    if run.run in took_over:
+        return f"taken over by run {took_over[run.run]}"
+    return "at work, or cut off" if run is newest else "its end is in no journal"
+
+
+def _moment(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at))
+
+
+def _first_line(text: str) -> str:
+    line = text.splitlines()[0]
+    return line if len(line) <= SHOWN_CHARACTERS else f"{line[: SHOWN_CHARACTERS - 1]}…"
