@@ -152,6 +152,18 @@ def never_seen_up(bed: Bedside, host: str, once: bool = False) -> Iterator[None]
 
 
 @contextlib.contextmanager
+def cut_off_from_the_control_node(bed: Bedside) -> Iterator[None]:
+    """The control node reaches the hosts by SSH alone; whatever else it dials drops."""
+    told = bed.run(bed.brokers[0], "echo $SSH_CONNECTION").split()[0]
+    rule = f"INPUT -p tcp -s {told} ! --dport 22 --syn -j DROP"
+    bed.on_each(list(bed.addresses), f"iptables -I {rule}")
+    try:
+        yield
+    finally:
+        bed.on_each(list(bed.addresses), f"iptables -D {rule}")
+
+
+@contextlib.contextmanager
 def ended_when_copied(bed: Bedside, host: str) -> Iterator[None]:
     """The broker is killed as soon as /controller is KRaft's."""
     over = threading.Event()
