@@ -24,6 +24,8 @@ def turn():
         return json.load(open(sorted(glob.glob("/var/lib/quorumshift/*/turn.json"))[0]))
     except (IndexError, ValueError):
         return {"steps": [], "id": None}
+def took(step):
+    return step in [one["name"] for one in turn()["steps"]]
 was = turn()["id"]
 """
 
@@ -56,12 +58,12 @@ while True:
     except OSError:
         taken.close()
         time.sleep(0.002)
-while not (%(once)r and turn()["steps"][-1]["name"] == "put the old file back"):
+while not (%(once)r and took("put the old file back")):
     time.sleep(0.05)
 """
 
 _FILL_DISK = """
-while not (turn()["id"] != was and turn()["steps"][-1]["name"] == "write the file"):
+while not (turn()["id"] != was and took("write the file")):
     time.sleep(0.002)
 with open("%(path)s/somebody-elses-dump", "wb", buffering=0) as dump:
     for size in (1 << 20, 1 << 12, 1):
@@ -74,7 +76,7 @@ with open("%(path)s/somebody-elses-dump", "wb", buffering=0) as dump:
 
 _OPEN_PORT = """
 import subprocess
-while not (turn()["id"] != was and turn()["steps"][-1]["name"] == "put the old file back"):
+while not (turn()["id"] != was and took("put the old file back")):
     time.sleep(0.02)
 subprocess.run("iptables -D %(rule)s", shell=True, check=True)
 """
