@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import claim
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import identity
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
@@ -36,7 +35,7 @@ class ActionModule(QuorumshiftAction):
             **identity.me(),
             "number": judged["number"],
             "run": self.session["run"],
-            "direction": claim.FORWARD,
+            "direction": judged["direction"],
             "since": time.time(),
             "closed": False,
         }

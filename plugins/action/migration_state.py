@@ -25,11 +25,12 @@ NO_WAY_ON = (phase.UNKNOWN, phase.REVERTING, phase.KRAFT_NATIVE)
 
 class ActionModule(ProbeAction):
     """Judges. Task options of this action: `show` prints one screen, `history` every run below it, `record` keeps the
-    facts as evidence, `forward` fails in a phase from which no migration goes on, unless a turn that was left half done
-    has to be finished first."""
+    facts as evidence. `direction` is that of a run which is to change something: `forward` fails in a phase from which
+    no migration goes on, unless a turn that was left half done has to be finished first; `restore` changes nothing
+    without its word."""
 
     def act(self, args: dict) -> dict:
-        show, record, forward = args.pop("show", False), args.pop("record", True), args.pop("forward", False)
+        show, record, direction = args.pop("show", False), args.pop("record", True), args.pop("direction", "")
         past = args.pop("history", False)
         args.setdefault("soak", self.variable("quorumshift_soak") or "24h")
         result = self.module(self.filled(args))
@@ -39,7 +40,7 @@ class ActionModule(ProbeAction):
         first = not self.session
         session = dict(self.session) or {"run": time.strftime("%Y%m%dT%H%M%S") + "-" + secrets.token_hex(2)}
         session.update(cluster_id=result["cluster_id"], phase=result["phase"])
-        verdict = self._claim(facts["nodes"], session, forward, result["unfinished"])
+        verdict = self._claim(facts["nodes"], session, direction, result["unfinished"])
         result["ansible_facts"] = {"quorumshift_session": session}
         self.session = session
         record = record and not self._task.check_mode
@@ -58,15 +59,15 @@ class ActionModule(ProbeAction):
             lines = screen.render(result, passes, self.command(result["next"], result["word"]), told, doubts)
             for line in lines + (history.lines(history.runs(facts["nodes"], result["cluster_id"])) if past else []):
                 display.display(line)
-        if forward and verdict.refused:
+        if direction and verdict.refused:
             return {"failed": True, "msg": f"{verdict.refused}. Nothing was changed."}
-        if forward and result["phase"] in NO_WAY_ON and not result["unfinished"]:
+        if direction == claim.FORWARD and result["phase"] in NO_WAY_ON and not result["unfinished"]:
             reasons = [advice.sentences(block["text"], block["do"]) for block in result["blocks"]]
             why = " ".join(reasons) or result["next"]["text"]
             return {"failed": True, "msg": f"The phase is {result['phase']}. {why}. Nothing was changed."}
         return result
 
-    def _claim(self, nodes, session, forward, unfinished):
+    def _claim(self, nodes, session, direction, unfinished):
         """Judge the claim; a run that is to change something finds in the session what it has to claim."""
         cluster_id, takeover = session["cluster_id"] or "", self.variable("quorumshift_takeover") or ""
         newest = claim.newest_of({host: (node.get("claims") or {}).get(cluster_id) for host, node in nodes.items()})
@@ -74,9 +75,11 @@ class ActionModule(ProbeAction):
         verdict = claim.judge(nodes, cluster_id, me, takeover)
         waits = session["phase"] == phase.DUAL_WRITE and not self.variable("quorumshift_finalize")
         idle = (waits or session["phase"] == phase.FINALIZED) and not unfinished
-        changes = forward and not self._task.check_mode and not idle
+        if direction == claim.RESTORE:
+            idle = not self.variable("quorumshift_restore")
+        changes = direction and not self._task.check_mode and not idle
         if changes and "claim" not in session:
-            session["claim"] = {"number": verdict.number, "hosts": verdict.hosts}
+            session["claim"] = {"number": verdict.number, "hosts": verdict.hosts, "direction": direction}
             if verdict.over:
                 self.say(f"takes over the claim of run {verdict.over}")
         return verdict

@@ -12,6 +12,7 @@ from typing import Any, Mapping
 from .formats import properties
 from .judgements import kraft_config
 from .seal import masked, unseal
+from .turn_record import TurnError
 
 CONFIGS = "configs"
 
@@ -26,10 +27,24 @@ def read_text(path: str) -> str:
 
 def new_text(spec: Mapping[str, Any], old: str) -> str:
     """Return the text that a turn's `content` or `changes` make of the file, its sealed secrets opened."""
+    if spec.get("kind") == "zk" and spec.get("changes"):
+        return _plain_text(spec, old)
     wanted = spec.get("content") or spec.get("changes") or {}
     plain = {key: None if value is None else unseal(spec["run_key"], value) for key, value in wanted.items()}
     comment = f"Added by Quorumshift for mode {spec['mode']}"
     return properties.edit("" if spec.get("content") else old, plain, "" if spec.get("content") else comment)
+
+
+def _plain_text(spec: Mapping[str, Any], old: str) -> str:
+    """Return the text with the keys of `changes` as they were before migration mode; to the byte the file that was
+    kept, where nobody has changed anything else since."""
+    path = kept({**spec, "mode": "zk_migration"}, os.path.join(spec["state_dir"], spec["cluster_id"]))
+    before = read_text(path)
+    if not before:
+        raise TurnError(f"no file of plain ZooKeeper mode was kept on this host as {path}")
+    values = properties.parse(before)
+    new = properties.edit(old, {key: values.get(key) for key in spec["changes"]}, "")
+    return before if properties.parse(new) == values else new
 
 
 def masked_text(text: str) -> str:

@@ -30,7 +30,7 @@ NOT_VARIABLES = {
     "quorumshift_zk_backup",
     "quorumshift_gate",
     "quorumshift_show",
-    "quorumshift_forward",
+    "quorumshift_direction",
     "quorumshift_record",
     "quorumshift_unregistered",
 }

@@ -288,6 +288,18 @@ def topic(data, path):
     return {"topic_id": _string(path, value, "topic_id", None), "partitions": partitions}
 
 
+def topic_value(partitions, topic_id):
+    """The value of a topic (bytes) from ``{"0": [broker ids]}``; see :func:`topic`."""
+    value = {
+        "version": 3,
+        "topic_id": topic_id,
+        "partitions": partitions,
+        "adding_replicas": {},
+        "removing_replicas": {},
+    }
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
 def partition_state(data, path):
     """``{"leader", "leader_epoch", "controller_epoch", "isr", "leader_recovery_state"}``; leader -1 is none,
     recovery state 0 is recovered. KRaft's partition epoch is the znode's data version, not in here."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 from typing import Mapping, NamedTuple
 
-FORWARD = "forward"
+FORWARD, RESTORE = "forward", "restore"
 _PROCESS = ("boot_id", "pid_namespace")
 
 

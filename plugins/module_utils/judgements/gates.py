@@ -23,6 +23,7 @@ from .phase import (
     FINALIZED,
     FINALIZING,
     HYBRID,
+    REVERTING,
     ZK,
 )
 
@@ -43,6 +44,8 @@ GATES = {
     "before_kraft": Gate((HYBRID, FINALIZING), "before brokers are restarted in KRaft mode"),
     "after_kraft": Gate((DUAL_WRITE,), "every broker runs in KRaft mode: the soak begins"),
     "before_finalize": Gate((DUAL_WRITE, FINALIZING), "before controllers leave migration mode, for good"),
+    "before_revert": Gate((REVERTING,), "before brokers are restarted in plain ZooKeeper mode"),
+    "after_revert": Gate((REVERTING,), "every broker runs in plain ZooKeeper mode again"),
     "after_finalize": Gate((FINALIZED,), "every controller is final"),
 }
 
@@ -52,6 +55,7 @@ GATE_OF_TURN = {
     "zk_migration": "before_trigger",
     "kraft": "before_kraft",
     "final": "before_finalize",
+    "zk": "before_revert",
 }
 
 

@@ -132,6 +132,19 @@ def to_migration_mode(
     }
 
 
+def own_keys_of_migration_mode(extra: Iterable[str]) -> list[str]:
+    """Return the keys that a broker's way to migration mode sets (`to_migration_mode`), which go back with it."""
+    return [
+        *extra,
+        "broker.id",
+        "broker.id.generation.enable",
+        "controller.quorum.voters",
+        "controller.listener.names",
+        "listener.security.protocol.map",
+        MIGRATION_FLAG,
+    ]
+
+
 def to_kraft_mode(properties: Mapping[str, str], node_id: int) -> dict[str, str | None]:
     """Return the changes that take a migration-mode broker's properties to KRaft mode."""
     changes: dict[str, str | None] = {key: None for key in properties if _ZOOKEEPER_ONLY.fullmatch(key)}

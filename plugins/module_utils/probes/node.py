@@ -51,7 +51,7 @@ def facts(
     """
     file = _file(config_file, run_key)
     values = file["properties"] if file["exists"] or not log_dir else {"log.dirs": log_dir}
-    log_dirs = [_log_dir(path) for path in _log_dirs(values)]
+    log_dirs = [_log_dir(path) for path in log_dir_paths(values)]
     running = service.state(service_name)
     kept = _kept(state_dir)
     cluster_ids = [told["meta"]["cluster.id"] for told in log_dirs if (told["meta"] or {}).get("cluster.id")]
@@ -97,7 +97,7 @@ def _kept(state_dir: str) -> dict[str, str]:
 
 def metadata_dir(values: dict) -> str:
     """Return the directory of the metadata log: `metadata.log.dir`, or the first log directory ('' if none)."""
-    first = values.get("metadata.log.dir") or (_log_dirs(values) or [""])[0]
+    first = values.get("metadata.log.dir") or (log_dir_paths(values) or [""])[0]
     return os.path.join(first, METADATA_LOG) if first else ""
 
 
@@ -207,7 +207,8 @@ def _file(path: str, run_key: str) -> dict:
     return told
 
 
-def _log_dirs(values: dict) -> list[str]:
+def log_dir_paths(values: dict) -> list[str]:
+    """Return the log directories that properties name."""
     listed = values.get("log.dirs") or values.get("log.dir") or ""
     return [path.strip() for path in listed.split(",") if path.strip()]
 

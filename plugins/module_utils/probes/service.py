@@ -13,8 +13,14 @@ import time
 
 _PROPERTIES = (
     "LoadState,ActiveState,SubState,UnitFileState,MainPID,InvocationID,Result,ExecMainStatus,Restart,"
-    "TimeoutStopUSec,NRestarts,ExecMainStartTimestampMonotonic,ExecStart"
+    "TimeoutStopUSec,NRestarts,ExecMainStartTimestampMonotonic,ExecStart,DropInPaths"
 )
+# `systemctl mask` does nothing to a unit whose file stands in /etc/systemd/system, as operators' own do.
+KEEPS_DOWN = "quorumshift-keeps-it-down.conf"
+_KEEPS_DOWN_TEXT = """# Quorumshift keeps this service down until it is unmasked: see its playbook that was run last.
+[Unit]
+ConditionPathExists=/proc/quorumshift/keeps/it/down
+"""
 _OTHERS = re.compile(r"[=$]|log4j")
 _ARGUMENTS = re.compile(r"argv\[\]=(.*?) ;")
 
@@ -40,7 +46,9 @@ def state(name: str) -> dict:
         "active": words.get("ActiveState") in ("active", "reloading", "deactivating")
         or (words.get("ActiveState") == "activating" and not words.get("SubState", "").startswith("auto-restart")),
         "main_pid": int(words.get("MainPID") or 0),
-        "masked": words.get("UnitFileState", "").startswith("masked") or words.get("LoadState") == "masked",
+        "masked": words.get("UnitFileState", "").startswith("masked")
+        or words.get("LoadState") == "masked"
+        or KEEPS_DOWN in words.get("DropInPaths", ""),
         "sub_state": words.get("SubState", ""),
         "active_state": words.get("ActiveState", ""),
         "result": words.get("Result", ""),
@@ -65,6 +73,28 @@ def begin(action: str, name: str) -> None:
         done = _run(["service", name, action])
     if done.returncode != 0:
         raise ServiceError(f"{action} of service {name} was refused: {(done.stderr or done.stdout).strip()}")
+
+
+def keep_down(name: str, down: bool) -> bool:
+    """Let nothing start a service, a reboot included, or allow it again; say whether that was a change.
+
+    A running service goes on. Raises ServiceError where systemd does not run.
+    """
+    if not _systemd():
+        raise ServiceError(f"service {name} cannot be masked: this host does not run systemd")
+    path = os.path.join("/etc/systemd/system", f"{_unit(name)}.d", KEEPS_DOWN)
+    if os.path.exists(path) == down:
+        return False
+    if down:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="ascii") as stream:
+            stream.write(_KEEPS_DOWN_TEXT)
+    else:
+        os.unlink(path)
+    done = _run(["systemctl", "daemon-reload"])
+    if done.returncode != 0:
+        raise ServiceError(f"systemctl daemon-reload failed: {done.stderr.strip()}")
+    return True
 
 
 def _properties_file(exec_start: str) -> str | None:

@@ -1,0 +1,126 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How far a stopped broker's replica of a partition reaches, from its files. Standard library only.
+
+Sources: kafka.log.UnifiedLog and LogSegment (the newest segment), OffsetIndex (pairs of int32: offset relative to the
+segment's base, position), DefaultRecordBatch (magic 2) and LegacyRecord (magic 0 and 1),
+LeaderEpochCheckpointFile, PartitionMetadataFile.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from typing import NamedTuple
+
+_DIRECTORY = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
+_SEGMENT = re.compile(r"(\d{20})\.log")
+_PREFIX = struct.Struct(">qiib")  # baseOffset, length of what follows, leader epoch (magic 2), magic
+_LENGTH_FROM = 12
+_LAST_DELTA_AT, _LAST_DELTA = 23, struct.Struct(">i")
+_ENTRY = struct.Struct(">ii")
+_SMALLEST = 14  # of a message of magic 0, after offset and size
+
+
+class ReplicaLogError(ValueError):
+    """Files that are no replica's log as Kafka writes it; the text says where."""
+
+
+class ReplicaLog(NamedTuple):
+    """`end_offset`: the offset that the next record would get. `last_epoch`: the leader epoch of the last record, -1
+    without one. `newest_epoch`: the highest leader epoch of which the replica knows, -1 without any. `topic_id` as
+    Kafka writes it (base64), None where the file is not there."""
+
+    topic_id: str | None
+    last_epoch: int
+    end_offset: int
+    newest_epoch: int
+
+
+def partition_of(name: str) -> tuple[str, int] | None:
+    """Return (topic, partition) of a directory of a log directory; None for any other, those on their way out and
+    strays among them (UnifiedLog's -delete, -future and -stray suffixes do not end in a number)."""
+    found = _DIRECTORY.fullmatch(name)
+    return (found["topic"], int(found["partition"])) if found else None
+
+
+def read(directory: str) -> ReplicaLog:
+    """Read one partition's directory of a broker that is stopped. Raises ReplicaLogError, OSError."""
+    epochs = _epochs(os.path.join(directory, "leader-epoch-checkpoint"))
+    segments = sorted(name for name in os.listdir(directory) if _SEGMENT.fullmatch(name))
+    if not segments:
+        return ReplicaLog(_topic_id(directory), -1, 0, max((epoch for epoch, _start in epochs), default=-1))
+    path = os.path.join(directory, segments[-1])
+    end, epoch = _end(path, int(segments[-1][:20]))
+    if epoch is None:  # a segment that was just begun, or records older than epochs
+        epoch = max((one for one, start in epochs if start < end), default=-1)
+    newest = max([epoch, *(one for one, _start in epochs)])
+    return ReplicaLog(_topic_id(directory), epoch, end, newest)
+
+
+def _end(path: str, base: int) -> tuple[int, int | None]:
+    """Return (end offset, epoch of the last whole batch or None) of a segment. What a crash tore at its end is left
+    out, as the broker's own recovery cuts it off (LogSegment.recover)."""
+    end, epoch = base, None
+    with open(path, "rb", buffering=1 << 16) as log:
+        size = os.fstat(log.fileno()).st_size
+        position = _indexed(path, size)
+        while position + _PREFIX.size <= size:
+            log.seek(position)
+            first, length, batch_epoch, magic = _PREFIX.unpack(log.read(_PREFIX.size))
+            after = position + _LENGTH_FROM + length
+            if length == 0 and first == 0:
+                break  # preallocated, not written
+            if length < _SMALLEST or first < base or magic not in (0, 1, 2):
+                raise ReplicaLogError(f"{path} at byte {position}: no batch of records begins there")
+            if after > size:
+                break
+            if magic == 2:
+                log.seek(position + _LAST_DELTA_AT)
+                end = first + _LAST_DELTA.unpack(log.read(_LAST_DELTA.size))[0] + 1
+                epoch = batch_epoch
+            else:
+                end, epoch = first + 1, None
+            position = after
+    return end, epoch
+
+
+def _indexed(path: str, size: int) -> int:
+    """Return the position of a batch near the end of a segment, from its offset index; 0 without one."""
+    try:
+        with open(path[: -len(".log")] + ".index", "rb") as index:
+            entries = index.read()
+    except FileNotFoundError:
+        return 0
+    low, high = 0, len(entries) // _ENTRY.size  # an index that was not closed ends in zeros
+    while low < high:
+        middle = (low + high) // 2
+        if _ENTRY.unpack_from(entries, middle * _ENTRY.size) == (0, 0):
+            high = middle
+        else:
+            low = middle + 1
+    position = _ENTRY.unpack_from(entries, (low - 1) * _ENTRY.size)[1] if low else 0
+    return position if position < size else 0
+
+
+def _epochs(path: str) -> list[tuple[int, int]]:
+    """Return [(epoch, offset at which it starts)] of a leader-epoch-checkpoint: version, count, then the pairs."""
+    try:
+        with open(path, encoding="ascii") as stream:
+            lines = stream.read().split("\n")
+        return [(int(epoch), int(start)) for epoch, start in (line.split() for line in lines[2:] if line.strip())]
+    except FileNotFoundError:
+        return []
+    except ValueError:
+        raise ReplicaLogError(f"{path} is no checkpoint of leader epochs") from None
+
+
+def _topic_id(directory: str) -> str | None:
+    try:
+        with open(os.path.join(directory, "partition.metadata"), encoding="utf-8") as stream:
+            told = dict(line.partition(": ")[::2] for line in stream.read().splitlines())
+    except FileNotFoundError:
+        return None
+    return told.get("topic_id")

@@ -1,0 +1,204 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bringing back what a backup holds and the live tree lacks (judgements.restoring says what), with all brokers and
+controllers stopped. Every write can be repeated: a restore that was cut off is begun again."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import restoring as judgement
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import live_tree
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup.backup_file import Backup, BackupError
+from kazoo import exceptions as kazoo_exceptions
+from kazoo.security import ACL, Id
+
+WINDOW = 200
+
+
+class Restore:
+    """What is to be written: ``missing`` are the Writes without partition states, of which ``counts()`` tells."""
+
+    def __init__(self, client, path, window=500, timeout=30.0):
+        """Reads and compares. Raises BackupError, znodes.ZnodeError, zookeeper.ZooKeeperError."""
+        self.client = client
+        self.backup = Backup(path).check()
+        self.reader = zookeeper.Reader(client, window, None, timeout)
+        live_id = live_tree.cluster_id(self.reader)
+        if live_id != self.backup.header["cluster_id"]:
+            raise BackupError(f"{path} is of cluster {self.backup.header['cluster_id']}, ZooKeeper holds {live_id}")
+        self.missing = []
+        self.topics, self.saved_states, self.live_states = {}, {}, {}
+        self.epochs = []
+        for saved, live in live_tree.beside(self.backup.znodes(), self.reader.read_many):
+            self._compare(saved, live)
+        self._live_only()
+
+    def _compare(self, saved, live):
+        kind = znodes.kind(saved.path)
+        if kind == "partition_state":
+            self.saved_states[saved.path] = saved
+            if live is not None:
+                self.live_states[live.path] = live
+            return
+        if kind == "controller_epoch":
+            self.epochs.append(znodes.controller_epoch(saved.data))
+        write = judgement.restored(saved, live)
+        if write is not None:
+            self.missing.append(write)
+        if kind == "topic":
+            stands = write or live
+            self.topics[saved.path] = znodes.topic(stands.data, saved.path)
+
+    def _live_only(self):
+        """Topics that came after the backup, and the states of all partitions that the backup does not have."""
+        ((_path, names),) = self.reader.children_many([znodes.TOPICS])
+        for node in self.reader.get_many([znodes.topic_path(name) for name in names or ()]):
+            self.topics.setdefault(node.path, znodes.topic(node.data, node.path))
+        unread = [path for path, _topic, _partition in self.partitions() if path not in self.live_states]
+        self.live_states.update({path: node for path, node in self.reader.read_many(unread) if node is not None})
+        for node in (*self.saved_states.values(), *self.live_states.values()):
+            self.epochs.append(znodes.partition_state(node.data, node.path)["controller_epoch"])
+
+    def partitions(self):
+        """Yields (path of its state, topic name, partition as int) of every partition, restored ones included."""
+        for path, topic in self.topics.items():
+            name = path[len(znodes.TOPICS) + 1 :]
+            for partition in topic["partitions"]:
+                yield znodes.partition_state_path(name, partition), name, int(partition)
+
+    def counts(self):
+        """``{"missing": {kind: znodes to make}, "completed": {kind: znodes to complete}, "partitions": of all}``."""
+        made = Counter(one.kind for one in self.missing if one.acl is not None)
+        completed = Counter(one.kind for one in self.missing if one.acl is None)
+        return {
+            "missing": dict(sorted(made.items())),
+            "completed": dict(sorted(completed.items())),
+            "partitions": sum(len(topic["partitions"]) for topic in self.topics.values()),
+        }
+
+    def pending_deletions(self):
+        """Topics that ZooKeeper's controller would delete as soon as it is elected."""
+        ((_path, names),) = self.reader.children_many([znodes.DELETE_TOPICS])
+        return list(names or ())
+
+    def write(self, replicas, raft_epochs):
+        """Makes what is missing, sets every partition's state and the controller epoch, then deletes /migration and a
+        /controller that is KRaft's.
+
+        :arg replicas: ``{(topic, partition): [judgement.Replica]}`` from the disks of all brokers.
+        :arg raft_epochs: epochs of the quorum that wrote to ZooKeeper.
+        :returns: ``{"written", "states", "controller_epoch", "from_disks": [topics that were made, or got partitions,
+            from the disks alone], "without_data": [partitions of which no disk has any]}``.
+        """
+        found = self._found_on_disks(replicas)
+        self._put(self.missing + found)
+        above = self._epoch_above(raft_epochs)
+        states, without = [], []
+        for path, name, partition in self.partitions():
+            topic = self.topics[znodes.topic_path(name)]
+            logs = replicas.get((name, partition), ())
+            assigned = topic["partitions"][str(partition)]["replicas"]
+            saved, live = self.saved_states.get(path), self.live_states.get(path)
+            told = judgement.state(path, assigned, topic["topic_id"], saved, live, logs, above)
+            if not logs:
+                without.append(f"{name}-{partition}")
+            if live is None and told.acl is None:
+                topic_acl = self.reader.read_many([znodes.topic_path(name)])
+                told = told._replace(acl=next(node.acl for _path, node in topic_acl))
+            states.append(told)
+        self._put(_parents(states, self.reader) + states)
+        self._raise_epoch(above)
+        self._delete(znodes.MIGRATION)
+        ((_path, stat),) = self.reader.stat_many([znodes.CONTROLLER])
+        if stat is not None and not stat.ephemeralOwner:
+            self._delete(znodes.CONTROLLER)
+        return {
+            "written": len(self.missing) + len(found),
+            "from_disks": [one.path[len(znodes.TOPICS) + 1 :] for one in found],
+            "states": len(states),
+            "controller_epoch": above,
+            "without_data": sorted(without),
+        }
+
+    def _found_on_disks(self, replicas):
+        """Returns the Writes of topics and partitions that disks alone know."""
+        topics = {}
+        for (name, partition), logs in replicas.items():
+            topics.setdefault(name, {})[partition] = logs
+        acl = next(node.acl for _path, node in self.reader.read_many([znodes.TOPICS]))
+        writes = []
+        for name, logs in sorted(topics.items()):
+            path = znodes.topic_path(name)
+            stands = self.topics.get(path)
+            topic_id = stands["topic_id"] if stands else None
+            known = {one: told["replicas"] for one, told in stands["partitions"].items()} if stands else {}
+            told = judgement.from_disks(topic_id, known, logs)
+            if told == known:
+                continue
+            value = znodes.topic_value(told, topic_id or next(iter(logs.values()))[0].topic_id)
+            self.topics[path] = znodes.topic(value, path)
+            writes.append(judgement.Write(path, value, None if stands else acl, "topic"))
+        return writes
+
+    def _epoch_above(self, raft_epochs):
+        now = [znodes.controller_epoch(node.data) for node in self.reader.get_many([znodes.CONTROLLER_EPOCH])]
+        return judgement.epoch_above([*self.epochs, *now, *raft_epochs])
+
+    def _raise_epoch(self, epoch):
+        data = str(epoch).encode()
+        ((_path, stat),) = self.reader.stat_many([znodes.CONTROLLER_EPOCH])
+        if stat is not None:
+            self.client.set(znodes.CONTROLLER_EPOCH, data)
+            return
+        saved = next(node for node in self.backup.znodes() if node.path == znodes.CONTROLLER_EPOCH)
+        self.client.create(znodes.CONTROLLER_EPOCH, data, acl=_acls(saved.acl))
+
+    def _delete(self, path):
+        with contextlib.suppress(kazoo_exceptions.NoNodeError):
+            self.client.delete(path)
+
+    def _put(self, writes):
+        """Writes in order, parents before their children, many at once on one level of the tree."""
+        for level in sorted({one.path.count("/") for one in writes}):
+            pending = []
+            for one in (write for write in writes if write.path.count("/") == level):
+                pending.append((one, self._send(one)))
+                if len(pending) >= WINDOW:
+                    self._confirm(*pending.pop(0))
+            for one, request in pending:
+                self._confirm(one, request)
+
+    def _send(self, write):
+        if write.acl is None:
+            return self.client.set_async(write.path, write.data)
+        return self.client.create_async(write.path, write.data, acl=_acls(write.acl))
+
+    def _confirm(self, write, request):
+        try:
+            request.get(timeout=self.reader.timeout)
+        except kazoo_exceptions.NodeExistsError:
+            pass  # made by a restore that was cut off
+        except kazoo_exceptions.KazooException as error:
+            raise zookeeper.ZooKeeperError(
+                f"{write.path} could not be written: {type(error).__name__}. Begin the restore again"
+            ) from error
+
+
+def _parents(states, reader):
+    """The directories between a topic and its states that are missing, with the topic's ACL."""
+    wanted = {}
+    for one in states:
+        partition = one.path.rpartition("/")[0]
+        for path in (partition.rpartition("/")[0], partition):
+            wanted[path] = one.acl
+    absent = [path for path, stat in reader.stat_many(sorted(wanted)) if stat is None]
+    return [judgement.Write(path, None, wanted[path], "partition") for path in absent]
+
+
+def _acls(entries):
+    return [ACL(entry["perms"], Id(entry["scheme"], entry["id"])) for entry in entries]

@@ -1,0 +1,85 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: service_down
+short_description: Stop a node's service and keep it down, or allow it to start again
+version_added: 0.1.0
+description:
+  - O(state=stopped) stops the service and waits until systemd says that it is. O(state=masked) keeps anything from
+    starting it before that, a reboot included. O(state=unmasked) takes that back and starts nothing.
+  - Masking is a drop-in with a condition that does not hold, since C(systemctl mask) does nothing to a unit whose file
+    stands in C(/etc/systemd/system). C(systemctl status) shows the drop-in's name.
+options:
+  service:
+    description: The service's name.
+    type: str
+    required: true
+  state:
+    description: What is asked for.
+    type: str
+    required: true
+    choices: [stopped, masked, unmasked]
+  stop_timeout_s:
+    description: How long the service may take to stop, in seconds.
+    type: float
+    default: 300
+attributes:
+  check_mode: {support: full, description: Tells what would change.}
+  diff_mode: {support: none, description: Shows no difference.}
+author: Quorumshift maintainers (@quorumshift)
+"""
+
+EXAMPLES = r"""
+- name: Keep the controller down
+  quorumshift.kafka.service_down:
+    service: kafka-controller
+    state: masked
+"""
+
+RETURN = r"""
+stopped:
+  description: Whether the service was stopped by this.
+  type: bool
+  returned: success
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils import turn_steps
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import service
+from ansible_collections.quorumshift.kafka.plugins.module_utils.turn_record import TurnError
+
+
+def main():
+    """Mask first, then stop."""
+    module = AnsibleModule(
+        argument_spec={
+            "service": {"type": "str", "required": True},
+            "state": {"type": "str", "required": True, "choices": ["stopped", "masked", "unmasked"]},
+            "stop_timeout_s": {"type": "float", "default": 300},
+        },
+        supports_check_mode=True,
+    )
+    given = module.params
+    name, state = given["service"], given["state"]
+    told = service.state(name)
+    stops = state != "unmasked" and not turn_steps.is_stopped(told)
+    wanted = {"masked": True, "unmasked": False}.get(state, told["masked"])
+    if module.check_mode:
+        module.exit_json(changed=stops or wanted != told["masked"], stopped=stops)
+    try:
+        masked = state != "stopped" and service.keep_down(name, wanted)
+        if stops:
+            service.begin("stop", name)
+            turn_steps.await_stopped(given)
+    except (service.ServiceError, TurnError, OSError) as error:
+        module.fail_json(msg=f"{name}: {error}")
+    module.exit_json(changed=stops or masked, stopped=stops)
+
+
+if __name__ == "__main__":
+    main()
