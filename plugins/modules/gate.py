@@ -25,6 +25,8 @@ options:
       - before_kraft
       - after_kraft
       - before_finalize
+      - before_revert
+      - after_revert
       - after_finalize
   run:
     description: The run's id, which the pass carries.

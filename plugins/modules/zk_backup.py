@@ -84,11 +84,8 @@ notes:
     them; C(stat) has ZooKeeper's field names. C(sha256) is that of the uncompressed lines before the trailer.
   - The tree in the file is the one of transaction C(zxid). The paths in C(moving) changed while the last check ran and
     hold a later state.
-  - To restore by hand, with every broker and controller down, create the ancestors and then the znodes in the file's
-    order, each with its data and ACL, without those whose C(ephemeralOwner) is not 0 and without C(/migration) and
-    C(/controller). Set C(/controller_epoch) above the highest C(controller_epoch) of any partition state (KAFKA-20488).
-    Where ZooKeeper still holds C(/migration) and C(/controller), delete them last, in this order. Versions and zxids of
-    znodes start anew.
+  - M(quorumshift.kafka.zk_restore) restores it. By hand it is not enough to create the znodes again, since leaders,
+    in-sync replicas and epochs have moved on after the backup.
   - A znode whose ACL ZooKeeper masks (digest identities, for whoever lacks ADMIN) stops the backup, since the ACL could
     not be restored.
 seealso:

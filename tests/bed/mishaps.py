@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shlex
 import subprocess
 import sys
@@ -15,7 +16,16 @@ from typing import Iterator
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
 
-from tests.bed.bedside import BED, Bedside
+from tests.bed.bedside import BED, Bedside, Ran
+
+COPIED_LONG_AGO = {
+    "version": 0,
+    "kraft_metadata_offset": 1234,
+    "kraft_controller_id": 101,
+    "kraft_metadata_epoch": 3,
+    "kraft_controller_epoch": 3,
+}
+"""What /migration says after an attempt that got as far as the copy."""
 
 _TURN = """
 import glob, json, os, signal, time
@@ -151,6 +161,27 @@ def never_seen_up(bed: Bedside, host: str, once: bool = False) -> Iterator[None]
             yield
     finally:
         bed.run(host, f"iptables -D {rule} 2>/dev/null; true")
+
+
+def migration_that_empties_zookeeper(bed: Bedside) -> Ran:
+    """A run of migrate.yml whose quorum skips the copy and deletes what ZooKeeper holds (KAFKA-17146).
+
+    While the last broker is down between its admission and its trigger, the controllers die and start again over a
+    /migration that says that everything was copied long ago, as when somebody puts an old tree back at that moment.
+    """
+    stops: list[str] = []
+
+    def at_the_last_stop(line: str) -> bool:
+        stops.extend(host for host in bed.brokers if line.strip() == f"{host} stops")
+        if len(stops) == len(bed.brokers):
+            stops.append("all")
+            bed.on_each(bed.controllers, "systemctl kill --signal=KILL kafka-controller")
+            with bed.zookeeper() as client:
+                client.set("/migration", json.dumps(COPIED_LONG_AGO).encode())
+            bed.on_each(bed.controllers, "systemctl restart kafka-controller")
+        return False
+
+    return bed.play(kill_when=at_the_last_stop, extra={"quorumshift_copy_timeout_s": 120})
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -19,7 +20,7 @@ CA = "/root/ca.pem"
 
 @pytest.fixture(scope="module")
 def probing(fresh, tmp_path_factory):
-    """Extra variables for a probe host that has the two packages and the CA's certificate."""
+    """Options that name a probe host, which has the two packages and the CA's certificate; secrets are in a file."""
     made = tmp_path_factory.mktemp("packages")
     names = (bedside.ROOT / "requirements.in").read_text().split()
     platform = ("--python-version", "3.11", "--platform", "manylinux_2_28_x86_64", "--platform", "manylinux2014_x86_64")
@@ -31,19 +32,21 @@ def probing(fresh, tmp_path_factory):
     fresh.run(PROBE, f"mkdir -p {PACKAGES} && tar -C {PACKAGES} -xzf /root/p.tar.gz")
     fresh.run(PROBE, f"cat > {CA} <<'END'\n{(bedside.STATE / 'ca.pem').read_text()}END")
     client = {**fresh.variables["quorumshift_client"], "ssl_cafile": CA}
-    return {"quorumshift_probe_host": PROBE, "quorumshift_client": client}
+    variables = made / "variables.json"
+    variables.write_text(json.dumps({"quorumshift_probe_host": PROBE, "quorumshift_client": client}))
+    return "-e", f"@{variables}"
 
 
 def test_to_dual_write(fresh, probing):
     with mishaps.cut_off_from_the_control_node(fresh):
-        ran = fresh.play(extra=probing)
+        ran = fresh.play("migrate", *probing)
         assert ran.code == 0, ran.text
         assert ": dual_write" in ran.text
-        again = fresh.play(extra=probing)
+        again = fresh.play("migrate", *probing)
     assert again.code == 0 and all(again.recap(host).get("changed", 0) == 0 for host in fresh.addresses), again.text
 
 
 def test_status(fresh, probing):
-    ran = fresh.play("status", extra={**probing, "quorumshift_history": True})
+    ran = fresh.play("status", *probing, extra={"quorumshift_history": True})
     assert ran.code == 0 and ": dual_write" in ran.text, ran.text
     assert "ended well" in ran.text and "kraft  done" in ran.text, "the history below the screen"

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
 
-from tests.bed import bedside
+from tests.bed import bedside, mishaps
 
 OTHER_RELEASE = "3.9.1"
 METADATA = "/var/lib/kafka/metadata"
@@ -293,17 +293,9 @@ def znode_taken_up(bed, plan):
 
 # What an earlier attempt left, what is missing -----------------------------------------------------------------------
 
-OFFSETS = {
-    "version": 0,
-    "kraft_metadata_offset": 1234,
-    "kraft_controller_id": 101,
-    "kraft_metadata_epoch": 3,
-    "kraft_controller_epoch": 3,
-}
-
 
 def test_a_migration_znode_of_an_earlier_attempt(fresh):
-    with znode(fresh, "/migration", json.dumps(OFFSETS).encode()):
+    with znode(fresh, "/migration", json.dumps(mishaps.COPIED_LONG_AGO).encode()):
         ran = refused(fresh, "/migration says that a copy was done", "delete /migration")
     assert "The phase is unknown" in ran.text
 

@@ -80,7 +80,6 @@ def judge(facts: Mapping) -> Judgement:
     return Judgement(phase, blocks, _evidence(seen), _revert_steps(seen) if phase == REVERTING else [])
 
 
-WIPED = "controllers wiped"  # the last step of a rollback
 _LOOK = "look at the evidence of `status`, mend what contradicts, and run again: nothing is changed meanwhile"
 _STALE = "migration_stale"
 
@@ -408,7 +407,7 @@ def _revert_steps(seen: _Seen) -> list[dict]:
         "ZooKeeper controller elected": seen.owner == "zookeeper",
         "/migration gone": asked and not (seen.zookeeper.get("migration") or {}).get("exists"),
         "brokers plain": set(seen.modes.values()) == {"zk"},
-        WIPED: looked and not formatted,
+        "controllers wiped": looked and not formatted,
     }
     return [{"step": step, "done": is_done} for step, is_done in done.items()]
 

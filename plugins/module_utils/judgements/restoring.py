@@ -131,7 +131,8 @@ def needed(judged: phase.Judgement, lacking: int) -> bool:
     """Say whether there is anything to do, `lacking` being the number of znodes to be made or completed: a restore that
     was cut off goes on, one that is done changes nothing."""
     if judged.phase == phase.REVERTING:
-        return lacking > 0 or any(not one["done"] for one in judged.steps if one["step"] != phase.WIPED)
+        *steps, _controllers_wiped = judged.steps  # which is for whoever has found the cause
+        return lacking > 0 or not all(one["done"] for one in steps)
     return lacking > 0
 
 

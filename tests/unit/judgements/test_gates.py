@@ -17,6 +17,8 @@ OPEN = {
     "before_kraft": {"hybrid", "finalizing"},
     "after_kraft": {"dual_write"},
     "before_finalize": {"dual_write", "finalizing"},
+    "before_revert": {"reverting"},
+    "after_revert": {"reverting"},
     "after_finalize": {"finalized"},
 }
 # A recording of each phase in which nothing stands in the way
