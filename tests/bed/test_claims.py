@@ -66,6 +66,13 @@ def test_from_elsewhere_nobody_can_tell_whether_the_dead_run_lives(fresh):
     assert fresh.fingerprint() == before
 
 
+def test_a_run_in_another_direction_is_refused_as_well(fresh):
+    before = fresh.fingerprint()
+    ran = fresh.play("restore_zookeeper", under=ELSEWHERE, extra={"quorumshift_restore": "word:000000"})
+    assert ran.code == 2 and "(forward) of " in ran.text and "cannot be told from here" in ran.text, ran.text
+    assert fresh.fingerprint() == before
+
+
 def test_status_names_the_holder(fresh):
     ran = fresh.play("status", under=ELSEWHERE)
     assert ran.code == 0 and "  claimed by run " in ran.text
