@@ -16,6 +16,7 @@ class ActionModule(ProbeAction):
     """Compares or restores."""
 
     def act(self, args: dict) -> dict:
+        args.setdefault("run", self.session.get("run"))
         result = super().act(args)
         if result.get("failed"):
             return result

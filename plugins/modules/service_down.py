@@ -28,6 +28,12 @@ options:
     description: How long the service may take to stop, in seconds.
     type: float
     default: 300
+  kill_after_s:
+    description:
+      - After how many seconds a service that does not stop is killed, by SIGKILL to all its processes; 0 for never.
+      - A broker in migration mode waits five minutes for the leave of a quorum that is gone (C(KafkaServer)).
+    type: float
+    default: 0
 attributes:
   check_mode: {support: full, description: Tells what would change.}
   diff_mode: {support: none, description: Shows no difference.}
@@ -61,6 +67,7 @@ def main():
             "service": {"type": "str", "required": True},
             "state": {"type": "str", "required": True, "choices": ["stopped", "masked", "unmasked"]},
             "stop_timeout_s": {"type": "float", "default": 300},
+            "kill_after_s": {"type": "float", "default": 0},
         },
         supports_check_mode=True,
     )
@@ -74,11 +81,22 @@ def main():
     try:
         masked = state != "stopped" and service.keep_down(name, wanted)
         if stops:
-            service.begin("stop", name)
-            turn_steps.await_stopped(given)
+            stop(given)
     except (service.ServiceError, TurnError, OSError) as error:
         module.fail_json(msg=f"{name}: {error}")
     module.exit_json(changed=stops or masked, stopped=stops)
+
+
+def stop(given):
+    """Stop the service, in order or by force. Raises ServiceError, TurnError."""
+    service.begin("stop", given["service"])
+    if given["kill_after_s"]:
+        try:
+            turn_steps.await_stopped({**given, "stop_timeout_s": given["kill_after_s"]})
+            return
+        except TurnError:
+            service.kill(given["service"])
+    turn_steps.await_stopped(given)
 
 
 if __name__ == "__main__":

@@ -105,6 +105,9 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module imp
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import backup_file, restoring
 
+EXPIRY_S = 120  # of the sessions of brokers that did not stop in order: at most 20 ticks of ZooKeeper, of 2 s as a rule
+EXPIRY = "the ZooKeeper sessions of the brokers to end"
+
 
 def main():
     """Compare or restore."""
@@ -139,6 +142,13 @@ def worked(module, client):
     refused = judgement.refused(facts)
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was restored.")
+    if given["state"] == "restored" and not module.check_mode:
+        troubles = judgement.not_at_rest(facts)
+        if troubles:
+            module.fail_json(msg=f"{'; '.join(troubles)}. Nothing was restored.")
+        waits = module.wait(lambda: (judgement.registered(module.facts(partitions=False)), {}), 0, EXPIRY_S, EXPIRY)
+        if not waits["done"]:
+            return waits
     restore = restoring.Restore(client, given["path"])
     word = f"{restore.backup.header['cluster_id']}:{found[:6]}"
     told = {
@@ -152,9 +162,6 @@ def worked(module, client):
         return {"changed": given["state"] != "planned", **told}
     if given["word"] != word:
         module.fail_json(msg=f"the word typed is {given['word']!r}, this backup's is {word!r}. Nothing was restored.")
-    troubles = judgement.not_at_rest(facts)
-    if troubles:
-        module.fail_json(msg=f"{'; '.join(troubles)}. Nothing was restored.")
     epochs = [(node.get("metadata_log") or {}).get("last_epoch") for node in facts["nodes"].values()]
     told.update(restore.write(replicas_of(facts, given["replicas"]), epochs))
     after = module.facts(partitions=False)

@@ -73,6 +73,7 @@ def contradictions(nodes: Mapping[str, Mapping], cluster_id: str, evidence: Iter
     `evidence`: the events of every run that left evidence on the control node.
     """
     told = []
+    lacking: dict[str, list[str]] = {}
     evidence = list(evidence)
     for host, node in sorted(nodes.items()):
         if not node.get("reached", True):
@@ -82,7 +83,9 @@ def contradictions(nodes: Mapping[str, Mapping], cluster_id: str, evidence: Iter
         if journal["torn"]:
             count = f"{journal['torn']} line{'s' if journal['torn'] > 1 else ''}"
             told.append(f"{count} of {host}'s journal cannot be read")
-        told += _missing(host, node, cluster_id, journal, turns, evidence)
+        run = _lacking(host, node, cluster_id, journal, turns, evidence)
+        if run:
+            lacking.setdefault(run, []).append(host)
         newest = node.get("turn") or {}
         if turns and turns[-1]["outcome"] == "done" and turns[-1]["id"] == newest.get("id", turns[-1]["id"]):
             mode, starts = turns[-1]["mode"], node.get("next")
@@ -91,21 +94,22 @@ def contradictions(nodes: Mapping[str, Mapping], cluster_id: str, evidence: Iter
                     f"{host}'s journal says that its newest turn brought it into mode {mode}, its file starts it in "
                     f"mode {starts}: somebody changed the file, or put an older one back"
                 )
-    return told
+    return told + [f"the journal of {', '.join(hosts)} lacks what run {run} did" for run, hosts in lacking.items()]
 
 
-def _missing(
+def _lacking(
     host: str, node: Mapping, cluster_id: str, journal: Mapping, turns: list[Mapping], evidence: list[Mapping]
-) -> list[str]:
-    """Return what a host's journal should have and lacks."""
+) -> str | None:
+    """Return the newest run that left something on the host, or evidence here, of which the host's journal should tell
+    and does not. What is older than a journal is not missed: the host may be younger."""
     known = {event["id"] for event in turns}
     newest, claim = node.get("turn") or {}, (node.get("claims") or {}).get(cluster_id) or {}
     lacking = set()
     if newest.get("outcome") and newest.get("id") and newest["id"] not in known:
-        lacking.add(newest["id"])
-    since = journal["events"][0]["t"] if journal["cut"] else 0
+        lacking.add(newest["id"].split("/")[0])
+    since = journal["events"][0]["t"] if journal["events"] else 0
     lacking |= {
-        event["turn"]
+        event["turn"].split("/")[0]
         for event in evidence
         if event.get("turn")
         and event.get("host") == host
@@ -113,11 +117,10 @@ def _missing(
         and event["t"] > since
         and event["turn"] not in known
     }
-    told = [f"{host}'s journal lacks turn {turn}" for turn in sorted(lacking)[-1:]]
     claimed = {event["run"] for event in journal["events"] if event["name"] == "claimed"}
     if claim.get("run") and claim["run"] not in claimed and not journal["cut"]:
-        told.append(f"{host}'s journal lacks the claim of run {claim['run']}")
-    return told
+        lacking.add(claim["run"])
+    return max(lacking, default=None)
 
 
 def _journal(node: Mapping, cluster_id: str) -> Mapping:

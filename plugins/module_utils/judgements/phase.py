@@ -75,13 +75,15 @@ def judge(facts: Mapping) -> Judgement:
     phases = {_phase(seen, assumed) for assumed in (BROKER_MODES if seen.modeless else (None,))}
     phase, why = phases.pop() if len(phases) == 1 else (UNKNOWN, _modeless_text(seen))
     if phase == UNKNOWN:
-        blocks.append(_stale(facts) if why == _STALE else Block("unknown", why, _LOOK))
+        known = {_STALE: lambda: _stale(facts), _SKIPPED: _skipped}
+        blocks.append(known[why]() if why in known else Block("unknown", why, _LOOK))
     blocks += _blocks(seen, phase)
     return Judgement(phase, blocks, _evidence(seen), _revert_steps(seen) if phase == REVERTING else [])
 
 
 _LOOK = "look at the evidence of `status`, mend what contradicts, and run again: nothing is changed meanwhile"
 _STALE = "migration_stale"
+_SKIPPED = "copy_skipped"
 
 
 def _stale(facts: Mapping) -> Block:
@@ -90,6 +92,15 @@ def _stale(facts: Mapping) -> Block:
         "/migration says that a copy was done (kraft_metadata_offset > 0), yet brokers run under ZooKeeper's "
         "controller: a new quorum would skip the copy and delete topics, ACLs and configs in ZooKeeper",
         clean_up.migration_znode(facts),
+    )
+
+
+def _skipped() -> Block:
+    return Block(
+        "copy_skipped",
+        "KRaft's controllers write to ZooKeeper over a /migration that says that a copy was done, yet their log never "
+        "had one: what their log lacks they delete in ZooKeeper, topics, ACLs and configs",
+        "see at once what it has cost, which changes nothing: playbooks/restore_zookeeper.yml",
     )
 
 
@@ -167,6 +178,8 @@ def _under_kraft(seen: _Seen, modes: set) -> tuple[str, str]:
         return COPYING, ""
     if not seen.logs:
         return UNKNOWN, "no controller's metadata log could be read, and it alone tells whether the migration is over"
+    if seen.state == "PRE_MIGRATION":
+        return UNKNOWN, _SKIPPED
     if seen.state != "MIGRATION":
         return UNKNOWN, f"/migration says that the copy is done, the controllers' log says {seen.state}"
     if modes == {"kraft"}:

@@ -148,10 +148,13 @@ def not_at_rest(facts: Mapping) -> list[str]:
             told.append(f"{service.get('name')} of {host} runs")
         elif node["role"] == "controller" and not service.get("masked"):
             told.append(f"{service.get('name')} of {host} is not masked")
-    alive = sorted(facts["zookeeper"].get("broker_ids") or {})
-    if alive:
-        told.append(f"brokers are registered in ZooKeeper: {', '.join(alive)}")
     return told
+
+
+def registered(facts: Mapping) -> list[str]:
+    """Return which brokers ZooKeeper takes for alive, as a sentence: a session outlives a broker that was killed."""
+    alive = sorted(facts["zookeeper"].get("broker_ids") or {})
+    return [f"brokers are registered in ZooKeeper: {', '.join(alive)}"] if alive else []
 
 
 def from_disks(topic_id: str | None, known: Mapping[str, list[int]], logs: Mapping[int, Sequence[Replica]]) -> dict:

@@ -75,6 +75,15 @@ def begin(action: str, name: str) -> None:
         raise ServiceError(f"{action} of service {name} was refused: {(done.stderr or done.stdout).strip()}")
 
 
+def kill(name: str) -> None:
+    """End all processes of a service by SIGKILL. Raises ServiceError where systemd does not run."""
+    if not _systemd():
+        raise ServiceError(f"service {name} did not stop, and without systemd its processes are not known")
+    done = _run(["systemctl", "kill", "--signal=KILL", _unit(name)])
+    if done.returncode != 0:
+        raise ServiceError(f"service {name} could not be killed: {done.stderr.strip()}")
+
+
 def keep_down(name: str, down: bool) -> bool:
     """Let nothing start a service, a reboot included, or allow it again; say whether that was a change.
 
