@@ -48,13 +48,20 @@ def witness(made, command, *options, check=True):
 
 
 def held(bed):
-    """{path: (data, ACL)} of what lasts, the topics that the witness makes and deletes aside."""
+    """{path: (value, ACL)} of what lasts, the topics that the witness makes and deletes aside."""
     with bed.zookeeper() as client:
         return {
-            node.path: (node.data, node.acl)
+            node.path: (value(node.data), node.acl)
             for node in read_tree(client)
             if not node.stat.ephemeralOwner and znodes.kind(node.path) not in MOVES and ".admin." not in node.path
         }
+
+
+def value(data):
+    try:
+        return json.loads(data)
+    except (TypeError, ValueError):
+        return data
 
 
 def unchanged(ran, bed):
