@@ -33,8 +33,10 @@ def expected(brokers: Iterable[str], controllers: Iterable[str]) -> list[str]:
     brokers, controllers = sorted(brokers), sorted(controllers)
     events = [f"event {name}" for name in EVENTS]
     events += [f"phase {name}" for name in phase.FORWARD if name not in PASSING]
-    events += [f"gate {name}" for name in gates.GATES]
-    for kind in gates.GATE_OF_TURN:
+    events += [f"gate {name}" for name, gate in gates.GATES.items() if set(gate.phases) & set(phase.FORWARD)]
+    for kind, gate in gates.GATE_OF_TURN.items():
+        if f"gate {gate}" not in events:
+            continue  # of the way back
         hosts = brokers if kind in BROKER_ROLLS else controllers
         events += [f"restart {kind} {host}" for host in hosts]
     events += [f"admitted {mode} {host}" for mode in BROKER_ROLLS for host in brokers]

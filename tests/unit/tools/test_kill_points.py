@@ -18,6 +18,12 @@ def test_every_point_has_both_sides_and_stands_once():
     }
 
 
+def test_the_way_back_is_not_among_them():
+    told = " ".join(points.expected(BROKERS, CONTROLLERS))
+    assert "revert" not in told and "restart zk " not in told
+    assert "gate after_finalize" in told and "restart final c1" in told and "restart controller c1" in told
+
+
 def test_the_points_are_what_the_journal_s_events_say():
     told = points.expected(BROKERS, CONTROLLERS)
     events = [
