@@ -140,14 +140,41 @@ def disk_full(bed: Bedside, host: str, path: str, spare_kb: int = 1200 * 1024) -
         bed.run(host, f"rm -f {path}/somebody-elses-dump")
 
 
-def _from_below(host: str, command: str) -> None:
+def _from_below(host: str, command: str, namespace: str = "-m") -> None:
+    """Run a command in one namespace of a host's container."""
     script = (
         "import sys; sys.path.insert(0, sys.argv[1]); import podman, layout; "
         "print(podman.podman('inspect', '--format', '{{.State.Pid}}', layout.host_named(sys.argv[2]).container))"
     )
     asked = [sys.executable, "-c", script, str(BED.parent), host]
     pid = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
-    subprocess.run(["nsenter", "-t", pid, "-m", "sh", "-ec", command], check=True, timeout=60)
+    subprocess.run(["nsenter", "-t", pid, namespace, "sh", "-ec", command], check=True, timeout=60)
+
+
+class Unreachable:
+    """A host that can be cut off from SSH, and nothing else: what is sent there drops."""
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self.cut = False
+
+    def begin(self) -> None:
+        """Cut it off, once."""
+        if not self.cut:
+            self.cut = True
+            _from_below(self.host, "iptables -I INPUT -p tcp --dport 22 -j DROP", "-n")
+
+    def end(self) -> None:
+        """Let it be reached again."""
+        if self.cut:
+            self.cut = False
+            _from_below(self.host, "iptables -D INPUT -p tcp --dport 22 -j DROP", "-n")
+
+    def __enter__(self) -> Unreachable:
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        self.end()
 
 
 @contextlib.contextmanager

@@ -1,0 +1,73 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hosts that cannot be reached any more in the middle of a roll: it stops there, and goes on when they are back."""
+
+from __future__ import annotations
+
+import json
+
+from tests.bed import mishaps
+
+# Without it ssh waits for ever on a connection whose other end is gone; see the operators' guide.
+ALIVE = (
+    "--ssh-extra-args",
+    "-o ServerAliveInterval=2 -o ServerAliveCountMax=2 -o ControlMaster=no -o ControlPath=none",
+)
+CANARY = {"quorumshift_canary": "b2"}
+
+
+def roll(bed, host, at):
+    """Run until the host is cut off, from the first line that contains `at`; the run, with the host reachable again."""
+    with mishaps.Unreachable(host) as lost:
+
+        def cut(line):
+            if at in line:
+                lost.begin()
+            return False
+
+        with mishaps.Availability(bed) as availability:
+            ran = bed.play(extra={**ALIVE, **CANARY}, kill_when=cut)
+    assert ran.code != 0 and "UNREACHABLE" in ran.text, ran.text
+    assert len(availability.worst) <= 1, availability.worst
+    return ran
+
+
+def turn(bed, host):
+    return json.loads(bed.run(host, "cat /var/lib/quorumshift/*/turn.json 2>/dev/null || echo '{}'"))
+
+
+def processes(bed):
+    return dict(zip(bed.brokers, bed.on_each(bed.brokers, "systemctl show kafka -p MainPID --value")))
+
+
+def test_a_broker_that_is_gone_before_its_turn(fresh):
+    """The one in its turn goes to its end, and nobody's turn begins after that."""
+    before = processes(fresh)
+    ran = roll(fresh, "b1", "b2 stops")
+    restarted = {host for host, pid in processes(fresh).items() if pid != before[host]}
+    assert "b1" not in restarted and "b2 is up" in ran.text, ran.text
+    assert "b1 stops" not in ran.text
+
+
+def test_a_controller_that_is_gone(fresh):
+    """Its log is read before each stop, so no broker is stopped."""
+    before = processes(fresh)
+    roll(fresh, "c3", "Gate before_trigger")
+    assert processes(fresh) == before
+
+
+def test_a_broker_that_is_gone_in_its_turn(fresh):
+    """The turn ends by itself, and the next run reads how."""
+    host = next(one for one in fresh.brokers if turn(fresh, one).get("kind") != "zk_migration")
+    ran = roll(fresh, host, f"{host} stops")
+    assert f"{host} is up" not in ran.text
+    fresh.wait_in_sync()
+    assert turn(fresh, host)["outcome"] == "done"
+
+
+def test_a_run_arrives_when_all_are_back(fresh):
+    ran = fresh.play(extra=CANARY)
+    assert ran.code == 0 and ": dual_write" in ran.text, ran.text
+    again = fresh.play()
+    assert again.code == 0 and all(again.recap(host).get("changed", 0) == 0 for host in fresh.addresses), again.text
