@@ -90,13 +90,16 @@ class Restore:
         """Makes what is missing, sets every partition's state and the controller epoch, then deletes /migration and a
         /controller that is KRaft's.
 
+        Raises znodes.ZnodeError before the first write, zookeeper.ZooKeeperError also later.
+
         :arg replicas: ``{(topic, partition): [judgement.Replica]}`` from the disks of all brokers.
         :arg raft_epochs: epochs of the quorum that wrote to ZooKeeper.
         :returns: ``{"written", "states", "controller_epoch", "from_disks": [topics that were made, or got partitions,
             from the disks alone], "without_data": [partitions of which no disk has any]}``.
         """
-        found = self._found_on_disks(replicas)
-        self._put(self.missing + found)
+        # All is read and judged before the first write.
+        acl = self._acl_of_topics()
+        found = self._found_on_disks(replicas, acl)
         above = self._epoch_above(raft_epochs)
         states, without = [], []
         for path, name, partition in self.partitions():
@@ -107,11 +110,8 @@ class Restore:
             told = judgement.state(path, assigned, topic["topic_id"], saved, live, logs, above)
             if not logs:
                 without.append(f"{name}-{partition}")
-            if live is None and told.acl is None:
-                topic_acl = self.reader.read_many([znodes.topic_path(name)])
-                told = told._replace(acl=next(node.acl for _path, node in topic_acl))
-            states.append(told)
-        self._put(_parents(states, self.reader) + states)
+            states.append(told._replace(acl=acl) if live is None and told.acl is None else told)
+        self._put(self.missing + found + _parents(states, self.reader, acl) + states)
         self._raise_epoch(above)
         self._delete(znodes.MIGRATION)
         ((_path, stat),) = self.reader.stat_many([znodes.CONTROLLER])
@@ -125,12 +125,16 @@ class Restore:
             "without_data": sorted(without),
         }
 
-    def _found_on_disks(self, replicas):
+    def _acl_of_topics(self):
+        """Returns the ACL of the topics' directory, as it is or as it is to be made: that of what no backup has."""
+        ((_path, live),) = self.reader.read_many([znodes.TOPICS])
+        return live.acl if live else next(one.acl for one in self.missing if one.path == znodes.TOPICS)
+
+    def _found_on_disks(self, replicas, acl):
         """Returns the Writes of topics and partitions that disks alone know."""
         topics = {}
         for (name, partition), logs in replicas.items():
             topics.setdefault(name, {})[partition] = logs
-        acl = next(node.acl for _path, node in self.reader.read_many([znodes.TOPICS]))
         writes = []
         for name, logs in sorted(topics.items()):
             path = znodes.topic_path(name)
@@ -189,13 +193,13 @@ class Restore:
             ) from error
 
 
-def _parents(states, reader):
-    """The directories between a topic and its states that are missing, with the topic's ACL."""
+def _parents(states, reader, acl):
+    """The directories between topics and their states that are missing."""
     wanted = {}
     for one in states:
         partition = one.path.rpartition("/")[0]
         for path in (partition.rpartition("/")[0], partition):
-            wanted[path] = one.acl
+            wanted[path] = one.acl or acl
     absent = [path for path, stat in reader.stat_many(sorted(wanted)) if stat is None]
     return [judgement.Write(path, None, wanted[path], "partition") for path in absent]
 
