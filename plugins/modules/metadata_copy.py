@@ -12,7 +12,7 @@ version_added: 0.1.0
 description:
   - O(state=expected) counts what ZooKeeper holds, before the copy.
   - O(state=awaited) waits until C(/migration) says that the copy is done and goes on moving, which means that
-    controllers write to both, and counts what ZooKeeper holds then.
+    controllers write to both, or has stood still for 20 seconds, and counts what ZooKeeper holds then.
   - O(state=compared) compares both with the records of the transaction C(ZK Migration) in the metadata log.
 options:
   state:
@@ -77,9 +77,13 @@ records:
   returned: with O(state=compared)
 """
 
+import time
+
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import copied, phase, zk_metadata
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, zookeeper
+
+STILL_S = 20.0  # the log moves every half second by itself, and /migration with it
 
 
 def main():
@@ -122,8 +126,10 @@ def awaited(module):
         if offset is None or offset <= 0:
             owner = "ZooKeeper's" if seen["controller"]["ephemeral"] else "KRaft's"
             return [f"/migration stands at {offset}, /controller is {owner}", *stopped()], {}
-        # By its version, not by its offset: an old tree that was put back may hold a higher one.
-        if version == first.setdefault("version", version):
+        # By its version, not by its offset: an old tree that was put back may hold a higher one. With such a one KRaft
+        # may not write for long (KRaftMigrationDriver ignores what is below it); the count that follows tells.
+        still = first.setdefault("since", time.time())
+        if version == first.setdefault("version", version) and time.time() - still < STILL_S:
             return [f"/migration stands at {offset} and has not moved yet", *stopped()], {}
         return [], {"offset": offset}
 
