@@ -14,8 +14,12 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements impor
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import live_tree
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup.backup_file import Backup, BackupError
-from kazoo import exceptions as kazoo_exceptions
-from kazoo.security import ACL, Id
+
+try:
+    from kazoo import exceptions as kazoo_exceptions
+    from kazoo.security import ACL, Id
+except ImportError:  # probes.zookeeper.connect says so, before anything here is called
+    kazoo_exceptions = ACL = Id = None
 
 WINDOW = 200
 

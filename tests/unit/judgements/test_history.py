@@ -108,7 +108,9 @@ def test_what_does_not_agree_is_said(nodes):
         change(changed["b2"])
         return history.contradictions(changed, CLUSTER, evidence)
 
-    journal = lambda b2: b2["journals"][CLUSTER]  # noqa: E731
+    def journal(b2):
+        return b2["journals"][CLUSTER]
+
     lacks = f"the journal of b2 lacks what run {SECOND} did"
     assert doubts(lambda b2: journal(b2).update(torn=1)) == ["1 line of b2's journal cannot be read"]
     assert doubts(lambda b2: journal(b2)["events"].pop()) == [lacks]
