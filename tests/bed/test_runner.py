@@ -19,7 +19,8 @@ from tests.bed import bedside
 from tests.bed.bedside import FAST, ROOT
 
 JOB = "4711"
-RUNNER = os.path.join(os.path.dirname(sys.executable), "ansible-runner")
+TOOLS = os.path.dirname(sys.executable)
+RUNNER = os.path.join(TOOLS, "ansible-runner")
 ELSEWHERE = ("unshare", "--fork", "--pid", "--mount-proc")
 
 
@@ -36,7 +37,7 @@ def launch(tmp_path):
         command = [*ELSEWHERE, RUNNER, "run", str(private), "--inventory", str(bedside.INVENTORY)]
         process = subprocess.Popen(
             [*command, "--ident", "job", "--playbook", f"playbooks/{playbook}.yml"],
-            env={**os.environ, "JOB_ID": JOB, "ANSIBLE_NOCOLOR": "1"},
+            env={**os.environ, "PATH": f"{TOOLS}:{os.environ['PATH']}", "JOB_ID": JOB, "ANSIBLE_NOCOLOR": "1"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
