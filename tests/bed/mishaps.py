@@ -204,7 +204,9 @@ def migration_that_empties_zookeeper(bed: Bedside) -> Ran:
             stops.append("all")
             bed.on_each(bed.controllers, "systemctl kill --signal=KILL kafka-controller")
             with bed.zookeeper() as client:
-                client.set("/migration", json.dumps(COPIED_LONG_AGO).encode())
+                # of an epoch that any quorum's is above: what is below it KRaft leaves alone (KRaftMigrationDriver)
+                old = {**COPIED_LONG_AGO, "kraft_metadata_epoch": 0, "kraft_controller_epoch": 0}
+                client.set("/migration", json.dumps(old).encode())
             bed.on_each(bed.controllers, "systemctl restart kafka-controller")
         return False
 
