@@ -9,11 +9,8 @@ import json
 
 from tests.bed import mishaps
 
-# Without it ssh waits for ever on a connection whose other end is gone; see the operators' guide.
-ALIVE = (
-    "--ssh-extra-args",
-    "-o ServerAliveInterval=2 -o ServerAliveCountMax=2 -o ControlMaster=no -o ControlPath=none",
-)
+# As in the operators' guide, sooner: else ssh waits for ever on a connection whose other end is gone.
+ALIVE = {"ansible_ssh_args": "-C -o ControlMaster=no -o ServerAliveInterval=2 -o ServerAliveCountMax=2"}
 CANARY = {"quorumshift_canary": "b2"}
 
 
