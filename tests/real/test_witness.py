@@ -18,14 +18,14 @@ from xml.etree import ElementTree
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from servers import KafkaServer, free_port, kraft_broker, kraft_controllers, workdir
 
 from witness import config, ledger, verdict
 from witness.ledger import MESSAGE, MESSAGE_IDENTITY
 from witness.run import Run
-from witness.workload import consumers
+from witness.workload import consumers, producers
 from witness.workload.producers import Sender
 
 pytestmark = pytest.mark.real
@@ -204,6 +204,31 @@ class Planted:
         writer = Producer({"bootstrap.servers": self.settings["bootstrap_servers"], "enable.idempotence": False})
         writer.produce(topic, message.value(), message.key(), 0)
         assert writer.flush(20) == 0
+
+
+class Unhearing(Producer):
+    """A client that has heard for a second that its topic is unknown, as from a broker that has just started."""
+
+    deaf_until = 0.0
+
+    def produce(self, *message: Any, **more: Any) -> None:
+        if time.monotonic() < Unhearing.deaf_until:
+            raise KafkaException(KafkaError(KafkaError._UNKNOWN_TOPIC))
+        super().produce(*message, **more)
+
+
+def test_topic_of_which_a_broker_has_not_heard_yet(settings, tmp_path, monkeypatch):
+    """Java's send() waits for it; librdkafka refuses the message at once."""
+    monkeypatch.setattr(producers, "Producer", Unhearing)
+    planted = Planted(settings, tmp_path / "run")
+    planted.run.start()
+    time.sleep(2)
+    Unhearing.deaf_until = time.monotonic() + 1
+    time.sleep(2)
+    result = planted.finish()
+    assert result["verdict"] == "pass", result["reasons"]
+    assert counted(result) == SOUND and result["by_phase"]["(no phase)"]["max_producer_stall_ms"] > 500
+    Unhearing.deaf_until = 0.0
 
 
 def test_create_request_that_librdkafka_sent_twice(settings, tmp_path, monkeypatch):

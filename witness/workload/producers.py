@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from witness.ledger import position
 from witness.workload.context import Client, Context
@@ -27,6 +27,8 @@ UNDER_WAY = 4
 HELD_S = 2.0
 CATCH_UP_S = 300
 SHORT_KEYS_EACH = 4
+MAX_BLOCK_S = 60  # Java's max.block.ms
+UNKNOWN = (KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 
 
 class Keys:
@@ -103,18 +105,33 @@ class Sender:
     def _produce(self, ledger_id: int, turn: int, sequence: int, at: int) -> None:
         keys = self.keys
         key = keys.keys[turn]
+        deadline = time.monotonic() + MAX_BLOCK_S
         try:
-            self.producer.produce(
+            while not self._handed_over(
                 keys.topic,
                 self.context.message(ledger_id, keys.instance, key, sequence, at),
                 b"key-%06d" % key,
                 keys.numbers[turn],
                 partial(self._delivered, ledger_id, keys.indexes[turn]),
-            )
-        except BufferError:
+                last=time.monotonic() > deadline,
+            ):
+                self.producer.poll(0.05)
+        except (BufferError, KafkaException):
             self.unconfirmed -= 1
             self.unconfirmed_of[keys.indexes[turn]] -= 1
             raise
+
+    def _handed_over(self, *message: Any, last: bool) -> bool:
+        """Whether the client took the message. A topic that it takes for unknown is waited for, as Java's send() does:
+        a broker that has just started does not know it before the controller has told it."""
+        try:
+            self.producer.produce(*message)
+            return True
+        except KafkaException as e:
+            if last or e.args[0].code() not in UNKNOWN:
+                raise
+            self.context.ledger.note(self.where, e.args[0].name(), f"sending waits: {e.args[0].str()}")
+            return False
 
     def _delivered(self, ledger_id: int, index: int, error: KafkaError | None, message: Message) -> None:
         self.unconfirmed -= 1
