@@ -15,6 +15,10 @@ class ActionModule(QuorumshiftAction):
     """Takes or closes. Task option of this action, with state closed: `stopped_at`, the task at which the run failed;
     then this task fails too, so that the playbook does."""
 
+    def refused(self) -> str | None:
+        """A claim is closed however the run went."""
+        return None if self._task.args.get("state") == "closed" else super().refused()
+
     def act(self, args: dict) -> dict:
         stopped_at, reason = args.pop("stopped_at", None), args.pop("reason", "")
         args.setdefault("run", self.session.get("run"))
@@ -22,9 +26,10 @@ class ActionModule(QuorumshiftAction):
         args.setdefault("state_dir", self.variable("quorumshift_state_dir"))
         if args["state"] == "taken":
             return self.in_slices({**args, **self._mine()})
-        result = {} if not self.session.get("claim") else self.module({**args, "how": stopped_at or "ok"})
         if stopped_at:
             self.ended(reason, stopped_at)
+        result = {} if not self.session.get("claim") else self.module({**args, "how": stopped_at or "ok"})
+        if stopped_at:
             result.update(failed=True, msg=f'The run ends at "{stopped_at}", for the reason told there.')
         return result
 

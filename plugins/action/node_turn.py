@@ -70,6 +70,10 @@ class ActionModule(QuorumshiftAction):
         self._keep(host, args, result)
         return result
 
+    def ends_run(self, result):
+        """A broker that was put back leaves something in the quorum, which its role takes away before it ends."""
+        return result.get("outcome") != "put_back"
+
     def _file_changes(self, kind: str, host: str) -> dict:
         """Return {node_id, changes} or {node_id, content, format_command} for this host's properties file."""
         node = self.facts_of(host).get("quorumshift_node") or {}

@@ -17,7 +17,7 @@ import time
 from typing import Any, Iterable, Mapping
 
 from ansible import constants, context
-from ansible.errors import AnsibleActionFail
+from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report
@@ -54,11 +54,21 @@ class QuorumshiftAction(ActionBase):
         self.session: Mapping[str, Any] = self.facts_of("localhost").get("quorumshift_session") or {}
         self._left: Evidence | None = None
         refused = self.refused()
-        result.update({"failed": True, "msg": refused} if refused else self.act(dict(self._task.args)))
-        if result.get("failed") and self.session.get("run") and not self._task.check_mode:
-            self.ended(result.get("msg"), self._task.name)
-        self._report()
+        try:
+            result.update({"failed": True, "msg": refused} if refused else self.act(dict(self._task.args)))
+            if result.get("failed") and self.ends_run(result):
+                self.ended(result.get("msg"), self._task.name)
+        except AnsibleConnectionFailure as error:
+            if not self._task.ignore_unreachable:
+                self.ended(f"{self._task.delegate_to or task_vars['inventory_hostname']}: {error}", self._task.name)
+            raise
+        finally:
+            self._report()
         return result
+
+    def ends_run(self, result: Mapping[str, Any]) -> bool:
+        """Say whether nothing but the end may follow this task's failure. Plugins override this."""
+        return True
 
     def refused(self) -> str | None:
         """Return why this task may not be part of what was asked to run; None when it may.
@@ -74,7 +84,19 @@ class QuorumshiftAction(ActionBase):
             return f"--tags or --skip-tags {', '.join(tags)} leave tasks out: run without them. {_UNTOUCHED}"
         if context.CLIARGS.get("start_at_task"):
             return f"--start-at-task leaves tasks out: run without it. {_UNTOUCHED}"
-        return None
+        return self._over()
+
+    def _over(self) -> str | None:
+        """Return that this run has failed, None while it goes on.
+
+        Ansible goes on to the next play when a host became unreachable, and so past the barrier of a roll.
+        """
+        if not self.session.get("run") or self._task.check_mode:
+            return None
+        last = (self._evidence().events() or [{}])[-1]
+        if last.get("name") != "ended" or last.get("result") != "failed":
+            return None
+        return f'This run has ended at "{last["task"]}": {last["reason"]}. Nothing more was done'
 
     def act(self, args: dict) -> dict:
         """Do the work; the result becomes the task's. Plugins override this."""
@@ -109,13 +131,18 @@ class QuorumshiftAction(ActionBase):
         return (hostvars[host].get("ansible_facts") or {}) if host in hostvars else {}
 
     def evidence(self) -> Evidence:
-        """Return the evidence of this run."""
-        where = self.variable("quorumshift_evidence_dir") or os.path.join(os.getcwd(), "quorumshift-evidence")
-        self._left = Evidence(where, self.session.get("cluster_id") or "unknown", self.session.get("run") or "unknown")
+        """Return the evidence of this run, for something to be left in it."""
+        self._left = self._evidence()
         return self._left
+
+    def _evidence(self) -> Evidence:
+        where = self.variable("quorumshift_evidence_dir") or os.path.join(os.getcwd(), "quorumshift-evidence")
+        return Evidence(where, self.session.get("cluster_id") or "unknown", self.session.get("run") or "unknown")
 
     def ended(self, reason: str | None, task: str) -> None:
         """Journal that the run failed, once: the task that failed first tells why."""
+        if not self.session.get("run") or self._task.check_mode:
+            return
         events = self.evidence().events()
         if not (events and events[-1]["name"] == "ended"):
             self.evidence().note("event", "ended", result="failed", reason=reason, task=task)
