@@ -59,6 +59,12 @@ def everything(brokers, topic, partitions):
     return sorted(values), ends
 
 
+def settled(admin):
+    """Whether a broker answers that knows the other one and the controller: one that has just started knows neither."""
+    seen = admin.list_topics(timeout=10)
+    return len(seen.brokers) == 2 and seen.controller_id in seen.brokers
+
+
 def in_sync(admin, topic, replicas):
     partitions = admin.list_topics(topic, timeout=10).topics[topic].partitions.values()
     return bool(partitions) and all(len(one.isrs) == replicas and one.leader >= 0 for one in partitions)
@@ -81,11 +87,12 @@ def test_what_was_emptied_is_filled_again():
             brokers = f"{one.address},{two.address}"
             admin = AdminClient({"bootstrap.servers": brokers})
             topics = [NewTopic("orders", 3, 2, config=CONFIG), NewTopic("late", 1, 2)]
+            servers.wait_for(lambda: settled(admin), 60, "two brokers and a controller")
             for future in admin.create_topics(topics).values():
-                future.result(20)
+                future.result(60)
             threads = ConfigEntry("log.cleaner.threads", "2", incremental_operation=AlterConfigOpType.SET)
             resource = ConfigResource(ConfigResource.Type.BROKER, "1", incremental_configs=[threads])
-            admin.incremental_alter_configs([resource])[resource].result(20)
+            admin.incremental_alter_configs([resource])[resource].result(60)
             servers.wait_for(lambda: in_sync(admin, "orders", 2), 20, "replicas in sync")
             produce(brokers, "orders", 3, "before")
             client = KazooClient(hosts=connect)
@@ -101,8 +108,8 @@ def test_what_was_emptied_is_filled_again():
             produce(brokers, "orders", 3, "under other leaders")
             one.start()
             servers.wait_for(lambda: in_sync(admin, "orders", 2), 30, "replicas in sync")
-            admin.create_partitions([NewPartitions("late", 2)])["late"].result(20)
-            admin.create_topics([NewTopic("newest", 2, 2)])["newest"].result(20)
+            admin.create_partitions([NewPartitions("late", 2)])["late"].result(60)
+            admin.create_topics([NewTopic("newest", 2, 2)])["newest"].result(60)
             servers.wait_for(lambda: in_sync(admin, "newest", 2) and in_sync(admin, "late", 2), 30, "replicas in sync")
             produce(brokers, "late", 2, "after the backup")
             produce(brokers, "newest", 2, "after the backup")
@@ -135,7 +142,7 @@ def test_what_was_emptied_is_filled_again():
             produce(brokers, "orders", 3, "afterwards")
             assert len(everything(brokers, "orders", 3)[0]) == 200
             configs = ConfigResource(ConfigResource.Type.TOPIC, "orders")
-            shown = admin.describe_configs([configs])[configs].result(20)
+            shown = admin.describe_configs([configs])[configs].result(60)
             assert {key: shown[key].value for key in CONFIG} == CONFIG
             assert client.exists("/config/brokers/1")
             # What came after the backup is known to nobody but the disks.
