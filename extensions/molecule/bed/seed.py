@@ -179,6 +179,7 @@ def _produce_in_transactions(network: Network, secrets: Secrets) -> None:
         producer.begin_transaction()
         for item in range(10):
             producer.produce("eu.payments", f"payment {number}.{item}", f"customer-{item}")
+        producer.flush(30)  # what is aborted is to be in the log, and known to the coordinator
         if number % 3 == 2:
             producer.abort_transaction(30)
         else:
