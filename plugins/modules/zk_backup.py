@@ -217,6 +217,8 @@ def main():
     began = time.monotonic()
     try:
         result = _run(module.params, module.check_mode)
+    except backup_file.BackupBroken as error:
+        module.fail_json(msg=f"{error}; take another backup", path=module.params["path"])
     except (
         addresses.AddressError,
         SecurityError,

@@ -126,6 +126,11 @@ def main():
         try:
             with cluster.connect_zookeeper(module.connections) as client:
                 return worked(module, client)
+        except backup_file.BackupBroken as error:
+            module.fail_json(
+                msg=f"{error}. Nothing was restored. Name the other host's copy with quorumshift_restore_from, or an "
+                "older backup with quorumshift_restore_backup"
+            )
         except (backup_file.BackupError, znodes.ZnodeError, OSError) as error:
             module.fail_json(msg=f"{error}. Nothing was restored.")
 

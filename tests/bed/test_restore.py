@@ -68,6 +68,40 @@ def unchanged(ran, bed):
     return all(ran.recap(host).get("changed", 0) == 0 for host in bed.addresses)
 
 
+def cut_off_while_it_writes(bed, word):
+    """Everything stands still: the screen and a run forward say what to type, and not that brokers are to start."""
+    killed = bed.play(
+        "restore_zookeeper",
+        extra={"quorumshift_restore": word},
+        kill_when=lambda line: line.startswith("TASK") and "Bring back what is missing" in line,
+    )
+    assert killed.code < 0, killed.text
+    status = bed.play("status")
+    typed = [line.strip() for line in status.text.splitlines() if line.strip().startswith("ansible-playbook ")]
+    assert len(typed) == 1 and "restore_zookeeper" in typed[0], status.text
+    assert "brokers are down for a restore, run " in status.text and "Start it" not in status.text, status.text
+    forward = bed.play()
+    assert forward.code != 0 and "brokers are down for a restore, run " in forward.text, forward.text
+    assert unchanged(forward, bed), forward.text
+
+
+def copies_that_differ(bed):
+    """One host's copy is torn: that the two differ is said, then that it is torn; the other one is enough."""
+    whole, torn = bed.controllers[:2]
+    kept = "cd /var/lib/quorumshift/*/backup &&"
+    bed.run(torn, f"{kept} cp -a *.gz /root/kept.gz && head -c 30000 /root/kept.gz > $(ls *.gz)")
+    for given, said in (
+        ({}, f"{torn} has zookeeper-"),
+        ({"quorumshift_restore_from": torn}, "is torn: it ends within its compressed data"),
+    ):
+        ran = bed.play("restore_zookeeper", extra=given)
+        assert ran.code != 0 and said in ran.text and "quorumshift_restore_from" in ran.text, ran.text
+        assert unchanged(ran, bed), ran.text
+    ran = bed.play("restore_zookeeper", extra={"quorumshift_restore_from": whole})
+    assert ran.code == 0 and "-e quorumshift_restore=" in ran.text, ran.text
+    bed.run(torn, f"{kept} mv /root/kept.gz $(ls *.gz)")
+
+
 def test_what_a_migration_emptied_is_restored(fresh, clients):
     time.sleep(10)
     before = held(fresh)
@@ -75,6 +109,7 @@ def test_what_a_migration_emptied_is_restored(fresh, clients):
     assert "The controllers were stopped and masked." in emptied.text, emptied.text
     assert not any(path.startswith("/brokers/topics/") for path in held(fresh))
 
+    copies_that_differ(fresh)
     asked = fresh.play("restore_zookeeper")
     assert asked.code == 0 and unchanged(asked, fresh), asked.text
     assert re.search(r"missing from ZooKeeper: .*\d+ topic", asked.text), asked.text
@@ -82,6 +117,7 @@ def test_what_a_migration_emptied_is_restored(fresh, clients):
     wrong = fresh.play("restore_zookeeper", extra={"quorumshift_restore": word[:-1] + "x"})
     assert wrong.code != 0 and "this backup's is" in wrong.text and unchanged(wrong, fresh), wrong.text
 
+    cut_off_while_it_writes(fresh, word)
     done = fresh.play("restore_zookeeper", extra={"quorumshift_restore": word})
     assert done.code == 0, done.text
     print(f"restored in {done.seconds:.0f} s")

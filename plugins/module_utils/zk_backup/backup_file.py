@@ -205,7 +205,7 @@ class Backup:
             raise self._broken("has a znode that cannot be read") from None
 
     def _broken(self, what):
-        return BackupBroken(f"{self.path} {what}; do not rely on it, take another backup")
+        return BackupBroken(f"{self.path} {what}: do not rely on it")
 
 
 class Counts:
