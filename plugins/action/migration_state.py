@@ -14,7 +14,14 @@ import shlex
 import time
 
 from ansible import context
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import advice, claim, history, phase, screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import (
+    advice,
+    claim,
+    gates,
+    history,
+    phase,
+    screen,
+)
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import identity
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction, display
 
@@ -25,13 +32,14 @@ NO_WAY_ON = (phase.UNKNOWN, phase.REVERTING, phase.KRAFT_NATIVE)
 
 class ActionModule(ProbeAction):
     """Judges. Task options of this action: `show` prints one screen, `history` every run below it, `record` keeps the
-    facts as evidence. `direction` is that of a run which is to change something: `forward` fails in a phase from which
+    facts as evidence, `tell` says the phase in a line, `gate` is the one whose views are asked for. `direction`
+    is that of a run which is to change something: `forward` fails in the midst of a restore, and in a phase from which
     no migration goes on, unless a turn that was left half done has to be finished first; `restore` changes nothing
     without its word."""
 
     def act(self, args: dict) -> dict:
         show, record, direction = args.pop("show", False), args.pop("record", True), args.pop("direction", "")
-        past = args.pop("history", False)
+        past, tell, gate = args.pop("history", False), args.pop("tell", True), args.pop("gate", "")
         args.setdefault("soak", self.variable("quorumshift_soak") or "24h")
         result = self.module(self.filled(args))
         if result.get("failed"):
@@ -49,10 +57,13 @@ class ActionModule(ProbeAction):
         events = self.evidence().all_events()
         passes = passed_gates(events)
         doubts = history.contradictions(facts["nodes"], result["cluster_id"], events) if first else []
-        if not show:
+        result["gate"] = gate or gates.GATE_OF_PHASE.get(result["phase"])
+        compared = gates.GATES.get(result["gate"])
+        result["views"] = [*compared.needs, *compared.takes] if compared else []
+        if tell and not show:
             self.say(f"cluster {result['cluster_id']}, phase {result['phase']}; next: {result['next']['text']}")
             for doubt in doubts:
-                self.say(f"{doubt}. What the hosts show counts, not the journal")
+                self.say(f"journal: {doubt}")
         if show:
             newest = verdict.newest or {}
             told = claim.story(newest) if newest and newest["run"] != session["run"] else None
@@ -61,9 +72,10 @@ class ActionModule(ProbeAction):
                 display.display(line)
         if direction and verdict.refused:
             return {"failed": True, "msg": f"{verdict.refused}. Nothing was changed."}
-        if direction == claim.FORWARD and result["phase"] in NO_WAY_ON and not result["unfinished"]:
+        no_way_on = result["phase"] in NO_WAY_ON and not result["unfinished"]
+        if direction == claim.FORWARD and (no_way_on or phase.restoring(facts)):
             reasons = [advice.sentences(block["text"], block["do"]) for block in result["blocks"]]
-            why = " ".join(reasons) or result["next"]["text"]
+            why = ". ".join(reasons) or result["next"]["text"]
             return {"failed": True, "msg": f"The phase is {result['phase']}. {why}. Nothing was changed."}
         return result
 

@@ -21,6 +21,7 @@ CLAIM = "claim.json"
 TURN = "turn.json"
 COPY = "copy.json"
 JOURNAL = "journal.jsonl"
+DIGEST_KEY = "digest_key.json"
 
 OPTIONS = {"state_dir": {"type": "path", "default": "/var/lib/quorumshift"}}
 """Argument spec of where these records are; the doc fragment quorumshift.kafka.host_record documents it."""

@@ -124,6 +124,7 @@ def main():
             "steps": judged.steps,
             "next": screen.next_step(facts, judged, soak_s)._asdict(),
             "mirrored_offset": (facts["zookeeper"].get("migration") or {}).get("kraft_metadata_offset"),
+            "mirrored_zxid": (facts["zookeeper"].get("migration") or {}).get("mzxid"),
             "nodes": screen.node_lines(facts),
             "word": gates.finalize_word(facts) if judged.phase in gates.GATES["before_finalize"].phases else None,
             "unfinished": phase.unfinished(facts),

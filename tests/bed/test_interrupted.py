@@ -82,6 +82,26 @@ def test_killed_in_the_kraft_roll(fresh):
     assert "hybrid" in status(fresh)
 
 
+def test_journals_that_are_torn_gone_or_wrong_are_said_and_not_believed(fresh):
+    """The runs that come after this test arrive with these journals."""
+    journal = "/var/lib/quorumshift/*/journal.jsonl"
+    moved = next(host for host in fresh.brokers if '"mode": "kraft"' in fresh.run(host, f"tail -n 1 {journal}"))
+    gone = next(host for host in fresh.brokers if host != moved)
+    torn = fresh.controllers[0]
+    fresh.run(torn, f'printf \'{{"t": 17, "na\' | tee -a {journal}')
+    fresh.run(gone, f"rm {journal}")
+    fresh.run(moved, f"""sed -i '$s/"mode": "kraft"/"mode": "zk_migration"/' {journal}""")
+    ran = fresh.play("status", extra={"quorumshift_history": True})
+    assert ran.code == 0 and phase_line(ran).endswith(": hybrid"), ran.text
+    said = [line.strip() for line in ran.text.splitlines() if line.strip().startswith("journal: ")]
+    assert len(said) == 3 and all(line.endswith("What the hosts show counts") for line in said), ran.text
+    assert any(f"1 line of {torn}'s journal cannot be read" in line for line in said), said
+    assert any(f"the journal of {gone} lacks what run " in line for line in said), said
+    assert any(
+        f"{moved}'s journal says that its newest turn brought it into mode zk_migration" in line for line in said
+    )
+
+
 def test_the_last_run_arrives(fresh):
     ran = fresh.play()
     assert ran.code == 0, ran.text

@@ -27,26 +27,56 @@ from .phase import (
     ZK,
 )
 
+# Views of the metadata, as the Spark job metadata_parity names them.
+ZOOKEEPER, METADATA_LOG, BROKER, BASELINE = "zookeeper", "metadata_log", "broker", "baseline"
+
 
 class Gate(NamedTuple):
-    """`phases` in which the gate may open; `moment` for people."""
+    """`phases` in which the gate may open; `moment` for people; the views of the metadata that are compared before it
+    opens: those that it `needs`, and those that it `takes` when they are there."""
 
     phases: tuple[str, ...]
     moment: str
+    needs: tuple[str, ...]
+    takes: tuple[str, ...] = (BASELINE,)
 
 
+_ZOOKEEPER_RULES, _LOG_RULES = (ZOOKEEPER, BROKER), (ZOOKEEPER, METADATA_LOG, BROKER)
+# The baseline is never needed: a gate may be the first that is verified, and evidence goes with its control node.
 GATES = {
     "before_controllers": Gate(
-        (ZK, CONTROLLERS_STARTING, CONTROLLERS_READY, BROKERS_JOINING), "before controllers are formatted or started"
+        (ZK, CONTROLLERS_STARTING, CONTROLLERS_READY, BROKERS_JOINING),
+        "before controllers are formatted or started",
+        _ZOOKEEPER_RULES,
     ),
-    "before_trigger": Gate((CONTROLLERS_READY, BROKERS_JOINING), "before brokers are restarted in migration mode"),
-    "after_copy": Gate((HYBRID, DUAL_WRITE), "the metadata is copied and mirrored to ZooKeeper"),
-    "before_kraft": Gate((HYBRID, FINALIZING), "before brokers are restarted in KRaft mode"),
-    "after_kraft": Gate((DUAL_WRITE,), "every broker runs in KRaft mode: the soak begins"),
-    "before_finalize": Gate((DUAL_WRITE, FINALIZING), "before controllers leave migration mode, for good"),
-    "before_revert": Gate((REVERTING,), "before brokers are restarted in plain ZooKeeper mode"),
-    "after_revert": Gate((REVERTING,), "every broker runs in plain ZooKeeper mode again"),
-    "after_finalize": Gate((FINALIZED,), "every controller is final"),
+    "before_trigger": Gate(
+        (CONTROLLERS_READY, BROKERS_JOINING), "before brokers are restarted in migration mode", _ZOOKEEPER_RULES
+    ),
+    "after_copy": Gate((HYBRID, DUAL_WRITE), "the metadata is copied and mirrored to ZooKeeper", _LOG_RULES),
+    "before_kraft": Gate((HYBRID, FINALIZING), "before brokers are restarted in KRaft mode", _LOG_RULES),
+    "after_kraft": Gate((DUAL_WRITE,), "every broker runs in KRaft mode: the soak begins", _LOG_RULES),
+    "before_finalize": Gate((DUAL_WRITE, FINALIZING), "before controllers leave migration mode, for good", _LOG_RULES),
+    "before_revert": Gate(
+        (REVERTING,),
+        "before brokers are restarted in plain ZooKeeper mode",
+        _ZOOKEEPER_RULES,
+        (METADATA_LOG, BASELINE),
+    ),
+    "after_revert": Gate((REVERTING,), "every broker runs in plain ZooKeeper mode again", _ZOOKEEPER_RULES),
+    "after_finalize": Gate((FINALIZED,), "every controller is final", (METADATA_LOG, BROKER)),
+}
+
+# Which gate's views are compared where somebody asks by hand, by phase.
+GATE_OF_PHASE = {
+    ZK: "before_controllers",
+    CONTROLLERS_STARTING: "before_controllers",
+    CONTROLLERS_READY: "before_trigger",
+    BROKERS_JOINING: "before_trigger",
+    HYBRID: "after_copy",
+    DUAL_WRITE: "after_kraft",
+    FINALIZING: "before_finalize",
+    FINALIZED: "after_finalize",
+    REVERTING: "before_revert",
 }
 
 # Which gate's pass the turn of each kind takes.
@@ -69,6 +99,22 @@ def closed_by(name: str, judgement: phase.Judgement, health: list[str]) -> list[
     closing += ("zookeeper_broker_left",) if name != "before_kraft" else ()  # that one is what the KRaft roll mends
     told += [advice.sentences(block.text, block.do) for block in judgement.blocks if block.id in closing]
     return told + health
+
+
+def unverified(name: str, run: str, asked: bool, result: Mapping) -> str | None:
+    """Return why the metadata does not count as compared for a gate; None when it does, or when nobody asks for it.
+
+    `result`: of the Spark job metadata_parity (spark/quorumshift_spark/result.schema.json), {} where none ran.
+    """
+    if not asked:
+        return None
+    if not result:
+        return "the metadata was not compared for it: run the whole playbook, without --start-at-task or --tags"
+    if (result.get("gate"), result.get("run")) != (name, run):
+        return f"the comparison given is of gate {result.get('gate')} and run {result.get('run')}, this is run {run}"
+    if result.get("verdict") != "pass":
+        return f"the comparison of the metadata ended with {result.get('verdict')}"
+    return None
 
 
 # Blocks that close every gate; most others are what the next step itself mends (a file that differs, for one).

@@ -68,7 +68,7 @@ def lines(told: Iterable[Run]) -> list[str]:
 
 
 def contradictions(nodes: Mapping[str, Mapping], cluster_id: str, evidence: Iterable[Mapping]) -> list[str]:
-    """Return what in the journals is torn, missing, or not as the hosts show it, a sentence each.
+    """Return what in the journals is torn, missing, or not as the hosts show it, as texts that say what counts.
 
     `evidence`: the events of every run that left evidence on the control node.
     """
@@ -94,7 +94,8 @@ def contradictions(nodes: Mapping[str, Mapping], cluster_id: str, evidence: Iter
                     f"{host}'s journal says that its newest turn brought it into mode {mode}, its file starts it in "
                     f"mode {starts}: somebody changed the file, or put an older one back"
                 )
-    return told + [f"the journal of {', '.join(hosts)} lacks what run {run} did" for run, hosts in lacking.items()]
+    told += [f"the journal of {', '.join(hosts)} lacks what run {run} did" for run, hosts in lacking.items()]
+    return [f"{one}. What the hosts show counts" for one in told]
 
 
 def _lacking(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Iterable, Mapping, NamedTuple
 
-from . import clean_up
+from . import claim, clean_up
 
 ZK = "zk"
 CONTROLLERS_STARTING = "controllers_starting"
@@ -101,6 +101,15 @@ def _skipped() -> Block:
         "KRaft's controllers write to ZooKeeper over a /migration that says that a copy was done, yet their log never "
         "had one: what their log lacks they delete in ZooKeeper, topics, ACLs and configs",
         "see at once what it has cost, which changes nothing: playbooks/restore_zookeeper.yml",
+    )
+
+
+def _restoring(restore: Mapping) -> Block:
+    end = f'it ended at "{restore["how"]}"' if restore["closed"] else "it is at work, or was cut off"
+    return Block(
+        "restore_unfinished",
+        f"brokers are down for a restore, {claim.who(restore)}: {end}",
+        "start no broker or controller by hand. When that run is gone, type its command again: restore_zookeeper",
     )
 
 
@@ -271,6 +280,17 @@ def unfinished(facts: Mapping) -> list[str]:
     return told
 
 
+def restoring(facts: Mapping) -> Mapping | None:
+    """Return the newest claim where it is that of a restore at work, cut off or failed, with brokers down: they stand
+    still on purpose, over a ZooKeeper that is filled in part. None otherwise."""
+    nodes, cluster = facts["nodes"], cluster_id(facts) or ""
+    newest = claim.newest_of({host: (node.get("claims") or {}).get(cluster) for host, node in nodes.items()})
+    if not newest or newest["direction"] != claim.RESTORE or (newest["closed"] and newest.get("how") in (None, "ok")):
+        return None
+    down = any(node["role"] == "broker" and node.get("reached") and not node.get("running") for node in nodes.values())
+    return newest if down else None
+
+
 def silent_controllers(facts: Mapping) -> list[str]:
     """Return which controllers do not answer, as a sentence each."""
     return [
@@ -292,6 +312,9 @@ def _has_begun(node: Mapping) -> bool:
 
 def _blocks(seen: _Seen, phase: str) -> list[Block]:
     blocks = []
+    restore = restoring(seen.facts)
+    if restore:
+        blocks.append(_restoring(restore))
     for host, node in sorted(seen.nodes.items()):
         if not node.get("reached"):
             blocks.append(
@@ -301,7 +324,7 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
                     "mend the connection to the host and run again",
                 )
             )
-        elif node["role"] == "broker" and not node.get("running"):
+        elif node["role"] == "broker" and not node.get("running") and not restore:
             blocks.append(
                 Block(
                     "broker_down",

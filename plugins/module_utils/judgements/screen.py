@@ -45,6 +45,8 @@ _WATCH = (
 
 def next_step(facts: Mapping, judged: phase.Judgement, soak_s: float) -> Next:
     """Return the next step from the phase that was judged; `soak_s` in seconds."""
+    if phase.restoring(facts):
+        return Next("finish the restore; it says what is left and prints its word", "restore_zookeeper", False, ())
     if judged.phase != phase.DUAL_WRITE:
         text, playbook = _STEPS[judged.phase]
         left = phase.unfinished(facts)
@@ -150,7 +152,7 @@ def render(
     )
     if run:
         lines.append(f"  {run}")
-    lines += [f"  journal: {doubt}. What the hosts show counts" for doubt in doubts]
+    lines += [f"  journal: {doubt}" for doubt in doubts]
     for block in state["blocks"]:
         lines.append(f"  ! {advice.sentences(block['text'], block['do'])}.")
     lines += [f"  rollback: {'done' if one['done'] else 'to do':<6} {one['step']}" for one in state["steps"]]

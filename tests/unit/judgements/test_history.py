@@ -11,6 +11,7 @@ import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import history
 
 CLUSTER = "c"
+COUNTS = ". What the hosts show counts"
 FIRST, SECOND = "20261101T100000-aaaa", "20261101T110000-bbbb"
 
 
@@ -106,7 +107,9 @@ def test_what_does_not_agree_is_said(nodes):
     def doubts(change, evidence=()):
         changed = copy.deepcopy(nodes)
         change(changed["b2"])
-        return history.contradictions(changed, CLUSTER, evidence)
+        told = history.contradictions(changed, CLUSTER, evidence)
+        assert all(one.endswith(COUNTS) for one in told)
+        return [one[: -len(COUNTS)] for one in told]
 
     def journal(b2):
         return b2["journals"][CLUSTER]

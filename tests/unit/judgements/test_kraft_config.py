@@ -32,6 +32,15 @@ def test_a_second_derivation_changes_nothing(name):
 
 
 @pytest.mark.parametrize("name", FILES)
+def test_the_way_back_knows_every_key_that_the_way_to_migration_mode_sets(name):
+    node_id, values = FILES[name]
+    extra = {"listener.name.controller.ssl.keystore.location": "/etc/kafka/own.jks"}
+    there = kraft_config.to_migration_mode(values, node_id, operators_files.VOTERS, "CONTROLLER", "PLAINTEXT", extra)
+    back = {key: values.get(key) for key in kraft_config.own_keys_of_migration_mode(extra)}
+    assert operators_files.edited(operators_files.edited(values, there), back) == values
+
+
+@pytest.mark.parametrize("name", FILES)
 def test_what_is_not_of_the_migration_stays(name):
     node_id, values = FILES[name]
     told = operators_files.modes(node_id, values)

@@ -10,7 +10,7 @@ import inspect
 import json
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import phase, screen
 
 from tests.unit.judgements import recorded
 
@@ -327,6 +327,39 @@ def test_masked_controllers_are_a_rollback_wherever_it_stands():
         assert phase.judge(facts).phase == "reverting", name
 
 
+def restored(name, direction, **end):
+    """Recorded facts with all brokers down, and the newest claim of this direction; `end`: how it was closed."""
+    facts = recorded.facts(name)
+    claimed = {"number": 9, "run": "r9", "direction": direction, "user": "ops", "host": "control-1", "job": None}
+    claimed.update({"process": {}, "since": 1_790_000_000, "closed": bool(end), **end})
+    for host, node in facts["nodes"].items():
+        if node["role"] == "broker":
+            recorded.down(facts, host)
+        node["claims"] = {phase.cluster_id(facts): claimed}
+    return facts
+
+
+@pytest.mark.parametrize(
+    "end, said", [({}, "at work, or was cut off"), ({"how": "Stop the broker"}, 'it ended at "Stop the broker"')]
+)
+def test_brokers_that_stand_still_for_a_restore_are_not_to_be_started(end, said):
+    for name in ("reverting_controllers_down", "reverting_migration_gone", "zk"):
+        facts = restored(name, "restore", **end)
+        judged = phase.judge(facts)
+        assert ids(judged)[0] == "restore_unfinished" and "broker_down" not in ids(judged)
+        assert said in judged.blocks[0].text and "r9 (restore) of ops" in judged.blocks[0].text
+        assert screen.next_step(facts, judged, 0).playbook == "restore_zookeeper"
+
+
+def test_a_restore_that_ended_well_or_another_run_leaves_brokers_to_be_started():
+    for facts in (
+        restored("reverting_migration_gone", "restore", how="ok"),
+        restored("reverting_migration_gone", "forward"),
+    ):
+        assert "restore_unfinished" not in ids(phase.judge(facts)) and "broker_down" in ids(phase.judge(facts))
+    assert phase.restoring(recorded.facts("reverting_controllers_down")) is None
+
+
 def test_a_finalized_cluster_cannot_be_reverting():
     assert phase.judge(bent("finalized", nodes__c1__service__masked=True)).phase == "finalized"
 
@@ -452,5 +485,5 @@ def test_every_block_is_provoked_here():
             given.update(one.value for one in node.args[:1] if isinstance(one, ast.Constant))
     provoked = {one for _phase, blocks in RECORDED.values() for one in blocks}
     provoked |= {"file_differs", "zookeeper_broker_left", "no_controller", "quorum_not_ready", "copy_not_acknowledged"}
-    provoked |= {"left_registered", "copy_skipped"}
+    provoked |= {"left_registered", "copy_skipped", "restore_unfinished"}
     assert given == provoked
