@@ -34,7 +34,12 @@ INVENTORY = STATE / "inventory.yml"
 BED = ROOT / "extensions" / "molecule" / "bed" / "bed.py"
 LOG = STATE / "plays.log"
 CLAIMED = (host_state.LOCK, host_state.CLAIM, host_state.JOURNAL)
-FAST = {"quorumshift_stable_s": 1, "quorumshift_gate_timeout_s": 60, "quorumshift_roll_timeout_s": 120}
+FAST = {
+    "quorumshift_stable_s": 1,
+    "quorumshift_gate_timeout_s": 60,
+    "quorumshift_roll_timeout_s": 120,
+    "quorumshift_verify": False,  # has tests of its own
+}
 
 
 class Ran(NamedTuple):

@@ -152,6 +152,45 @@ def test_put_back_in_the_kraft_roll(fresh):
     assert phase_after(fresh) == "hybrid"
 
 
+def put_back_to_migration_mode(bed, before):
+    """b2 runs in migration mode again, with its file as it was, and nothing else has changed."""
+    assert turn(bed, "b2")["outcome"] == "put_back"
+    assert file_of(bed, "b2") == before
+    bed.wait_in_sync()
+    assert phase_after(bed) == "hybrid"
+
+
+def test_a_setting_that_kraft_alone_refuses(fresh):
+    """Somebody's own edit between the rolls: a broker in ZooKeeper mode does not wait for its registration."""
+    setting = "initial.broker.registration.timeout.ms=1"
+    fresh.run("b2", f"echo {setting} >> /etc/kafka/server.properties")
+    before = file_of(fresh, "b2")
+    roll(fresh, "did not come up in mode kraft", "is up in mode zk_migration again")
+    put_back_to_migration_mode(fresh, before)
+    fresh.run("b2", f"sed -i /{setting}/d /etc/kafka/server.properties")
+
+
+def test_a_full_log_disk_in_the_kraft_roll(fresh):
+    """In KRaft mode a broker comes up without a log directory that fails (KIP-858): no other broker is stopped."""
+    with mishaps.disk_full(fresh, "b2", "/var/lib/kafka/data2"):
+        roll(fresh, "may be stopped. Seen last: ", "partitions under-replicated: ")
+    assert turn(fresh, "b2")["outcome"] == "done"
+    fresh.run("b2", "systemctl restart kafka")
+    fresh.wait_listening("b2", 9092)
+    fresh.wait_in_sync()
+    assert phase_after(fresh) == "hybrid"
+
+
+def test_a_wrong_keystore_password_in_the_kraft_roll(fresh):
+    """The old file has it too, so there is no way back: it is said, and the broker comes up once the file is mended."""
+    path = "/etc/kafka/server.properties"
+    key = "ssl.keystore.password="
+    fresh.run("b1", f"cp -p {path} /root/right; sed -i 's/{key}.*/{key}wrong/' {path}")
+    roll(fresh, "did not come up in mode kraft", "keystore password was incorrect", "Going back to mode zk_migration")
+    assert turn(fresh, "b1")["outcome"] == "failed"
+    fresh.run("b1", f"sed -i /{key}/d {path}; grep {key} /root/right >> {path}; rm /root/right")
+
+
 def test_the_cause_mended_a_run_arrives(fresh):
     ran = fresh.play(extra={"quorumshift_canary": "b2"})
     assert ran.code == 0, ran.text
