@@ -8,7 +8,7 @@ export LC_ALL := C.UTF-8
 
 PY := .venv/bin/python
 BED := $(PY) extensions/molecule/bed/bed.py
-CHECKS := lint unit real build molecule molecule-secure kills kills-all test test-full test-fresh test-bed test-faults
+CHECKS := lint unit real spark build molecule molecule-secure kills kills-all test test-full test-fresh test-bed test-faults
 
 .PHONY: help setup demo $(CHECKS) lock bed-up bed-down bed-reset bed-ssh clean
 
@@ -18,11 +18,12 @@ help: ## list the targets
 demo: setup ## the main job: a live cluster on the bed goes from ZooKeeper to KRaft under load
 	@$(PY) -m tools.demo
 
-test: setup ## all fast checks: lint, unit, real, build, molecule
-test-full: setup ## the long checks: molecule-secure, test-fresh, test-bed, test-faults, kills-all
+test: setup ## all fast checks: lint, unit, real, build, molecule, kills
+test-full: setup ## the long checks: molecule-secure, test-fresh, test-bed, test-faults, kills-all, spark
 lint: setup ## ruff, yamllint, ansible-lint (production), ansible-test sanity, shellcheck
 unit: setup ## unit tests, target-side code on the oldest target Python too
 real: setup ## tests against servers that they start themselves (Kafka, ZooKeeper)
+spark: setup ## the verification jobs on real Spark, against servers that the tests start themselves
 build: setup ## build the collection, install the tarball elsewhere, check that it works there
 molecule: setup ## molecule scenario `default` on the bed
 molecule-secure: setup ## molecule scenario `secure`: every listener secured, controllers with a principal of their own

@@ -81,14 +81,22 @@ FAULTS = (
 FAULT_TESTS = [path for path in BED_TESTS if path[len("tests/bed/test_") : -len(".py")] in FAULTS]
 
 
+BED = "extensions/molecule/bed/bed.py"
+BED_DOWN = Step("bed down", (PYTHON, BED, "down"), 120)
+
+
 def on_the_bed(tests: list[str], limit_s: int) -> tuple[Step, ...]:
     """Tests on the bed, which is up for them alone."""
-    bed = "extensions/molecule/bed/bed.py"
     return (
-        Step("bed up", (PYTHON, bed, "up"), 1200),
+        Step("bed up", (PYTHON, BED, "up"), 1200),
         Step("pytest", (PYTHON, "-m", "pytest", "-q", *tests), limit_s, counts_tests=True),
-        Step("bed down", (PYTHON, bed, "down"), 120),
+        BED_DOWN,
     )
+
+
+def kills(name: str, limit_s: int, *options: str) -> tuple[Step, ...]:
+    """One migration, killed again and again."""
+    return (Step(name, (PYTHON, "-m", "tools.kills", *options), limit_s), BED_DOWN)
 
 
 PARTS: dict[str, tuple[Step, ...]] = {
@@ -105,14 +113,19 @@ PARTS: dict[str, tuple[Step, ...]] = {
         Step("oldest target Python", script("oldest_target"), 600, counts_tests=True),
     ),
     "real": (
-        Step("jars", (PYTHON, "extensions/molecule/bed/bed.py", "jars"), 900),
+        Step("jars", (PYTHON, BED, "jars"), 900),
         Step("pytest", (PYTHON, "-m", "pytest", "-q", "tests/real"), 1200, counts_tests=True),
+    ),
+    "spark": (
+        Step("jars", (PYTHON, BED, "jars"), 900),
+        Step("Spark's Kafka source", script("spark_jars"), 600),
+        Step("pytest", (PYTHON, "-m", "pytest", "-q", "tests/spark"), 3600, counts_tests=True),
     ),
     "build": (Step("tarball elsewhere", script("built_collection"), 300, env=ANSIBLE_ENV),),
     "molecule": (scenario("default", 2400),),
     "molecule-secure": (scenario("secure", 2400),),
-    "kills": (Step("a migration killed 13 times", (PYTHON, "-m", "tools.kills", "--points=3", "--moments=10"), 1500),),
-    "kills-all": (Step("a migration killed everywhere", (PYTHON, "-m", "tools.kills"), 4500),),
+    "kills": kills("a migration killed 13 times", 1500, "--points=3", "--moments=10"),
+    "kills-all": kills("a migration killed everywhere", 4500),
     "test-fresh": (Step("new Debian host", script("fresh_host"), 2400),),
     "test-bed": (
         Step("failover", script("demo", "--failover"), 1800),
@@ -122,8 +135,8 @@ PARTS: dict[str, tuple[Step, ...]] = {
 }
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},
-    "test": ("lint", "unit", "real", "build", "molecule"),
-    "test-full": ("molecule-secure", "test-fresh", "test-bed", "test-faults", "kills-all"),
+    "test": ("lint", "unit", "real", "build", "molecule", "kills"),
+    "test-full": ("molecule-secure", "test-fresh", "test-bed", "test-faults", "kills-all", "spark"),
 }
 
 

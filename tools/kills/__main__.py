@@ -46,6 +46,7 @@ SETTINGS = [
     *("-e", "quorumshift_soak=0s"),
     *("-e", "quorumshift_stable_s=1"),
     *("-e", "quorumshift_probe_timeout=15"),
+    *("-e", "quorumshift_verify=false"),
 ]
 RESTARTS = {"broker": 2, "controller": 2}  # of a broker both rolls; of a controller its first start and the last roll
 _PHASE = re.compile(r"^    cluster \S+, phase (\w+);", re.MULTILINE)
