@@ -94,7 +94,9 @@ class ProbeModule(AnsibleModule):
                 self.fail_json(
                     msg=f"waited {now - began:.0f} s for {what}. Seen last: {seen}", waited_s=round(now - began, 3)
                 )
-            if time.monotonic() >= slice_end:
+            # The last seconds of a good time are awaited here: another call would begin by looking anew at everything.
+            nearly = carry["since"] and stable_s - (now - carry["since"]) <= SLICE_S
+            if time.monotonic() >= slice_end and not nearly:
                 return {"done": False, "progress": f"{what}: {seen} ({now - began:.0f} s)", "carry": carry, **result}
             time.sleep(0.2)
 

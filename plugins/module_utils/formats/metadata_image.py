@@ -15,6 +15,7 @@ from typing import Any
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_counts
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_log import (
     OPEN,
+    Record,
     log_records,
     open_log,
     read_quorum_state,
@@ -56,14 +57,14 @@ def summarise(
     Raises LogError and its kinds: LogMissing, LogMoving, LogGap, CorruptBatch, CompressedBatch, UnknownRecord,
     MalformedRecord, BrokenTransaction, InconsistentLog.
     """
-    state = _empty_state()
+    state = empty_state()
     image = metadata_counts.empty_image() if with_counts else None
     types = {*_APPLY, *metadata_counts.COUNTED} if with_counts else set(_APPLY)
     with open_log(directory, end_offset) as log:
         extent = scan_log(log, end_offset, check_crc)
         for record in log_records(log, extent, types, check_crc):
             if record.type in _APPLY:
-                _APPLY[record.type](state, record)
+                apply(state, record)
             else:
                 metadata_counts.count_record(image, record.type, record.fields)
     transactions = _all_transactions(directory, extent, check_crc) if with_history else extent.transactions
@@ -94,7 +95,8 @@ def _open_transaction(transactions):
     return {"name": last.name, "offset": last.begin_offset} if last and last.outcome == OPEN else None
 
 
-def _empty_state():
+def empty_state() -> dict[str, Any]:
+    """What `apply` changes: see summarise for its parts."""
     return {
         "zk_migration_state": None,
         "zk_migration_state_offset": None,
@@ -102,6 +104,12 @@ def _empty_state():
         "brokers": {},
         "controllers": {},
     }
+
+
+def apply(state: dict[str, Any], record: Record) -> None:
+    """Apply one record of brokers, controllers, features or the migration. Raises InconsistentLog, and KeyError for a
+    record of another type."""
+    _APPLY[record.type](state, record)
 
 
 def _register_broker(state, record):

@@ -121,6 +121,27 @@ class Extent(NamedTuple):
     transactions: list[Transaction]
 
 
+class Piece(NamedTuple):
+    """Bytes [start, end) of an open file, and the name under which they are a file of a metadata log of its own."""
+
+    name: str
+    file: BinaryIO
+    start: int
+    end: int
+
+
+class Cut(NamedTuple):
+    """A metadata log cut off at `end_offset` (exclusive), a batch's end; `last_epoch` is that of the last record.
+
+    `is_short`: the log ends before the offset that was asked for.
+    """
+
+    pieces: tuple[Piece, ...]
+    end_offset: int
+    last_epoch: int
+    is_short: bool
+
+
 class Record(NamedTuple):
     """A metadata record. From a checkpoint, `offset` and `epoch` are those of the last record that it contains."""
 
@@ -284,6 +305,35 @@ def _step(log, transactions, inside, api_key, offset, fields, path):
 def _close(transactions, counts, offset, outcome):
     records = {RECORDS[api_key].name: count for api_key, count in sorted(counts.items())}
     transactions[-1] = transactions[-1]._replace(end_offset=offset, outcome=outcome, records=records)
+
+
+def cut_log(log: OpenLog, end_offset: int | None = None) -> Cut:
+    """The checkpoint, and of the segments the bytes of all whole batches from its end up to `end_offset`.
+
+    A batch that `end_offset` falls into is left out, as Kafka leaves it out of a read below the high watermark
+    (UnifiedLog.read, LogSegment.read): what is readable there ends at the batch's position. Neither checksums nor
+    records are looked at. A piece is named after its first offset, as Kafka names segments.
+    Raises CorruptBatch, CompressedBatch, LogGap.
+    """
+    high = sys.maxsize if end_offset is None else end_offset
+    end, epoch = log.start_offset, log.checkpoint.epoch if log.checkpoint else 0
+    reached, spans = end, {}
+    for batch, path in _log_batches(log, high, check_crc=False):
+        reached = batch.last_offset + 1
+        if reached > high:
+            break
+        end, epoch = reached, batch.epoch
+        base_offset, start, _end = spans.get(path, (batch.base_offset, batch.position, None))
+        spans[path] = base_offset, start, batch.position + batch.size
+    pieces = []
+    if log.checkpoint:
+        size = os.fstat(log.checkpoint_file.fileno()).st_size
+        pieces.append(Piece(os.path.basename(log.checkpoint.path), log.checkpoint_file, 0, size))
+    for segment, file in log.segments:
+        if segment.path in spans:
+            base_offset, start, stop = spans[segment.path]
+            pieces.append(Piece(f"{base_offset:020d}.log", file, start, stop))
+    return Cut(tuple(pieces), end, epoch, end_offset is not None and reached < end_offset)
 
 
 def log_records(log: OpenLog, extent: Extent, types=None, check_crc: bool = True) -> Iterator[Record]:

@@ -118,21 +118,23 @@ def _decode(read, name, version, data, start, end):
 
 @functools.lru_cache(maxsize=None)
 def _body_reader(api_key, version):
-    return _struct_reader(RECORDS[api_key].fields, version)
+    return struct_reader(RECORDS[api_key].fields, version)
 
 
 @functools.lru_cache(maxsize=None)
 def _control_reader(kind, version):
-    return _struct_reader(CONTROL_RECORDS[kind].fields, version)
+    return struct_reader(CONTROL_RECORDS[kind].fields, version)
 
 
-# A reader takes (data, position) and gives (value, position after it).
+# A reader takes (data, position) and gives (value, position after it). It raises IndexError, ValueError or struct.error
+# where the bytes do not fit. Requests and answers of flexible versions are read by the same ones.
 
 
-def _struct_reader(fields, version):
+def struct_reader(fields, version):
+    """A reader of a struct with its tagged fields, as a dict."""
     there = [field for field in fields if field.since <= version]
-    plain = [(field.name, _reader(field, version)) for field in there if field.tag is None]
-    tagged = {field.tag: (field.name, _reader(field, version)) for field in there if field.tag is not None}
+    plain = [(field.name, field_reader(field, version)) for field in there if field.tag is None]
+    tagged = {field.tag: (field.name, field_reader(field, version)) for field in there if field.tag is not None}
     absent = [field for field in fields if field.since > version or field.tag is not None]
     defaults = {field.name: default_of(field) for field in absent}
     empty_lists = [name for name, default in defaults.items() if default == []]
@@ -164,12 +166,13 @@ def _read_tagged(data, position, tagged, values):
     return position
 
 
-def _reader(field, version):
+def field_reader(field, version):
+    """A reader of one field."""
     kind = field.type
     if kind.startswith("[]"):
         return _array_reader(field, version)
     if kind == "struct":
-        return _struct_reader(field.fields, version)
+        return struct_reader(field.fields, version)
     if kind in _NUMBERS:
         return _number_reader(_NUMBERS[kind])
     if kind in ("string", "bytes"):
@@ -195,7 +198,7 @@ def _read_uuid(data, position):
     return urlsafe_b64encode(data[position:end])[:22].decode(), end
 
 
-def _length(data, position):
+def read_length(data, position):
     """A compact length, which is written plus one: the length, -1 for null."""
     length = data[position]
     if length < 0x80:
@@ -206,7 +209,7 @@ def _length(data, position):
 
 def _text_reader(field, is_text):
     def read(data, position):
-        length, position = _length(data, position)
+        length, position = read_length(data, position)
         if length < 0:
             return _null(field), position
         end = position + length
@@ -217,11 +220,11 @@ def _text_reader(field, is_text):
 
 def _array_reader(field, version):
     element = field._replace(type=field.type[2:], nullable=False)
-    read_element = _reader(element, version)
+    read_element = field_reader(element, version)
     of_int32 = element.type == "int32"
 
     def read(data, position):
-        length, position = _length(data, position)
+        length, position = read_length(data, position)
         if length < 0:
             return _null(field), position
         if of_int32:

@@ -58,6 +58,7 @@ _BROKER_ID_NOT_REGISTERED = 102
 ERROR_NAMES = {
     -1: "UNKNOWN_SERVER_ERROR",
     3: "UNKNOWN_TOPIC_OR_PARTITION",
+    5: "LEADER_NOT_AVAILABLE",
     6: "NOT_LEADER_OR_FOLLOWER",
     7: "REQUEST_TIMED_OUT",
     8: "BROKER_NOT_AVAILABLE",
@@ -68,7 +69,12 @@ ERROR_NAMES = {
     35: "UNSUPPORTED_VERSION",
     41: "NOT_CONTROLLER",
     42: "INVALID_REQUEST",
+    54: "SECURITY_DISABLED",
     58: "SASL_AUTHENTICATION_FAILED",
+    61: "DELEGATION_TOKEN_AUTH_DISABLED",
+    64: "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED",
+    65: "DELEGATION_TOKEN_AUTHORIZATION_FAILED",
+    72: "LISTENER_NOT_FOUND",
     102: "BROKER_ID_NOT_REGISTERED",
 }
 """Names of the codes that these requests can meet (class org.apache.kafka.common.protocol.Errors)."""
@@ -221,6 +227,7 @@ class KafkaConnection:
         self._wire = Wire(self.address, Deadline(timeout), self.security.ssl_context())
         self._correlation = 0
         self._api_versions: ApiVersions | None = None
+        self._authenticated = not self.security.sasl
 
     def __enter__(self) -> KafkaConnection:
         return self
@@ -262,10 +269,32 @@ class KafkaConnection:
         answer = self._ask(UNREGISTER_BROKER, 0, body, "UnregisterBroker", flexible=True)
         self._decoded(_decode_unregistered, answer, 0, "UnregisterBroker")
 
+    def request(
+        self, key: int, version: int, body: bytes, name: str, timeout: float, largest: int = _LARGEST_ANSWER
+    ) -> bytes:
+        """The body of the answer to a request of a flexible version (KIP-482), from this very server.
+
+        Authenticates first where the security says so. `timeout`: seconds for this answer, from now; `largest`: bytes
+        that it may have. Raises KafkaError (UNSUPPORTED_VERSION) without asking where the server does not offer it.
+        """
+        self._wire.deadline = Deadline(timeout)
+        lowest, highest = self.api_versions().api_keys.get(key, (0, -1))
+        if not lowest <= version <= highest:
+            offered = f"versions {lowest} to {highest}" if highest >= 0 else "no version"
+            raise KafkaError(
+                self.address,
+                _UNSUPPORTED_VERSION,
+                name,
+                f"this server offers {offered} of it, where version {version} is asked for",
+            )
+        self.authenticate()
+        return self._ask(key, version, body, name, flexible=True, largest=largest)
+
     def authenticate(self) -> None:
-        """SASL by the security's mechanism; nothing to do on listeners without SASL."""
-        if not self.security.sasl:
+        """SASL by the security's mechanism, once a connection; nothing to do on listeners without SASL."""
+        if self._authenticated:
             return
+        self._authenticated = True
         self.security.require_own_client()
         mechanism = str(self.security.mechanism)
         answer = self._ask(SASL_HANDSHAKE, 1, _string(mechanism), "SaslHandshake", flexible=False)
@@ -298,7 +327,14 @@ class KafkaConnection:
         return challenge
 
     def _ask(
-        self, key: int, version: int, body: bytes, name: str, flexible: bool, flexible_answer: bool | None = None
+        self,
+        key: int,
+        version: int,
+        body: bytes,
+        name: str,
+        flexible: bool,
+        flexible_answer: bool | None = None,
+        largest: int = _LARGEST_ANSWER,
     ) -> bytes:
         """Sends one request and returns the answer behind its header."""
         self._correlation += 1
@@ -309,7 +345,7 @@ class KafkaConnection:
         (size,) = struct.unpack(">i", self._wire.receive(4))
         if size >> 8 == 0x150303:
             raise ProtocolError(self.address, "the listener speaks TLS, but the security protocol here has none")
-        if not 4 <= size <= _LARGEST_ANSWER:
+        if not 4 <= size <= largest:
             raise ProtocolError(self.address, f"the answer to {name} is not Kafka's: it begins with length {size}")
         answer = _Reader(self._wire.receive(size))
         correlation = answer.int32()

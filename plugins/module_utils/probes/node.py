@@ -46,8 +46,8 @@ def facts(
     exists, meta, free_bytes, total_bytes, empty, partitions, stray, error}], space: {"log_dir" | "config_file" |
     "state_dir": see _space}, metadata_log: see formats.metadata_image.summarise or None, turn: the host's record of its
     newest turn on this cluster or None, copy: what a keeper remembers of the copy or None, claims: {cluster id: the
-    host's claim, see judgements.claim}, journals: {cluster id: see host_state.read_journal}, version: of what runs, or
-    while it is down of the jars in kafka_home, or None}.
+    host's claim, see judgements.claim}, journals: {cluster id: see host_state.read_journal}, digest_keys: {cluster id:
+    module digest_key's, sealed}, version: of what runs, or while it is down of the jars in kafka_home, or None}.
     """
     file = _file(config_file, run_key)
     values = file["properties"] if file["exists"] or not log_dir else {"log.dirs": log_dir}
@@ -77,6 +77,12 @@ def facts(
         "copy": read_json(os.path.join(remembered, host_state.COPY)) if remembered else None,
         "claims": {cluster: read_json(os.path.join(path, host_state.CLAIM)) or {} for cluster, path in kept.items()},
         "journals": {cluster: host_state.read_journal(path, journal_events) for cluster, path in kept.items()},
+        "digest_keys": {
+            cluster: seal(run_key, told["key"])
+            for cluster, path in kept.items()
+            for told in [read_json(os.path.join(path, host_state.DIGEST_KEY)) or {}]
+            if told.get("key")
+        },
         "version": _running_version(running["main_pid"]) or _installed_version(kafka_home),
     }
 

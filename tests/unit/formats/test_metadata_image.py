@@ -122,9 +122,9 @@ def test_features(tmp_path):
 
 def apply(*records):
     """The state after (type, fields) pairs at offsets 0, 1, ..."""
-    state = metadata_image._empty_state()
+    state = metadata_image.empty_state()
     for offset, (kind, fields) in enumerate(records):
-        metadata_image._APPLY[kind](state, Record(offset, 1, 0, kind, 0, fields, False))
+        metadata_image.apply(state, Record(offset, 1, 0, kind, 0, fields, False))
     return state["brokers"]
 
 
