@@ -142,6 +142,7 @@ def digest_of(*paths: Path, also: str = "") -> str:
         for file in sorted(p for p in (path.rglob("*") if path.is_dir() else [path]) if p.is_file()):
             if "__pycache__" in file.parts:
                 continue
-            digest.update(f"{file.relative_to(BED if file.is_relative_to(BED) else BUILD)}\0".encode())
+            place = next(place for place in (BED, BUILD, CHECKOUT) if file.is_relative_to(place))
+            digest.update(f"{file.relative_to(place)}\0".encode())
             digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()

@@ -1,0 +1,7 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Verification of a migration on Spark: every view of a cluster's metadata in one normal form, compared by one table.
+
+Runs on the driver and, from a zip by --py-files, on executors; the collection's `plugins/module_utils` comes with it.
+"""

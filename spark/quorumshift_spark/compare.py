@@ -1,0 +1,158 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Two views of one entity, by the table of rules. Pure."""
+
+from __future__ import annotations
+
+import json
+from typing import Dict, Mapping, NamedTuple, Tuple, Union
+
+from quorumshift_spark import rules
+from quorumshift_spark.normal_form import Entity, canonical, shown_key
+from quorumshift_spark.views import Absent
+from quorumshift_spark.views.brokers import parsed
+
+MATCH, DIFFER, LEFT_ONLY, RIGHT_ONLY, SKIPPED = OUTCOMES = ("match", "differ", "left_only", "right_only", "skipped")
+
+Side = Union[Entity, Absent]
+
+
+class Difference(NamedTuple):
+    """One thing on which two views disagree.
+
+    `field`: None when the whole entity is on one side only. `sides`: {view: canonical JSON text, None where the view
+    does not have it}. `rule`: how the field is compared and why it may differ. `do`: what to do about it.
+    """
+
+    kind: str
+    key: str
+    field: str | None
+    sides: Dict[str, str | None]
+    relation: str
+    rule: str
+    do: str
+
+    def text(self) -> str:
+        """One line for a terminal."""
+        what = f"{self.kind} {shown_key(self.kind, self.key)}" + (f" {self.field}" if self.field else "")
+        sides = "; ".join(f"{view}: {'absent' if value is None else value}" for view, value in self.sides.items())
+        return f"{what}: {sides}"
+
+
+class Outcome(NamedTuple):
+    """What came of one comparison of one key. `outcome`: one of OUTCOMES, None when neither side has the entity.
+
+    `explained`: for a match that is none of values, the reason (changed since the baseline; may be alone); for
+    SKIPPED why it could not be compared.
+    """
+
+    outcome: str | None
+    differences: Tuple[Difference, ...] = ()
+    explained: str | None = None
+
+
+def compare(
+    comparison: rules.Comparison,
+    kind: str,
+    key: str,
+    left: Side,
+    right: Side,
+    baseline: Mapping[str, int] | None = None,
+) -> Outcome:
+    """What the two sides of `comparison` make of the entity (kind, key).
+
+    :arg baseline: for SINCE, the state of the baseline: {"zxid": n} (its reading began there) or {"offset": n}
+        (exclusive). A difference from it is explained by a later change of the right side.
+    """
+    outcome = _compare(comparison, kind, key, left, right)
+    if comparison.relation == rules.SINCE and outcome.outcome in (DIFFER, LEFT_ONLY, RIGHT_ONLY):
+        changed = _changed_since(baseline or {}, right.at)
+        if changed:
+            return Outcome(MATCH, (), changed)
+    return outcome
+
+
+def _compare(comparison, kind, key, left, right):
+    relation = comparison.relation
+    if isinstance(left, Absent) and isinstance(right, Absent):
+        return Outcome(None)
+    if isinstance(left, Absent) or isinstance(right, Absent):
+        there = right if isinstance(left, Absent) else left
+        alone = rules.may_be_alone(comparison, kind, json.loads(key), there.fields)
+        if alone:
+            return Outcome(MATCH, (), alone)
+        sides = {
+            comparison.left: None if isinstance(left, Absent) else canonical_fields(left),
+            comparison.right: None if isinstance(right, Absent) else canonical_fields(right),
+        }
+        difference = _difference(comparison, kind, key, None, sides, rules.EQUAL)
+        return Outcome(RIGHT_ONLY if isinstance(left, Absent) else LEFT_ONLY, (difference,))
+    differences = []
+    for field, how in rules.compared_fields(kind, relation):
+        ours, theirs = left.fields.get(field), right.fields.get(field)
+        for view, value in ((comparison.left, ours), (comparison.right, theirs)):
+            if _is_unread(value):
+                return Outcome(SKIPPED, (), f"{view}: {json.loads(value)['unread']}")
+        if not _agree(how, left.fields, right.fields, field):
+            sides = {comparison.left: ours, comparison.right: theirs}
+            differences.append(_difference(comparison, kind, key, field, sides, how))
+    return Outcome(DIFFER, tuple(differences)) if differences else Outcome(MATCH)
+
+
+def canonical_fields(entity: Entity) -> str:
+    """All fields of an entity as one canonical JSON object."""
+    return "{" + ",".join(f"{canonical(name)}:{entity.fields[name]}" for name in sorted(entity.fields)) + "}"
+
+
+def projection(relation: str, kind: str, fields: Mapping[str, str]) -> str | None:
+    """A text of an entity's values: where two entities of a kind have the same, `compare` makes them match.
+
+    None where a text does not tell (a special rule, something unread or withheld): the key has to go through `compare`.
+    """
+    parts = []
+    for field, how in rules.compared_fields(kind, relation):
+        value = fields.get(field, "")
+        if how == rules.BLOCK or value.startswith(_UNREAD) or value == _WITHHELD:
+            return None
+        parts.append(value)
+    return "\n".join(parts)
+
+
+_UNREAD = '{"unread":'
+_WITHHELD = canonical({"digest": None})
+
+
+def _is_unread(value):
+    return value is not None and value.startswith(_UNREAD)
+
+
+def _agree(how, left, right, field):
+    ours, theirs = left.get(field), right.get(field)
+    if how == rules.BLOCK:
+        # The left is ZooKeeper's block, the right KRaft's next id
+        return theirs is not None and theirs in (ours, left.get("start"))
+    if ours == theirs:
+        return True
+    if how == rules.SHOWN and theirs is not None:
+        # A broker withholds what it takes for sensitive, values of names unknown to it as well, and shows values as it
+        # has parsed them
+        served, set_there = json.loads(theirs), json.loads(ours or "null")
+        if isinstance(served, str) and isinstance(set_there, str):
+            return parsed(served) == parsed(set_there)
+        return theirs == _WITHHELD
+    return False
+
+
+def _difference(comparison, kind, key, field, sides, how):
+    rule = rules.rule(kind, field or "")
+    why = f"{how}" + (f"; {rule.why}" if rule.why else "")
+    return Difference(kind, key, field, sides, comparison.relation, why, rule.do)
+
+
+def _changed_since(baseline, at):
+    if "zxid" in baseline and at.get("zxid", -1) > baseline["zxid"]:
+        return f"changed since the baseline (zxid {at['zxid']} > {baseline['zxid']})"
+    if "offset" in baseline and at.get("offset", -1) >= baseline["offset"]:
+        return f"changed since the baseline (offset {at['offset']} >= {baseline['offset']})"
+    return None

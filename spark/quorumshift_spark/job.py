@@ -1,0 +1,189 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The input of metadata_parity: job.json, checked and made into views.
+
+The file holds connection secrets: 0600 in a directory of 0700, removed by whoever made it. Its contents go to the
+tasks inside the data source's reader, never into Spark's configuration, plans or logs.
+
+```
+{"nonce": ..., "gate": ..., "phase": ..., "cluster_id": ..., "digest_key_file": path, "output": directory,
+ "ship": true where executors do not share the driver's files: log and baseline travel with the tasks,
+ "fence": {"migration_offset": n, "migration_zxid": n},       /migration as it was read before the log was cut
+ "views": {
+   "zookeeper": {"connect": ..., "client": {...}, "password_encoder_secrets": [...], "max_rate": znodes a second},
+   "metadata_log": {"archive": path, "sha256": ..., "end_offset": n} or {"directory": path, "end_offset": n},
+   "metadata_logs": [{"node": id, and the same}, ...],         further controllers' logs, cut at the same offset
+   "brokers": [{"id": n, "address": "host:port", "client": {...}}, ...],
+   "baseline": {"path": ...}},
+ "bounds": {...}}
+```
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from typing import Any, Dict, List, NamedTuple
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils import addresses
+from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security
+
+from quorumshift_spark import rules
+from quorumshift_spark.normal_form import Digests
+from quorumshift_spark.views import View, ViewError, baseline
+from quorumshift_spark.views.brokers import BrokerView
+from quorumshift_spark.views.metadata_log import LogSource, MetadataLogView
+from quorumshift_spark.views.zookeeper import ZooKeeperView
+
+
+class JobError(ValueError):
+    """job.json cannot be used; the message names the key and never shows a value that may be secret."""
+
+
+class Bounds(NamedTuple):
+    """Limits of a job: times in seconds.
+
+    `rounds`: re-readings at most; `pause_s` between them; `fence_s`: how long /migration may take to pass the log's
+    end; `log_refresh_s`: how long to wait for another cut of the log in a round, 0 to ask for none;
+    `request_timeout_s`: for one answer of ZooKeeper or a broker; `reread_limit`: keys that are re-read at most;
+    `shown`: differences in result.json.
+    """
+
+    rounds: int = 6
+    pause_s: float = 2.0
+    fence_s: float = 30.0
+    log_refresh_s: float = 0.0
+    request_timeout_s: float = 30.0
+    reread_limit: int = 20000
+    shown: int = 200
+
+
+class Job(NamedTuple):
+    """A checked job.json. `fence`: {"migration_offset", "migration_zxid"} or {}."""
+
+    directory: str
+    nonce: str
+    gate: str
+    phase: str | None
+    cluster_id: str
+    output: str
+    digest_key: bytes
+    fence: Dict[str, int]
+    given: Dict[str, Any]
+    bounds: Bounds
+    ship: bool = False
+
+    def __repr__(self) -> str:
+        return f"Job(gate={self.gate!r}, nonce={self.nonce!r})"
+
+
+def load(path: str) -> Job:
+    """Read job.json. Raises JobError."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+                raise JobError(f"{path} can be read by others: it holds secrets, make it 0600")
+            given = json.load(file)
+    except OSError as error:
+        raise JobError(f"{path}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise error if isinstance(error, JobError) else JobError(f"{path} is not JSON") from None
+    for name, kind in _TYPES.items():
+        if not isinstance(given.get(name), kind) or not given[name]:
+            raise JobError(f"{path}: {name!r} is missing or not of type {kind.__name__}")
+    unknown = set(given) - set(_TYPES) - {"phase", "fence", "bounds", "ship"}
+    unknown |= {f"views.{name}" for name in set(given["views"]) - set(_VIEWS)}
+    unknown |= {f"bounds.{name}" for name in set(given.get("bounds") or {}) - set(Bounds._fields)}
+    if unknown:
+        raise JobError(f"{path}: {sorted(unknown)[0]!r} is not known")
+    try:
+        with open(given["digest_key_file"], "rb") as file:
+            digest_key = file.read().strip()
+    except OSError as error:
+        raise JobError(f"digest_key_file {given['digest_key_file']}: {error.strerror or error}") from None
+    if len(digest_key) < 16:
+        raise JobError(f"digest_key_file {given['digest_key_file']} holds fewer than 16 bytes: it is no key")
+    return Job(
+        os.path.dirname(os.path.abspath(path)),
+        given["nonce"],
+        given["gate"],
+        given.get("phase"),
+        given["cluster_id"],
+        given["output"],
+        digest_key,
+        given.get("fence") or {},
+        given["views"],
+        Bounds(**(given.get("bounds") or {})),
+        bool(given.get("ship")),
+    )
+
+
+_TYPES = {"nonce": str, "gate": str, "cluster_id": str, "output": str, "digest_key_file": str, "views": dict}
+_VIEWS = ("zookeeper", "metadata_log", "metadata_logs", "brokers", "baseline")
+
+
+def views(job: Job) -> List[View]:
+    """The views that the job gives. Raises JobError, ViewError (a baseline that cannot be read)."""
+    digests = Digests(job.digest_key)
+    given = job.given
+    made: List[View] = []
+    try:
+        if given.get("zookeeper") is not None:
+            made.append(_zookeeper(given["zookeeper"], digests, job))
+        if given.get("metadata_log") is not None:
+            made.append(_log(given["metadata_log"], digests, rules.LOG, job.ship))
+        for entry in given.get("metadata_logs") or ():
+            made.append(_log(entry, digests, f"{rules.LOG}:{entry['node']}", job.ship))
+        if given.get("brokers"):
+            made += [_broker(entry, digests, job) for entry in given["brokers"]]
+        if given.get("baseline") is not None:
+            path = given["baseline"]["path"]
+            made += [
+                baseline.BaselineView(path, of, job.cluster_id, job.digest_key, job.ship)
+                for of in sorted(baseline.about(path)["states"])
+            ]
+    except KeyError as error:
+        raise JobError(f"views: {error.args[0]!r} is missing") from None
+    except (TypeError, ValueError) as error:
+        raise JobError(f"views: {error}") from None
+    return made
+
+
+def _zookeeper(given, digests, job):
+    return ZooKeeperView(
+        given["connect"],
+        given.get("client"),
+        digests,
+        [secret for secret in given.get("password_encoder_secrets") or () if secret],
+        given.get("max_rate"),
+        timeout=job.bounds.request_timeout_s,
+        cluster_id=job.cluster_id,
+    )
+
+
+def _broker(given, digests, job):
+    option = f"brokers.{given['id']}.client"
+    security = Security.from_options(given.get("client"), option)
+    address = addresses.parse_host_port(given["address"])
+    timeout = job.bounds.request_timeout_s
+    return BrokerView(given["id"], address, digests, security, job.cluster_id, timeout)
+
+
+def _log(given, digests, name, ship):
+    return MetadataLogView(log_source(given), digests, name, ship)
+
+
+def log_source(given: Dict[str, Any]) -> LogSource:
+    """Where a log is, of {"archive", "sha256", "end_offset"} or {"directory", "end_offset"}. Raises JobError."""
+    if not isinstance(given.get("end_offset"), int):
+        raise JobError("metadata_log.end_offset is missing: the high watermark, below which records are committed")
+    if bool(given.get("archive")) == bool(given.get("directory")) or bool(given.get("archive")) != bool(
+        given.get("sha256")
+    ):
+        raise JobError("metadata_log: give either 'directory', or 'archive' with its 'sha256'")
+    return LogSource(given["end_offset"], given.get("directory"), given.get("archive"), given.get("sha256"))
+
+
+__all__ = ["Bounds", "Job", "JobError", "ViewError", "load", "log_source", "views"]

@@ -1,0 +1,313 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The one form in which every view of a cluster's metadata is compared.
+
+A piece of metadata is an :class:`Entity`. Two views that mean the same give the same text: keys and values are
+canonical JSON, lists whose order means nothing are sorted, names are unsanitized, enums are Kafka's names, secrets are
+hashed under the job's key. Build entities with the function of their kind, which takes what all views have in hand.
+
+==================  =========================================================  =======================================
+kind                key                                                        fields
+==================  =========================================================  =======================================
+topic               [name]                                                     id
+partition           [topic, partition]                                         replicas, adding, removing, leader,
+                                                                               leader_epoch, isr, recovery_state,
+                                                                               partition_epoch
+config              ["topic"|"broker"|..., entity or null, name]               value
+quota               [[[entity type, entity or null], ...], quota key]          value
+scram               [user, mechanism]                                          iterations, digest
+acl                 [resource type, pattern type, resource name, principal,    none
+                    host, operation, permission]
+delegation_token    [token id]                                                 owner, requester, renewers, issue,
+                                                                               expiry, max
+producer_ids        []                                                         next; start (ZooKeeper alone)
+feature             [name]                                                     level
+broker              [id]                                                       fenced, epoch
+==================  =========================================================  =======================================
+
+A view leaves out a field that it does not have; null is a value (a partition without state in ZooKeeper).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils import seal
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+
+FIELDS: Dict[str, Tuple[str, ...]] = {
+    "topic": ("id",),
+    "partition": (
+        "replicas",
+        "adding",
+        "removing",
+        "leader",
+        "leader_epoch",
+        "isr",
+        "recovery_state",
+        "partition_epoch",
+    ),
+    "config": ("value",),
+    "quota": ("value",),
+    "scram": ("iterations", "digest"),
+    "acl": (),
+    "delegation_token": ("owner", "requester", "renewers", "issue", "expiry", "max"),
+    "producer_ids": ("start", "next"),
+    "feature": ("level",),
+    "broker": ("fenced", "epoch"),
+}
+"""Names of the fields of each kind."""
+
+KINDS = tuple(FIELDS)
+_FIELD_SETS = {kind: frozenset(fields) for kind, fields in FIELDS.items()}
+
+# Codes of Kafka's enums in requests and metadata records, by their position (o.a.k.common.acl.AclOperation,
+# AclPermissionType, common.resource.ResourceType, PatternType; clients.admin.ScramMechanism).
+RESOURCE_TYPES = ("UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER")
+PATTERN_TYPES = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")
+OPERATIONS = (
+    "UNKNOWN",
+    "ANY",
+    "ALL",
+    "READ",
+    "WRITE",
+    "CREATE",
+    "DELETE",
+    "ALTER",
+    "DESCRIBE",
+    "CLUSTER_ACTION",
+    "DESCRIBE_CONFIGS",
+    "ALTER_CONFIGS",
+    "IDEMPOTENT_WRITE",
+    "CREATE_TOKENS",
+    "DESCRIBE_TOKENS",
+)
+PERMISSIONS = ("UNKNOWN", "ANY", "DENY", "ALLOW")
+SCRAM_MECHANISMS = ("UNKNOWN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+CONFIG_RESOURCES = {2: "topic", 4: "broker", 16: "client_metrics", 32: "group"}
+"""Types of config resources (o.a.k.common.config.ConfigResource.Type) by their code."""
+
+
+class Entity(NamedTuple):
+    """One piece of metadata as one view has it.
+
+    `kind`: one of KINDS. `key`: canonical JSON array text, unique within its kind. `fields`: {name: canonical JSON
+    text}. `at`: where it was last changed: {"zxid": n}, {"offset": n} or {}.
+    """
+
+    kind: str
+    key: str
+    fields: Dict[str, str]
+    at: Dict[str, int]
+
+
+def canonical(value: Any) -> str:
+    """JSON text that is equal for equal values: no spaces, sorted names, characters as they are."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return _encode(value)
+
+
+# Made once: json.dumps with options makes an encoder for each call, which takes longer than to encode
+_encode = json.JSONEncoder(separators=(",", ":"), sort_keys=True, ensure_ascii=False, allow_nan=False).encode
+
+
+class Digests:
+    """Keyed hashes of secrets: the same digest for the same secret from whatever form a view has it in.
+
+    :arg key: bytes, from the job's `digest_key_file`.
+    A digest names what it is of (HMAC-SHA256 over length-prefixed parts), so that two credentials with the same
+    password show different digests.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def config(self, resource_type: str, entity: str | None, name: str, clear_text: str) -> str:
+        """Hex digest of a password config's clear text (a ZooKeeper value must have been decrypted)."""
+        return self._hash("config", resource_type, "" if entity is None else f"={entity}", name, clear_text)
+
+    def scram(
+        self,
+        user: str,
+        mechanism: str,
+        salt: bytes | str,
+        stored_key: bytes | str,
+        server_key: bytes | str,
+        rounds: int,
+    ) -> str:
+        """Hex digest of a SCRAM credential; salt and keys as bytes or, as in ZooKeeper, in base64."""
+        return self._hash("scram", user, mechanism, *map(_raw, (salt, stored_key, server_key)), str(rounds))
+
+    def _hash(self, *parts: bytes | str) -> str:
+        raw = [part.encode("utf-8") if isinstance(part, str) else part for part in parts]
+        return hmac.new(self._key, b"".join(b"%d:%s" % (len(part), part) for part in raw), hashlib.sha256).hexdigest()
+
+
+def _raw(value: bytes | str) -> bytes:
+    return base64.b64decode(value, validate=True) if isinstance(value, str) else bytes(value)
+
+
+def is_secret(name: str) -> bool:
+    """Whether the value of a config of this name must not be shown."""
+    return seal.is_secret(name) or znodes.is_password_config(name)
+
+
+# --- entities, one function a kind ---------------------------------------------------------------------
+
+
+def topic(name: str, topic_id: str | None, at: Mapping[str, int] | None = None) -> Entity:
+    """`topic_id` in Kafka's base64 form; None where ZooKeeper has none."""
+    return _entity("topic", [name], {"id": topic_id}, at)
+
+
+def partition(name: str, number: int, fields: Mapping[str, Any], at: Mapping[str, int] | None = None) -> Entity:
+    """`fields`: those of FIELDS["partition"] that the view has: lists of ints, ints, or None.
+
+    The order of replicas has a meaning (the first is the preferred leader), that of the other lists has none.
+    """
+    values = dict(fields)
+    for field in ("adding", "removing", "isr"):
+        if values.get(field) is not None:
+            values[field] = sorted(values[field])
+    return _entity("partition", [name, int(number)], values, at)
+
+
+def config(
+    resource_type: str,
+    entity: str | None,
+    name: str,
+    value: str | None,
+    digests: Digests,
+    at: Mapping[str, int] | None = None,
+    withheld: bool = False,
+) -> Entity:
+    """A dynamic config that somebody has set; defaults and static values are no entities.
+
+    `resource_type`: a value of CONFIG_RESOURCES. `entity`: None for the cluster-wide default of brokers. A secret's
+    value is `{"digest": hex}`; with `withheld` (a broker does not show sensitive values) `{"digest": null}`.
+    """
+    if withheld:
+        shown: Any = {"digest": None}
+    elif is_secret(name):
+        shown = {"digest": digests.config(resource_type, entity, name, value or "")}
+    else:
+        shown = value
+    return _entity("config", [resource_type, entity, name], {"value": shown}, at)
+
+
+def unread_config(
+    resource_type: str, entity: str | None, name: str, reason: str, at: Mapping[str, int] | None = None
+) -> Entity:
+    """A config whose value stands there but could not be read (a password that no given secret decodes)."""
+    return _entity("config", [resource_type, entity, name], {"value": {"unread": reason}}, at)
+
+
+def quota(entity: Mapping[str, str | None], key: str, value: float, at: Mapping[str, int] | None = None) -> Entity:
+    """`entity`: {"user"|"client-id"|"ip": name, None for the default}."""
+    return _entity("quota", [sorted([kind, name] for kind, name in entity.items()), key], {"value": float(value)}, at)
+
+
+def scram(
+    user: str,
+    mechanism: str,
+    iterations: int,
+    digest: str | None,
+    at: Mapping[str, int] | None = None,
+    withheld: bool = False,
+) -> Entity:
+    """`digest`: of Digests.scram; `withheld` where the view shows mechanism and iterations only (brokers)."""
+    fields = {"iterations": int(iterations)} if withheld else {"iterations": int(iterations), "digest": digest}
+    return _entity("scram", [user, mechanism], fields, at)
+
+
+def acl(
+    resource_type: str,
+    pattern_type: str,
+    resource_name: str,
+    principal: str,
+    host: str,
+    operation: str,
+    permission: str,
+    at: Mapping[str, int] | None = None,
+) -> Entity:
+    """An ACL by its content: KRaft's ids are random."""
+    key = [resource_type, pattern_type, resource_name, principal, host, operation, permission]
+    return _entity("acl", key, {}, at)
+
+
+def delegation_token(
+    token_id: str,
+    owner: str,
+    requester: str,
+    renewers: Iterable[str],
+    issue_ms: int,
+    expiry_ms: int,
+    max_ms: int,
+    at: Mapping[str, int] | None = None,
+) -> Entity:
+    """Principals as `User:name`, times in ms. The HMAC is stored nowhere, so it is compared nowhere."""
+    fields = {
+        "owner": owner,
+        "requester": requester,
+        "renewers": sorted(renewers),
+        "issue": issue_ms,
+        "expiry": expiry_ms,
+        "max": max_ms,
+    }
+    return _entity("delegation_token", [token_id], fields, at)
+
+
+def producer_ids(next_id: int, start: int | None = None, at: Mapping[str, int] | None = None) -> Entity:
+    """`next_id`: the first id not given out, KRaft's next id or the end of ZooKeeper's block plus one; `start`: the
+    first of ZooKeeper's block."""
+    return _entity("producer_ids", [], {"next": next_id, **({} if start is None else {"start": start})}, at)
+
+
+def feature(name: str, level: int, at: Mapping[str, int] | None = None) -> Entity:
+    """A finalized feature (KIP-584); level 0 is no entity."""
+    return _entity("feature", [name], {"level": level}, at)
+
+
+def broker(broker_id: int, fields: Mapping[str, Any], at: Mapping[str, int] | None = None) -> Entity:
+    """`fields`: those of FIELDS["broker"] that the view has."""
+    return _entity("broker", [int(broker_id)], fields, at)
+
+
+def _entity(kind, key, fields, at):
+    if not fields.keys() <= _FIELD_SETS[kind]:
+        unknown = set(fields) - _FIELD_SETS[kind]
+        raise ValueError(f"{kind} has no field {sorted(unknown)}; there are {', '.join(FIELDS[kind]) or 'none'}")
+    return Entity(kind, canonical(key), {name: canonical(value) for name, value in fields.items()}, dict(at or {}))
+
+
+def key_of(entity_key: str) -> List[Any]:
+    """The parts of a key."""
+    return json.loads(entity_key)
+
+
+def shown_key(kind: str, entity_key: str) -> str:
+    """A key as an operator reads it: `orders-3`, `topic orders retention.ms`, `user bob, client-id default ...`."""
+    parts = json.loads(entity_key)
+    if kind == "partition":
+        return f"{parts[0]}-{parts[1]}"
+    if kind == "quota":
+        names = ", ".join(f"{entity_type} {_name(name)}" for entity_type, name in parts[0])
+        return f"{names}: {parts[1]}"
+    if kind == "producer_ids":
+        return "producer ids"
+    return " ".join(_name(part) for part in parts)
+
+
+def _name(part: Any) -> str:
+    return "<default>" if part is None else str(part)
+
+
+def enum(names: Sequence[str], code: int) -> str:
+    """The name of an enum's code; UNKNOWN for one that Kafka 3.9 does not have."""
+    return names[code] if 0 <= code < len(names) else "UNKNOWN"

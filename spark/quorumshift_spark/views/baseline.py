@@ -1,0 +1,144 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The baseline: what ZooKeeper and the log were at the last passed gate, kept as one Parquet file.
+
+One row an entity: view, kind, key, fields and at as JSON text; secrets are hashes already. The file's own metadata says
+of which cluster and gate it is, where each view stood, and by which digest key its hashes were made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+from typing import Any, Dict, Iterator, List, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from quorumshift_spark import normal_form as form
+from quorumshift_spark.normal_form import Entity
+from quorumshift_spark.views import Statement, View, ViewError
+
+FORMAT = 1
+_ABOUT = b"quorumshift_baseline"
+SCHEMA = pa.schema([(name, pa.string()) for name in ("view", "kind", "key", "fields", "at")])
+
+
+def key_id(digest_key: bytes) -> str:
+    """A name of a digest key that tells nothing of it: hashes of two files compare only under the same key."""
+    return hmac.new(digest_key, b"quorumshift digest key", hashlib.sha256).hexdigest()[:16]
+
+
+class BaselineWriter:
+    """Writes a baseline: under a temporary name, 0600, renamed when it is closed in order.
+
+    :arg about: {"cluster_id", "gate", "nonce", "key_id", "states": {view: state}}.
+    """
+
+    def __init__(self, path: str, about: Dict[str, Any]) -> None:
+        self._path = path
+        metadata = {_ABOUT: form.canonical({"format": FORMAT, **about}).encode()}
+        self._file = os.fdopen(os.open(path + ".part", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
+        self._writer = pq.ParquetWriter(self._file, SCHEMA.with_metadata(metadata), compression="zstd")
+
+    def write(self, table: pa.Table) -> None:
+        """Append rows of SCHEMA."""
+        self._writer.write_table(table.cast(SCHEMA))
+
+    def __enter__(self) -> BaselineWriter:
+        return self
+
+    def __exit__(self, kind: Any, *_error: Any) -> None:
+        self._writer.close()
+        self._file.close()
+        if kind is None:
+            os.replace(self._path + ".part", self._path)
+        else:
+            os.unlink(self._path + ".part")
+
+
+def about(path: str) -> Dict[str, Any]:
+    """What a baseline says of itself. Raises ViewError."""
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+    except (OSError, pa.ArrowInvalid) as error:
+        raise ViewError(f"baseline {path} cannot be read ({error}): {_ANOTHER}") from None
+    if _ABOUT not in metadata:
+        raise ViewError(f"{path} is no baseline of Quorumshift: {_ANOTHER}")
+    told = json.loads(metadata[_ABOUT])
+    if told["format"] != FORMAT:
+        raise ViewError(f"baseline {path} has format {told['format']}, this reads {FORMAT}: {_ANOTHER}")
+    return told
+
+
+_ANOTHER = "give the entities.parquet of the last gate that passed"
+
+
+class Part(NamedTuple):
+    """A row group of a baseline; `rows`: it as Arrow IPC, for executors that do not share the driver's files."""
+
+    number: int
+    state: Dict[str, Any]
+    rows: bytes | None = None
+
+
+class BaselineView(View):
+    """The rows of one view in a baseline. `of`: that view's name; this one's is `baseline:<of>`. `ship`: whether tasks
+    get the rows instead of the file's path."""
+
+    kinds = form.KINDS
+
+    def __init__(self, path: str, of: str, cluster_id: str, digest_key: bytes, ship: bool = False) -> None:
+        self.name = f"baseline:{of}"
+        self._path = path
+        self._of = of
+        self._cluster_id = cluster_id
+        self._key_id = key_id(digest_key)
+        self._ship = ship
+
+    def parts(self) -> List[Part]:
+        """The row groups of the file; its origin is checked first."""
+        told = about(self._path)
+        if told["cluster_id"] != self._cluster_id:
+            raise ViewError(f"baseline {self._path} is of cluster {told['cluster_id']}, not of {self._cluster_id}")
+        if told["key_id"] != self._key_id:
+            raise ViewError(
+                f"baseline {self._path} was made under another digest key: its hashes cannot be compared; give the key "
+                "of that run, or begin with a new baseline"
+            )
+        state = told["states"][self._of]
+        file = pq.ParquetFile(self._path)
+        parts = [Part(number, state) for number in range(file.num_row_groups)]
+        if self._ship:
+            parts = [part._replace(rows=_packed(self._rows(part))) for part in parts]
+        return parts or [Part(-1, state)]
+
+    def read(self, part: Part) -> Iterator[Entity | Statement]:
+        if part.number >= 0:
+            for row in self._rows(part).to_pylist():
+                yield from_row(row)
+        yield Statement(part.state, [])
+
+    def _rows(self, part):
+        if part.rows is not None:
+            return pa.ipc.open_stream(part.rows).read_all()
+        rows = pq.ParquetFile(self._path).read_row_group(part.number)
+        return rows.filter(pc.equal(rows["view"], self._of))
+
+
+def _packed(table):
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def from_row(row: Dict[str, str]) -> Entity:
+    """An entity of a row's JSON texts."""
+    fields = {name: form.canonical(value) for name, value in json.loads(row["fields"]).items()}
+    return Entity(row["kind"], row["key"], fields, json.loads(row["at"]))

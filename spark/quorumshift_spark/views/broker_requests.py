@@ -1,0 +1,291 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The requests by which a broker tells its metadata: how each is put and how its answer is laid out. No I/O.
+
+Of each request one version, the newest of Kafka 3.9, which every broker from 3.3 on offers (3.4 is the oldest that can
+migrate). So the layout is a table of fields as Kafka's message definitions have them
+(clients/src/main/resources/common/message/*.json), and the reader of metadata records reads it: both are KIP-482's
+flexible encoding. kafka-python's classes would be no less code: they have no DescribeDelegationToken, and they hold a
+whole answer as objects (1 kB a partition), where this one is gone through topic by topic.
+
+Every one of them is answered by the broker itself and never forwarded to the controller (KafkaApis.handle, 3.9: they
+go to no maybeForwardToController). What an answer is a witness of depends on the broker's mode:
+
+=============================  =============================================  ======================================
+request                        broker in ZooKeeper mode, hybrid included      broker in KRaft mode
+=============================  =============================================  ======================================
+Metadata                       its cache, filled by the controller's          its image of the metadata log
+                               UpdateMetadata (ZkMetadataCache)               (KRaftMetadataCache)
+DescribeConfigs of a topic     ZooKeeper, read now (ZkConfigRepository)       its image
+DescribeConfigs of itself and  what it applied of ZooKeeper's change          what it applied of the log
+of the default of brokers      notifications (DynamicBrokerConfig)            (DynamicConfigPublisher)
+DescribeClientQuotas           ZooKeeper, read now (ZkAdminManager)           its image
+DescribeUserScramCredentials   ZooKeeper, read now (ZkAdminManager)           its image
+DescribeAcls                   its authorizer's cache, filled by ZooKeeper's  its authorizer's copy of the log
+                               change notifications (AclAuthorizer)           (StandardAuthorizer)
+DescribeDelegationToken        its token cache, filled by ZooKeeper's change  its token cache, filled from the log
+                               notifications                                  (DelegationTokenPublisher)
+ApiVersions                    /feature of ZooKeeper                          its image, with the image's offset
+=============================  =============================================  ======================================
+
+Two answers leave out what the asking principal may not describe, without a word: Metadata of all topics, and
+DescribeDelegationToken. The principal must be a super user, or have DESCRIBE on all topics and tokens.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Dict, Iterable, Iterator, NamedTuple, Tuple
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_records import (
+    field_reader,
+    read_length,
+    read_unsigned_varint,
+    struct_reader,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import Field
+
+
+class Request(NamedTuple):
+    """A request: `fields` are those of its answer."""
+
+    name: str
+    api_key: int
+    version: int
+    fields: Tuple[Field, ...]
+
+
+class MalformedAnswer(ValueError):
+    """An answer whose bytes do not fit its layout."""
+
+    def __init__(self, request: Request, reason: object) -> None:
+        super().__init__(f"the answer to {request.name} v{request.version} cannot be read: {reason}")
+
+
+_THROTTLE = Field("throttleTimeMs", "int32")
+_ERROR = (Field("errorCode", "int16"), Field("errorMessage", "string", nullable=True))
+_PARTITION = (
+    Field("errorCode", "int16"),
+    Field("partitionIndex", "int32"),
+    Field("leaderId", "int32"),
+    Field("leaderEpoch", "int32"),
+    Field("replicaNodes", "[]int32"),
+    Field("isrNodes", "[]int32"),
+    Field("offlineReplicas", "[]int32"),
+)
+_TOPIC = (
+    Field("errorCode", "int16"),
+    Field("name", "string", nullable=True),
+    Field("topicId", "uuid"),
+    Field("isInternal", "bool"),
+    Field("partitions", "[]struct", fields=_PARTITION),
+    Field("topicAuthorizedOperations", "int32"),
+)
+_BROKER = (
+    Field("nodeId", "int32"),
+    Field("host", "string"),
+    Field("port", "int32"),
+    Field("rack", "string", nullable=True),
+)
+METADATA = Request(
+    "Metadata",
+    3,
+    12,
+    (
+        _THROTTLE,
+        Field("brokers", "[]struct", fields=_BROKER),
+        Field("clusterId", "string", nullable=True),
+        Field("controllerId", "int32"),
+        Field("topics", "[]struct", fields=_TOPIC),
+    ),
+)
+
+_SYNONYM = (Field("name", "string"), Field("value", "string", nullable=True), Field("source", "int8"))
+_CONFIG = (
+    Field("name", "string"),
+    Field("value", "string", nullable=True),
+    Field("readOnly", "bool"),
+    Field("configSource", "int8"),
+    Field("isSensitive", "bool"),
+    Field("synonyms", "[]struct", fields=_SYNONYM),
+    Field("configType", "int8"),
+    Field("documentation", "string", nullable=True),
+)
+_CONFIGS_OF_RESOURCE = (
+    *_ERROR,
+    Field("resourceType", "int8"),
+    Field("resourceName", "string"),
+    Field("configs", "[]struct", fields=_CONFIG),
+)
+DESCRIBE_CONFIGS = Request(
+    "DescribeConfigs", 32, 4, (_THROTTLE, Field("results", "[]struct", fields=_CONFIGS_OF_RESOURCE))
+)
+
+_QUOTA = (
+    Field(
+        "entity",
+        "[]struct",
+        fields=(Field("entityType", "string"), Field("entityName", "string", nullable=True)),
+    ),
+    Field("values", "[]struct", fields=(Field("key", "string"), Field("value", "float64"))),
+)
+DESCRIBE_CLIENT_QUOTAS = Request(
+    "DescribeClientQuotas", 48, 1, (_THROTTLE, *_ERROR, Field("entries", "[]struct", nullable=True, fields=_QUOTA))
+)
+
+_CREDENTIALS_OF_USER = (
+    Field("user", "string"),
+    *_ERROR,
+    Field("credentialInfos", "[]struct", fields=(Field("mechanism", "int8"), Field("iterations", "int32"))),
+)
+DESCRIBE_SCRAM = Request(
+    "DescribeUserScramCredentials",
+    50,
+    0,
+    (_THROTTLE, *_ERROR, Field("results", "[]struct", fields=_CREDENTIALS_OF_USER)),
+)
+
+_ACL = (
+    Field("principal", "string"),
+    Field("host", "string"),
+    Field("operation", "int8"),
+    Field("permissionType", "int8"),
+)
+_ACLS_OF_RESOURCE = (
+    Field("resourceType", "int8"),
+    Field("resourceName", "string"),
+    Field("patternType", "int8"),
+    Field("acls", "[]struct", fields=_ACL),
+)
+DESCRIBE_ACLS = Request(
+    "DescribeAcls", 29, 3, (_THROTTLE, *_ERROR, Field("resources", "[]struct", fields=_ACLS_OF_RESOURCE))
+)
+
+_PRINCIPAL = (Field("principalType", "string"), Field("principalName", "string"))
+_TOKEN = (
+    *_PRINCIPAL,
+    Field("tokenRequesterPrincipalType", "string"),
+    Field("tokenRequesterPrincipalName", "string"),
+    Field("issueTimestamp", "int64"),
+    Field("expiryTimestamp", "int64"),
+    Field("maxTimestamp", "int64"),
+    Field("tokenId", "string"),
+    Field("hmac", "bytes"),
+    Field("renewers", "[]struct", fields=_PRINCIPAL),
+)
+DESCRIBE_TOKENS = Request(
+    "DescribeDelegationToken",
+    41,
+    3,
+    (Field("errorCode", "int16"), Field("tokens", "[]struct", fields=_TOKEN), _THROTTLE),
+)
+
+# --- bodies of the requests ------------------------------------------------------------------------------
+
+_ANY = b"\1"  # in each of DescribeAcls' enums: ResourceType, PatternType, AclOperation, AclPermissionType
+_NULL = b"\0"
+_NO_TAGS = b"\0"
+_FALSE, _TRUE = b"\0", b"\1"
+_NO_UUID = bytes(16)
+
+
+def metadata(topics: Iterable[str] | None) -> bytes:
+    """All topics (None), or those of these names; creates none."""
+    listed = _NULL if topics is None else _array(_NO_UUID + _string(name) + _NO_TAGS for name in topics)
+    return listed + _FALSE + _FALSE + _NO_TAGS
+
+
+def configs(resources: Iterable[Tuple[int, str]], synonyms: bool) -> bytes:
+    """All configs of each (resource type, name), with the values that stand behind them or without."""
+    listed = _array(struct.pack(">b", kind) + _string(name) + _NULL + _NO_TAGS for kind, name in resources)
+    return listed + (_TRUE if synonyms else _FALSE) + _FALSE + _NO_TAGS
+
+
+def client_quotas() -> bytes:
+    """Those of all entities."""
+    return _array(()) + _FALSE + _NO_TAGS
+
+
+def scram() -> bytes:
+    """The credentials of all users."""
+    return _NULL + _NO_TAGS
+
+
+def acls() -> bytes:
+    """All ACLs."""
+    return _ANY + _NULL + _ANY + _NULL + _NULL + _ANY + _ANY + _NO_TAGS
+
+
+def delegation_tokens() -> bytes:
+    """The tokens of all owners."""
+    return _NULL + _NO_TAGS
+
+
+def _array(items: Iterable[bytes]) -> bytes:
+    listed = list(items)
+    return _varint(len(listed) + 1) + b"".join(listed)
+
+
+def _string(text: str) -> bytes:
+    data = text.encode()
+    return _varint(len(data) + 1) + data
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+# --- answers ---------------------------------------------------------------------------------------------
+
+_READERS = {
+    request.api_key: struct_reader(request.fields, request.version)
+    for request in (DESCRIBE_CONFIGS, DESCRIBE_CLIENT_QUOTAS, DESCRIBE_SCRAM, DESCRIBE_ACLS, DESCRIBE_TOKENS)
+}
+_UNFIT = (IndexError, ValueError, struct.error)
+
+
+def read(request: Request, answer: bytes) -> Dict[str, Any]:
+    """The fields of an answer. Raises MalformedAnswer."""
+    try:
+        fields, end = _READERS[request.api_key](answer, 0)
+    except _UNFIT as error:
+        raise MalformedAnswer(request, error) from error
+    _check_end(request, answer, end)
+    return fields
+
+
+def read_metadata(answer: bytes) -> Tuple[Dict[str, Any], Iterator[Dict[str, Any]]]:
+    """The fields of Metadata's answer but `topics`, and these one by one. Both raise MalformedAnswer."""
+    head, position = {}, 0
+    try:
+        for field in METADATA.fields[:-1]:
+            head[field.name], position = field_reader(field, METADATA.version)(answer, position)
+    except _UNFIT as error:
+        raise MalformedAnswer(METADATA, error) from error
+    return head, _topics(answer, position)
+
+
+def _topics(answer, position):
+    read_topic = struct_reader(_TOPIC, METADATA.version)
+    try:
+        count, position = read_length(answer, position)
+        for _topic in range(count):
+            topic, position = read_topic(answer, position)
+            yield topic
+        tags, position = read_unsigned_varint(answer, position)
+    except _UNFIT as error:
+        raise MalformedAnswer(METADATA, error) from error
+    if tags:
+        raise MalformedAnswer(METADATA, f"{tags} tagged fields, which it does not have")
+    _check_end(METADATA, answer, position)
+
+
+def _check_end(request: Request, answer: bytes, end: int) -> None:
+    if end != len(answer):
+        raise MalformedAnswer(request, f"{len(answer)} bytes, {end} of them read")

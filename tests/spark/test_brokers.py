@@ -1,0 +1,380 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the view of one broker tells, against what Kafka's own tools and other clients tell of the same broker."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pickle
+import re
+import subprocess
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security
+from confluent_kafka import TopicCollection
+from confluent_kafka import admin as kafka
+from quorumshift_spark import normal_form as form
+from quorumshift_spark.normal_form import key_of
+from quorumshift_spark.views import Absent, Statement, ViewError
+from quorumshift_spark.views.brokers import BrokerView, parsed
+
+from tests.real import servers
+
+pytestmark = pytest.mark.real
+SECONDS = 60
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+CONFIGS, TOKENS = "kafka.admin.ConfigCommand", "org.apache.kafka.tools.DelegationTokenCommand"
+PASSWORD = "a-clear-text-password"
+SETTINGS = {
+    "super.users": "User:ANONYMOUS;User:carol",
+    "password.encoder.secret": "encoder",
+    "delegation.token.secret.key": "tokens",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{PLAIN} user_carol="carol secret" user_mallory="m";',
+}
+LOGIN = {
+    "security_protocol": "SASL_PLAINTEXT",
+    "sasl_mechanism": "PLAIN",
+    "sasl_username": "carol",
+    "sasl_password": "carol secret",
+}
+TOPIC_CONFIGS = {
+    "retention.ms": "0123456",
+    "min.cleanable.dirty.ratio": "0.50",
+    "cleanup.policy": "compact, delete",
+    "unclean.leader.election.enable": "true",
+}
+BROKER_CONFIGS = {"log.cleaner.threads": "2", "listener.name.other.ssl.keystore.password": PASSWORD}
+DEFAULT_CONFIGS = {"message.max.bytes": "2000000", "log.cleaner.threads": "3"}
+
+
+@pytest.fixture(scope="module", params=["zk", "kraft"])
+def cluster(request):
+    listeners = {name: f"127.0.0.1:{servers.free_port()}" for name in ("PLAINTEXT", "SASL_PLAINTEXT")}
+    with contextlib.ExitStack() as stack:
+        home = stack.enter_context(servers.workdir(f"spark_brokers_{request.param}"))
+        if request.param == "zk":
+            zookeeper = stack.enter_context(servers.zookeeper(home))
+            authorizer = {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}
+            server = servers.zk_broker(home, 1, zookeeper.connect, {**SETTINGS, **authorizer}, listeners)
+            controller = None
+        else:
+            authorizer = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
+            address = HostPort("127.0.0.1", servers.free_port())
+            keys = {**SETTINGS, **authorizer}
+            controller = stack.enter_context(servers.kraft_controller(home, 101, address, f"101@{address}", keys))
+            server = servers.kraft_broker(home, 1, f"101@{address}", keys, listeners)
+        broker = stack.enter_context(server)
+        client = kafka.AdminClient({"bootstrap.servers": str(broker.address)})
+        filled = SimpleNamespace(mode=request.param, broker=broker, client=client, controller=controller, home=home)
+        fill(filled)
+        yield filled
+
+
+def fill(cluster):
+    client = cluster.client
+    servers.wait_for(lambda: cluster.client.list_topics(timeout=SECONDS).brokers, SECONDS, "a broker in the metadata")
+    topics = [kafka.NewTopic(f"plain.{number}", 3, 1) for number in range(7)]
+    done(client.create_topics([*topics, kafka.NewTopic("configured", 2, 1, config=TOPIC_CONFIGS)]))
+    login = cluster.home / "login.properties"
+    login.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        f'sasl.jaas.config={PLAIN} username="carol" password="carol secret";\n'
+    )
+    jobs = []
+    for resource, name, values in (
+        ("brokers", "1", BROKER_CONFIGS),
+        ("brokers", None, DEFAULT_CONFIGS),
+        ("users", "alice", {"producer_byte_rate": "1000"}),
+        ("users", None, {"consumer_byte_rate": "2000"}),
+        ("clients", "ä b", {"request_percentage": "12.25"}),
+        ("ips", "127.0.0.9", {"connection_creation_rate": "7"}),
+    ):
+        entity = ["--entity-type", resource, *(["--entity-name", name] if name else ["--entity-default"])]
+        config = ",".join(f"{key}={value}" for key, value in values.items())
+        jobs.append((CONFIGS, *at(cluster), "--alter", *entity, "--add-config", config))
+    renewer = ("--max-life-time-period", "-1", "--renewer-principal", "User:dave")
+    jobs.append((TOKENS, *logged_in(cluster), "--create", *renewer))
+    kafka_tools(jobs)
+    done(client.create_acls([acl("plain.", kafka.ResourcePatternType.PREFIXED, "User:alice")]))
+    done(client.create_acls([acl("*", kafka.ResourcePatternType.LITERAL, "User:*", kafka.AclPermissionType.DENY)]))
+    info = kafka.ScramCredentialInfo(kafka.ScramMechanism.SCRAM_SHA_512, 5000)
+    done(client.alter_user_scram_credentials([kafka.UserScramCredentialUpsertion("bob", info, b"secret", b"salt")]))
+
+
+def at(cluster):
+    return "--bootstrap-server", str(cluster.broker.address)
+
+
+def logged_in(cluster):
+    address = str(cluster.broker.listeners["SASL_PLAINTEXT"])
+    return "--bootstrap-server", address, "--command-config", str(cluster.home / "login.properties")
+
+
+def kafka_tools(jobs):
+    """What Kafka's command line tools print, run one after the other in one JVM."""
+    utf8 = [f"-D{name}=UTF-8" for name in ("file.encoding", "sun.stdout.encoding")]
+    ended = subprocess.run(
+        [*servers.java(utf8), str(Path(__file__).with_name("KafkaTools.java"))],
+        input="".join("\t".join(job) + "\n" for job in jobs),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=300,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def done(futures):
+    for future in futures.values():
+        future.result(SECONDS)
+
+
+def acl(name, pattern, principal, permission=kafka.AclPermissionType.ALLOW):
+    return kafka.AclBinding(
+        kafka.ResourceType.TOPIC, name, pattern, principal, "*", kafka.AclOperation.READ, permission
+    )
+
+
+def view(cluster, listener="SASL_PLAINTEXT", broker_id=1, **options):
+    security = Security.from_options(LOGIN) if listener == "SASL_PLAINTEXT" else None
+    options.setdefault("topics_a_request", 3)  # several requests for eight topics
+    return BrokerView(broker_id, cluster.broker.listeners[listener], form.Digests(b"key"), security, **options)
+
+
+def read(the_view):
+    *entities, statement = pickle.loads(pickle.dumps(the_view)).read(None)
+    assert isinstance(statement, Statement)
+    found = {}
+    for entity in entities:
+        assert (entity.kind, entity.key) not in found
+        found[(entity.kind, entity.key)] = entity
+    return found, statement
+
+
+def of_kind(found, kind):
+    """{key parts: fields} of the entities of one kind."""
+    return {
+        json.dumps(key_of(key), ensure_ascii=False): {name: json.loads(text) for name, text in entity.fields.items()}
+        for (this, key), entity in found.items()
+        if this == kind
+    }
+
+
+def key(*parts):
+    return json.dumps(list(parts), ensure_ascii=False)
+
+
+@pytest.fixture(scope="module")
+def told(cluster):
+    def settled():
+        found, statement = read(view(cluster))
+        kinds = {kind for kind, _key in found}
+        return (found, statement) if {"acl", "delegation_token", "quota", "scram"} <= kinds else None
+
+    return servers.wait_for(settled, SECONDS, "all kinds at the broker")
+
+
+def test_topics_and_partitions(cluster, told):
+    found, statement = told
+    names = list(cluster.client.list_topics(timeout=SECONDS).topics)
+    described = cluster.client.describe_topics(TopicCollection(names), request_timeout=SECONDS)
+    topics = {name: future.result(SECONDS) for name, future in described.items()}
+    assert len(topics) == 8
+    ids = {key(name): {"id": servers_uuid(topic.topic_id)} for name, topic in topics.items()}
+    assert of_kind(found, "topic") == ids
+    partitions = {
+        key(name, partition.id): {
+            "leader": partition.leader.id,
+            "replicas": [node.id for node in partition.replicas],
+            "isr": sorted(node.id for node in partition.isr),
+            "leader_epoch": 0,
+        }
+        for name, topic in topics.items()
+        for partition in topic.partitions
+    }
+    assert of_kind(found, "partition") == partitions
+    assert of_kind(found, "broker") == {key(1): {"fenced": False}}
+    assert (statement.problems, statement.state["offline_replicas"], statement.state["not_served"]) == ([], 0, {})
+
+
+def servers_uuid(uuid):
+    """Kafka's base64 text of a confluent_kafka Uuid."""
+    return str(uuid).replace("+", "-").replace("/", "_")
+
+
+def test_configs(cluster, told):
+    found, _statement = told
+    configs = of_kind(found, "config")
+    described = cluster.client.describe_configs(
+        [kafka.ConfigResource(kafka.ConfigResource.Type.TOPIC, name) for name in ("configured", "plain.0")]
+    )
+    served = {
+        key("topic", resource.name, name): {"value": entry.value}
+        for resource, future in described.items()
+        for name, entry in future.result(SECONDS).items()
+        if entry.source == kafka.ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    }
+    assert {name: value for name, value in configs.items() if json.loads(name)[0] == "topic"} == served
+    assert {name: parsed(value) for name, value in TOPIC_CONFIGS.items()} == {
+        json.loads(name)[2]: parsed(fields["value"]) for name, fields in served.items()
+    }
+    brokers = {name: fields["value"] for name, fields in configs.items() if json.loads(name)[0] == "broker"}
+    assert brokers == {
+        key("broker", "1", "log.cleaner.threads"): "2",
+        key("broker", "1", "listener.name.other.ssl.keystore.password"): {"digest": None},
+        key("broker", None, "log.cleaner.threads"): "3",
+        key("broker", None, "message.max.bytes"): "2000000",
+    }
+    assert PASSWORD not in repr(found)
+
+
+QUOTAS = re.compile(r"Quota configs for (the default )?([a-z-]+)(?: '(.*)')? are (\S+)=([\d.]+)")
+
+
+@pytest.fixture(scope="module")
+def tools(cluster, told):
+    """What Kafka's own tools tell of the same."""
+    jobs = [(CONFIGS, *at(cluster), "--describe", "--entity-type", kind) for kind in ("users", "clients", "ips")]
+    jobs.append((TOKENS, *logged_in(cluster), "--describe", "--owner-principal", "User:carol"))
+    if cluster.mode == "kraft":
+        jobs.append(("org.apache.kafka.tools.FeatureCommand", *at(cluster), "describe"))
+    return kafka_tools(jobs)
+
+
+def test_quotas(told, tools):
+    quotas = {}
+    for default, kind, name, quota, value in QUOTAS.findall(tools):
+        entity = [[kind.replace("user-principal", "user"), None if default else name]]
+        quotas[key(entity, quota)] = {"value": float(value)}
+    assert of_kind(told[0], "quota") == quotas
+    assert set(quotas) == {
+        key([["user", "alice"]], "producer_byte_rate"),
+        key([["user", None]], "consumer_byte_rate"),
+        key([["client-id", "ä b"]], "request_percentage"),
+        key([["ip", "127.0.0.9"]], "connection_creation_rate"),
+    }
+
+
+def test_scram(cluster, told):
+    described = cluster.client.describe_user_scram_credentials()
+    users = described.result(SECONDS)
+    names = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+    credentials = {
+        key(user, names[info.mechanism.value]): {"iterations": info.iterations}
+        for user, description in users.items()
+        for info in description.scram_credential_infos
+    }
+    assert of_kind(told[0], "scram") == credentials == {key("bob", "SCRAM-SHA-512"): {"iterations": 5000}}
+
+
+def test_acls(cluster, told):
+    bindings = cluster.client.describe_acls(kafka.AclBindingFilter(
+        kafka.ResourceType.ANY, None, kafka.ResourcePatternType.ANY, None, None,
+        kafka.AclOperation.ANY, kafka.AclPermissionType.ANY,
+    )).result(SECONDS)  # fmt: skip
+    acls = {
+        key(
+            binding.restype.name,
+            binding.resource_pattern_type.name,
+            binding.name,
+            binding.principal,
+            binding.host,
+            binding.operation.name,
+            binding.permission_type.name,
+        )
+        for binding in bindings
+    }
+    assert set(of_kind(told[0], "acl")) == acls
+    assert len(acls) == 2
+
+
+def test_delegation_tokens(told, tools):
+    ((token, fields),) = of_kind(told[0], "delegation_token").items()
+    (token_id,) = json.loads(token)
+    row = next(line for line in tools.splitlines() if line.startswith(token_id)).split()
+    hmac = row[1]
+    assert row[2:5] == [fields["owner"], fields["requester"], "[User:dave]"]
+    assert fields["renewers"] == ["User:dave"]
+    times = [fields[name] / 1000 for name in ("issue", "expiry", "max")]
+    shown = [time.strftime("%Y-%m-%dT%H:%M", time.localtime(seconds)) for seconds in times]
+    assert row[5:] == shown
+    assert hmac not in repr(told)
+
+
+def test_features_and_the_offset_of_the_image(cluster, told, tools):
+    found, statement = told
+    features = of_kind(found, "feature")
+    if cluster.mode == "zk":
+        assert (features, statement.state["mode"], "offset" in statement.state) == ({}, "zk", False)
+        return
+    level = re.search(r"metadata\.version.*FinalizedVersionLevel: (\S+)", tools).group(1)
+    assert features == {key("metadata.version"): {"level": 21}} and level.startswith("3.9")
+    now = view(cluster).look()
+    assert now.mode == "kraft" and now.offset > statement.state["offset"] > 0  # NoOps move it
+
+
+def test_single_keys_are_asked_again(cluster, told):
+    found, _statement = told
+    gone = [("topic", form.topic("never", None).key), ("config", key("topic", "never", "retention.ms"))]
+    kept = [name for name in found if name[0] in ("partition", "config", "acl", "broker")]
+    again, statement = view(cluster).reread([*kept, *gone])
+    assert {name: again[name] for name in kept} == {name: found[name] for name in kept}
+    assert [again[name] for name in gone] == [Absent({})] * 2
+    assert statement.state["mode"] == cluster.mode
+    assert view(cluster).reread([gone[0]])[0] == {gone[0]: Absent({})}
+
+
+def test_what_a_listener_does_not_serve_is_told_before(cluster):
+    plain = view(cluster, "PLAINTEXT")
+    served = plain.look()
+    assert served.not_served == {"delegation_token": "DescribeDelegationToken: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"}
+    assert "delegation_token" not in plain.kinds and "acl" in plain.kinds
+
+
+def test_another_broker_or_cluster_at_the_address_is_refused(cluster):
+    with pytest.raises(ViewError, match=r"broker 2 at 127\.0\.0\.1:\d+: another broker answers .*expected 1"):
+        read(view(cluster, broker_id=2))
+    with pytest.raises(ViewError, match=r"is of cluster \S+, not of other"):
+        read(view(cluster, cluster_id="other"))
+
+
+def test_broker_that_does_not_answer_is_named(cluster):
+    nowhere = BrokerView(7, HostPort("127.0.0.1", servers.free_port()), form.Digests(None))
+    with pytest.raises(ViewError, match=r"broker 7: 127\.0\.0\.1:\d+: connection refused"):
+        nowhere.look()
+
+
+@pytest.mark.parametrize(
+    ("password", "said"),
+    [
+        ("m", r"broker 1 at \S+: DescribeConfigs of broker 1 answered CLUSTER_AUTHORIZATION_FAILED"),
+        ("wrong", r"broker 1: \S+: PLAIN as 'mallory' was refused"),
+    ],
+)
+def test_principal_that_may_not_describe_is_an_error(cluster, password, said):
+    security = Security.from_options({**LOGIN, "sasl_username": "mallory", "sasl_password": password})
+    with pytest.raises(ViewError, match=said):
+        read(BrokerView(1, cluster.broker.listeners["SASL_PLAINTEXT"], form.Digests(None), security))
+
+
+def test_stale_metadata_is_seen_by_its_offset(cluster):
+    if cluster.mode == "zk":
+        pytest.skip("a broker in ZooKeeper mode has no image of the log")
+    cluster.controller.kill()
+    first = servers.wait_for(lambda: standing(cluster), SECONDS, "an image that stands still")
+    assert standing(cluster) == first
+
+
+def standing(cluster):
+    """The offset of the broker's image when it is the same a second later, else None."""
+    first = view(cluster).look().offset
+    time.sleep(1.5)
+    return first if view(cluster).look().offset == first else None

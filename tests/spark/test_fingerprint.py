@@ -1,0 +1,452 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""data_fingerprint against a real broker, by Spark's Kafka source: silent without a fault, and sees each real one.
+
+The connector's jars: `.build/spark/jars` (spark/pom.xml), or the directory that QUORUMSHIFT_SPARK_JARS names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import time
+from typing import Any, Callable, Dict, Iterator, List, Set
+
+import pyarrow.parquet as pq
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.crc32c import crc32c
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
+from pyspark.sql import SparkSession
+from quorumshift_spark import data_fingerprint, package
+from quorumshift_spark.compare import OUTCOMES
+from quorumshift_spark.fingerprint.findings import RULES
+
+from tests.real.servers import BUILD, KafkaServer, free_port, kraft_broker, kraft_controllers, wait_for, workdir
+
+pytestmark = pytest.mark.real
+
+CHUNK = 100
+SECRET = "s3cr3t-of-the-auditor"
+SMALL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+
+
+def spark_jars() -> List[str]:
+    directory = pathlib.Path(os.environ.get("QUORUMSHIFT_SPARK_JARS") or BUILD / "spark" / "jars")
+    jars = sorted(str(jar) for jar in directory.glob("*.jar"))
+    if not jars:
+        raise FileNotFoundError(f"{directory}: the connector's jars have not been fetched (spark/pom.xml)")
+    return jars
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = (
+        SparkSession.builder.master("local[1]")
+        .appName("test_spark_fingerprint")
+        .config("spark.jars", ",".join(spark_jars()))
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.memory", "512m")
+        .config("spark.driver.extraJavaOptions", SMALL_JVM)
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[pathlib.Path]:
+    with workdir("spark_fingerprint") as directory:
+        yield directory
+
+
+@pytest.fixture(scope="module")
+def broker(home: pathlib.Path) -> Iterator[KafkaServer]:
+    address = HostPort("127.0.0.1", free_port())
+    settings = {"log.cleaner.backoff.ms": "200", "log.retention.check.interval.ms": "500"}
+    settings["sasl.enabled.mechanisms"] = "PLAIN"
+    settings["listener.name.sasl_plaintext.plain.sasl.jaas.config"] = (
+        f'org.apache.kafka.common.security.plain.PlainLoginModule required user_auditor="{SECRET}";'
+    )
+    listeners = {name: f"127.0.0.1:{free_port()}" for name in ("PLAINTEXT", "SASL_PLAINTEXT")}
+    voters = f"101@{address}"
+    with kraft_controllers(home, [address]), kraft_broker(home, 1, voters, settings, listeners) as server:
+        yield server
+
+
+@pytest.fixture
+def admin(broker: KafkaServer) -> AdminClient:
+    return AdminClient({"bootstrap.servers": str(broker.address)})
+
+
+@pytest.fixture
+def check(
+    broker: KafkaServer, admin: AdminClient, spark: SparkSession, tmp_path: pathlib.Path
+) -> Callable[..., Dict[str, Any]]:
+    """Run the job on topics; each run's output is the next one's baseline."""
+    runs: List[pathlib.Path] = []
+
+    def run(*topics: str, **settings: Any) -> Dict[str, Any]:
+        nonce = f"n{len(list(tmp_path.glob('run-*')))}"
+        output = tmp_path / f"run-{nonce}"
+        output.mkdir()
+        job = {
+            "nonce": nonce,
+            "gate": "before_controllers",
+            "phase": "zk",
+            "cluster_id": admin.describe_cluster().result(30).cluster_id,
+            "output": str(output),
+            "views": {
+                "cluster": {"bootstrap_servers": str(broker.address), "client": {}},
+                "baseline": {"path": str(runs[-1])} if runs else None,
+            },
+            "fingerprint": {"topics": list(topics), "chunk_offsets": CHUNK, **settings},
+            "bounds": {"rounds": 1, "pause_s": 0.5},
+        }
+        result = data_fingerprint.run(job, str(tmp_path), spark)
+        assert json.loads((output / "result.json").read_text()) == result
+        assert result["nonce"] == nonce
+        assert not list(tmp_path.glob("client-*"))
+        for counted in result["counts"].values():
+            assert counted["read"] == sum(counted[outcome] for outcome in OUTCOMES)
+        runs.append(output)
+        return result
+
+    run.outputs = runs
+    return run
+
+
+def create(admin: AdminClient, topic: str, partitions: int = 2, **config: str) -> None:
+    settings = {name.replace("_", "."): value for name, value in config.items()}
+    admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])[topic].result(30)
+    wait_for(lambda: served(admin, topic) == partitions, 60, f"leaders of {topic}")
+
+
+def served(admin: AdminClient, topic: str) -> int:
+    """How many partitions of a topic the broker knows with their leader."""
+    told = admin.list_topics(topic, timeout=30).topics[topic]
+    return sum(1 for one in told.partitions.values() if one.leader >= 0)
+
+
+def fill(broker: KafkaServer, topic: str, count: int = 350, partitions: int = 2, prefix: str = "") -> None:
+    settings = {"bootstrap.servers": str(broker.address), "linger.ms": 5, "batch.num.messages": 20, "log_level": 0}
+    producer, delivered = Producer(settings), []
+    begun = int(time.time() * 1000) - 60_000  # older than retention.ms, Kafka would delete them at once
+    for number in range(count):
+        producer.produce(
+            topic,
+            f"{prefix}value-{number:06}".encode(),
+            f"key-{number % 50}".encode(),
+            partition=number % partitions,
+            headers=[("trace", b"%06d" % number), ("empty", None)],
+            timestamp=begun + number,
+            on_delivery=lambda error, _message: delivered.append(error),
+        )
+    assert producer.flush(60) == 0
+    assert delivered == [None] * count
+
+
+def rules(result: Dict[str, Any]) -> List[str]:
+    return sorted(rule_of(one) for one in result["differences"])
+
+
+def rule_of(difference: Dict[str, Any]) -> str:
+    return next(name for name, rule in RULES.items() if rule.says == difference["rule"])
+
+
+def logs(broker: KafkaServer, topic: str, partition: int) -> List[pathlib.Path]:
+    return sorted((broker.home / "data" / f"{topic}-{partition}").glob("*.log"))
+
+
+def edit(log: pathlib.Path, old: bytes, new: bytes) -> None:
+    """Replace bytes of the one batch that holds them, and give the batch its right checksum again."""
+    assert len(old) == len(new)
+    data = bytearray(log.read_bytes())
+    position, changed = 0, 0
+    while position < len(data):
+        size = struct.unpack_from(">i", data, position + 8)[0] + 12
+        batch = data[position : position + size]
+        if old in batch:
+            batch = batch.replace(old, new)
+            struct.pack_into(">I", batch, 17, crc32c(bytes(batch[21:])))
+            data[position : position + size] = batch
+            changed += 1
+        position += size
+    assert changed == 1
+    log.write_bytes(data)
+
+
+def drop_last_batches(log: pathlib.Path, keep_bytes: int) -> None:
+    """Truncate a log after the last whole batch below `keep_bytes`, with the indexes that pointed behind it."""
+    data, position = log.read_bytes(), 0
+    while position < len(data):
+        size = struct.unpack_from(">i", data, position + 8)[0] + 12
+        if position + size > keep_bytes:
+            break
+        position += size
+    assert 0 < position < len(data)
+    log.write_bytes(data[:position])
+    for name in (".index", ".timeindex"):
+        log.with_suffix(name).unlink()
+
+
+def test_no_alarm_without_a_fault_and_the_planted_ones_are_found(broker, admin, check) -> None:
+    create(admin, "orders")
+    create(admin, "payments")
+    fill(broker, "orders")
+    fill(broker, "payments")
+    first = check("orders", "payments")
+    assert first["verdict"] == "pass", first["reasons"]
+    assert first["views"]["cluster"]["state"]["records"] == 700
+    assert first["counts"]["chunk"]["explained"] == 8
+
+    fill(broker, "orders", 130, prefix="later-")
+    again = check("orders", "payments")
+    assert again["verdict"] == "pass", again["reasons"]
+    assert again["counts"]["chunk"]["match"] - again["counts"]["chunk"]["explained"] == 8
+    assert again["counts"]["log"]["match"] == 4
+
+    broker.stop()
+    edit(logs(broker, "orders", 0)[0], b"\x18value-000100", b"\x18valu3-000100")
+    truncated = logs(broker, "payments", 1)[0]
+    drop_last_batches(truncated, truncated.stat().st_size // 2)
+    broker.start()
+    found = check("orders", "payments")
+    assert found["verdict"] == "differ"
+    assert rules(found) == ["records_changed", "truncated"]
+    by_rule = {rule_of(one): one for one in found["differences"]}
+    assert by_rule["records_changed"]["key"] == '["orders",0,0,100]'
+    sides = {side: json.loads(text) for side, text in by_rule["records_changed"]["sides"].items()}
+    assert sides["baseline"]["hash_sum"] != sides["cluster"]["hash_sum"]
+    assert sides["baseline"]["count"] == sides["cluster"]["count"] == 100
+    assert by_rule["truncated"]["key"] == '["payments",1]'
+    assert by_rule["truncated"]["sides"]["baseline"] == "175"
+    assert pq.read_table(check.outputs[-1] / "differences.parquet").num_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(b"\x0atrace\x0c000100", b"\x0atrace\x0c000900"), (b"key-0\x18value-000100", b"key-9\x18value-000100")],
+    ids=["header", "key"],
+)
+def test_every_part_of_a_record_counts(broker, admin, check, request, old, new) -> None:
+    topic = f"parts-{request.node.callspec.id}"
+    create(admin, topic)
+    fill(broker, topic)
+    assert check(topic)["verdict"] == "pass"
+    broker.stop()
+    log = logs(broker, topic, 0)[0]
+    edit(log, old, new)
+    broker.start()
+    assert rules(check(topic)) == ["records_changed"]
+
+
+def test_transactions_by_both_isolations(broker, admin, check) -> None:
+    create(admin, "ledger", 1)
+    producer = Producer({"bootstrap.servers": str(broker.address), "transactional.id": "t1", "log_level": 0})
+    producer.init_transactions(60)
+    for number in range(12):
+        producer.begin_transaction()
+        for record in range(20):
+            producer.produce("ledger", b"%d-%d" % (number, record))
+        producer.flush(30)
+        producer.abort_transaction(30) if number % 3 == 0 else producer.commit_transaction(30)
+    result = check("ledger")
+    assert result["verdict"] == "pass", result["reasons"]
+    assert (
+        result["views"]["cluster"]["state"]["records"] == 240
+    )  # with the aborted ones: they stand in the log all the same
+    producer.begin_transaction()
+    producer.produce("ledger", b"undecided")
+    producer.flush(30)
+    assert check("ledger")["verdict"] == "pass"
+    check.outputs.clear()
+    committed = check("ledger", isolation="read_committed")
+    assert committed["views"]["cluster"]["state"]["records"] == 160
+    producer.commit_transaction(30)
+    assert check("ledger", isolation="read_committed")["verdict"] == "pass"
+    assert check("ledger")["verdict"] == "pass"
+
+
+def test_retention_is_told_from_loss(broker, admin, check) -> None:
+    create(admin, "short", 1, segment_bytes="2000", retention_ms="-1")
+    create(admin, "kept", 1, retention_ms="-1")
+    fill(broker, "short", partitions=1)
+    fill(broker, "kept", partitions=1)
+    assert check("short", "kept")["verdict"] == "pass"
+    assert len(logs(broker, "short", 0)) > 2
+    set_config(admin, "short", "retention.ms", "1000")
+
+    def starts():
+        return admin.list_offsets({TopicPartition("short", 0): OffsetSpec.earliest()})
+
+    wait_for(lambda: next(iter(starts().values())).result(30).offset > 100, 60, "retention of short")
+    result = check("short", "kept")
+    assert result["verdict"] == "pass", result["differences"]
+    assert "retention.ms" in result["comparisons"][0]["note"]
+    # the same without a reason that retention gives
+    admin.delete_records([TopicPartition("kept", 0, 150)])[TopicPartition("kept", 0)].result(30)
+    result = check("short", "kept")
+    assert rules(result) == ["log_start_moved"]
+    assert check("short", "kept", purged_topics=["kept"])["verdict"] == "pass"
+
+
+def test_newest_value_of_every_key_survives_compaction(broker, admin, check) -> None:
+    config = {
+        "cleanup_policy": "compact",
+        "segment_bytes": "1500",
+        "min_cleanable_dirty_ratio": "0.01",
+        "delete_retention_ms": "3600000",
+    }
+    create(admin, "profiles", 1, **config)
+    fill(broker, "profiles", 300, 1)
+    first = check("profiles")
+    assert first["verdict"] == "pass", first["reasons"]
+    assert first["counts"]["key"]["explained"] == 50
+    fill(broker, "profiles", 20, 1, prefix="newer-")
+    cleaned = broker.home / "data" / "cleaner-offset-checkpoint"
+    wait_for(lambda: cleaned.exists() and "profiles 0 300" in cleaned.read_text(), 60, "compaction")
+    again = check("profiles")
+    assert again["verdict"] == "pass", again["differences"]
+    assert "20 key: superseded by a later record" in again["comparisons"][0]["note"]
+    # a key that no later record and no tombstone replaced goes: another key's record takes its place
+    broker.stop()
+    found = [log for log in logs(broker, "profiles", 0) if b"key-45" in log.read_bytes()]
+    edit(found[-1], b"key-45", b"key-46")
+    broker.start()
+    assert "key_vanished" in rules(check("profiles"))
+
+
+def test_group_offsets_never_go_back(broker, admin, check) -> None:
+    create(admin, "read", 1)
+    fill(broker, "read", 100, 1)
+    consumer = Consumer({"bootstrap.servers": str(broker.address), "group.id": "readers", "enable.auto.commit": False})
+    consumer.commit(offsets=[TopicPartition("read", 0, 80)], asynchronous=False)
+    consumer.close()
+    assert check("read")["verdict"] == "pass"
+    back = [ConsumerGroupTopicPartitions("readers", [TopicPartition("read", 0, 40)])]
+    admin.alter_consumer_group_offsets(back)["readers"].result(30)
+    result = check("read")
+    assert rules(result) == ["group_regressed"]
+    assert result["differences"][0]["sides"] == {"baseline": "80", "cluster": "40"}
+
+
+def test_a_deleted_topic_a_recreated_one_and_a_cluster_that_is_gone(broker, admin, check, spark, tmp_path) -> None:
+    for topic in ("gone", "again"):
+        create(admin, topic, 1)
+        fill(broker, topic, 50, 1)
+    assert check("gone", "again")["verdict"] == "pass"
+    for future in admin.delete_topics(["gone", "again"]).values():
+        future.result(30)
+    wait_for(lambda: "again" not in admin.list_topics(timeout=30).topics, 30, "deletion")
+    create(admin, "again", 1)
+    fill(broker, "again", 50, 1)
+    assert rules(check("gone", "again")) == ["topic_missing", "topic_recreated"]
+
+    output = tmp_path / "unreachable"
+    output.mkdir()
+    views = {"cluster": {"bootstrap_servers": f"127.0.0.1:{free_port()}"}}
+    job = {"nonce": "x", "cluster_id": "c", "output": str(output), "views": views, "bounds": {"request_timeout_s": 3}}
+    result = data_fingerprint.run(job, str(tmp_path), spark)
+    assert result["verdict"] == "error"
+    assert "127.0.0.1" in result["reasons"][0]
+    assert result["views"]["cluster"]["error"] == result["reasons"][0]
+
+
+def test_submitted_by_hand_it_shows_no_secret_anywhere(broker, admin, tmp_path) -> None:
+    create(admin, "submitted")
+    fill(broker, "submitted")
+    output, events, archive = tmp_path / "out", tmp_path / "events", tmp_path / "quorumshift_spark.zip"
+    output.mkdir()
+    events.mkdir()
+    package.build(str(archive))
+    client = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN", "sasl_username": "auditor"}
+    job = {
+        "nonce": "by hand",
+        "cluster_id": admin.describe_cluster().result(30).cluster_id,
+        "output": str(output),
+        "views": {
+            "cluster": {
+                "bootstrap_servers": str(broker.listeners["SASL_PLAINTEXT"]),
+                "client": {**client, "sasl_password": SECRET},
+            }
+        },
+        "fingerprint": {"topics": ["submitted"]},
+    }
+    path = tmp_path / "job.json"
+    path.write_text(json.dumps(job))
+    path.chmod(0o600)
+    conf = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": events.as_uri(),
+        "spark.eventLog.compress": "false",
+        "spark.log.level": "INFO",  # what the Kafka consumers of Spark say of their configuration
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraJavaOptions": SMALL_JVM,
+    }
+    command = [str(pathlib.Path(sys.executable).with_name("spark-submit")), "--master", "local[1]"]
+    command += ["--driver-memory", "512m", "--jars", ",".join(spark_jars()), "--py-files", str(archive)]
+    command += [text for name, value in conf.items() for text in ("--conf", f"{name}={value}")]
+    command += [data_fingerprint.__file__, "--input", str(path)]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    with open(tmp_path / "said", "wb") as said:
+        running = subprocess.Popen(
+            command, stdout=said, stderr=said, env={**environment, "PYSPARK_PYTHON": sys.executable}, cwd=tmp_path
+        )
+        try:
+            shown, end = set(), time.monotonic() + 300
+            while running.poll() is None and time.monotonic() < end:
+                shown.update(command_lines())
+                time.sleep(0.2)
+            assert running.wait(1) == 0, (tmp_path / "said").read_text()[-3000:]
+        finally:
+            running.kill()
+    assert json.loads((output / "result.json").read_text())["verdict"] == "pass"
+    path.unlink()
+    left = {str(file): file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+    told = [text for name, text in left.items() if "events" in name]
+    assert any(b"kafka" in text for text in told)
+    assert b"sasl.jaas.config" in left[str(tmp_path / "said")]
+    assert [name for name, text in left.items() if SECRET.encode() in text] == []
+    assert any(b"SparkSubmit" in line for line in shown)
+    assert not any(SECRET.encode() in line for line in shown)
+
+    path.write_text(json.dumps(job))
+    path.chmod(0o644)
+    assert data_fingerprint.main(["--input", str(path)]) == 2
+
+
+def command_lines() -> Set[bytes]:
+    """The command line of every process."""
+    lines = set()
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            lines.add(path.read_bytes())
+    return lines
+
+
+def set_config(admin: AdminClient, topic: str, name: str, value: str) -> None:
+    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    admin.incremental_alter_configs([resource])[resource].result(30)

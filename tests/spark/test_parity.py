@@ -1,0 +1,495 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""metadata_parity on local Spark against real servers: ZooKeeper, one broker and one controller, in their order."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import threading
+from unittest.mock import ANY
+
+import pandas
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_snapshot
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
+from confluent_kafka import admin
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC
+from cryptography.hazmat.primitives.padding import PKCS7
+from quorumshift_spark import package
+from quorumshift_spark.normal_form import canonical
+
+from tests.real import servers
+from tests.real.test_zookeeper_probe import CHROOT, TO_MIGRATION, seed
+from tests.real.test_zookeeper_probe import SETTINGS as PROBE_SETTINGS
+from tests.spark import parity
+from tests.spark.parity import Run
+
+pytestmark = pytest.mark.real
+# Spark beside it takes the processor for seconds on a small machine
+SETTINGS = {**PROBE_SETTINGS, "zookeeper.session.timeout.ms": "10000"}
+SECRETS = ("topsecret", "encodersecret", "tokensecret", "password=b")
+LOGIN = {
+    "security_protocol": "SASL_PLAINTEXT",
+    "sasl_mechanism": "PLAIN",
+    "sasl_username": "admin",
+    "sasl_password": "x",
+}
+ENCODER = [SETTINGS["password.encoder.secret"]]
+
+
+@pytest.fixture(scope="module")
+def home():
+    with servers.workdir("spark_parity") as path:
+        yield path
+
+
+@pytest.fixture(scope="module")
+def zk(home):
+    with servers.zookeeper(home) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def broker(home, zk):
+    with zookeeper.connect(zk.connect) as root:
+        identity = json.dumps({"version": "1", "id": servers.CLUSTER_ID}).encode()
+        root.create(CHROOT + znodes.CLUSTER_ID, identity, makepath=True)
+    listeners = {name: f"127.0.0.1:{servers.free_port()}" for name in ("PLAINTEXT", "SASL")}
+    with servers.zk_broker(home, 1, zk.connect + CHROOT, SETTINGS, listeners) as server:
+        seed(home, server)
+        yield server
+
+
+@pytest.fixture(scope="module")
+def spark():
+    with parity.local_spark() as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def views(zk, broker, spark):
+    return {
+        "zookeeper": {"connect": zk.connect + CHROOT, "password_encoder_secrets": ENCODER},
+        "brokers": [{"id": 1, "address": str(broker.listeners["SASL"]), "client": LOGIN}],
+    }
+
+
+@pytest.fixture
+def client(zk, broker):
+    with zookeeper.connect(zk.connect + CHROOT) as connected:
+        yield connected
+
+
+@pytest.fixture(scope="module")
+def first(home, views):
+    return Run(home, "before_controllers", views, cluster_id=servers.CLUSTER_ID).go()
+
+
+def change(client, path, **fields):
+    """Change members of a znode's JSON; returns the value before, to put it back."""
+    before, stat = client.get(path)
+    value = json.loads(before)
+    value.update(fields)
+    client.set(path, json.dumps(value).encode(), stat.version)
+    return before
+
+
+def test_first_gate_passes_and_makes_a_baseline(first):
+    assert first.verdict == "pass", first.story()
+    counts = first.result["counts"]
+    assert set(counts) == {"topic", "partition", "config", "quota", "scram", "acl", "delegation_token", "broker"}
+    for kind, found in counts.items():
+        assert found["read"] == found["match"] > 0, kind
+        assert found["skipped"] == found["explained"] == 0
+    rows = pandas.read_parquet(first.baseline["path"])
+    assert len(rows) == sum(first.result["views"]["zookeeper"]["read"].values())
+    assert set(rows.columns) == {"view", "kind", "key", "fields", "at"}
+    config = rows[rows.key == '["broker","1","listener.name.external.ssl.key.password"]'].iloc[0]
+    assert list(json.loads(config.fields)["value"]) == ["digest"]
+    assert json.loads(config["at"])["zxid"] > 0
+    assert first.result["files"]["entities.parquet"]["rows"] == len(rows)
+
+
+def test_gate_with_its_baseline_passes_and_says_what_changed(home, views, first, client):
+    client.ensure_path("/config/topics")
+    before = change(client, "/config/topics/orders", config={"cleanup.policy": "compact", "retention.ms": "8000"})
+    try:
+        views = {**views, "baseline": first.baseline}
+        run = Run(home, "before_trigger", views, cluster_id=servers.CLUSTER_ID).go()
+    finally:
+        client.set("/config/topics/orders", before)
+    assert run.verdict == "pass", run.story()
+    (changed,) = run.result["changed"]
+    assert (changed["left"], changed["key"]) == ("baseline:zookeeper", '["topic","orders","retention.ms"]')
+    assert run.result["counts"]["config"]["explained"] == 1
+
+
+def test_what_zookeeper_and_a_broker_disagree_on_is_found(home, views, first, client):
+    state = znodes.partition_state_path("orders", 2)
+    topic = znodes.topic_path("plain")
+    before = {
+        state: change(client, state, leader_epoch=7, isr=[1, 9]),
+        topic: change(client, topic, topic_id="AAAAAAAAAAAAAAAAAAAAAQ"),
+    }
+    try:
+        run = Run(home, "before_controllers", views, cluster_id=servers.CLUSTER_ID).go()
+    finally:
+        for path, data in before.items():
+            client.set(path, data)
+    assert run.verdict == "differ", run.story()
+    assert len(run.result["differences"]) == 3, run.story()
+    assert run.found("partition", ["orders", 2], "leader_epoch")["sides"] == {"zookeeper": "7", "broker:1": "0"}
+    assert run.found("partition", ["orders", 2], "isr")["sides"] == {"zookeeper": "[1,9]", "broker:1": "[1]"}
+    assert run.found("topic", ["plain"], "id")["sides"]["zookeeper"] == '"AAAAAAAAAAAAAAAAAAAAAQ"'
+    assert [entry["proven"] for entry in run.result["rounds"]] == [0, 2]
+    rows = pandas.read_parquet(run.output / "differences.parquet")
+    assert sorted(rows["field"]) == ["id", "isr", "leader_epoch"]
+
+
+def test_encrypted_config_without_its_secret_is_incomplete(home, views):
+    plain = {name: value for name, value in views["zookeeper"].items() if name != "password_encoder_secrets"}
+    run = Run(home, "before_controllers", {**views, "zookeeper": plain}, cluster_id=servers.CLUSTER_ID).go()
+    assert run.verdict == "incomplete", run.story()
+    assert any("password.encoder.secret" in reason for reason in run.result["reasons"])
+    assert run.result["counts"]["config"]["skipped"] == 1
+
+
+@pytest.mark.parametrize(
+    ("views_changed", "named"),
+    [
+        ({"zookeeper": {"connect": "127.0.0.1:1"}}, "view zookeeper could not be read: no ZooKeeper session"),
+        ({"brokers": [{"id": 1, "address": "127.0.0.1:1"}]}, "view broker:1 could not be read: broker 1"),
+        ({"baseline": {"path": "/nowhere/entities.parquet"}}, "/nowhere/entities.parquet"),
+    ],
+)
+def test_view_that_cannot_be_read_is_an_error_that_names_it(home, views, views_changed, named):
+    bounds = {"request_timeout_s": 2}
+    run = Run(home, "before_controllers", {**views, **views_changed}, cluster_id=servers.CLUSTER_ID, bounds=bounds).go()
+    assert run.verdict == "error"
+    assert named in run.result["reasons"][0]
+
+
+def test_baseline_of_another_cluster_or_key_is_refused(home, views, first):
+    views = {**views, "baseline": first.baseline}
+    run = Run(home, "before_trigger", views, cluster_id="AAAAAAAAAAAAAAAAAAAAAA").go()
+    assert run.verdict == "error"
+    for named in ("baseline:zookeeper", "view zookeeper", "broker:1"):
+        assert any(named in reason and "cluster" in reason for reason in run.result["reasons"]), run.story()
+
+
+# --- from here on the cluster migrates -------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def migrated(home, zk, broker, first):
+    """The controller that has copied the metadata; the broker runs in migration mode."""
+    broker.stop()
+    address = HostPort("127.0.0.1", servers.free_port())
+    voters = f"3000@{address}"
+    settings = {
+        **servers.migration_keys(zk.connect + CHROOT),
+        "password.encoder.secret": ENCODER[0],
+        "listener.security.protocol.map": SETTINGS["listener.security.protocol.map"],
+        "inter.broker.listener.name": "PLAINTEXT",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": SETTINGS["super.users"],
+        "delegation.token.secret.key": SETTINGS["delegation.token.secret.key"],
+    }
+    with servers.kraft_controller(home, 3000, address, voters, settings) as controller:
+        broker.configure({**TO_MIGRATION, "controller.quorum.voters": voters})
+        broker.start()
+        log = str(controller.home / "data" / "__cluster_metadata-0")
+        snapshots = parity.Snapshots(home, log, zk.connect + CHROOT)
+        servers.wait_for(lambda: snapshots.fence()["migration_offset"] > 0, 60, "the copy")
+        yield snapshots
+
+
+def test_copy_is_what_zookeeper_had(home, views, first, migrated):
+    fence = migrated.fence()
+    views = {**views, "metadata_log": migrated.cut(), "baseline": first.baseline}
+    run = Run(home, "after_copy", views, cluster_id=servers.CLUSTER_ID, fence=fence).go()
+    assert run.verdict == "pass", run.story()
+    assert run.result["counts"]["producer_ids"]["match"] > 0
+    assert any("no independent witness" in comparison["note"] for comparison in run.result["comparisons"])
+    assert {c["relation"] for c in run.result["comparisons"]} == {"zookeeper_log", "served", "since"}
+
+
+def encoded(password):
+    """A password as brokers store it, under the first of ENCODER (EncryptingPasswordEncoder with its defaults)."""
+    salt, vector = os.urandom(32), os.urandom(16)
+    key = PBKDF2HMAC(hashes.SHA512(), 16, salt, 4096).derive(ENCODER[0].encode())
+    padder, cipher = PKCS7(128).padder(), Cipher(algorithms.AES(key), modes.CBC(vector)).encryptor()
+    text = cipher.update(padder.update(password.encode()) + padder.finalize()) + cipher.finalize()
+    fields = {
+        "keyFactoryAlgorithm": "PBKDF2WithHmacSHA512",
+        "cipherAlgorithm": "AES/CBC/PKCS5Padding",
+        "keyLength": 128,
+        "iterations": 4096,
+        "passwordLength": len(password),
+        **{
+            name: base64.b64encode(raw).decode()
+            for name, raw in (("salt", salt), ("initializationVector", vector), ("encryptedPassword", text))
+        },
+    }
+    return ",".join(f"{name}:{value}" for name, value in fields.items())
+
+
+def config_of(client, path):
+    return dict(json.loads(client.get(path)[0])["config"])
+
+
+def plant(client):
+    """Put something wrong of every kind into ZooKeeper: {(kind, key, field): ZooKeeper's side}, and the way back."""
+    token = "/".join((znodes.DELEGATION_TOKENS, client.get_children(znodes.DELEGATION_TOKENS)[0]))
+    alice, bob = "/config/users/" + znodes.sanitize("al ice@x*~"), "/config/users/bob"
+    broker, default = "/config/brokers/1", "/config/brokers/<default>"
+    acls, prefixed = "/kafka-acl/Topic/orders", "/kafka-acl-extended/prefixed/Group/g-"
+    scram = config_of(client, bob)
+    scram["SCRAM-SHA-256"] = re.sub("stored_key=....", "stored_key=AAAA", scram["SCRAM-SHA-256"])
+    orders = json.loads(client.get(znodes.topic_path("orders"))[0])["partitions"]
+    entries = json.loads(client.get(acls)[0])["acls"]
+    reader = next(entry for entry in entries if entry["operation"] == "Read")
+    others = [entry for entry in entries if entry is not reader]
+    denied = json.loads(client.get(prefixed)[0])["acls"]
+    changes = {
+        znodes.topic_path("orders"): {"partitions": {**orders, "3": [1, 9]}},
+        znodes.partition_state_path("orders", 0): {"leader_epoch": 5},
+        znodes.partition_state_path("orders", 1): {"isr": [1, 9]},
+        znodes.topic_path("a.b_c"): {"topic_id": "AAAAAAAAAAAAAAAAAAAAAQ"},
+        "/config/topics/orders": {"config": {"cleanup.policy": "compact", "retention.ms": "9001"}},
+        default: {"config": {}},
+        broker: {"config": {**config_of(client, broker), PASSWORD: encoded("an other secret")}},
+        alice: {"config": {**config_of(client, alice), "producer_byte_rate": "1025"}},
+        bob: {"config": scram},
+        acls: {"acls": others},
+        prefixed: {"acls": [*denied, {**denied[0], "principal": "User:mallory", "permissionType": "Allow"}]},
+        token: {"expiryTimestamp": "1"},
+        znodes.PRODUCER_ID_BLOCK: {"block_start": "700000", "block_end": "700999"},
+    }
+    before = {path: change(client, path, **fields) for path, fields in changes.items()}
+    gone = {node.path: node.data for node in zookeeper.read_tree(client, znodes.topic_path("plain"))}
+    client.delete(znodes.topic_path("plain"), recursive=True)
+    client.create(znodes.topic_path("ghost"), znodes.topic_value({"0": [1]}, "AAAAAAAAAAAAAAAAAAAAAg"))
+
+    def put_back():
+        client.delete(znodes.topic_path("ghost"))
+        for path, data in gone.items():
+            client.create(path, data)
+        for path, data in before.items():
+            client.set(path, data)
+
+    alice_quota = (("user", "al ice@x*~"),), "producer_byte_rate"
+    planted = {
+        ("partition", ("orders", 3), "replicas"): "[1,9]",
+        ("partition", ("orders", 0), "leader_epoch"): "5",
+        ("partition", ("orders", 1), "isr"): "[1,9]",
+        ("topic", ("a.b_c",), "id"): '"AAAAAAAAAAAAAAAAAAAAAQ"',
+        ("config", ("topic", "orders", "retention.ms"), "value"): '"9001"',
+        ("config", ("broker", None, "message.max.bytes"), None): None,
+        ("config", ("broker", "1", PASSWORD), "value"): ANY,
+        ("quota", alice_quota, "value"): "1025.0",
+        ("scram", ("bob", "SCRAM-SHA-256"), "digest"): ANY,
+        ("acl", ("TOPIC", "LITERAL", "orders", "User:bob", "*", "READ", "ALLOW"), None): None,
+        ("acl", ("GROUP", "PREFIXED", "g-", "User:mallory", "10.0.0.1", "ALL", "ALLOW"), None): "{}",
+        ("delegation_token", (token.rpartition("/")[2],), "expiry"): "1",
+        ("producer_ids", (), "next"): "701000",
+        ("topic", ("plain",), None): None,
+        ("partition", ("plain", 0), None): None,
+        ("partition", ("plain", 1), None): None,
+        ("topic", ("ghost",), None): ANY,
+        ("partition", ("ghost", 0), None): ANY,
+    }
+    return {(kind, canonical(list(key)), field): side for (kind, key, field), side in planted.items()}, put_back
+
+
+PASSWORD = "listener.name.external.ssl.key.password"
+
+
+def last_zxid(client):
+    client.set("/config", client.get("/config")[0])
+    return client.get("/config")[1].mzxid
+
+
+def test_everything_planted_in_zookeeper_is_found_with_both_sides(home, views, first, migrated, client):
+    planted, put_back = plant(client)
+    try:
+        fence = migrated.fence_after(last_zxid(client))
+        views = {**views, "metadata_log": migrated.cut(), "baseline": first.baseline}
+        run = Run(home, "after_copy", views, cluster_id=servers.CLUSTER_ID, fence=fence).go()
+    finally:
+        put_back()
+    assert run.verdict == "differ", run.story()
+    of_log = [d for d in run.result["differences"] if d["relation"] == "zookeeper_log"]
+    assert {(d["kind"], d["key"], d["field"]): d["sides"]["zookeeper"] for d in of_log} == planted, run.story()
+    for difference in of_log:
+        assert difference["sides"]["zookeeper"] != difference["sides"]["metadata_log"]
+        assert difference["do"] and difference["rule"]
+    # an ACL that a broker in ZooKeeper mode has still in its cache is on its side, too
+    assert run.result["unsettled_total"] == 0
+    text = (run.output / "result.json").read_text()
+    assert not [secret for secret in (*SECRETS, "an other secret") if secret in text]
+
+
+def test_what_changed_after_the_cut_is_incomplete_not_different(home, views, first, migrated, client):
+    fence, cut = migrated.fence(), migrated.cut()
+    before = change(client, znodes.partition_state_path("orders", 0), leader_epoch=5)
+    views = {**views, "metadata_log": cut, "baseline": first.baseline}
+    more = {"cluster_id": servers.CLUSTER_ID, "fence": fence}
+    try:
+        run = Run(home, "after_copy", views, bounds={"rounds": 2}, **more).go()
+        assert run.verdict == "incomplete", run.story()
+        (unsettled,) = [u for u in run.result["unsettled"] if u["right"] == "metadata_log"]
+        assert "after the log was cut" in unsettled["why"]
+        assert unsettled["differences"][0]["sides"] == {"zookeeper": "5", "metadata_log": "0"}
+        again = Run(home, "after_copy", views, bounds={"log_refresh_s": 30}, **more)
+        with migrated.answering(again):
+            again.go()
+    finally:
+        client.set(znodes.partition_state_path("orders", 0), before)
+    assert again.verdict == "differ", again.story()
+    assert again.found("partition", ["orders", 0], "leader_epoch")
+
+
+def test_no_false_alarm_while_metadata_changes(home, views, first, migrated, broker):
+    stop, errors = threading.Event(), []
+
+    def admin_loop():
+        client = admin.AdminClient({"bootstrap.servers": str(broker.listeners["PLAINTEXT"])})
+        for number in itertools.count():
+            if stop.is_set():
+                return
+            try:
+                topic = admin.NewTopic(f"loop.{number}", 2, 1, config={"retention.ms": str(1000 + number)})
+                client.create_topics([topic])[topic.topic].result(30)
+                if number > 3:
+                    client.delete_topics([f"loop.{number - 3}"])[f"loop.{number - 3}"].result(30)
+            except Exception as error:  # shown below
+                errors.append(error)
+                return
+
+    thread = threading.Thread(target=admin_loop, daemon=True)
+    thread.start()
+    try:
+        for dummy in range(3):
+            fence = migrated.fence()
+            now = {**views, "metadata_log": migrated.cut(), "baseline": first.baseline}
+            more = {"cluster_id": servers.CLUSTER_ID, "fence": fence, "bounds": {"log_refresh_s": 30, "rounds": 10}}
+            run = Run(home, "after_copy", now, **more)
+            with migrated.answering(run):
+                run.go()
+            assert run.verdict == "pass", run.story()
+    finally:
+        stop.set()
+        thread.join(60)
+    assert not errors
+
+
+def test_a_torn_log_or_archive_is_an_error(home, views, first, migrated):
+    cut = migrated.cut()
+    log = home / "torn"
+    metadata_snapshot.unpack(cut["archive"], cut["sha256"], str(log))
+    segment = max(log.glob("*.log"))
+    whole = segment.read_bytes()
+
+    def verdict(log_view):
+        views_now = {**views, "metadata_log": log_view, "baseline": first.baseline}
+        return Run(home, "after_copy", views_now, cluster_id=servers.CLUSTER_ID, fence=migrated.fence()).go()
+
+    segment.write_bytes(whole[:-5])
+    torn = verdict({"directory": str(log), "end_offset": cut["end_offset"]})
+    assert torn.verdict == "error"
+    assert "short of" in torn.result["reasons"][0] and "metadata_log" in torn.result["reasons"][0]
+    segment.write_bytes(whole[:-5] + b"!" + whole[-4:])
+    damaged = verdict({"directory": str(log), "end_offset": cut["end_offset"]})
+    assert damaged.verdict == "error"
+    assert segment.name in damaged.result["reasons"][0]
+    other = verdict({**cut, "sha256": "0" * 64})
+    assert other.verdict == "error"
+    assert "SHA-256" in other.result["reasons"][0]
+
+
+def test_spark_submit_with_the_archive_gives_the_same_and_no_secret_away(home, views, first, migrated):
+    """As the role runs it: another process, code from the zip alone; and what it leaves anywhere holds no secret."""
+    fence = migrated.fence()
+    views = {**views, "metadata_log": migrated.cut(), "baseline": first.baseline}
+    run = Run(home, "after_copy", views, cluster_id=servers.CLUSTER_ID, fence=fence, ship=True)
+    job_file = run.write()
+    events = home / "events"
+    events.mkdir()
+    package.build(str(home / "quorumshift_spark.zip"))
+    conf = {**parity.CONF, "spark.eventLog.enabled": "true", "spark.eventLog.dir": events.as_uri()}
+    conf["spark.eventLog.compress"] = "false"
+    command = [str(pathlib.Path(sys.executable).with_name("spark-submit"))]
+    command += [text for name, value in conf.items() for text in ("--conf", f"{name}={value}")]
+    main = parity.ROOT / "spark" / "quorumshift_spark" / "metadata_parity.py"
+    command += ["--py-files", str(home / "quorumshift_spark.zip"), str(main), "--input", job_file]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment["PYSPARK_PYTHON"] = sys.executable
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=400, check=False, env=environment, cwd=str(home)
+    )
+    run.read()
+    run.code = done.returncode
+    assert run.verdict == "pass", run.story() + done.stderr[-3000:]
+    left = [done.stdout, done.stderr, *(path.read_text() for path in events.rglob("*") if path.is_file())]
+    left += [pandas.read_parquet(path).to_csv() for path in run.output.glob("*.parquet")]
+    left.append((run.output / "result.json").read_text())
+    assert len(left) > 4
+    for secret in (*SECRETS, parity.DIGEST_KEY.decode(), '"sasl_password'):
+        assert not [text for text in left if secret in text], secret
+
+
+# --- and the broker goes to KRaft ------------------------------------------------------------------------
+
+
+def test_all_views_agree_once_the_broker_is_in_kraft_mode(home, views, first, migrated, broker):
+    broker.stop()
+    broker.configure(
+        {
+            **dict.fromkeys(
+                (
+                    "broker.id",
+                    "zookeeper.connect",
+                    "zookeeper.metadata.migration.enable",
+                    "zookeeper.session.timeout.ms",
+                    "inter.broker.protocol.version",
+                    "password.encoder.secret",
+                )
+            ),
+            "process.roles": "broker",
+            "node.id": "1",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        }
+    )
+    broker.start()
+    fence = migrated.fence()
+    now = {**views, "metadata_log": migrated.cut(), "baseline": first.baseline}
+    run = Run(home, "after_kraft", now, cluster_id=servers.CLUSTER_ID, fence=fence, bounds={"log_refresh_s": 30})
+    with migrated.answering(run):
+        run.go()
+    assert run.verdict == "pass", run.story()
+    assert "feature" in run.result["counts"]
+    assert not any(comparison["note"] for comparison in run.result["comparisons"])
+    last = Run(
+        home,
+        "after_finalize",
+        {"metadata_log": migrated.cut(), "brokers": views["brokers"], "baseline": run.baseline},
+        cluster_id=servers.CLUSTER_ID,
+        bounds={"log_refresh_s": 30},
+    )
+    with migrated.answering(last):
+        last.go()
+    assert last.verdict == "pass", last.story()
+    assert {c["left"] for c in last.result["comparisons"]} == {"metadata_log", "baseline:metadata_log"}

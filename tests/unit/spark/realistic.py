@@ -1,0 +1,102 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A small cluster with every kind of metadata, as each view has it."""
+
+from __future__ import annotations
+
+import json
+
+from quorumshift_spark import normal_form as form
+from quorumshift_spark import rules
+from quorumshift_spark.normal_form import canonical
+
+DIGESTS = form.Digests(b"a key of the cluster, 32 bytes..")
+ZXID, OFFSET = 500, 900
+ZOOKEEPER, LOG, BROKER, BASELINE = "zookeeper", "metadata_log", "broker:1", "baseline:zookeeper"
+
+_STATE = {"leader": 1, "leader_epoch": 7, "isr": [2, 1], "recovery_state": 0, "partition_epoch": 11}
+_PLACES = {"replicas": [1, 2, 3], "adding": [3], "removing": []}
+
+
+def entities():
+    """All of it, with every field that some view has."""
+    return [
+        form.topic("orders", "4LpVqrIhR8CPQPMTHVv-eQ"),
+        form.topic("__consumer_offsets", "JACDP32aRuG92GqsO59rGw"),
+        form.partition("orders", 0, {**_PLACES, **_STATE}),
+        form.partition("orders", 1, {**_PLACES, **_STATE, "leader": -1, "isr": [3], "removing": [1]}),
+        form.partition("__consumer_offsets", 0, {**_PLACES, **_STATE, "recovery_state": 1}),
+        form.config("topic", "orders", "retention.ms", "9000", DIGESTS),
+        form.config("topic", "orders", "cleanup.policy", "compact,delete", DIGESTS),
+        form.config("broker", "1", "listener.name.x.ssl.key.password", "hidden", DIGESTS),
+        form.config("broker", None, "message.max.bytes", "2000000", DIGESTS),
+        form.quota({"user": "al ice@x*~", "client-id": None}, "producer_byte_rate", 7),
+        form.quota({"user": None}, "request_percentage", 50.5),
+        form.quota({"client-id": "app/1"}, "consumer_byte_rate", 11),
+        form.quota({"ip": "127.0.0.9"}, "connection_creation_rate", 5),
+        form.scram("bob", "SCRAM-SHA-256", 4096, DIGESTS.scram("bob", "SCRAM-SHA-256", b"s", b"k", b"v", 4096)),
+        form.acl("TOPIC", "LITERAL", "orders", "User:bob", "*", "READ", "ALLOW"),
+        form.acl("GROUP", "PREFIXED", "g-", "User:CN=eve,O=x", "10.0.0.1", "ALL", "DENY"),
+        form.delegation_token("E1UYWavhQAyU62V1OOtFPg", "User:a", "User:r", ["User:b", "User:a"], 1, 2, 3),
+        form.producer_ids(6000, 5000),
+        form.feature("metadata.version", 21),
+        form.broker(1, {"fenced": False, "epoch": 40}),
+    ]
+
+
+_WITHOUT = {
+    LOG: {("producer_ids", "start")},
+    BROKER: {
+        *(("partition", name) for name in ("adding", "removing", "recovery_state", "partition_epoch")),
+        ("scram", "digest"),
+        ("broker", "epoch"),
+    },
+}
+_KINDS = {BROKER: [kind for kind in form.KINDS if kind != "producer_ids"]}
+
+
+def as_seen(view, entity):
+    """An entity as a view has it: without the fields that it lacks, secrets withheld by brokers."""
+    name = "metadata_log" if view.startswith(LOG) else view
+    missing = _WITHOUT.get(name, ())
+    fields = {field: text for field, text in entity.fields.items() if (entity.kind, field) not in missing}
+    if name == BROKER and entity.kind == "config" and fields["value"].startswith('{"digest"'):
+        fields["value"] = canonical({"digest": None})
+    at = {} if name == BROKER else {"offset": OFFSET} if name == LOG else {"zxid": ZXID}
+    return entity._replace(fields=fields, at=at)
+
+
+def kinds(view):
+    """The kinds that a view can tell about."""
+    return tuple(_KINDS.get(view, form.KINDS))
+
+
+def comparisons():
+    """Every relation once."""
+    names = (ZOOKEEPER, LOG, f"{LOG}:102", BROKER, BASELINE)
+    return rules.plan("after_kraft", {name: kinds(name) for name in names})
+
+
+def mutations(entity, field):
+    """(what was done, entity) with one field changed to something else."""
+    value = json.loads(entity.fields[field])
+    if isinstance(value, bool):
+        others = [not value]
+    elif isinstance(value, (int, float)):
+        others = [value + 1, value - 1]
+    elif isinstance(value, str):
+        others = [value + "x", ""]
+    elif isinstance(value, dict):
+        others = [{"digest": "0" * 64}, "clear"]
+    elif value and isinstance(value[0], str):
+        others = [[*value, "User:z"], value[1:]]
+    else:
+        others = [[*value, 99], value[1:] if value else [1]]
+    for other in [*others, None]:
+        yield f"{value} -> {other}", entity._replace(fields={**entity.fields, field: canonical(other)})
+
+
+def index(found):
+    """{(kind, key): entity}"""
+    return {(entity.kind, entity.key): entity for entity in found}

@@ -1,0 +1,302 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the view of a broker makes of answers that a healthy broker does not give; kafka-python writes the answers.
+
+Healthy ones come from real brokers in tests/real/test_spark_brokers.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import struct
+import uuid
+from types import SimpleNamespace
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
+from kafka.protocol.admin import (
+    DescribeAclsResponse,
+    DescribeClientQuotasResponse,
+    DescribeConfigsResponse,
+    DescribeUserScramCredentialsResponse,
+)
+from kafka.protocol.metadata import MetadataResponse
+from quorumshift_spark import normal_form as form
+from quorumshift_spark.views import Absent, Statement, ViewError, brokers
+from quorumshift_spark.views import broker_requests as requests
+
+ADDRESS = HostPort("broker.example", 9092)
+ID = uuid.UUID(int=7)
+Topic = MetadataResponse.MetadataResponseTopic
+Partition = Topic.MetadataResponsePartition
+Configs = DescribeConfigsResponse.DescribeConfigsResult
+Config = Configs.DescribeConfigsResourceResult
+
+
+def topic(name, partitions=(), error=0):
+    fields = {"error_code": error, "name": name, "topic_id": ID, "is_internal": False}
+    return Topic(**fields, partitions=list(partitions), authorized_operations=set())
+
+
+def partition(number, leader=1, error=0, offline=()):
+    return Partition(
+        error_code=error,
+        partition_index=number,
+        leader_id=leader,
+        leader_epoch=3,
+        replica_nodes=[2, 1],
+        isr_nodes=[2, 1],
+        offline_replicas=list(offline),
+    )
+
+
+def metadata(*topics, nodes=(1,), cluster="this"):
+    known = [MetadataResponse.MetadataResponseBroker(node_id=node, host="h", port=1, rack=None) for node in nodes]
+    return MetadataResponse[12](
+        throttle_time_ms=0, brokers=known, cluster_id=cluster, controller_id=1, topics=list(topics)
+    ).encode()
+
+
+def config(name, value, source, sensitive=False, synonyms=()):
+    listed = [Config.DescribeConfigsSynonym(name=name, value=value, source=source) for name, value, source in synonyms]
+    return Config(
+        name=name,
+        value=value,
+        read_only=False,
+        config_source=source,
+        is_sensitive=sensitive,
+        synonyms=listed,
+        config_type=2,
+        documentation=None,
+    )
+
+
+def configs(kind, name, *listed, error=0, message=None):
+    return Configs(
+        error_code=error, error_message=message, resource_type=kind, resource_name=name, configs=list(listed)
+    )
+
+
+def described(*results):
+    return DescribeConfigsResponse[4](throttle_time_ms=0, results=list(results)).encode()
+
+
+def quotas(error=0, message=None):
+    entity = DescribeClientQuotasResponse.EntryData.EntityData(entity_type="user", entity_name=None)
+    value = DescribeClientQuotasResponse.EntryData.ValueData(key="producer_byte_rate", value=10.0)
+    entry = DescribeClientQuotasResponse.EntryData(entity=[entity], values=[value])
+    return DescribeClientQuotasResponse[1](
+        throttle_time_ms=0, error_code=error, error_message=message, entries=[] if error else [entry]
+    ).encode()
+
+
+def acls(error=0, message=None):
+    return DescribeAclsResponse[3](throttle_time_ms=0, error_code=error, error_message=message, resources=[]).encode()
+
+
+def scram():
+    return DescribeUserScramCredentialsResponse[0](
+        throttle_time_ms=0, error_code=0, error_message=None, results=[]
+    ).encode()
+
+
+def tokens(error=0):
+    return struct.pack(">h", error) + b"\1" + struct.pack(">i", 0) + b"\0"
+
+
+BROKER_ITSELF = described(configs(4, "1"), configs(4, ""))
+
+
+@pytest.fixture
+def broker(monkeypatch):
+    """broker({request: answer or list of answers}): a view of broker 1 that gets these, and what it asked."""
+    asked = []
+    versions = kafka_wire.ApiVersions(dict.fromkeys((0, 4), (0, 9)), {}, {}, -1, False)
+
+    def view(answers, **options):
+        given = {
+            requests.METADATA: metadata(),
+            requests.DESCRIBE_CONFIGS: BROKER_ITSELF,
+            requests.DESCRIBE_CLIENT_QUOTAS: quotas(),
+            requests.DESCRIBE_SCRAM: scram(),
+            requests.DESCRIBE_ACLS: acls(),
+            requests.DESCRIBE_TOKENS: tokens(),
+            **answers,
+        }
+        queues = {r.api_key: list(a) if isinstance(a, list) else None for r, a in given.items()}
+        fixed = {r.api_key: a for r, a in given.items()}
+
+        def request(api_key, version, body, name, timeout, largest):
+            asked.append((name, body))
+            return queues[api_key].pop(0) if queues[api_key] is not None else fixed[api_key]
+
+        connection = SimpleNamespace(address=ADDRESS, api_versions=lambda: versions, request=request)
+        monkeypatch.setattr(brokers, "KafkaConnection", lambda *_arguments: contextlib.nullcontext(connection))
+        return brokers.BrokerView(1, ADDRESS, form.Digests(b"key"), **options), asked
+
+    return view
+
+
+def read(view):
+    *entities, statement = view.read(None)
+    assert isinstance(statement, Statement)
+    return entities, statement
+
+
+def fields_of(entities, kind):
+    return [
+        ({name: json.loads(text) for name, text in entity.fields.items()}) for entity in entities if entity.kind == kind
+    ]
+
+
+def test_leader_whose_listener_is_hidden_is_no_value_but_a_problem(broker):
+    listed = topic("a", [partition(0, -1, error=72), partition(1, -1, error=5, offline=[2]), partition(2)])
+    answers = [BROKER_ITSELF, described(configs(2, "a"))]
+    view, _asked = broker({requests.METADATA: metadata(listed), requests.DESCRIBE_CONFIGS: answers})
+    entities, statement = read(view)
+    told = fields_of(entities, "partition")
+    assert [fields.get("leader", "left out") for fields in told] == ["left out", -1, 1]
+    assert all(fields["replicas"] == [2, 1] and fields["isr"] == [1, 2] for fields in told)
+    assert statement.state["offline_replicas"] == 1
+    ((where, reason),) = statement.problems
+    assert where == "broker 1: Metadata" and "the leaders of 1 partitions (a-0) have no listener" in reason
+
+
+def test_only_what_somebody_set_is_a_config(broker):
+    itself = configs(
+        4,
+        "1",
+        config("log.retention.ms", "5", 2, synonyms=[("log.retention.ms", "5", 2), ("log.retention.hours", "1", 2)]),
+        config("num.io.threads", "9", 4, synonyms=[("num.io.threads", "9", 4)]),
+        config("x.password", None, 2, sensitive=True, synonyms=[("x.password", None, 2)]),
+    )
+    default = configs(4, "", config("num.io.threads", "8", 3, synonyms=[("num.io.threads", "8", 3)]))
+    of_topic = configs(2, "a", config("retention.ms", "7", 1), config("flush.ms", "1", 3), config("segment.ms", "2", 5))
+    view, _asked = broker(
+        {
+            requests.METADATA: metadata(topic("a")),
+            requests.DESCRIBE_CONFIGS: [described(itself, default), described(of_topic)],
+        }
+    )
+    found = {entity.key: entity.fields["value"] for entity in read(view)[0] if entity.kind == "config"}
+    assert found == {
+        '["broker","1","log.retention.ms"]': '"5"',
+        '["broker","1","x.password"]': '{"digest":null}',
+        '["broker",null,"num.io.threads"]': '"8"',
+        '["topic","a","retention.ms"]': '"7"',
+    }
+
+
+def test_topics_are_asked_for_their_configs_in_bounded_requests(broker):
+    names = [f"t{number}" for number in range(5)]
+    pages = [names[:2], names[2:4], names[4:]]
+    answers = [described(*(configs(2, name) for name in page)) for page in pages]
+    view, asked = broker(
+        {
+            requests.METADATA: metadata(*map(topic, names)),
+            requests.DESCRIBE_CONFIGS: [BROKER_ITSELF, *answers],
+        },
+        topics_a_request=2,
+    )
+    read(view)
+    bodies = [body for name, body in asked if name == "DescribeConfigs"][1:]
+    assert bodies == [requests.configs([(2, name) for name in page], synonyms=False) for page in pages]
+
+
+def test_topic_that_goes_between_two_requests_has_no_configs(broker):
+    gone = described(configs(2, "a", error=3))
+    view, _asked = broker({requests.METADATA: metadata(topic("a")), requests.DESCRIBE_CONFIGS: [BROKER_ITSELF, gone]})
+    assert fields_of(read(view)[0], "config") == []
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        (
+            {requests.DESCRIBE_CONFIGS: described(configs(4, "1"))},
+            "DescribeConfigs left out 1 of 2, '' among them",
+        ),
+        (
+            {requests.DESCRIBE_CONFIGS: described(configs(4, "1", error=42, message="expected 3"), configs(4, ""))},
+            "another broker answers at this address: expected 3",
+        ),
+        (
+            {requests.METADATA: metadata(topic("a", error=29))},
+            "Metadata of topic a answered TOPIC_AUTHORIZATION_FAILED",
+        ),
+        ({requests.METADATA: metadata(cluster="that")}, "is of cluster that, not of this"),
+        (
+            {requests.DESCRIBE_CLIENT_QUOTAS: quotas(31, "no")},
+            "DescribeClientQuotas answered CLUSTER_AUTHORIZATION_FAILED: no",
+        ),
+        ({requests.DESCRIBE_ACLS: acls(999)}, "DescribeAcls answered error 999"),
+        ({requests.DESCRIBE_TOKENS: tokens(65)}, "answered DELEGATION_TOKEN_AUTHORIZATION_FAILED"),
+        ({requests.METADATA: metadata(topic("a"))[:-3]}, "the answer to Metadata v12 cannot be read"),
+        ({requests.METADATA: metadata() + b"x"}, "the answer to Metadata v12 cannot be read: .* bytes"),
+        ({requests.DESCRIBE_CLIENT_QUOTAS: quotas()[:-1]}, "the answer to DescribeClientQuotas v1 cannot be read"),
+    ],
+)
+def test_errors_name_broker_address_and_request(broker, answers, said):
+    view, _asked = broker(answers, cluster_id="this")
+    with pytest.raises(ViewError, match=rf"broker 1 at broker\.example:9092: .*{said}"):
+        read(view)
+
+
+def test_every_cut_of_an_answer_is_refused():
+    whole = metadata(topic("orders", [partition(0), partition(1)]), nodes=(1, 2))
+    for end in range(len(whole)):
+        with pytest.raises(requests.MalformedAnswer):
+            list(requests.read_metadata(whole[:end])[1])
+    for end in range(len(quotas())):
+        with pytest.raises(requests.MalformedAnswer):
+            requests.read(requests.DESCRIBE_CLIENT_QUOTAS, quotas()[:end])
+
+
+def test_what_is_off_is_told_and_no_kind_of_the_view(broker):
+    view, _asked = broker(
+        {requests.DESCRIBE_ACLS: acls(54, "No Authorizer is configured"), requests.DESCRIBE_TOKENS: tokens(61)}
+    )
+    told = view.look().not_served
+    assert told == {
+        "acl": "DescribeAcls: SECURITY_DISABLED: No Authorizer is configured",
+        "delegation_token": "DescribeDelegationToken: DELEGATION_TOKEN_AUTH_DISABLED",
+    }
+    assert not {"acl", "delegation_token"} & set(view.kinds)
+    assert read(view)[1].state["not_served"] == told
+
+
+def test_reread_asks_for_the_named_topics_only(broker):
+    view, asked = broker({requests.METADATA: metadata(topic("here"), topic("gone", error=3))})
+    keys = [("topic", form.topic(name, None).key) for name in ("here", "gone")]
+    found, _statement = view.reread([*keys, ("broker", form.broker(1, {}).key)])
+    assert found[keys[0]].fields == {"id": json.dumps("AAAAAAAAAAAAAAAAAAAABw")}
+    assert found[keys[1]] == Absent({})
+    assert [body for name, body in asked if name == "Metadata"] == [requests.metadata(["gone", "here"])]
+    assert {name for name, _body in asked} == {"DescribeConfigs", "Metadata"}
+
+
+@pytest.mark.parametrize(
+    ("was_set", "served"),
+    [
+        (" 0123456", "123456"),
+        ("0.50", "0.5"),
+        ("1", "1.0"),
+        ("1e-5", "1.0E-5"),
+        ("TRUE", "true"),
+        ("compact, delete", "compact,delete"),
+        ("-1", "-1"),
+        ("9223372036854775807", "9223372036854775807"),
+        ("1_0", "1_0"),
+        ("", ""),
+    ],
+)
+def test_value_that_was_set_is_the_one_that_is_served(was_set, served):
+    assert brokers.parsed(was_set) == brokers.parsed(served)
+
+
+@pytest.mark.parametrize(("one", "other"), [("1", "2"), ("true", "false"), ("a,b", "b,a"), ("1_0", "10"), ("", "0")])
+def test_other_values_stay_other(one, other):
+    assert brokers.parsed(one) != brokers.parsed(other)

@@ -1,0 +1,264 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The comparison by the table: nothing that differs passes, nothing that is equal is an alarm."""
+
+from __future__ import annotations
+
+import pytest
+from quorumshift_spark import normal_form as form
+from quorumshift_spark import rules
+from quorumshift_spark.compare import DIFFER, LEFT_ONLY, MATCH, RIGHT_ONLY, SKIPPED, compare, projection
+from quorumshift_spark.normal_form import FIELDS, canonical
+from quorumshift_spark.rules import SERVED, SINCE, ZOOKEEPER_LOG
+from quorumshift_spark.views import Absent
+
+from tests.unit.spark.realistic import BROKER, DIGESTS, LOG, ZXID, as_seen, comparisons, entities, mutations
+
+STATE = {"zxid": ZXID}  # a baseline that nothing is newer than
+COMPARISONS = comparisons()
+IDS = [f"{c.left}-{c.right}" for c in COMPARISONS]
+
+
+def outcome(comparison, left, right, baseline=None):
+    baseline = STATE if baseline is None else baseline
+    there = left if not isinstance(left, Absent) else right
+    return compare(comparison, there.kind, there.key, left, right, baseline)
+
+
+def of(relation):
+    return next(c for c in COMPARISONS if c.relation == relation)
+
+
+def test_every_relation_and_field_is_in_the_table():
+    assert {c.relation for c in COMPARISONS} == set(rules.RELATIONS)
+    listed = [(rule.kind, rule.field) for rule in rules.TABLE]
+    assert len(listed) == len(set(listed))
+    for kind, fields in FIELDS.items():
+        assert {field for k, field in listed if k == kind} >= {"", *fields}
+
+
+def test_every_kind_and_field_is_in_the_realistic_set():
+    assert {(e.kind, field) for e in entities() for field in ("", *e.fields)} == {
+        (kind, field) for kind, fields in FIELDS.items() for field in ("", *fields)
+    }
+
+
+@pytest.mark.parametrize("comparison", COMPARISONS, ids=IDS)
+def test_no_alarm_on_equal_ones(comparison):
+    for entity in entities():
+        if entity.kind in comparison.kinds:
+            left, right = as_seen(comparison.left, entity), as_seen(comparison.right, entity)
+            assert outcome(comparison, left, right) == (MATCH, (), None), entity
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("comparison", COMPARISONS, ids=IDS)
+def test_every_mutated_field_is_caught_with_both_sides(comparison, side):
+    mutated = 0
+    for entity in entities():
+        if entity.kind not in comparison.kinds:
+            continue
+        both = {name: as_seen(getattr(comparison, name), entity) for name in ("left", "right")}
+        compared = [field for field, _how in rules.compared_fields(entity.kind, comparison.relation)]
+        for field in both[side].fields:
+            for what, other in mutations(both[side], field):
+                if comparison.relation == SERVED and _is_withheld(both["right"], field):
+                    continue  # its value cannot be seen: presence alone is compared
+                seen = outcome(comparison, **{**both, side: other})
+                if field not in compared:
+                    assert seen.outcome == MATCH, (entity, field, what)
+                    continue
+                mutated += 1
+                assert seen.outcome == DIFFER, (entity, field, what)
+                (difference,) = seen.differences
+                assert (difference.kind, difference.key, difference.field) == (entity.kind, entity.key, field)
+                expected = {getattr(comparison, name): both[name].fields.get(field) for name in both}
+                assert difference.sides == {**expected, getattr(comparison, side): other.fields[field]}
+                assert difference.do and difference.text()
+    assert mutated > 40
+
+
+def _is_withheld(entity, field):
+    return entity.fields.get(field) == canonical({"digest": None})
+
+
+@pytest.mark.parametrize("comparison", COMPARISONS, ids=IDS)
+def test_missing_and_extra_entities_of_every_kind_are_caught(comparison):
+    seen = set()
+    for entity in entities():
+        if entity.kind in comparison.kinds:
+            left, right = as_seen(comparison.left, entity), as_seen(comparison.right, entity)
+            for result, there in (
+                (outcome(comparison, left, Absent({})), LEFT_ONLY),
+                (outcome(comparison, Absent({}), right), RIGHT_ONLY),
+            ):
+                assert result.outcome == there, entity
+                (difference,) = result.differences
+                assert difference.field is None
+                assert list(difference.sides.values()).count(None) == 1
+            seen.add(entity.kind)
+    assert seen == set(comparison.kinds)
+
+
+@pytest.mark.parametrize("comparison", COMPARISONS, ids=IDS)
+def test_equal_projections_mean_a_match(comparison):
+    """What the join in Spark takes for equal, `compare` does too; and it takes nearly all for equal that is."""
+    equal, plain = 0, 0
+    for entity in entities():
+        if entity.kind not in comparison.kinds:
+            continue
+        left = as_seen(comparison.left, entity)
+        right = as_seen(comparison.right, entity)
+        variants = [right] + [other for field in right.fields for _what, other in mutations(right, field)]
+        for other in variants:
+            ours = projection(comparison.relation, left.kind, left.fields)
+            if ours is not None and ours == projection(comparison.relation, other.kind, other.fields):
+                assert outcome(comparison, left, other).outcome == MATCH
+                plain += other is right
+            equal += other is right
+    assert plain >= equal - 2
+
+
+def test_replicas_are_in_order_and_isr_is_a_set():
+    one, two = (form.partition("t", 0, {"replicas": r, "isr": i}) for r, i in (([1, 2], [1, 2]), ([2, 1], [2, 1])))
+    (difference,) = outcome(of(ZOOKEEPER_LOG), one, two).differences
+    assert difference.field == "replicas"
+
+
+@pytest.mark.parametrize(("next_id", "expected"), [(5000, MATCH), (6000, MATCH), (5999, DIFFER), (7000, DIFFER)])
+def test_producer_ids_are_at_an_end_of_zookeepers_block(next_id, expected):
+    left, right = form.producer_ids(6000, 5000), form.producer_ids(next_id)
+    assert outcome(of(ZOOKEEPER_LOG), left, right).outcome == expected
+
+
+def test_configs_that_brokers_show_as_parsed():
+    def value(text):
+        return form.config("topic", "t", "retention.ms", text, DIGESTS)
+
+    assert outcome(of(SERVED), value(" 0100"), value("100")).outcome == MATCH
+    assert outcome(of(SERVED), value("100"), value("101")).outcome == DIFFER
+    assert outcome(of(ZOOKEEPER_LOG), value(" 0100"), value("100")).outcome == DIFFER
+
+
+def test_withheld_secret_shows_presence_only():
+    secret = form.config("broker", "1", "a.password", "x", DIGESTS)
+    withheld = form.config("broker", "1", "a.password", None, DIGESTS, withheld=True)
+    assert outcome(of(SERVED), secret, withheld).outcome == MATCH
+    assert outcome(of(SERVED), secret, Absent({})).outcome == LEFT_ONLY
+    unknown = form.config("broker", "1", "custom.thing", "clear", DIGESTS)
+    assert outcome(of(SERVED), unknown, withheld).outcome == MATCH
+    assert "clear" not in canonical(form.config("broker", "1", "x.secret", "clear", DIGESTS).fields)
+
+
+def test_unread_is_skipped_with_the_reason():
+    unread = form.unread_config("broker", "1", "a.password", "no secret")
+    there = form.config("broker", "1", "a.password", "x", DIGESTS)
+    for left, right in ((unread, there), (there, unread), (unread, unread)):
+        result = outcome(of(ZOOKEEPER_LOG), left, right)
+        assert result.outcome == SKIPPED
+        assert "no secret" in result.explained
+        assert projection(ZOOKEEPER_LOG, "config", unread.fields) is None
+
+
+@pytest.mark.parametrize(
+    ("relation", "entity", "alone"),
+    [
+        (ZOOKEEPER_LOG, form.config("client_metrics", "all", "interval.ms", "1", DIGESTS), True),
+        (SERVED, form.config("client_metrics", "all", "interval.ms", "1", DIGESTS), True),
+        (SERVED, form.config("broker", "2", "log.cleaner.threads", "1", DIGESTS), True),
+        (SERVED, form.config("broker", "1", "log.cleaner.threads", "1", DIGESTS), False),
+        (SERVED, form.config("broker", None, "log.cleaner.threads", "1", DIGESTS), False),
+        (SERVED, form.broker(7, {"fenced": True}), True),
+        (SERVED, form.broker(7, {"fenced": False}), False),
+        (SERVED, form.feature("kraft.version", 1), True),
+        (SERVED, form.feature("metadata.version", 1), False),
+    ],
+)
+def test_what_may_stand_on_one_side(relation, entity, alone):
+    comparison = of(relation)
+    sides = (Absent({}), entity) if relation == ZOOKEEPER_LOG else (entity, Absent({}))
+    result = outcome(comparison, *sides)
+    assert (result.outcome == MATCH) is alone
+    assert bool(result.explained) is alone
+
+
+@pytest.mark.parametrize(
+    ("state", "at", "explained"),
+    [
+        ({"zxid": 500}, {"zxid": 501}, True),
+        ({"zxid": 500}, {"zxid": 500}, False),
+        ({"zxid": 500}, {}, False),
+        ({"zxid": 500}, {"offset": 900}, False),
+        ({"offset": 900}, {"offset": 900}, True),  # the state's offset is exclusive
+        ({"offset": 900}, {"offset": 899}, False),
+    ],
+)
+def test_difference_from_the_baseline_needs_a_later_change(state, at, explained):
+    comparison = of(SINCE)
+    was = form.topic("t", "A")
+    for now in (form.topic("t", "B", at), Absent(at)):
+        result = outcome(comparison, was, now, state)
+        assert (result.outcome == MATCH) is explained
+        assert bool(result.explained) is explained
+    extra = outcome(comparison, Absent({}), form.topic("t", "B", at), state)
+    assert (extra.outcome == MATCH) is explained
+
+
+def test_both_absent_is_nothing():
+    assert compare(COMPARISONS[0], "topic", '["t"]', Absent({}), Absent({})).outcome is None
+
+
+# --- which comparisons a gate makes --------------------------------------------------------------------
+
+
+def pairs(gate, *names, zookeeper_mode=()):
+    every = dict.fromkeys(names, form.KINDS)
+    return {(c.left, c.right): c for c in rules.plan(gate, every, zookeeper_mode)}
+
+
+def test_every_gate_compares_each_view_it_needs():
+    names = {"zookeeper": "zookeeper", "metadata_log": "metadata_log", "broker": "broker:1"}
+    for gate, (needs, _takes, decides) in rules.GATES.items():
+        views = [names[need] for need in needs if need != "baseline"]
+        views += [f"baseline:{view}" for view in views if "baseline" in needs and not view.startswith("broker")]
+        made = pairs(gate, *views)
+        assert {view for pair in made for view in pair} == set(views), gate
+        assert (decides, "broker:1") in made
+
+
+@pytest.mark.parametrize("gate", list(rules.GATES))
+def test_a_view_that_is_missing_is_named(gate):
+    for missing in rules.GATES[gate].needs:
+        given = [need for need in rules.GATES[gate].needs if need != missing]
+        with pytest.raises(rules.PlanError, match=f"needs the view {missing}"):
+            pairs(gate, *given)
+
+
+def test_unknown_gate():
+    with pytest.raises(rules.PlanError, match="before_lunch"):
+        pairs("before_lunch", "zookeeper")
+
+
+def test_brokers_in_zookeeper_mode_are_no_witness_of_kraft():
+    made = pairs("after_copy", "zookeeper", LOG, BROKER, "baseline:zookeeper", zookeeper_mode=[BROKER])
+    assert set(made[("zookeeper", BROKER)].kinds) == {"config", "quota", "scram", "acl", "delegation_token"}
+    assert set(made[(LOG, BROKER)].kinds) == {"topic", "partition", "broker"}
+    assert "no independent witness" in made[("zookeeper", BROKER)].note
+    assert ("zookeeper", BROKER) not in pairs("after_kraft", "zookeeper", LOG, BROKER, "baseline:zookeeper")
+
+
+def test_revert_takes_the_log_where_the_copy_is_done():
+    views = ("zookeeper", BROKER, "baseline:zookeeper")
+    assert (LOG, BROKER) not in pairs("before_revert", *views)
+    assert {("zookeeper", LOG), (LOG, BROKER)} <= set(pairs("before_revert", *views, LOG))
+
+
+def test_markdown_has_every_row_and_gate():
+    text = rules.markdown()
+    for rule in rules.TABLE:
+        assert f"| {rule.kind} | {rule.field or '(is there)'} |" in text
+    for gate in rules.GATES:
+        assert f"| `{gate}` |" in text
+    cells = {line.count("|") for line in text.splitlines() if line}
+    assert len(cells) == 2

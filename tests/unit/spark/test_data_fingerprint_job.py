@@ -1,0 +1,188 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the job makes of what Kafka and Spark give: its result, its files, its errors. Both are stood in for here by a
+list of records; tests/real/test_spark_fingerprint.py runs it against them."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Any, Dict, List
+
+import jsonschema
+import pyarrow.parquet as pq
+import pytest
+from quorumshift_spark import data_fingerprint, report
+from quorumshift_spark import result as results
+from quorumshift_spark.compare import OUTCOMES
+from quorumshift_spark.fingerprint import keys
+from quorumshift_spark.fingerprint.cluster import ClusterError
+from quorumshift_spark.fingerprint.groups import Group
+from quorumshift_spark.fingerprint.plan import PartitionState, Sums
+
+SECRET = "s3cr3t-word"
+
+
+class Log:
+    """A cluster of one partition, and the reading of it."""
+
+    def __init__(self) -> None:
+        self.hashes: List[int] = list(range(100, 125))
+        self.committed = 20
+        self.error: Exception | None = None
+
+    def cluster_id(self):
+        return "c1"
+
+    def groups(self):
+        if self.error is not None:
+            raise self.error  # pylint: disable=raising-bad-type
+        return {"readers": Group("STABLE", {("orders", 0): self.committed})}
+
+    def partitions_of_all(self):
+        return {"orders": [0], "other": [0]}
+
+    def states(self, chosen, isolation):
+        assert isolation == "read_uncommitted"
+        state = PartitionState("orders", 0, "id", 0, len(self.hashes), False, True, -1, -1, 1000)
+        return [state] if "orders" in chosen else []
+
+    def high_watermarks(self, places):
+        return {place: len(self.hashes) for place in places}
+
+    def log_starts(self, places):
+        return dict.fromkeys(places, 0)
+
+    def offsets_retention_ms(self):
+        return 10**9
+
+    def chunk_sums(self, _spark, options, wanted, size, _isolation):
+        assert SECRET not in json.dumps(options)
+        rows = []
+        for one in wanted:
+            for index in range(one.begin // size, (one.end - 1) // size + 1):
+                offsets = range(max(one.begin, index * size), min(one.end, (index + 1) * size))
+                total = sum(self.hashes[offset] for offset in offsets)
+                rows.append(Sums("orders", 0, index, len(offsets), offsets[0], offsets[-1], 1, 2, total))
+        return rows
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> Log:
+    log = Log()
+    monkeypatch.setattr(data_fingerprint, "Cluster", lambda *_arguments: log)
+    monkeypatch.setattr(data_fingerprint.scan, "chunk_sums", log.chunk_sums)
+    monkeypatch.setattr(data_fingerprint.scan, "newest_by_key", lambda *_arguments: keys.SCHEMA.empty_table())
+    return log
+
+
+class Session:
+    """Stands where Spark's session does; nothing is asked of it."""
+
+
+def run(tmp_path: pathlib.Path, name: str, baseline: str | None = None, **changes: Any) -> Dict[str, Any]:
+    output = tmp_path / name
+    output.mkdir()
+    client = {"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN", "sasl_username": "u", "sasl_password": SECRET}
+    job = {
+        "nonce": name,
+        "gate": "after_finalize",
+        "phase": "finalized",
+        "cluster_id": "c1",
+        "output": str(output),
+        "views": {
+            "cluster": {"bootstrap_servers": "h:1", "client": client},
+            "baseline": {"path": str(tmp_path / baseline)} if baseline else None,
+        },
+        "fingerprint": {"topics": ["ord*"], "chunk_offsets": 10},
+        "bounds": {"rounds": 2, "pause_s": 0},
+        **changes,
+    }
+    result = data_fingerprint.run(job, str(tmp_path), Session())
+    assert json.loads((output / results.NAME).read_text()) == result
+    jsonschema.Draft202012Validator(results.schema()).validate(result)
+    for counted in result["counts"].values():
+        assert counted["read"] == sum(counted[outcome] for outcome in OUTCOMES)
+    for path in tmp_path.rglob("*"):
+        assert not path.is_file() or SECRET.encode() not in path.read_bytes()
+    assert report.render(result)
+    return result
+
+
+def test_runs_build_on_each_other_and_a_fault_is_told(tmp_path: pathlib.Path, log: Log) -> None:
+    first = run(tmp_path, "first")
+    assert (first["verdict"], first["reasons"]) == ("pass", [])
+    assert first["views"]["cluster"]["read"] == {"log": 1, "chunk": 3, "key": 0, "group_offset": 1}
+    log.hashes += [7] * 10
+    log.committed = 30
+    again = run(tmp_path, "again", "first")
+    assert again["verdict"] == "pass"
+    assert again["counts"]["chunk"]["match"] - again["counts"]["chunk"]["explained"] == 3
+    assert pq.read_table(tmp_path / "again" / "chunks.parquet").num_rows == 4
+
+    log.hashes[31] += 1
+    log.committed = 29
+    found = run(tmp_path, "found", "again")
+    assert found["verdict"] == "differ"
+    assert [one["kind"] for one in found["differences"]] == ["chunk", "group_offset"]
+    assert found["reasons"][0].startswith("2 differences, the first: chunk")
+    assert found["files"]["differences.parquet"]["rows"] == 2
+    assert pq.read_table(tmp_path / "found" / "differences.parquet").column("left").to_pylist() == ["baseline"] * 2
+
+
+def test_a_log_that_seems_short_is_read_again(
+    tmp_path: pathlib.Path, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path, "first")
+    whole, calls = log.states, []
+
+    def late(chosen, isolation):
+        calls.append(chosen)
+        return [one._replace(end=20) if len(calls) < 3 else one for one in whole(chosen, isolation)]
+
+    monkeypatch.setattr(log, "states", late)
+    settled = run(tmp_path, "settled", "first")
+    assert settled["verdict"] == "pass"
+    assert [entry["settled"] for entry in settled["rounds"]] == [0, 1]
+    del log.hashes[20:]
+    log.committed = 20
+    found = run(tmp_path, "short", "first")
+    assert found["verdict"] == "differ"
+    assert [entry["proven"] for entry in found["rounds"]] == [0, 1]
+    assert [(one["kind"], one["field"]) for one in found["differences"]] == [("log", "end")]
+
+
+def test_whatever_fails_is_an_error_without_a_secret(tmp_path: pathlib.Path, log: Log) -> None:
+    log.error = ClusterError(f"h:1: the list of groups: broker said {SECRET}")
+    result = run(tmp_path, "refused")
+    assert result["verdict"] == "error"
+    assert result["reasons"] == ["h:1: the list of groups: broker said ********"]
+    assert result["views"]["cluster"]["error"] == result["reasons"][0]
+    log.error = None
+    assert "no such" in run(tmp_path, "lost", "nowhere")["reasons"][0].lower()
+    run(tmp_path, "first")
+    other = run(tmp_path, "foreign", "first", cluster_id="c2")
+    assert other["verdict"] == "error"
+    assert "the baseline is of cluster c1" in other["reasons"][0]
+
+
+def test_the_command_line_refuses_what_is_no_job(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture) -> None:
+    path = tmp_path / "job.json"
+    for text, said in (
+        ("{", "is not JSON"),
+        ("[]", "not a JSON object"),
+        ('{"nonce": "n"}', "'cluster_id' is missing"),
+        (
+            '{"nonce": "n", "cluster_id": "c", "output": "o", "bounds": {"hours": 1}, '
+            '"views": {"cluster": {"bootstrap_servers": "h:1"}}}',
+            "'bounds.hours' is not known",
+        ),
+    ):
+        path.write_text(text)
+        path.chmod(0o600)
+        assert data_fingerprint.main(["--input", str(path)]) == 2
+        assert said in capsys.readouterr().err
+    path.chmod(0o640)
+    assert data_fingerprint.main(["--input", str(path)]) == 2
+    assert "chmod 600" in capsys.readouterr().err

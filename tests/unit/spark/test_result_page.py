@@ -1,0 +1,250 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The page of a result, for every verdict: what it says, that it is whole, that nothing gets out of its place."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pathlib
+import re
+import stat
+import subprocess
+import sys
+from html.parser import HTMLParser
+from typing import Any, Dict, List, Tuple
+
+import jsonschema
+import pytest
+from quorumshift_spark import package, report
+from quorumshift_spark import result as results
+from quorumshift_spark.report import story, words
+
+FIXTURES = pathlib.Path(__file__).parent / "results"
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+VERDICTS = ("pass", "differ", "error", "incomplete")
+_VOID = {"meta", "link", "br", "img", "input", "hr", "stop", "rect", "line"}
+
+
+def load(verdict: str) -> Dict[str, Any]:
+    return json.loads((FIXTURES / f"{verdict}.json").read_text(encoding="utf-8"))
+
+
+class Page(HTMLParser):
+    """The page's text, and whether its elements are closed in order."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: List[str] = []
+        self.tags: List[Tuple[str, Dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open[-1:] not in (["style"], ["title"]):
+            self.text += data
+
+
+def text_of(html: str) -> str:
+    return re.sub(r"\s+", " ", Page(html).text)
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+def test_examples_are_results(verdict: str) -> None:
+    jsonschema.Draft202012Validator(results.schema()).validate(load(verdict))
+    assert load(verdict)["verdict"] == verdict
+    assert load(verdict)["digest"] == results.digest(load(verdict))
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+def test_the_page_needs_nothing_beside_it(verdict: str) -> None:
+    html = report.render(load(verdict))
+    page = Page(html)
+    names = {name for name, _attributes in page.tags}
+    assert not names & {"script", "link", "img", "iframe", "object", "form"}
+    assert "default-src 'none'" in html
+    assert "url(" not in html.replace("url(#", "")
+    ids = [attributes["id"] for _tag, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for _tag, attributes in page.tags:
+        link = attributes.get("href")
+        assert link is None or (link.startswith("#") and link[1:] in ids)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "head"),
+    [
+        ("pass", "pass · gate after_copy may open"),
+        ("differ", "differ · gate after_copy stays closed"),
+        ("error", "error · gate before_trigger stays closed"),
+        ("incomplete", "incomplete · gate before_finalize stays closed"),
+    ],
+)
+def test_the_first_line_is_the_verdict_and_the_gate(verdict: str, head: str) -> None:
+    text = text_of(report.render(load(verdict)))
+    assert text.index(head) < 150
+    assert text.index("What to do") < text.index("Views")
+    for reason in load(verdict)["reasons"]:
+        assert reason in text
+
+
+def test_differences_show_both_sides_and_what_to_do() -> None:
+    result = load("differ")
+    text = text_of(report.render(result))
+    for one in result["differences"]:
+        assert one["rule"] in text
+        assert one["do"][1:] in text
+    assert "[1,2,3]" in text and "[1,3,2]" in text
+    assert "User:CN=settlement,OU=Core <Banking>,O=Example" in text
+    assert "ZooKeeper is there metadata log absent" in text
+    assert "partition · replicas 2" in text
+
+
+def test_an_error_names_the_view_and_its_error() -> None:
+    text = text_of(report.render(load("error")))
+    assert "The comparison did not come to its end: broker 2 failed. Nothing is known." in text
+    assert text.count("kafka2.example.net:9093: no connection within 30 s") == 2
+
+
+def test_counts_views_rounds_timings_digest_and_versions_are_there() -> None:
+    result = load("pass")
+    text = text_of(report.render(result))
+    for wanted in (
+        "5,136",
+        "zxid 4294975213",
+        "2026-11-22 00:14:33 UTC",
+        "13.9",
+        result["digest"],
+        "4.0.5",
+        "81240",
+    ):
+        assert wanted in text, wanted
+    assert "no independent witness of KRaft" in text
+    assert "changed since the baseline, at zxid" in text
+
+
+_EVIL = "<script>alert(1)</script>\"'&{{ 7*7 }}\u202eabc\x07"
+
+
+def _poisoned(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _poisoned(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_poisoned(item) for item in value]
+    return value + _EVIL if isinstance(value, str) else value
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+def test_whatever_stands_in_a_result_stays_text(verdict: str) -> None:
+    html = report.render(_poisoned(load(verdict)))
+    page = Page(html)
+    assert "script" not in {name for name, _attributes in page.tags}
+    assert not any("alert" in str(value) for _tag, attributes in page.tags for value in attributes.values())
+    assert "<script>alert(1)</script>\"'&{{ 7*7 }}\\u202eabc\\u0007" in page.text
+    assert "\u202e" not in html and "\x07" not in html
+    poisoned_names = {name + _EVIL: value for name, value in load(verdict)["views"].items()}
+    Page(report.render({**load(verdict), "views": poisoned_names}))
+
+
+def test_a_secret_that_should_not_be_there_is_not_shown() -> None:
+    result = load("differ")
+    one = next(one for one in result["differences"] if "ssl.keystore.password" in one["key"])
+    one["sides"] = {"zookeeper": '"s3cr3t-word"', "metadata_log": '"other-s3cr3t"'}
+    html = report.render(result)
+    assert "s3cr3t" not in html
+    assert html.count("********") == 2
+
+
+def test_many_differences_are_counted_and_the_first_shown() -> None:
+    result = load("differ")
+    one = {**result["differences"][0], "status": "differ"}
+    sides = one.pop("sides")
+    row = {**one, "left": "zookeeper", "left_value": sides["zookeeper"], "right": "metadata_log", "right_value": None}
+    rows = ({**row, "key": json.dumps(["t", number])} for number in range(100_000))
+    html = report.render({**result, "differences_total": 100_000}, rows)
+    assert len(html) < 100_000
+    assert "The first 50 of 100,000" in text_of(html)
+    assert "Not settled" not in text_of(report.render(result, [{**row, "status": "unsettled"}]))
+
+
+def test_a_result_of_a_job_that_died_early_is_told_too() -> None:
+    html = report.render({"verdict": "error", "reasons": ["job.json is not JSON"]})
+    assert "error · no gate" in text_of(html)
+    assert report.render(results.empty("error", [])) != ""
+    for verdict in VERDICTS:
+        whole = load(verdict)
+        for name in whole:
+            part = copy.deepcopy(whole)
+            del part[name]
+            Page(report.render(part))
+
+
+@pytest.mark.parametrize(
+    ("texts", "marked"),
+    [
+        (["604800000", "259200000"], ["604800000", "259200000"]),
+        (["[1,2,3]", "[1,3,2]"], ["2,3", "3,2"]),
+        (["a.b=1,c", "a.b=1"], [",c", ""]),
+        (["same", "same"], ["", ""]),
+        (["", "x"], ["", "x"]),
+        (["aa", "a a"], ["aa", "a a"]),
+    ],
+)
+def test_what_differs_is_marked_in_whole_words(texts: List[str], marked: List[str]) -> None:
+    told = words.sides("topic", '["t"]', {str(at): json.dumps(text) for at, text in enumerate(texts)})
+    for at, text in enumerate(texts):
+        pieces = told[str(at)][0].pieces
+        assert "".join(piece for piece, _differs in pieces) == text
+        assert "".join(piece for piece, differs in pieces if differs) == marked[at]
+
+
+def test_every_gate_has_its_moment() -> None:
+    assert story.tell(load("differ")).moment
+    assert "type this result's digest" in story.tell({**load("differ"), "gate": "before_revert"}).steps[-1].text
+
+
+def test_it_renders_from_a_zip(tmp_path: pathlib.Path) -> None:
+    package.build(str(tmp_path / "package.zip"))
+    code = (
+        "import json, sys; sys.path.insert(0, sys.argv[1]); from quorumshift_spark import report; "
+        "print(len(report.render(json.load(open(sys.argv[2])))))"
+    )
+    arguments = [sys.executable, "-I", "-c", code, str(tmp_path / "package.zip"), str(FIXTURES / "pass.json")]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == len(report.render(load("pass")))
+
+
+def test_it_is_written_beside_the_result(tmp_path: pathlib.Path) -> None:
+    result = load("differ")
+    (tmp_path / results.NAME).write_text(json.dumps(result))
+    assert "orders.created-3" in pathlib.Path(report.write(str(tmp_path))).read_text(encoding="utf-8")
+    row = dict.fromkeys(results.DIFFERENCES_SCHEMA.names, "x")
+    rows = [{**row, "status": "differ", "key": f'["only-in-the-file-{number}"]'} for number in range(3)]
+    results.write_differences(str(tmp_path), rows)
+    path = pathlib.Path(report.write(str(tmp_path)))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert "only-in-the-file-2" in path.read_text(encoding="utf-8")
+
+
+def test_a_fingerprint_is_told_too() -> None:
+    result = load("fingerprint")
+    jsonschema.Draft202012Validator(results.schema()).validate(result)
+    text = text_of(report.render(result))
+    assert "orders-0, offsets 0 to 99" in text
+    assert "payments-1" in text
+    assert "baseline and cluster now" in text

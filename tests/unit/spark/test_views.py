@@ -1,0 +1,562 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The views of ZooKeeper, the log and the baseline: what a real Kafka 3.9.2 wrote, and what it would refuse."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import tarfile
+
+import pyarrow as pa
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_counts, metadata_image, znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_log import Record, read_records
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import zk_metadata
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper as probe
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import backup_file
+from quorumshift_spark import normal_form as form
+from quorumshift_spark.normal_form import canonical
+from quorumshift_spark.views import Absent, Statement, ViewError, baseline, zookeeper
+from quorumshift_spark.views.metadata_log import TYPES, Image, LogSource, MetadataLogView
+from quorumshift_spark.views.password_encoder import UndecodablePassword, decode
+
+from tests.unit.spark.realistic import DIGESTS
+
+UNIT = pathlib.Path(__file__).resolve().parents[1]
+SECRET = "encodersecret"
+PASSWORD = "listener.name.external.ssl.key.password"
+
+
+@pytest.fixture(scope="module")
+def tree():
+    backup = backup_file.Backup(str(UNIT / "fixtures" / "kafka_3.9.2_znodes.jsonl.gz"))
+    return list(backup.check().znodes())
+
+
+def read(tree, secrets=(SECRET,)):
+    reader, problems = zookeeper.Znodes(DIGESTS, secrets), []
+    found = [entity for node in tree for entity in reader.entities(node, problems)]
+    return [*found, *reader.rest(problems)], problems
+
+
+def node(path, value, **stat):
+    data = value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
+    return znodes.Znode(path, data, None, znodes.Stat(*([0] * 11))._replace(**stat))
+
+
+# --- ZooKeeper -----------------------------------------------------------------------------------------
+
+
+def test_tree_of_kafka_has_every_kind_that_the_copy_knows(tree):
+    found, problems = read(tree)
+    assert problems == []
+    told = zk_metadata.normalise(tree)
+    count = {kind: sum(entity.kind == kind for entity in found) for kind in form.KINDS}
+    assert count == {
+        "topic": len(told["topics"]),
+        "partition": sum(len(topic["partitions"]) for topic in told["topics"].values()),
+        "config": sum(len(entity) for kind in told["configs"].values() for entity in kind.values()),
+        "quota": sum(len(quota["quotas"]) for quota in told["quotas"]),
+        "scram": sum(len(user) for user in told["scram"].values()),
+        "acl": len(told["acls"]),
+        "delegation_token": len(told["delegation_tokens"]),
+        "producer_ids": 1,
+        "feature": 0,
+        "broker": len(told["broker_ids"]),
+    }
+    assert len({(entity.kind, entity.key) for entity in found}) == len(found)
+    by_path = {n.path: n.stat for n in tree}
+    quota = next(e for e in found if e.key == '[[["user","al ice@x*~"]],"producer_byte_rate"]')
+    assert quota.fields == {"value": "1024.0"}
+    assert quota.at == {"zxid": by_path["/config/users/al%20ice%40x%2A%7E"].mzxid}
+
+
+def test_every_entity_is_read_again_from_the_znode_it_stands_in(tree):
+    by_path = {n.path: n for n in tree}
+    found, dummy = read(tree)
+    for entity in found:
+        chains = zookeeper._places(entity.kind, entity.key)
+        home = [by_path[path] for chain in chains for path in chain if path in by_path]
+        again, dummy = read(home)
+        assert entity in again, (entity, chains)
+
+
+def test_absent_since_is_the_last_change_of_what_stands(tree):
+    by_path = {n.path: n for n in tree}
+    orders = by_path["/config/topics/orders"].stat.mzxid
+    ((chain),) = zookeeper._places("config", canonical(["topic", "orders", "segment.ms"]))
+    assert zookeeper._absent_since(chain, by_path) == orders
+    ((chain),) = zookeeper._places("topic", canonical(["gone"]))
+    assert zookeeper._absent_since(chain, by_path) == by_path["/brokers/topics"].stat.pzxid
+    ((chain),) = zookeeper._places("quota", canonical([[["client-id", "c"], ["user", "gone"]], "k"]))
+    assert zookeeper._absent_since(chain, by_path) == by_path["/config/users"].stat.pzxid
+    assert zookeeper._absent_since(chain, {}) == 0
+
+
+def test_partition_without_state_is_null_and_one_of_no_topic_is_nothing():
+    topic = node("/brokers/topics/t", {"version": 3, "topic_id": "id", "partitions": {"0": [1]}}, mzxid=4)
+    stray = node("/brokers/topics/t/partitions/7/state", {"leader": 1, "leader_epoch": 0, "controller_epoch": 1})
+    found, problems = read([topic, stray])
+    assert problems == []
+    partition = found[1]
+    assert partition.fields["leader"] == partition.fields["isr"] == partition.fields["partition_epoch"] == "null"
+    assert partition.fields["replicas"] == "[1]" and partition.at == {"zxid": 4}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "reason"),
+    [
+        ("/brokers/topics/t", b"{", "is not JSON"),
+        ("/config/users/u", {"version": 1, "config": {"producer_byte_rate": "x"}}, "not a number"),
+        ("/config/users/u", {"version": 1, "config": {"SCRAM-SHA-256": "salt=!,stored_key=a"}}, "SCRAM"),
+        ("/kafka-acl/Shelf/a", {"version": 1, "acls": [{}]}, "principal"),
+        ("/kafka-acl/Topic/a/b", None, None),
+        ("/brokers/ids/one", {}, "no broker id"),
+        ("/delegation_token/tokens/t", {"version": 9}, "has version 9"),
+    ],
+)
+def test_what_cannot_be_read_is_a_problem_and_shows_no_value(path, value, reason):
+    found, problems = read([node(path, value)])
+    assert found == []
+    if reason is None:
+        assert problems == []
+        return
+    (problem,) = problems
+    assert problem.where == path and reason in problem.reason
+    assert "salt=!" not in problem.reason
+
+
+def test_acl_of_a_name_with_a_slash_is_a_problem():
+    entry = {"principal": "User:a", "permissionType": "Allow", "host": "*", "operation": "Read"}
+    found, (problem,) = read([node("/kafka-acl/Group/a/b", {"version": 1, "acls": [entry]})])
+    assert found == [] and "slash" in problem.reason
+
+
+# --- passwords -----------------------------------------------------------------------------------------
+
+
+def encoded(tree):
+    broker = next(n for n in tree if n.path == "/config/brokers/1")
+    return json.loads(broker.data)["config"][PASSWORD]
+
+
+def test_password_that_kafka_encoded_is_decoded_with_the_new_or_the_old_secret(tree):
+    text = encoded(tree)
+    assert decode(text, [SECRET]) == decode(text, ["newer", SECRET]) == "topsecret"
+
+
+@pytest.mark.parametrize("secrets", [[], ["wrong"], ["wrong", "too"]])
+def test_password_without_its_secret_is_unread(tree, secrets):
+    with pytest.raises(UndecodablePassword) as error:
+        decode(encoded(tree), secrets)
+    assert encoded(tree) not in str(error.value)
+    found, (problem,) = read(tree, secrets)
+    assert PASSWORD in problem.reason
+    unread = next(e for e in found if e.key == canonical(["broker", "1", PASSWORD]))
+    assert unread.fields["value"].startswith('{"unread":')
+
+
+@pytest.mark.parametrize("text", ["plain", "salt:x", "keyLength:128"])
+def test_value_that_is_not_encoded_is_named_and_not_shown(text):
+    with pytest.raises(UndecodablePassword, match="not in the form") as error:
+        decode(text, [SECRET])
+    assert text not in str(error.value)
+
+
+def test_wrong_secrets_never_decode(tree):
+    """Padding alone lets one wrong key in 256 through; the length must not."""
+    text = encoded(tree).replace("iterations:4096", "iterations:1")
+    for number in range(600):
+        with pytest.raises(UndecodablePassword):
+            decode(text, [f"wrong {number}"])
+
+
+def test_secret_has_one_digest_in_zookeeper_and_in_the_log(tree):
+    found, dummy = read(tree)
+    image = Image()
+    apply(image, 0, "CONFIG_RECORD", resourceType=4, resourceName="1", name=PASSWORD, value="topsecret")
+    bob = next(n for n in tree if n.path == "/config/users/bob")
+    text = json.loads(bob.data)["config"]["SCRAM-SHA-512"]
+    credential = znodes.scram_credential(text, bob.path, "SCRAM-SHA-512")
+    salt, stored, server = (form._raw(credential[name]) for name in ("salt", "stored_key", "server_key"))
+    keys = {"salt": salt, "storedKey": stored, "serverKey": server, "iterations": credential["iterations"]}
+    apply(image, 1, "USER_SCRAM_CREDENTIAL_RECORD", name="bob", mechanism=2, **keys)
+    of_log = list(image.entities(DIGESTS))
+    assert len(of_log) == 2
+    for entity in of_log:
+        twin = next(e for e in found if (e.kind, e.key) == (entity.kind, entity.key))
+        assert twin.fields == entity.fields
+    other = form.Digests(b"another key, of another cluster")
+    assert [e.fields for e in image.entities(other)] != [e.fields for e in of_log]
+
+
+# --- the log -------------------------------------------------------------------------------------------
+
+
+def apply(image, offset, kind, **fields):
+    image.apply(Record(offset, 1, 0, kind, 0, fields, False))
+
+
+@pytest.fixture(scope="module")
+def log_directory(tmp_path_factory):
+    home = tmp_path_factory.mktemp("recorded")
+    with tarfile.open(UNIT / "formats" / "data" / "metadata_log.tar.xz") as tar:
+        tar.extractall(home)
+    return str(home / "__cluster_metadata-0")
+
+
+def test_log_of_kafka_adds_up_to_what_the_on_host_reader_counts(log_directory):
+    told = metadata_image.summarise(log_directory, with_counts=True)
+    view = MetadataLogView(LogSource(told["log_end_offset"], directory=log_directory), DIGESTS)
+    (part,) = view.parts()
+    *found, statement = view.read(part)
+    assert statement == Statement({"offset": told["log_end_offset"], "epoch": told["last_epoch"]}, [])
+    count = {kind: sum(entity.kind == kind for entity in found) for kind in form.KINDS}
+    counts = told["image_counts"]
+    for kind, theirs in (("topic", "topics"), ("partition", "partitions"), ("config", "configs"), ("quota", "quotas")):
+        assert count[kind] == counts[theirs] > 0, kind
+    assert count["acl"] == counts["acls"] > 0 and count["scram"] == counts["scram_credentials"] > 0
+    assert count["broker"] == len(told["brokers"]) and count["feature"] == len(told["features"])
+    assert all(0 <= entity.at["offset"] < told["log_end_offset"] for entity in found)
+    wanted = {("topic", found[0].key), ("topic", '["gone"]')}
+    again, dummy = view.reread(wanted)
+    assert again[("topic", found[0].key)] == found[0]
+
+
+def test_types_are_those_that_change_an_entity():
+    assert set(metadata_counts.COUNTED) | {"PARTITION_CHANGE_RECORD"} <= TYPES
+
+
+def test_log_that_ends_before_the_high_watermark_is_an_error(log_directory):
+    end = metadata_image.summarise(log_directory)["log_end_offset"]
+    view = MetadataLogView(LogSource(end + 5, directory=log_directory), DIGESTS, "metadata_log:102")
+    with pytest.raises(ViewError, match=f"metadata_log:102: the log ends at offset {end} .* 5 short of {end + 5}"):
+        list(view.read(view.source))
+
+
+def test_missing_log_is_named(tmp_path):
+    view = MetadataLogView(LogSource(1, directory=str(tmp_path / "no")), DIGESTS)
+    with pytest.raises(ViewError, match=r"metadata_log: .*/no"):
+        list(view.read(view.source))
+
+
+def test_every_record_of_the_recorded_log_is_applied_once(log_directory):
+    image = Image()
+    for record in read_records(log_directory, types=TYPES):
+        image.apply(record)
+    assert len({(e.kind, e.key) for e in image.entities(DIGESTS)}) == len(list(image.entities(DIGESTS)))
+
+
+def partition_record(**fields):
+    values = {
+        "partitionId": 0,
+        "topicId": "T",
+        "replicas": [1, 2],
+        "isr": [2, 1],
+        "removingReplicas": [],
+        "addingReplicas": [],
+        "leader": 1,
+        "leaderRecoveryState": 0,
+        "leaderEpoch": 3,
+        "partitionEpoch": 9,
+    }
+    return {**values, **fields}
+
+
+def change_record(**fields):
+    unset = dict.fromkeys(("isr", "replicas", "removingReplicas", "addingReplicas"))
+    return {"partitionId": 0, "topicId": "T", **unset, "leader": -2, "leaderRecoveryState": -1, **fields}
+
+
+@pytest.fixture
+def image():
+    made = Image()
+    apply(made, 0, "TOPIC_RECORD", name="t", topicId="T")
+    apply(made, 1, "PARTITION_RECORD", **partition_record())
+    apply(made, 2, "CONFIG_RECORD", resourceType=2, resourceName="t", name="retention.ms", value="1")
+    return made
+
+
+def there(image):
+    return {(entity.kind, entity.key): entity for entity in image.entities(DIGESTS)}
+
+
+def test_partition_change_sets_what_it_names_and_raises_epochs(image):
+    apply(image, 5, "PARTITION_CHANGE_RECORD", **change_record(isr=[1]))
+    partition = there(image)[("partition", '["t",0]')]
+    expected = {"isr": "[1]", "leader": "1", "leader_epoch": "3", "partition_epoch": "10", "replicas": "[1,2]"}
+    assert {name: partition.fields[name] for name in expected} == expected
+    assert partition.at == {"offset": 5}
+    apply(image, 6, "PARTITION_CHANGE_RECORD", **change_record(leader=-1, leaderRecoveryState=1))
+    partition = there(image)[("partition", '["t",0]')]
+    expected = {"isr": "[1]", "leader": "-1", "leader_epoch": "4", "partition_epoch": "11", "recovery_state": "1"}
+    assert {name: partition.fields[name] for name in expected} == expected
+    apply(image, 7, "PARTITION_CHANGE_RECORD", **change_record(leader=-1, replicas=[3], addingReplicas=[3, 1]))
+    fields = there(image)[("partition", '["t",0]')].fields
+    # the same leader named again is an election all the same (PartitionRegistration.merge)
+    assert (fields["leader_epoch"], fields["replicas"], fields["adding"]) == ("5", "[3]", "[1,3]")
+
+
+def test_removed_topic_takes_partitions_and_configs_with_it(image):
+    apply(image, 8, "REMOVE_TOPIC_RECORD", topicId="T")
+    assert there(image) == {}
+    for key in (("topic", '["t"]'), ("partition", '["t",0]'), ("config", '["topic","t","retention.ms"]')):
+        assert image.absent_since(key) == {"offset": 8}
+    assert image.absent_since(("topic", '["never"]')) == {}
+    assert Image(41).absent_since(("topic", '["never"]')) == {"offset": 41}
+
+
+def test_topic_made_again_has_its_new_id(image):
+    apply(image, 8, "REMOVE_TOPIC_RECORD", topicId="T")
+    apply(image, 9, "TOPIC_RECORD", name="t", topicId="U")
+    assert there(image)[("topic", '["t"]')].fields == {"id": '"U"'}
+
+
+@pytest.mark.parametrize(
+    ("make", "remove", "key"),
+    [
+        (
+            ("CONFIG_RECORD", {"resourceType": 4, "resourceName": "", "name": "n", "value": "v"}),
+            ("CONFIG_RECORD", {"resourceType": 4, "resourceName": "", "name": "n", "value": None}),
+            ("config", '["broker",null,"n"]'),
+        ),
+        (
+            (
+                "CLIENT_QUOTA_RECORD",
+                {"entity": [{"entityType": "user", "entityName": None}], "key": "k", "value": 1.0, "remove": False},
+            ),
+            (
+                "CLIENT_QUOTA_RECORD",
+                {"entity": [{"entityType": "user", "entityName": None}], "key": "k", "value": 0.0, "remove": True},
+            ),
+            ("quota", '[[["user",null]],"k"]'),
+        ),
+        (
+            (
+                "USER_SCRAM_CREDENTIAL_RECORD",
+                {"name": "u", "mechanism": 1, "salt": b"s", "storedKey": b"k", "serverKey": b"v", "iterations": 1},
+            ),
+            ("REMOVE_USER_SCRAM_CREDENTIAL_RECORD", {"name": "u", "mechanism": 1}),
+            ("scram", '["u","SCRAM-SHA-256"]'),
+        ),
+        (
+            (
+                "ACCESS_CONTROL_ENTRY_RECORD",
+                {
+                    "id": "A",
+                    "resourceType": 2,
+                    "resourceName": "t",
+                    "patternType": 4,
+                    "principal": "User:a",
+                    "host": "*",
+                    "operation": 3,
+                    "permissionType": 2,
+                },
+            ),
+            ("REMOVE_ACCESS_CONTROL_ENTRY_RECORD", {"id": "A"}),
+            ("acl", '["TOPIC","PREFIXED","t","User:a","*","READ","DENY"]'),
+        ),
+        (
+            (
+                "DELEGATION_TOKEN_RECORD",
+                {
+                    "tokenId": "i",
+                    "owner": "User:a",
+                    "requester": "User:a",
+                    "renewers": [],
+                    "issueTimestamp": 1,
+                    "expirationTimestamp": 2,
+                    "maxTimestamp": 3,
+                },
+            ),
+            ("REMOVE_DELEGATION_TOKEN_RECORD", {"tokenId": "i"}),
+            ("delegation_token", '["i"]'),
+        ),
+        (
+            ("FEATURE_LEVEL_RECORD", {"name": "f", "featureLevel": 3}),
+            ("FEATURE_LEVEL_RECORD", {"name": "f", "featureLevel": 0}),
+            ("feature", '["f"]'),
+        ),
+    ],
+)
+def test_what_a_record_makes_another_removes(make, remove, key):
+    image = Image()
+    apply(image, 3, make[0], **make[1])
+    assert there(image)[key].at == {"offset": 3}
+    apply(image, 7, remove[0], **remove[1])
+    assert there(image) == {}
+    assert image.absent_since(key) == {"offset": 7}
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("PARTITION_RECORD", partition_record(topicId="X")),
+        ("PARTITION_CHANGE_RECORD", change_record(topicId="X")),
+        ("PARTITION_CHANGE_RECORD", change_record(partitionId=5)),
+        ("REMOVE_TOPIC_RECORD", {"topicId": "X"}),
+        ("REMOVE_ACCESS_CONTROL_ENTRY_RECORD", {"id": "X"}),
+        ("FENCE_BROKER_RECORD", {"id": 1, "epoch": 2}),
+    ],
+)
+def test_record_that_kafka_would_refuse_is_an_error(image, kind, fields):
+    with pytest.raises(metadata_image.InconsistentLog, match="offset 12"):
+        apply(image, 12, kind, **fields)
+
+
+# --- the baseline --------------------------------------------------------------------------------------
+
+KEY = b"k" * 32
+
+
+def written(path, **about):
+    told = {
+        "cluster_id": "C",
+        "gate": "g",
+        "nonce": "n",
+        "key_id": baseline.key_id(KEY),
+        "states": {"zookeeper": {"zxid": 7}},
+    }
+    with baseline.BaselineWriter(path, {**told, **about}) as writer:
+        for kind in ("topic", "acl"):
+            rows = [{"view": "zookeeper", "kind": kind, "key": '["t"]', "fields": '{"id":"é"}', "at": '{"zxid":3}'}]
+            writer.write(pa.Table.from_pylist(rows))
+    return path
+
+
+@pytest.mark.parametrize("ship", [False, True])
+def test_baseline_gives_back_what_was_written(tmp_path, ship):
+    path = written(str(tmp_path / "e.parquet"))
+    assert (tmp_path / "e.parquet").stat().st_mode & 0o077 == 0
+    view = baseline.BaselineView(path, "zookeeper", "C", KEY, ship)
+    parts = view.parts()
+    assert len(parts) == 2
+    if ship:
+        os.unlink(path)
+    for part, kind in zip(parts, ("topic", "acl")):
+        entity, statement = view.read(part)
+        assert entity == form.Entity(kind, '["t"]', {"id": '"é"'}, {"zxid": 3})
+        assert statement == Statement({"zxid": 7}, [])
+
+
+@pytest.mark.parametrize(
+    ("about", "cluster", "key", "said"),
+    [
+        ({}, "D", KEY, "is of cluster C, not of D"),
+        ({}, "C", b"x" * 32, "another digest key"),
+        ({"format": 9}, "C", KEY, "has format 9"),
+    ],
+)
+def test_baseline_that_cannot_be_compared_is_refused(tmp_path, about, cluster, key, said):
+    path = written(str(tmp_path / "e.parquet"), **about)
+    with pytest.raises(ViewError, match=said):
+        baseline.BaselineView(path, "zookeeper", cluster, key).parts()
+
+
+def test_what_is_no_baseline_is_named(tmp_path):
+    for content in (None, b"", b"PAR1"):
+        path = tmp_path / "e.parquet"
+        if content is not None:
+            path.write_bytes(content)
+        with pytest.raises(ViewError, match=r"e\.parquet"):
+            baseline.about(str(path))
+
+
+def test_failed_baseline_leaves_nothing(tmp_path):
+    with pytest.raises(RuntimeError), baseline.BaselineWriter(str(tmp_path / "e.parquet"), {}):
+        raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- ZooKeeper in parts --------------------------------------------------------------------------------
+
+
+class Tree:
+    """A reader of znodes at hand, in the place of probes.zookeeper.Reader."""
+
+    window = 2
+
+    def __init__(self, nodes):
+        self.nodes = {n.path: n for n in nodes}
+
+    def zxid(self):
+        return 141
+
+    def get_many(self, paths):
+        return [self.nodes[path] for path in paths if path in self.nodes]
+
+    def children_many(self, paths):
+        for path in paths:
+            names = {p[len(path) + 1 :].split("/")[0] for p in self.nodes if p.startswith(path + "/")}
+            yield path, sorted(names) if path in self.nodes else None
+
+    def tree(self, root):
+        return [n for path, n in sorted(self.nodes.items()) if path == root or path.startswith(root + "/")]
+
+
+@pytest.fixture
+def view(tree, monkeypatch):
+    made = zookeeper.ZooKeeperView("h:1", None, DIGESTS, [SECRET], cluster_id="Qs7KfZk2TIK1n0nQ5Qm3Tw")
+    made.at = Tree(tree)
+
+    @contextlib.contextmanager
+    def session(sharing=1):
+        yield made.at
+
+    monkeypatch.setattr(made, "_session", session)
+    return made
+
+
+@pytest.mark.parametrize("topics_a_part", [1, 2, 2000])
+def test_parts_have_every_entity_exactly_once(view, tree, monkeypatch, topics_a_part):
+    monkeypatch.setattr(zookeeper, "TOPICS_A_PART", topics_a_part)
+    parts = view.parts()
+    assert {part.of for part in parts} == {len(parts)}
+    # made after the topics were listed, before, between and after those that were there
+    for name in ("0", "b", "zz"):
+        made = node(f"/brokers/topics/{name}", {"version": 3, "topic_id": name, "partitions": {"0": [1]}})
+        view.at.nodes[made.path] = made
+    found = []
+    for part in parts:
+        *entities, statement = view.read(part)
+        assert statement == Statement({"zxid": 141}, [])
+        found += entities
+    whole, dummy = read(view.at.nodes.values())
+    assert sorted(map(str, found)) == sorted(map(str, whole))
+
+
+def test_keys_are_read_again_and_the_gone_are_absent(view, tree):
+    whole, dummy = read(tree)
+    keys = {(entity.kind, entity.key) for entity in whole}
+    gone = {("topic", '["gone"]'), ("partition", '["gone",0]'), ("partition", '["plain",9]'), ("scram", '["x","y"]')}
+    found, statement = view.reread(keys | gone)
+    assert [found[(entity.kind, entity.key)] for entity in whole] == whole
+    by_path = view.at.nodes
+    assert found[("topic", '["gone"]')] == Absent({"zxid": by_path["/brokers/topics"].stat.pzxid})
+    assert found[("partition", '["plain",9]')] == Absent({"zxid": by_path["/brokers/topics/plain"].stat.mzxid})
+    assert statement == Statement({"zxid": 141}, [])
+
+
+def test_another_cluster_under_the_connect_string_is_refused(view):
+    view.look()
+    view.at.nodes["/cluster/id"] = node("/cluster/id", {"version": "1", "id": "other"})
+    with pytest.raises(ViewError, match="holds cluster other, not Qs7KfZk2TIK1n0nQ5Qm3Tw"):
+        view.look()
+    del view.at.nodes["/cluster/id"]
+    with pytest.raises(ViewError, match="holds no Kafka cluster"):
+        view.look()
+
+
+def test_migration_is_read_as_the_fence_needs_it(view):
+    with pytest.raises(probe.ZooKeeperMissing, match="no migration is under way"):
+        view.migration()
+    names = ("kraft_controller_id", "kraft_controller_epoch", "kraft_metadata_offset", "kraft_metadata_epoch")
+    view.at.nodes["/migration"] = node("/migration", {"version": 0, **dict.fromkeys(names, 5)}, mzxid=9)
+    assert view.migration() == (5, 9)
+    view.at.nodes["/migration"] = node("/migration", None)
+    with pytest.raises(probe.ZooKeeperError, match="null data"):
+        view.migration()
