@@ -17,7 +17,12 @@ class ActionModule(ProbeAction):
         args = self.filled({"run": None, **args})
         result = self.in_slices(args)
         name, failed = args.get("gate"), bool(result.get("failed"))
-        told = {"seconds": round(result.get("waited_s") or 0, 3), "result": "differ" if failed else "pass"}
+        verified = args.get("verified") or {}
+        told = {
+            "verified": verified.get("digest", "off"),
+            "seconds": round(result.get("waited_s") or 0, 3),
+            "result": "differ" if failed else "pass",
+        }
         if failed:
             self.evidence().note("gate", name, reason=result.get("msg"), **told)
             return result

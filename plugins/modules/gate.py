@@ -10,8 +10,8 @@ module: gate
 short_description: Open a gate before a step that is harder to undo, or say why it stays closed
 version_added: 0.1.0
 description:
-  - A gate opens when the cluster is healthy and in the expected phase, held for O(stable_s). What cannot be evaluated
-    closes it.
+  - A gate opens when the views of the metadata agree (O(verified)), and the cluster is healthy and in the expected
+    phase, held for O(stable_s). What cannot be evaluated closes it.
   - The open gate leaves a pass that the turns on the hosts take (M(quorumshift.kafka.node_turn)).
 options:
   gate:
@@ -44,6 +44,14 @@ options:
     description: Within how many seconds ZooKeeper's C(/migration) must reach the high watermark read before it.
     type: float
     default: 5
+  verify:
+    description: Whether the gate asks for a comparison of the metadata.
+    type: bool
+    default: true
+  verified:
+    description: The result of M(quorumshift.kafka.spark_job) for this gate and this run.
+    type: dict
+    default: {}
   soak:
     description: For O(gate=before_finalize), how long ago the last restart must be, as V(24h), V(90m) or seconds.
     type: str
@@ -110,6 +118,8 @@ def main():
             "stable_s": {"type": "float", "default": 10},
             "timeout_s": {"type": "float", "default": 300},
             "lag_s": {"type": "float", "default": 5},
+            "verify": {"type": "bool", "default": True},
+            "verified": {"type": "dict", "default": {}},
             "soak": {"type": "str", "default": "24h"},
             "word": {"type": "str", "default": ""},
         }
@@ -120,6 +130,10 @@ def main():
         soak_s = gates.seconds(wanted["soak"])
     except ValueError as error:
         module.fail_json(msg=f"quorumshift_soak: {error}")
+
+    refused = gates.unverified(wanted["gate"], wanted["run"], wanted["verify"], wanted["verified"])
+    if refused and not module.check_mode:
+        module.fail_json(msg=f"gate {wanted['gate']} stays closed: {refused}. Nothing was changed.")
 
     def work():
         def look():

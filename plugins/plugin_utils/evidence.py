@@ -10,6 +10,7 @@ written here.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import time
@@ -42,6 +43,16 @@ class Evidence:
         with open(path + ".new", "w", encoding="utf-8") as stream:
             stream.write(content)
         os.replace(path + ".new", path)
+        return path
+
+    def place(self, name: str) -> str:
+        """Return a directory of the run's evidence that no earlier one of the same name has: NAME, NAME-2, ..."""
+        path = os.path.join(self.directory, name)
+        for number in itertools.count(2):
+            if not os.path.exists(path):
+                break
+            path = os.path.join(self.directory, f"{name}-{number}")
+        os.makedirs(path, mode=0o750)
         return path
 
     def events(self) -> list[dict]:

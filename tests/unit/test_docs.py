@@ -33,6 +33,8 @@ NOT_VARIABLES = {
     "quorumshift_direction",
     "quorumshift_record",
     "quorumshift_unregistered",
+    "quorumshift_places",
+    "quorumshift_spark",
 }
 GROUPS = re.compile(r"quorumshift_to_\w*")
 

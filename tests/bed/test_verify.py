@@ -1,0 +1,110 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The Spark job on a real cluster in dual-write: it agrees when nothing is wrong, and finds what was planted."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+
+import pytest
+
+TOPIC = "eu.orders"
+OF_TOPIC = f"/brokers/topics/{TOPIC}"
+STATE = f"{OF_TOPIC}/partitions/3/state"
+
+
+@pytest.fixture(scope="module")
+def dual_write(fresh):
+    ran = fresh.play()
+    assert ran.code == 0, ran.text
+    return fresh
+
+
+def verify(bed, **extra):
+    """Run playbooks/verify.yml; how it ended and what the newest result says."""
+    ran = bed.play("verify", extra=extra)
+    root = pathlib.Path(bed.variables["quorumshift_evidence_dir"])
+    found = sorted(root.glob("*/*/verify/*/result.json"), key=lambda path: path.stat().st_mtime)
+    assert found, ran.text
+    return ran, json.loads(found[-1].read_text())
+
+
+def nothing_left(bed):
+    """Nothing of what a job read lies on a host, and no directory of it here."""
+    for host in bed.controllers:
+        assert bed.run(host, "find /var/lib/quorumshift -name '*.tar.gz' -path '*snapshot*'") == ""
+
+
+def test_views_agree(dual_write):
+    ran, result = verify(dual_write)
+    assert ran.code == 0 and result["verdict"] == "pass", (ran.text, result["reasons"])
+    assert all(ran.recap(host).get("changed", 0) == 0 for host in dual_write.brokers), ran.text
+    kinds = {kind for kind, counts in result["counts"].items() if counts["match"]}
+    assert {"topic", "partition", "config", "quota", "scram", "acl", "delegation_token", "producer_ids"} <= kinds, kinds
+    assert all(counts["skipped"] == 0 for counts in result["counts"].values())
+    assert re.search(r"\d+ comparisons of 5 views agree \(\d+ s\)", ran.text), ran.text
+    nothing_left(dual_write)
+
+
+def planted(client):
+    """Change ZooKeeper by hand, as tools do that go around the controller; {what differs: (kind, text in its key)}."""
+
+    def change(path, **keys):
+        told = json.loads(client.get(path)[0])
+        told.update(keys)
+        client.set(path, json.dumps(told).encode())
+
+    topic = json.loads(client.get(OF_TOPIC)[0])
+    state = json.loads(client.get(STATE)[0])
+    moved = dict(topic["partitions"], **{"0": topic["partitions"]["0"][::-1]})
+    change(OF_TOPIC, partitions=moved)
+    change(STATE, leader_epoch=state["leader_epoch"] + 7, isr=[*state["isr"], 99])
+    other = f"{OF_TOPIC.rpartition('.')[0]}.payments"
+    change(other, topic_id="AAAAAAAAAAAAAAAAAAAAAQ")
+    client.delete("/brokers/topics/eu.clicks", recursive=True)
+    client.create(
+        "/brokers/topics/nobody.made.it",
+        json.dumps({"version": 3, "partitions": {}, "topic_id": "AAAAAAAAAAAAAAAAAAAAAg"}).encode(),
+    )
+    change("/config/topics/media.thumbnails", config={"max.message.bytes": "5242881", "compression.type": "lz4"})
+    change("/latest_producer_id_block", block_end="999999")
+    acls = client.get_children("/kafka-acl/Topic")
+    client.delete(f"/kafka-acl/Topic/{acls[0]}")
+    prefixed = client.get_children("/kafka-acl-extended/prefixed/Topic")
+    client.delete(f"/kafka-acl-extended/prefixed/Topic/{prefixed[0]}")
+    tokens = client.get_children("/delegation_token/tokens")
+    client.delete(f"/delegation_token/tokens/{tokens[0]}")
+    client.set("/config/brokers/<default>", json.dumps({"version": 1, "config": {}}).encode())
+    users = json.loads(client.get("/config/users/app1")[0])["config"]
+    users.pop("SCRAM-SHA-256", None) or users.pop("SCRAM-SHA-512")
+    change("/config/users/app1", config=users)
+    return {
+        "a config value": ("config", '["topic","media.thumbnails","max.message.bytes"]'),
+        "producer ids": ("producer_ids", "[]"),
+        "a token": ("delegation_token", json.dumps([tokens[0]])),
+        "replicas": ("partition", f'["{TOPIC}",0]'),
+        "leader_epoch": ("partition", f'["{TOPIC}",3]'),
+        "isr": ("partition", f'["{TOPIC}",3]'),
+        "id": ("topic", '["eu.payments"]'),
+        "a topic missing": ("topic", '["eu.clicks"]'),
+        "a topic too many": ("topic", '["nobody.made.it"]'),
+    }
+
+
+def test_what_was_planted_is_found_with_both_sides(dual_write):
+    with dual_write.zookeeper() as client:
+        wanted = planted(client)
+    ran, result = verify(dual_write)
+    assert ran.code != 0 and result["verdict"] == "differ", (ran.text, result["reasons"])
+    found = {(one["kind"], one["key"]) for one in result["differences"]}
+    assert set(wanted.values()) <= found, set(wanted.values()) - found
+    assert {"acl", "scram"} <= {kind for kind, _key in found}
+    assert {"LITERAL", "PREFIXED"} <= {json.loads(key)[1] for kind, key in found if kind == "acl"}
+    assert any(json.loads(key)[:2] == ["broker", None] for kind, key in found if kind == "config")
+    for one in result["differences"]:
+        assert len(one["sides"]) == 2 and one["do"], one
+    assert "stays closed: differ: " in ran.text and "/report.html" in ran.text, ran.text
+    nothing_left(dual_write)

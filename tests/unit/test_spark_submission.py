@@ -1,0 +1,114 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A submission: bounded, cleaned up after, and believed by its nonce alone. A script stands for spark-submit."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils import spark_submission
+
+NONCE = "5f1e"
+
+
+@pytest.fixture
+def submit(tmp_path):
+    """Submit a shell script as the job; returns how it ended and what counts as its result."""
+
+    def submitted(script, bound_s=20.0, **environment):
+        input_dir, output_dir = tmp_path / "input", tmp_path / "output"
+        input_dir.mkdir(mode=0o700)
+        job = {"nonce": NONCE, "client": {"sasl_password": "s3cret"}}
+        command = ["sh", "-c", script, "sh", str(input_dir), str(output_dir)]
+        spark_submission.begin(command, job, str(input_dir), str(output_dir), str(input_dir), bound_s, environment)
+        end, _wanted = spark_submission.watch(str(input_dir), str(output_dir), 0, 30)
+        assert end is not None and not input_dir.exists()
+        return end, spark_submission.result(str(output_dir), NONCE, end)
+
+    return submitted
+
+
+def leaves(**told):
+    return f"printf '%s' '{json.dumps({'schema': 1, 'nonce': NONCE, 'verdict': 'pass', **told})}' > $2/result.json"
+
+
+def test_a_job_reads_its_input_and_its_result_counts(submit):
+    end, result = submit(f"grep -q s3cret $1/job.json && test $(stat -c %a $1/job.json) = 600 && {leaves()}")
+    assert result["verdict"] == "pass"
+    assert end["exit_code"] == 0 and end["reason"] == "" and end["seconds"] < 20 and end["peak_mib"] >= 0
+
+
+def test_the_verdict_counts_and_not_the_exit_code(submit):
+    assert submit(f"{leaves(verdict='differ')}; exit 0")[1]["verdict"] == "differ"
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("exit 0", "the Spark job left no result: spark-submit ended with 0 after"),
+        ("echo 'ERROR SparkContext: no master' ; exit 1", "Its log says: ERROR SparkContext: no master"),
+        (leaves(nonce="another"), "the result is of another submission"),
+        (leaves(schema=2), "the result is none of version 1"),
+        (leaves(verdict="maybe"), "the result is none of version 1"),
+        ("printf '{\"schema\": 1, ' > $2/result.json", "the Spark job's result cannot be read"),
+        ("kill -9 $$", "spark-submit ended with -9"),
+    ],
+)
+def test_what_is_no_result_is_an_error_that_says_why(submit, script, reason):
+    _end, result = submit(script)
+    assert result["verdict"] == "error" and reason in result["reasons"][0]
+
+
+def test_a_job_that_does_not_end_is_ended_with_all_that_it_started(submit, tmp_path):
+    _end, result = submit(f"sleep 300 & echo $! > {tmp_path}/child; wait", bound_s=0.5)
+    assert "it was ended after 0 s, its bound" in result["reasons"][0] or "after 1 s" in result["reasons"][0]
+    child = int((tmp_path / "child").read_text())
+    deadline = time.monotonic() + 10
+    while runs(child):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def runs(pid):
+    """A process that nobody waits for stays as a zombie where process 1 is no init."""
+    try:
+        with open(f"/proc/{pid}/stat") as stream:
+            return " Z " not in stream.read()
+    except OSError:
+        return False
+
+
+def test_a_job_asks_and_goes_on_with_the_answer(tmp_path):
+    input_dir, output_dir = tmp_path / "input", tmp_path / "output"
+    input_dir.mkdir(mode=0o700)
+    script = (
+        """printf '{"nonce": "5f1e", "round": 1, "above": 17}' > $1/log_request.json; """
+        "until [ -e $1/log_answer.1.json ]; do sleep 0.1; done; "
+        f"grep -q '\"end_offset\": 19' $1/log_answer.1.json && {leaves()}"
+    )
+    places = (str(input_dir), str(output_dir))
+    spark_submission.begin(["sh", "-c", script, "sh", *places], {}, *places, str(input_dir), 20, {})
+    assert spark_submission.watch(*places, 0, 10) == (None, {"round": 1, "above": 17})
+    assert spark_submission.watch(*places, 1, 0.2) == (None, None)
+    assert spark_submission.answer(str(input_dir), NONCE, {"round": 1, "end_offset": 19}) == 1
+    end, wanted = spark_submission.watch(*places, 1, 10)
+    assert wanted is None and spark_submission.result(str(output_dir), NONCE, end)["verdict"] == "pass"
+    assert spark_submission.answer(str(input_dir), NONCE, {"round": 2, "end_offset": 23}) == 2  # too late, and no harm
+
+
+def test_nothing_is_submitted_into_an_open_directory_over_an_old_result_or_without_spark(tmp_path):
+    input_dir, output_dir = tmp_path / "input", tmp_path / "output"
+    input_dir.mkdir(mode=0o755)
+    with pytest.raises(spark_submission.SubmissionError, match="has mode 0755"):
+        spark_submission.begin(["true"], {}, str(input_dir), str(output_dir), str(input_dir), 1, {})
+    input_dir.chmod(0o700)
+    with pytest.raises(spark_submission.SubmissionError, match="no-such-submit is not on the Spark host"):
+        spark_submission.begin(["no-such-submit"], {}, str(input_dir), str(output_dir), str(input_dir), 1, {})
+    output_dir.mkdir()
+    (output_dir / "result.json").write_text("{}")
+    with pytest.raises(spark_submission.SubmissionError, match="holds a result already"):
+        spark_submission.begin(["true"], {}, str(input_dir), str(output_dir), str(input_dir), 1, {})
+    assert not (input_dir / "job.json").exists()
