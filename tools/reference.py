@@ -26,6 +26,9 @@ import yaml
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates, kraft_config, phase, preflight
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "spark"))
+from quorumshift_spark import rules
+
 DOCS = ROOT / "docs"
 RUNBOOK = DOCS / "runbook.md"
 INSERTED = "…"
@@ -264,7 +267,13 @@ def _markdown(text: str) -> str:
     return re.sub(r"\b[COV]\((.*?)\)", r"`\1`", text).replace("|", "\\|")
 
 
+def verification_rules() -> str:
+    """What the Spark job compares, from spark/quorumshift_spark/rules.py."""
+    return rules.markdown().rstrip()
+
+
 REGIONS = {
+    "verification rules": verification_rules,
     "gates": gates_table,
     "controller keys": controller_keys_table,
     "checks": checks_table,
