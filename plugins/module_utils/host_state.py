@@ -59,6 +59,15 @@ def locked(path: str) -> Iterator[int]:
         os.close(handle)
 
 
+def held(path: str) -> bool:
+    """Say whether a worker holds the lock of a directory now."""
+    try:
+        with locked(path):
+            return False
+    except Held:
+        return True
+
+
 def read_json(path: str) -> dict | None:
     """Return a JSON file's content; None when it is not there, {"error": ...} when it is torn."""
     if not path or not os.path.exists(path):

@@ -19,7 +19,7 @@ import subprocess
 import time
 from typing import Any, Mapping, Sequence
 
-from . import host_state
+from . import detached, host_state
 
 JOB, RESULT, ENDED, LOG = "job.json", "result.json", "ended.json", "spark.log"
 REQUEST, ANSWER = "log_request.json", "log_answer.{}.json"
@@ -27,6 +27,10 @@ VERDICTS = ("pass", "differ", "error", "incomplete")
 SCHEMA = 1
 _GRACE_S = 15.0
 _SHOWN_LINES = 6
+_GONE = {
+    "exit_code": None,
+    "reason": "the process that watches over it is gone: it was killed, or the Spark host was restarted",
+}
 
 
 class SubmissionError(RuntimeError):
@@ -59,23 +63,21 @@ def begin(
     if os.path.exists(os.path.join(output_dir, RESULT)):
         raise SubmissionError(f"{output_dir} holds a result already: each submission takes a directory of its own")
     host_state.write_json(os.path.join(input_dir, JOB), job)
-    if os.fork() == 0:
-        try:
-            _detach()
-            _supervise(list(command), remove, output_dir, bound_s, {**os.environ, **environment})
-        finally:
-            os._exit(0)
+    with host_state.locked(output_dir):  # which the supervisor keeps: held is at work
+        detached.begin(lambda: _supervise(list(command), remove, output_dir, bound_s, {**os.environ, **environment}))
 
 
 def watch(input_dir: str, output_dir: str, answered: int, wait_s: float) -> tuple[dict | None, dict | None]:
     """Return (end, wanted) as soon as one of them is there, at the latest after `wait_s`.
 
-    end: how the submission ended, {exit_code, reason, seconds, peak_mib}. wanted: {round, above}, what the job asks for
-    in a round after `answered` (metadata_parity.py: the metadata log, cut again above an offset).
+    end: how the submission ended, {exit_code, reason, seconds, peak_mib}, without the last two where its supervisor is
+    gone without a word. wanted: {round, above}, what the job asks for in a round after `answered` (metadata_parity.py:
+    the metadata log, cut again above an offset).
     """
     deadline = time.monotonic() + wait_s
     while True:
-        end = host_state.read_json(os.path.join(output_dir, ENDED))
+        at_work = os.path.isdir(output_dir) and host_state.held(output_dir)
+        end = host_state.read_json(os.path.join(output_dir, ENDED)) or (None if at_work else dict(_GONE))
         asked = host_state.read_json(os.path.join(input_dir, REQUEST)) or {}
         if end or time.monotonic() >= deadline:
             return end, None
@@ -89,6 +91,11 @@ def answer(input_dir: str, nonce: str, given: Mapping[str, Any]) -> int:
     with contextlib.suppress(FileNotFoundError):
         host_state.write_json(os.path.join(input_dir, ANSWER.format(given["round"])), {**given, "nonce": nonce})
     return given["round"]
+
+
+def clean(remove: str) -> None:
+    """Remove the input of a job that has ended, for a supervisor that is gone could not: it holds secrets."""
+    shutil.rmtree(remove, ignore_errors=True)
 
 
 def result(output_dir: str, nonce: str, end: Mapping[str, Any]) -> dict:
@@ -134,7 +141,7 @@ def _supervise(command: list[str], remove: str, output_dir: str, bound_s: float,
     except Exception as error:
         told["reason"] = f"it could not be run: {error}"
     finally:
-        shutil.rmtree(remove, ignore_errors=True)
+        clean(remove)
         peak_kib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         told.update(seconds=round(time.monotonic() - began, 1), peak_mib=round(peak_kib / 1024))
         host_state.write_json(os.path.join(output_dir, ENDED), told)
@@ -147,14 +154,6 @@ def _end_group(process: subprocess.Popen) -> None:
             os.killpg(process.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_GRACE_S)
-
-
-def _detach() -> None:
-    os.setsid()
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    null = os.open(os.devnull, os.O_RDWR)
-    for handle in (0, 1, 2):
-        os.dup2(null, handle)
 
 
 def _last_lines(path: str) -> str:

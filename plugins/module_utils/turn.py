@@ -13,12 +13,11 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
-import signal
 import subprocess
 import time
 from typing import Any, Callable, Iterator, Mapping
 
-from . import claims, host_state, put_back, turn_files, turn_record, turn_steps
+from . import claims, detached, host_state, put_back, turn_files, turn_record, turn_steps
 from .formats import properties
 from .judgements import kraft_config
 from .probes import own_node, service
@@ -95,7 +94,7 @@ def watch(root: str, cluster_id: str, turn_id: str, seen_steps: int, wait_s: flo
             raise TurnError(f"{directory} tells of turn {told.get('id')}, not of {turn_id}")
         if told.get("outcome") or len(told["steps"]) > seen_steps:
             return told
-        if not turn_record.held(directory):
+        if not host_state.held(directory):
             again = turn_record.read(directory)
             return again if again.get("outcome") else {**again, "outcome": "died", "message": _died(again)}
         if time.monotonic() >= deadline:
@@ -119,12 +118,7 @@ def _held_by(run: str, directory: str) -> Iterator[None]:
 
 def _detached(record: Record, work: Callable[[], None]) -> dict:
     record.step("begun")
-    if os.fork() == 0:  # with a copy of the lock, which keeps the host until the worker ends
-        try:
-            _detach()
-            work()
-        finally:
-            os._exit(0)
+    detached.begin(work)  # with the lock, which keeps the host until the worker ends
     return record.told
 
 
@@ -205,15 +199,6 @@ def _format(spec: Mapping, record: Record, values: Mapping[str, str]) -> None:
 def _become(account: pwd.struct_passwd) -> None:
     os.setgid(account.pw_gid)
     os.setuid(account.pw_uid)
-
-
-def _detach() -> None:
-    """Leave the session, the terminal and the pipes of the process that began the turn."""
-    os.setsid()
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    null = os.open(os.devnull, os.O_RDWR)
-    for handle in (0, 1, 2):
-        os.dup2(null, handle)
 
 
 def _died(told: Mapping) -> str:

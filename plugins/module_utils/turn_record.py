@@ -35,15 +35,6 @@ def at_work(directory: str) -> str:
     return f"turn {told.get('id')} is at work on this host, at step {last_step(told)}"
 
 
-def held(directory: str) -> bool:
-    """Say whether a worker holds the host now."""
-    try:
-        with host_state.locked(directory):
-            return False
-    except host_state.Held:
-        return True
-
-
 class Record:
     """The turn as the host tells it: written whole at each step, by rename, so that a reader never sees half of it.
 

@@ -156,7 +156,8 @@ def main():
         module.exit_json(changed=False, done=True, wanted=asked, carry=carry)
     if end is None and waited < given["timeout_s"] + LEFT_TO_END_S:
         module.exit_json(changed=False, done=False, carry=carry, progress=f"Spark is at work ({waited:.0f} s)")
-    end = end or {"exit_code": None, "reason": f"nothing was heard of it for {waited:.0f} s: was its host restarted?"}
+    end = end or {"exit_code": None, "reason": f"it was not ended {waited:.0f} s after it began"}
+    spark_submission.clean(given["remove"] or given["input_dir"])
     found = spark_submission.result(given["output_dir"], given["nonce"], end)
     module.exit_json(changed=False, done=True, wanted=None, result=found, submission=end)
 

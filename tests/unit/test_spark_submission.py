@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
 
 import pytest
@@ -70,6 +72,22 @@ def test_a_job_that_does_not_end_is_ended_with_all_that_it_started(submit, tmp_p
     while runs(child):
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_a_supervisor_that_is_gone_is_seen_at_once_and_its_input_can_be_removed(tmp_path):
+    input_dir, output_dir = tmp_path / "input", tmp_path / "output"
+    input_dir.mkdir(mode=0o700)
+    places = (str(input_dir), str(output_dir))
+    spark_submission.begin(["sh", "-c", f"echo $PPID $$ > {tmp_path}/pids; sleep 300"], {}, *places, places[0], 60, {})
+    assert spark_submission.watch(*places, 0, 0.5) == (None, None)
+    supervisor, job = (int(pid) for pid in (tmp_path / "pids").read_text().split())
+    os.kill(supervisor, signal.SIGKILL)
+    end, _wanted = spark_submission.watch(*places, 0, 60)
+    reason = spark_submission.result(places[1], NONCE, end)["reasons"][0]
+    os.killpg(job, signal.SIGKILL)
+    assert "the process that watches over it is gone" in reason and (input_dir / "job.json").exists()
+    spark_submission.clean(places[0])
+    assert not input_dir.exists()
 
 
 def runs(pid):

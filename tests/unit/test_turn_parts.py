@@ -66,7 +66,7 @@ def test_a_worker_that_is_gone_is_told_by_its_lock(tmp_path):
     worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         worker.stdout.readline()
-        assert turn_record.held(directory)
+        assert host_state.held(directory)
         with pytest.raises(turn_record.TurnError, match="at step stop; run again when it ended"):
             turn.begin({**given, "changes": {"broker.id": "2"}})
         assert turn.watch(str(tmp_path), "cluster", record.told["id"], 2, 0.1)["outcome"] is None
