@@ -35,7 +35,7 @@ import base64
 import hashlib
 import hmac
 import json
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils import seal
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
@@ -66,29 +66,6 @@ FIELDS: Dict[str, Tuple[str, ...]] = {
 KINDS = tuple(FIELDS)
 _FIELD_SETS = {kind: frozenset(fields) for kind, fields in FIELDS.items()}
 
-# Codes of Kafka's enums in requests and metadata records, by their position (o.a.k.common.acl.AclOperation,
-# AclPermissionType, common.resource.ResourceType, PatternType; clients.admin.ScramMechanism).
-RESOURCE_TYPES = ("UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER")
-PATTERN_TYPES = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")
-OPERATIONS = (
-    "UNKNOWN",
-    "ANY",
-    "ALL",
-    "READ",
-    "WRITE",
-    "CREATE",
-    "DELETE",
-    "ALTER",
-    "DESCRIBE",
-    "CLUSTER_ACTION",
-    "DESCRIBE_CONFIGS",
-    "ALTER_CONFIGS",
-    "IDEMPOTENT_WRITE",
-    "CREATE_TOKENS",
-    "DESCRIBE_TOKENS",
-)
-PERMISSIONS = ("UNKNOWN", "ANY", "DENY", "ALLOW")
-SCRAM_MECHANISMS = ("UNKNOWN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 CONFIG_RESOURCES = {2: "topic", 4: "broker", 16: "client_metrics", 32: "group"}
 """Types of config resources (o.a.k.common.config.ConfigResource.Type) by their code."""
 
@@ -306,8 +283,3 @@ def shown_key(kind: str, entity_key: str) -> str:
 
 def _name(part: Any) -> str:
     return "<default>" if part is None else str(part)
-
-
-def enum(names: Sequence[str], code: int) -> str:
-    """The name of an enum's code; UNKNOWN for one that Kafka 3.9 does not have."""
-    return names[code] if 0 <= code < len(names) else "UNKNOWN"

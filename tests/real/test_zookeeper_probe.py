@@ -8,120 +8,26 @@ With QUORUMSHIFT_RECORD set, the broker's tree is written as the unit tests' fix
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import re
 import shutil
 import socket
-import subprocess
 import threading
 import time
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import zk_metadata
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import taking
 from kazoo.security import make_digest_acl
 
-from tests.real import servers
+from tests.real import seeded, servers
 
 pytestmark = pytest.mark.real
 
 FIXTURE = pathlib.Path(__file__).resolve().parents[1] / "unit" / "fixtures" / "kafka_3.9.2_znodes.jsonl.gz"
-TOOLS = pathlib.Path(__file__).with_name("KafkaTools.java")
-CHROOT = "/prod/kafka"
-_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-SETTINGS = {
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
-    "inter.broker.listener.name": "PLAINTEXT",
-    "sasl.enabled.mechanisms": "PLAIN",
-    "listener.name.sasl.plain.sasl.jaas.config": f'{_PLAIN} username="admin" password="x" user_admin="x";',
-    "delegation.token.secret.key": "tokensecret",
-    "password.encoder.secret": "encodersecret",
-    "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
-    "super.users": "User:ANONYMOUS;User:admin",
-    "allow.everyone.if.no.acl.found": "false",
-    "broker.rack": "rack-1",
-    "zookeeper.session.timeout.ms": "4000",
-}
-TO_MIGRATION = {
-    **servers.controller_keys("unused"),
-    "listener.security.protocol.map": SETTINGS["listener.security.protocol.map"],
-    "zookeeper.metadata.migration.enable": "true",
-}
-
-
-def seed(home: pathlib.Path, broker: servers.KafkaServer) -> None:
-    """Every kind of metadata that the copy knows, by Kafka's own tools."""
-    at = ("--bootstrap-server", str(broker.listeners["PLAINTEXT"]))
-    client = home / "client.properties"
-    client.write_text(
-        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
-        f'sasl.jaas.config={_PLAIN} username="admin" password="x";\n'
-    )
-    as_admin = ("--bootstrap-server", str(broker.listeners["SASL"]), "--command-config", str(client))
-
-    def topic(name, *more):
-        return ("org.apache.kafka.tools.TopicCommand", *at, "--create", "--topic", name, *more)
-
-    def alter(kind, name, *configs):
-        entity = ["--entity-default"] if name is None else ["--entity-name", name]
-        return ("kafka.admin.ConfigCommand", *at, "--alter", "--entity-type", kind, *entity, "--add-config", *configs)
-
-    def acl(*arguments):
-        return ("kafka.admin.AclCommand", *at, "--add", *arguments)
-
-    jobs = [
-        topic("orders", "--partitions", "4", "--config", "retention.ms=9000", "--config", "cleanup.policy=compact"),
-        topic("a.b_c", "--partitions", "1"),
-        topic("plain", "--partitions", "2", "--config", "min.insync.replicas=1"),
-        alter("brokers", "1", "log.cleaner.threads=2,listener.name.external.ssl.key.password=topsecret"),
-        alter("brokers", None, "message.max.bytes=2000000"),
-        alter("users", "al ice@x*~", "producer_byte_rate=1024,consumer_byte_rate=2048"),
-        alter("users", "bob", "SCRAM-SHA-256=[iterations=4096,password=b],SCRAM-SHA-512=[iterations=8192,password=b]"),
-        alter("users", None, "request_percentage=50.5"),
-        alter("clients", "app/1", "producer_byte_rate=10"),
-        alter("clients", None, "consumer_byte_rate=11"),
-        alter("ips", "127.0.0.9", "connection_creation_rate=5"),
-        alter("ips", None, "connection_creation_rate=6"),
-        (
-            *("kafka.admin.ConfigCommand", *at, "--alter", "--entity-type", "users", "--entity-name", "al ice@x*~"),
-            *("--entity-type", "clients", "--entity-default", "--add-config", "producer_byte_rate=7"),
-        ),
-        acl("--allow-principal", "User:bob", "--operation", "Read", "--operation", "Write", "--topic", "orders"),
-        acl(
-            *("--deny-principal", "User:CN=eve,O=x", "--operation", "All", "--deny-host", "10.0.0.1"),
-            *("--group", "g-", "--resource-pattern-type", "prefixed"),
-        ),
-        acl("--allow-principal", "User:bob", "--operation", "DescribeConfigs", "--cluster"),
-        acl("--allow-principal", "User:bob", "--operation", "Write", "--transactional-id", "*"),
-        (
-            "org.apache.kafka.tools.DelegationTokenCommand",
-            *(*as_admin, "--create", "--max-life-time-period", "86400000", "--renewer-principal", "User:bob x"),
-        ),
-    ]
-    # A producer id block is taken when an idempotent producer starts
-    jobs.append(("org.apache.kafka.tools.ProducerPerformance", *_producer(broker)))
-    done = subprocess.run(
-        [*servers.java(), str(TOOLS)],
-        input="".join("\t".join(job) + "\n" for job in jobs),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
-
-
-def _producer(broker):
-    properties = (f"bootstrap.servers={broker.listeners['PLAINTEXT']}", "enable.idempotence=true", "acks=all")
-    return (
-        *("--topic", "orders", "--num-records", "10", "--record-size", "10", "--throughput", "-1"),
-        *("--producer-props", *properties),
-    )
 
 
 @pytest.fixture(scope="module")
@@ -138,27 +44,21 @@ def zk(home):
 
 @pytest.fixture(scope="module")
 def broker(home, zk):
-    # Kafka takes the id that is there; the controller's format must give the same
-    with zookeeper.connect(zk.connect) as root:
-        identity = json.dumps({"version": "1", "id": servers.CLUSTER_ID}).encode()
-        root.create(CHROOT + znodes.CLUSTER_ID, identity, makepath=True)
-    listeners = {name: f"127.0.0.1:{servers.free_port()}" for name in ("PLAINTEXT", "SASL")}
-    with servers.zk_broker(home, 1, zk.connect + CHROOT, SETTINGS, listeners) as server:
-        seed(home, server)
+    with seeded.broker(home, zk) as server:
         if os.environ.get("QUORUMSHIFT_RECORD"):
             FIXTURE.parent.mkdir(parents=True, exist_ok=True)
             FIXTURE.unlink(missing_ok=True)
             made = home / "fixture"
             made.mkdir(mode=0o700)
-            with zookeeper.connect(zk.connect + CHROOT) as client:
-                taking.take(client, str(made / "b.gz"), "localhost:2181" + CHROOT, "fixture")
+            with zookeeper.connect(zk.connect + seeded.CHROOT) as client:
+                taking.take(client, str(made / "b.gz"), "localhost:2181" + seeded.CHROOT, "fixture")
             shutil.copyfile(made / "b.gz", FIXTURE)
         yield server
 
 
 @pytest.fixture
 def client(zk, broker):
-    with zookeeper.connect(zk.connect + CHROOT) as connected:
+    with zookeeper.connect(zk.connect + seeded.CHROOT) as connected:
         yield connected
 
 
@@ -345,31 +245,19 @@ def test_a_connection_that_breaks_is_an_error(home):
 
 def test_the_controller_copies_what_was_expected(home, zk, broker):
     """Last, since it moves the broker: the records that KRaft's own manifest counts are those that were expected."""
-    with zookeeper.connect(zk.connect + CHROOT) as client:
+    with zookeeper.connect(zk.connect + seeded.CHROOT) as client:
         # Pending when the copy begins, or carried out just before by the broker at its start: not copied either way
         broker.stop()
         client.ensure_path("/admin/delete_topics/plain")
-        address = HostPort("127.0.0.1", servers.free_port())
-        voters = f"3000@{address}"
-        settings = {
-            **servers.migration_keys(zk.connect + CHROOT),
-            "password.encoder.secret": SETTINGS["password.encoder.secret"],
-            "listener.security.protocol.map": SETTINGS["listener.security.protocol.map"],
-            "inter.broker.listener.name": "PLAINTEXT",
-            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            "super.users": SETTINGS["super.users"],
-            "delegation.token.secret.key": SETTINGS["delegation.token.secret.key"],
-        }
-        with servers.kraft_controller(home, 3000, address, voters, settings) as controller:
+        with seeded.migration(home, zk, broker) as migrating:
             servers.wait_for(lambda: zookeeper.witness(client)["migration"]["exists"], 30, "/migration")
             assert zookeeper.witness(client)["migration"]["kraft_metadata_offset"] == -1
             expected = zk_metadata.expected_records(zookeeper.metadata(client))
-            broker.configure({**TO_MIGRATION, "controller.quorum.voters": voters})
-            broker.start()
+            migrating.join()
             servers.wait_for(
                 lambda: (zookeeper.witness(client)["migration"]["kraft_metadata_offset"] or -1) > 0, 60, "the copy"
             )
-            manifest = re.search(r"The record types were \{(.*?)\}", controller.log.read_text()).group(1)
+            manifest = re.search(r"The record types were \{(.*?)\}", migrating.controller.log.read_text()).group(1)
             copied = dict(pair.split("=") for pair in manifest.split(", "))
             assert {name: int(count) for name, count in copied.items()} == {k: v for k, v in expected.items() if v}
             assert all(expected.values()), "every kind of record is meant to be in this test"

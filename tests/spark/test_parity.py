@@ -19,7 +19,6 @@ from unittest.mock import ANY
 import pandas
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_snapshot
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
 from confluent_kafka import admin
@@ -30,15 +29,14 @@ from cryptography.hazmat.primitives.padding import PKCS7
 from quorumshift_spark import package
 from quorumshift_spark.normal_form import canonical
 
-from tests.real import servers
-from tests.real.test_zookeeper_probe import CHROOT, TO_MIGRATION, seed
-from tests.real.test_zookeeper_probe import SETTINGS as PROBE_SETTINGS
+from tests.real import seeded, servers
+from tests.real.seeded import CHROOT
 from tests.spark import parity
 from tests.spark.parity import Run
 
 pytestmark = pytest.mark.real
 # Spark beside it takes the processor for seconds on a small machine
-SETTINGS = {**PROBE_SETTINGS, "zookeeper.session.timeout.ms": "10000"}
+SETTINGS = {**seeded.SETTINGS, "zookeeper.session.timeout.ms": "10000"}
 SECRETS = ("topsecret", "encodersecret", "tokensecret", "password=b")
 LOGIN = {
     "security_protocol": "SASL_PLAINTEXT",
@@ -63,12 +61,7 @@ def zk(home):
 
 @pytest.fixture(scope="module")
 def broker(home, zk):
-    with zookeeper.connect(zk.connect) as root:
-        identity = json.dumps({"version": "1", "id": servers.CLUSTER_ID}).encode()
-        root.create(CHROOT + znodes.CLUSTER_ID, identity, makepath=True)
-    listeners = {name: f"127.0.0.1:{servers.free_port()}" for name in ("PLAINTEXT", "SASL")}
-    with servers.zk_broker(home, 1, zk.connect + CHROOT, SETTINGS, listeners) as server:
-        seed(home, server)
+    with seeded.broker(home, zk, SETTINGS) as server:
         yield server
 
 
@@ -196,21 +189,9 @@ def test_baseline_of_another_cluster_or_key_is_refused(home, views, first):
 def migrated(home, zk, broker, first):
     """The controller that has copied the metadata; the broker runs in migration mode."""
     broker.stop()
-    address = HostPort("127.0.0.1", servers.free_port())
-    voters = f"3000@{address}"
-    settings = {
-        **servers.migration_keys(zk.connect + CHROOT),
-        "password.encoder.secret": ENCODER[0],
-        "listener.security.protocol.map": SETTINGS["listener.security.protocol.map"],
-        "inter.broker.listener.name": "PLAINTEXT",
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": SETTINGS["super.users"],
-        "delegation.token.secret.key": SETTINGS["delegation.token.secret.key"],
-    }
-    with servers.kraft_controller(home, 3000, address, voters, settings) as controller:
-        broker.configure({**TO_MIGRATION, "controller.quorum.voters": voters})
-        broker.start()
-        log = str(controller.home / "data" / "__cluster_metadata-0")
+    with seeded.migration(home, zk, broker) as migrating:
+        migrating.join()
+        log = str(migrating.controller.home / "data" / "__cluster_metadata-0")
         snapshots = parity.Snapshots(home, log, zk.connect + CHROOT)
         servers.wait_for(lambda: snapshots.fence()["migration_offset"] > 0, 60, "the copy")
         yield snapshots

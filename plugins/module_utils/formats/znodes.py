@@ -18,6 +18,8 @@ import re
 from collections import namedtuple
 from urllib.parse import quote, unquote_plus
 
+from . import enums
+
 CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
 MIGRATION = "/migration"
@@ -373,8 +375,8 @@ def acls(data, path):
             (
                 principal,
                 _string(path, entry, "host"),
-                _enum(_string(path, entry, "operation"), _OPERATIONS),
-                _enum(_string(path, entry, "permissionType"), _PERMISSIONS),
+                enums.of_znode(enums.OPERATIONS, _string(path, entry, "operation")),
+                enums.of_znode(enums.PERMISSIONS, _string(path, entry, "permissionType")),
             )
         )
     return [dict(zip(("principal", "host", "operation", "permission"), entry)) for entry in sorted(entries)]
@@ -382,7 +384,7 @@ def acls(data, path):
 
 def acl_resource_type(name):
     """``TRANSACTIONAL_ID`` for the znode name ``TransactionalId``; ``UNKNOWN`` is what Kafka ignores."""
-    return _enum(name, _RESOURCE_TYPES)
+    return enums.of_znode(enums.RESOURCE_TYPES, name)
 
 
 def delegation_token(data, path):
@@ -449,30 +451,6 @@ def config_change(data, path):
 # --- typed access, with the path in every complaint --------------------------------------------------
 
 _REQUIRED = object()
-
-_OPERATIONS = [
-    "ANY",
-    "ALL",
-    "READ",
-    "WRITE",
-    "CREATE",
-    "DELETE",
-    "ALTER",
-    "DESCRIBE",
-    "CLUSTER_ACTION",
-    "DESCRIBE_CONFIGS",
-    "ALTER_CONFIGS",
-    "IDEMPOTENT_WRITE",
-    "CREATE_TOKENS",
-    "DESCRIBE_TOKENS",
-]
-_PERMISSIONS = ("ANY", "DENY", "ALLOW")
-_RESOURCE_TYPES = ("ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER")
-
-
-def _enum(name, values):
-    folded = name.upper()
-    return next((value for value in values if value.replace("_", "") == folded), "UNKNOWN")
 
 
 def _object(path, data):

@@ -238,7 +238,7 @@ class KafkaConnection:
     def api_versions(self) -> ApiVersions:
         """ApiVersions v3, or what the server can do of it; asked once a connection."""
         if self._api_versions is None:
-            body = _compact_string(_CLIENT_NAME) + _compact_string(_CLIENT_VERSION) + _NO_TAGS
+            body = compact_string(_CLIENT_NAME) + compact_string(_CLIENT_VERSION) + _NO_TAGS
             answer = self._ask(API_VERSIONS, 3, body, "ApiVersions", flexible=True, flexible_answer=False)
             if len(answer) >= 2 and answer[:2] == struct.pack(">h", _UNSUPPORTED_VERSION):
                 answer = self._ask(API_VERSIONS, 0, b"", "ApiVersions", flexible=False)
@@ -255,11 +255,9 @@ class KafkaConnection:
             raise KafkaError(self.address, _UNSUPPORTED_VERSION, "DescribeQuorum", message if not offered else None)
         self.authenticate()
         version = min(2, offered[1])
-        partition = _compact_array([struct.pack(">i", 0) + _NO_TAGS])
-        topic = _compact_string("__cluster_metadata") + partition + _NO_TAGS
-        answer = self._ask(
-            DESCRIBE_QUORUM, version, _compact_array([topic]) + _NO_TAGS, "DescribeQuorum", flexible=True
-        )
+        partition = compact_array([struct.pack(">i", 0) + _NO_TAGS])
+        topic = compact_string("__cluster_metadata") + partition + _NO_TAGS
+        answer = self._ask(DESCRIBE_QUORUM, version, compact_array([topic]) + _NO_TAGS, "DescribeQuorum", flexible=True)
         return self._decoded(decode_quorum, answer, version, "DescribeQuorum")
 
     def unregister_broker(self, broker_id: int) -> None:
@@ -487,7 +485,8 @@ def _decode_authenticate(answer: bytes, _version: int) -> Tuple[int, str | None,
 _NO_TAGS = b"\0"
 
 
-def _varint(value: int) -> bytes:
+def unsigned_varint(value: int) -> bytes:
+    """Put a length or count as ByteUtils.writeUnsignedVarint does."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -501,13 +500,16 @@ def _string(text: str) -> bytes:
     return struct.pack(">h", len(data)) + data
 
 
-def _compact_string(text: str) -> bytes:
+def compact_string(text: str) -> bytes:
+    """Put a string of a flexible request (KIP-482)."""
     data = text.encode()
-    return _varint(len(data) + 1) + data
+    return unsigned_varint(len(data) + 1) + data
 
 
-def _compact_array(items: List[bytes]) -> bytes:
-    return _varint(len(items) + 1) + b"".join(items)
+def compact_array(items: Iterable[bytes]) -> bytes:
+    """Put an array of a flexible request (KIP-482)."""
+    listed = list(items)
+    return unsigned_varint(len(listed) + 1) + b"".join(listed)
 
 
 class _Reader:

@@ -10,6 +10,7 @@ job then ends with `error` and names the view; nothing that was not read is ever
 
 from __future__ import annotations
 
+import abc
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple, Union
 
 from quorumshift_spark.normal_form import Entity
@@ -49,7 +50,7 @@ class Absent(NamedTuple):
     at: Dict[str, int]
 
 
-class View:
+class View(abc.ABC):
     """One view. `name`: `zookeeper`, `metadata_log`, `metadata_log:<controller id>`, `broker:<id>`, `baseline:<of>`."""
 
     name: str
@@ -58,14 +59,15 @@ class View:
 
     def look(self) -> Any:
         """Called once on the driver before anything is read; may narrow `kinds` to what this one can tell about."""
+        return None
 
     def parts(self) -> List[Any]:
         """The pieces (small, picklable) that separate tasks read; runs on the driver."""
         return [None]
 
+    @abc.abstractmethod
     def read(self, part: Any) -> Iterator[Union[Entity, Statement]]:
         """Every entity of a part, each once over all parts, and then exactly one Statement, the last of all."""
-        raise NotImplementedError
 
     def reread(self, keys: Iterable[Key]) -> Tuple[Dict[Key, Union[Entity, Absent]], Statement]:
         """These keys as they are now. A view that can ask for single keys overrides this; here, all is read again."""

@@ -45,6 +45,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata
     struct_reader,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import Field
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.kafka_wire import compact_array, compact_string
 
 
 class Request(NamedTuple):
@@ -192,19 +193,21 @@ _NO_UUID = bytes(16)
 
 def metadata(topics: Iterable[str] | None) -> bytes:
     """All topics (None), or those of these names; creates none."""
-    listed = _NULL if topics is None else _array(_NO_UUID + _string(name) + _NO_TAGS for name in topics)
+    listed = _NULL if topics is None else compact_array(_NO_UUID + compact_string(name) + _NO_TAGS for name in topics)
     return listed + _FALSE + _FALSE + _NO_TAGS
 
 
 def configs(resources: Iterable[Tuple[int, str]], synonyms: bool) -> bytes:
     """All configs of each (resource type, name), with the values that stand behind them or without."""
-    listed = _array(struct.pack(">b", kind) + _string(name) + _NULL + _NO_TAGS for kind, name in resources)
+    listed = compact_array(
+        struct.pack(">b", kind) + compact_string(name) + _NULL + _NO_TAGS for kind, name in resources
+    )
     return listed + (_TRUE if synonyms else _FALSE) + _FALSE + _NO_TAGS
 
 
 def client_quotas() -> bytes:
     """Those of all entities."""
-    return _array(()) + _FALSE + _NO_TAGS
+    return compact_array(()) + _FALSE + _NO_TAGS
 
 
 def scram() -> bytes:
@@ -220,25 +223,6 @@ def acls() -> bytes:
 def delegation_tokens() -> bytes:
     """The tokens of all owners."""
     return _NULL + _NO_TAGS
-
-
-def _array(items: Iterable[bytes]) -> bytes:
-    listed = list(items)
-    return _varint(len(listed) + 1) + b"".join(listed)
-
-
-def _string(text: str) -> bytes:
-    data = text.encode()
-    return _varint(len(data) + 1) + data
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 # --- answers ---------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ import time
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Set, Tuple, Union
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import node_mode
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.kafka_wire import (
     ERROR_NAMES,
@@ -297,7 +298,7 @@ class _Talk:
         for result in answer["results"]:
             self._check(requests.DESCRIBE_SCRAM, result, f"user {result['user']}")
             for credential in result["credentialInfos"]:
-                mechanism = form.enum(form.SCRAM_MECHANISMS, credential["mechanism"])
+                mechanism = enums.of_code(enums.SCRAM_MECHANISMS, credential["mechanism"])
                 yield form.scram(result["user"], mechanism, credential["iterations"], None, withheld=True)
 
     def acls(self) -> Iterator[Entity]:
@@ -307,13 +308,13 @@ class _Talk:
         for resource in answer["resources"]:
             for acl in resource["acls"]:
                 yield form.acl(
-                    form.enum(form.RESOURCE_TYPES, resource["resourceType"]),
-                    form.enum(form.PATTERN_TYPES, resource["patternType"]),
+                    enums.of_code(enums.RESOURCE_TYPES, resource["resourceType"]),
+                    enums.of_code(enums.PATTERN_TYPES, resource["patternType"]),
                     resource["resourceName"],
                     acl["principal"],
                     acl["host"],
-                    form.enum(form.OPERATIONS, acl["operation"]),
-                    form.enum(form.PERMISSIONS, acl["permissionType"]),
+                    enums.of_code(enums.OPERATIONS, acl["operation"]),
+                    enums.of_code(enums.PERMISSIONS, acl["permissionType"]),
                 )
 
     def delegation_tokens(self) -> Iterator[Entity]:

@@ -18,7 +18,7 @@ import tempfile
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_snapshot
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_image
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums, metadata_image
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_image import InconsistentLog
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_log import (
     LogMissing,
@@ -182,7 +182,7 @@ class Image:
         for (entity, key), (value, at) in self._quotas.items():
             yield form.quota(dict(entity), key, value, {"offset": at})
         for (user, code), (fields, at) in self._scram.items():
-            mechanism = form.enum(form.SCRAM_MECHANISMS, code)
+            mechanism = enums.of_code(enums.SCRAM_MECHANISMS, code)
             keys = (fields["salt"], fields["storedKey"], fields["serverKey"])
             digest = digests.scram(user, mechanism, *keys, fields["iterations"])
             yield form.scram(user, mechanism, fields["iterations"], digest, {"offset": at})
@@ -288,7 +288,7 @@ class Image:
 
     def _remove_credential(self, fields, record):
         if self._scram.pop((fields["name"], fields["mechanism"]), None) is not None:
-            self._remove("scram", [fields["name"], form.enum(form.SCRAM_MECHANISMS, fields["mechanism"])], record)
+            self._remove("scram", [fields["name"], enums.of_code(enums.SCRAM_MECHANISMS, fields["mechanism"])], record)
 
     def _acl_entry(self, fields, record):
         self._acls[fields["id"]] = (fields, record.offset)
@@ -337,13 +337,13 @@ def _resource(code, name):
 
 def _acl(fields, at):
     return form.acl(
-        form.enum(form.RESOURCE_TYPES, fields["resourceType"]),
-        form.enum(form.PATTERN_TYPES, fields["patternType"]),
+        enums.of_code(enums.RESOURCE_TYPES, fields["resourceType"]),
+        enums.of_code(enums.PATTERN_TYPES, fields["patternType"]),
         fields["resourceName"],
         fields["principal"],
         fields["host"],
-        form.enum(form.OPERATIONS, fields["operation"]),
-        form.enum(form.PERMISSIONS, fields["permissionType"]),
+        enums.of_code(enums.OPERATIONS, fields["operation"]),
+        enums.of_code(enums.PERMISSIONS, fields["permissionType"]),
         {"offset": at},
     )
 
