@@ -4,9 +4,10 @@
 """Run the checks of one make target, one after the other, and say how they went.
 
 Usage: ``python -m tools.checks TARGET`` (a key of ``TARGETS``). Every step runs, also after a failure; each has a time
-limit. At the end stand a table of steps with their seconds, a line ``N passed, N failed, N skipped`` and
-``build/TARGET/summary.json`` (tools/summary.schema.json). Exit code 0: every step passed, or was skipped for the reason
-shown; 1: a step failed or ran into its limit; 130: interrupted.
+limit. At the end stand a table of steps with their seconds, what a step that failed said of it, and a line ``N passed,
+N failed, N skipped``; in ``build/TARGET`` then are ``summary.json`` (tools/summary.schema.json) and what each step
+printed. Exit code 0: every step passed, or was skipped for the reason shown; 1: a step failed or ran into its limit;
+130: interrupted.
 """
 
 from __future__ import annotations
@@ -16,14 +17,17 @@ import ctypes
 import importlib.metadata
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import BinaryIO
 from xml.etree import ElementTree
 
 import jsonschema
@@ -33,6 +37,9 @@ BIN = ROOT / ".venv" / "bin"
 PYTHON = str(BIN / "python")
 SKIPPED = 77  # a step's exit code for "cannot run here", as in automake; its last line of output says why
 END_GRACE_S = 10  # for each of the signals that end a step
+SAID_LINES, SAID_LENGTH = 8, 900
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_TELLING = re.compile(r"^(fatal: |FAILED |E  |\[ERROR\]: (?!Task)|kills: failed|Traceback)")
 # Whose versions decide a result
 PACKAGES = ("ansible-core", "ansible-lint", "molecule", "pytest", "ruff", "kazoo", "kafka-python", "confluent-kafka")
 
@@ -204,6 +211,11 @@ def read_junit(path: Path) -> dict[str, int] | None:
     return {"passed": sums["tests"] - failed - sums["skipped"], "failed": failed, "skipped": sums["skipped"]}
 
 
+def log_of(directory: Path, part: str, step: str) -> Path:
+    """Where what a step prints is kept."""
+    return directory / f"{part}-{step.replace(' ', '-')}.log"
+
+
 def run(part: str, step: Step, directory: Path) -> Outcome:
     """Run one step with its output to ours; see ``Outcome``."""
     junit = directory / f"{part}-{step.name.replace(' ', '-')}.xml"
@@ -222,7 +234,17 @@ def run(part: str, step: Step, directory: Path) -> Outcome:
     }
     adopt_orphans()
     begun = time.monotonic()
-    process = subprocess.Popen(argv, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, start_new_session=True)
+    process = subprocess.Popen(
+        argv,
+        cwd=ROOT,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    reader = threading.Thread(target=_pass_on, args=(process.stdout, log_of(directory, part, step.name)))
+    reader.start()
     code: int | None = None
     result = "timeout"
     try:
@@ -233,8 +255,27 @@ def run(part: str, step: Step, directory: Path) -> Outcome:
     finally:
         if end_group(process):
             print(f"{part} / {step.name}: ended processes that it left running", flush=True)
+        reader.join(END_GRACE_S)  # it ends with the last process that has the pipe
     tests = read_junit(junit) if step.counts_tests else None
     return Outcome(part, step.name, result, round(time.monotonic() - begun, 1), code, tests)
+
+
+def _pass_on(source: BinaryIO, log: Path) -> None:
+    """What a step prints, to our output and to a file."""
+    with source, log.open("wb") as kept:
+        while got := os.read(source.fileno(), 65536):
+            kept.write(got)
+            sys.stdout.buffer.write(got)
+            sys.stdout.buffer.flush()
+
+
+def said(log: Path) -> str:
+    """What a step that failed said of it: from its last line that tells of a failure on, else its end; one line."""
+    text = _COLOUR.sub("", log.read_text(encoding="utf-8", errors="replace"))
+    lines = [line for line in (line.strip(" \t│") for line in text.splitlines()) if line]
+    telling = [number for number, line in enumerate(lines) if _TELLING.search(line)]
+    shown = " ".join(lines[telling[-1] :]) if telling else " ".join(lines[-SAID_LINES:])
+    return shown if len(shown) <= SAID_LENGTH else f"{shown[:SAID_LENGTH]} ..."
 
 
 def steps_of(target: str) -> Iterator[tuple[str, Step]]:
@@ -315,6 +356,10 @@ def main(arguments: list[str]) -> int:
     jsonschema.validate(report, schema)
     (directory / "summary.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     print(f"\n{table(outcomes)}\n")
+    for outcome in outcomes:
+        if outcome.result in ("failed", "timeout"):
+            log = log_of(directory, outcome.part, outcome.step)
+            print(f"{outcome.part} / {outcome.step} ({log.relative_to(ROOT)}): {said(log)}\n")
     print(f"make {target}: {report['result']}; build/{target}/summary.json")
     print(f"{report['passed']} passed, {report['failed']} failed, {report['skipped']} skipped in {report['wall_s']} s")
     return 1 if report["failed"] else 0

@@ -83,7 +83,10 @@ def test_counts_of_an_earlier_run_are_not_taken(tmp_path):
     assert outcome.counts() == {"passed": 0, "failed": 1, "skipped": 0}
 
 
-@pytest.mark.parametrize(("code", "exit_code", "result"), [("", 0, "passed"), ("exit(1)", 1, "failed")])
+@pytest.mark.parametrize(
+    ("code", "exit_code", "result"),
+    [("", 0, "passed"), ("print('well\\nFAILED one\\n\\x1b[2m│\\x1b[0m two'); exit(1)", 1, "failed")],
+)
 def test_run_of_a_target_ends_with_the_verdict_of_its_steps(tmp_path, monkeypatch, capfd, code, exit_code, result):
     schema = tmp_path / "tools" / "summary.schema.json"
     schema.parent.mkdir()
@@ -95,5 +98,7 @@ def test_run_of_a_target_ends_with_the_verdict_of_its_steps(tmp_path, monkeypatc
     assert checks.main(["both"]) == exit_code
     written = json.loads((tmp_path / "build" / "both" / "summary.json").read_text())
     assert (written["result"], [s["part"] for s in written["steps"]]) == (result, ["first", "second"])
-    last = capfd.readouterr().out.strip().splitlines()[-1]
+    printed = capfd.readouterr().out
+    assert ("first / it (build/both/first-it.log): FAILED one two" in printed) is (result == "failed")
+    last = printed.strip().splitlines()[-1]
     assert last.startswith(f"{2 - exit_code} passed, {exit_code} failed, 0 skipped in ")
