@@ -106,8 +106,9 @@ def _producer(broker):
 
 
 @contextlib.contextmanager
-def broker(home: pathlib.Path, zk, settings: Mapping[str, str] = SETTINGS) -> Iterator[servers.KafkaServer]:
-    """Broker 1 on ZooKeeper below CHROOT, with listeners PLAINTEXT and SASL, and its metadata."""
+def broker(home: pathlib.Path, zk, settings: Mapping[str, str]) -> Iterator[servers.KafkaServer]:
+    """Broker 1 on ZooKeeper below CHROOT, with listeners PLAINTEXT and SASL, and its metadata. `settings`: SETTINGS,
+    or some of them otherwise."""
     # Kafka takes the id that is there; the controller's format must give the same
     with zookeeper.connect(zk.connect) as root:
         identity = json.dumps({"version": "1", "id": servers.CLUSTER_ID}).encode()

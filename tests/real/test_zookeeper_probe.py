@@ -44,7 +44,7 @@ def zk(home):
 
 @pytest.fixture(scope="module")
 def broker(home, zk):
-    with seeded.broker(home, zk) as server:
+    with seeded.broker(home, zk, seeded.SETTINGS) as server:
         if os.environ.get("QUORUMSHIFT_RECORD"):
             FIXTURE.parent.mkdir(parents=True, exist_ok=True)
             FIXTURE.unlink(missing_ok=True)
