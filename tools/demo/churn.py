@@ -21,8 +21,9 @@ import signal
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
 
@@ -31,12 +32,14 @@ from tools.demo.bed import Bed
 from tools.demo.changes import KINDS, PREFIX, Refused, kinds
 
 # Brokers in ZooKeeper mode learn of each new topic by a request of its own; on two cores that all of them share with
-# their clients, a topic a second keeps new partitions under-replicated for as long as it goes on.
+# their clients, a topic a second keeps new partitions under-replicated for as long as it goes on. The pause of a round
+# is spread over it, so that there is no moment, however short the copy, without a change under way or just before it.
 PAUSE_S = 2.0
 REPEAT_S = 0.25
 LIMIT_S = 120
 AGREE_S = 60
 KEEP_EVERY = 3
+ROUND = 3 * len(KINDS)
 
 
 class Churn:
@@ -53,22 +56,23 @@ class Churn:
     def run(self) -> None:
         number = self.first
         while not self.ending.is_set():
-            self._round(number)
+            for change in self._round(number):
+                change()
+                self.ending.wait(PAUSE_S / ROUND)
             number += 1
-            self.ending.wait(PAUSE_S)
 
-    def _round(self, number: int) -> None:
+    def _round(self, number: int) -> Iterator[Callable[[], None]]:
         name, before, old = (f"{PREFIX}{number - back}" for back in range(3))
         for kind in self.kinds:
-            self._change(kind, "make", name, lambda kind=kind: kind.make(name, number))
+            yield partial(self._change, kind, "make", name, partial(kind.make, name, number))
         # what another process of an earlier time left is left alone: its last round may be half done
         if number - 1 >= self.first:
             for kind in self.kinds:
-                self._change(kind, "alter", before, lambda kind=kind: kind.alter(before, number))
+                yield partial(self._change, kind, "alter", before, partial(kind.alter, before, number))
         if number - 2 >= self.first and (number - 2) % KEEP_EVERY:
             for kind in reversed(self.kinds):
                 if kind.name != "scram" or self._scram_removals():
-                    self._change(kind, "remove", old, lambda kind=kind: kind.remove(old))
+                    yield partial(self._change, kind, "remove", old, partial(kind.remove, old))
 
     def _change(self, kind: Any, action: str, name: str, call: Callable[[], Any]) -> None:
         begun, tries, heard = time.time(), 0, None
