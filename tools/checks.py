@@ -37,9 +37,9 @@ BIN = ROOT / ".venv" / "bin"
 PYTHON = str(BIN / "python")
 SKIPPED = 77  # a step's exit code for "cannot run here", as in automake; its last line of output says why
 END_GRACE_S = 10  # for each of the signals that end a step
-SAID_LINES, SAID_LENGTH = 8, 900
+SAID_PARAGRAPHS, SAID_LINES, SAID_LENGTH = 3, 8, 500
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_TELLING = re.compile(r"^(fatal: |FAILED |E  |\[ERROR\]: (?!Task)|kills: failed|Traceback)")
+_TELLING = re.compile(r"^(fatal: |FAILED |E  |ERROR: |FATAL: |\[ERROR\]: (?!Task)|kills: failed|  ! |Traceback)")
 # Whose versions decide a result
 PACKAGES = ("ansible-core", "ansible-lint", "molecule", "pytest", "ruff", "kazoo", "kafka-python", "confluent-kafka")
 
@@ -270,12 +270,23 @@ def _pass_on(source: BinaryIO, log: Path) -> None:
 
 
 def said(log: Path) -> str:
-    """What a step that failed said of it: from its last line that tells of a failure on, else its end; one line."""
+    """What a step that failed said of it, in one line: its last paragraphs that tell of a failure, else its end."""
     text = _COLOUR.sub("", log.read_text(encoding="utf-8", errors="replace"))
-    lines = [line for line in (line.strip(" \t│") for line in text.splitlines()) if line]
-    telling = [number for number, line in enumerate(lines) if _TELLING.search(line)]
-    shown = " ".join(lines[telling[-1] :]) if telling else " ".join(lines[-SAID_LINES:])
-    return shown if len(shown) <= SAID_LENGTH else f"{shown[:SAID_LENGTH]} ..."
+    lines = [line.strip(" \t\r│") for line in text.splitlines()]
+    telling = [paragraph for paragraph in _paragraphs(lines) if paragraph]
+    shown = telling[-SAID_PARAGRAPHS:] or [" ".join([line for line in lines if line][-SAID_LINES:])]
+    return " / ".join(one if len(one) <= SAID_LENGTH else f"{one[:SAID_LENGTH]} ..." for one in shown)
+
+
+def _paragraphs(lines: list[str]) -> Iterator[str]:
+    """Of each paragraph what stands in it from a telling line on."""
+    told: list[str] = []
+    for line in [*lines, ""]:
+        if line and (told or _TELLING.search(line)):
+            told.append(line)
+        elif not line:
+            yield " ".join(told)
+            told = []
 
 
 def steps_of(target: str) -> Iterator[tuple[str, Step]]:
