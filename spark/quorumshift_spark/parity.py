@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The comparison in Spark: a full outer join of the views' projections finds the keys that are not plainly equal.
+"""The comparison in Spark: one aggregation by key over all views finds the keys that are not plainly equal.
 
 Those, as a rule a handful, go through `compare` on the driver; all others are equal by their values in every
 comparison that concerns them. Rows are those of views.source.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import json
+import operator
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -34,7 +35,7 @@ class Reading(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Comparisons with the same left view, relation and kinds: one join serves them all."""
+    """Comparisons with the same left view, relation and kinds: one look at a key serves them all."""
 
     left: str
     relation: str
@@ -100,7 +101,7 @@ def _merged(states):
 
 
 def groups(comparisons: Sequence[Comparison]) -> List[Group]:
-    """The comparisons, bundled for as few joins as possible."""
+    """The comparisons, bundled for as few columns as possible."""
     found: Dict[Tuple[str, str, Tuple[str, ...]], List[Comparison]] = {}
     for comparison in comparisons:
         found.setdefault((comparison.left, comparison.relation, comparison.kinds), []).append(comparison)
@@ -111,40 +112,52 @@ def unequal(rows: DataFrame, bundles: Sequence[Group], limit: int) -> Unequal:
     """The keys that are not plainly equal in some comparison, with all that the views say of them."""
     if not bundles:
         return Unequal({}, {}, {})
-    joined = functools.reduce(DataFrame.unionByName, (_join(rows, n, group) for n, group in enumerate(bundles)))
-    counts = _counts(joined)
-    if all(equal for _bundle, _kind, equal in counts):
-        return Unequal({}, {(bundle, kind): count for (bundle, kind, _equal), count in counts.items()}, {})
-    differing = joined.filter("not equal").select("kind", "key").distinct().orderBy("kind", "key").limit(limit)
-    keys: Dict[Key, Dict[str, Entity]] = {(row.kind, row.key): {} for row in differing.collect()}
-    picked = F.broadcast(rows.sparkSession.createDataFrame(list(keys), "kind string, key string"))
-    counts = _counts(joined.join(picked, ["kind", "key"], "left_anti"))
-    found = rows.join(picked, ["kind", "key"], "left_semi").select("view", "kind", "key", "fields", "at")
-    for row in found.toLocalIterator():
-        entity = Entity(row.kind, row.key, dict(row.fields), json.loads(row.at))
-        keys[(row.kind, row.key)][row.view] = entity
-    equal, beyond = (
-        {(bundle, kind): count for (bundle, kind, equal), count in counts.items() if equal is wanted}
-        for wanted in (True, False)
-    )
-    return Unequal(keys, equal, beyond)
+    keys = _by_key(rows, bundles).persist()
+    try:
+        differing = keys.filter("not whole")
+        picked = {(row.kind, row.key): {} for row in differing.select("kind", "key").sort("kind", "key").take(limit)}
+        if not picked:
+            return Unequal({}, _counts(keys, bundles)[True], {})
+        named = F.broadcast(rows.sparkSession.createDataFrame(list(picked), "kind string, key string"))
+        others = keys.filter("whole") if len(picked) < limit else keys.join(named, ["kind", "key"], "left_anti")
+        counts = _counts(others, bundles)
+        found = rows.join(named, ["kind", "key"], "left_semi").select("view", "kind", "key", "fields", "at")
+        for row in found.toLocalIterator():
+            picked[(row.kind, row.key)][row.view] = Entity(row.kind, row.key, dict(row.fields), json.loads(row.at))
+        return Unequal(picked, counts[True], counts[False])
+    finally:
+        keys.unpersist()
 
 
-def _counts(joined):
-    counted = joined.groupBy("bundle", "kind", "equal").count().collect()
-    return {(row.bundle, row.kind, row.equal): row["count"] for row in counted}
+def _by_key(rows, bundles):
+    """A row a key: `equal_N`, whether all views of bundle N agree, null where none of them has the key or the kind is
+    not the bundle's; `whole`, whether all bundles agree."""
+    told, equal = [], []
+    for number, bundle in enumerate(bundles):
+        column = F.col(f"as_{bundle.relation}")
+        of_kind, rights = F.col("kind").isin(*bundle.kinds), [member.right for member in bundle.members]
+        ours, theirs = of_kind & (F.col("view") == bundle.left), of_kind & F.col("view").isin(*rights)
+        told += [
+            F.max(ours | theirs).alias(f"there_{number}"),
+            F.max(F.when(ours, column)).alias(f"ours_{number}"),
+            F.count(F.when(theirs, column)).alias(f"told_{number}"),
+            F.min(F.when(theirs, column)).alias(f"low_{number}"),
+            F.max(F.when(theirs, column)).alias(f"high_{number}"),
+        ]
+        # A projection that is null tells nothing: such a row is in no count, and makes the key unequal
+        same = f"told_{number} = {len(rights)} and low_{number} = ours_{number} and high_{number} = ours_{number}"
+        equal.append(F.expr(f"if(there_{number}, coalesce({same}, false), null)").alias(f"equal_{number}"))
+    by_key = rows.filter("kind != ''").groupBy("kind", "key").agg(*told).select("kind", "key", *equal)
+    whole = functools.reduce(operator.and_, (F.coalesce(f"equal_{n}", F.lit(True)) for n in range(len(bundles))))
+    return by_key.withColumn("whole", whole)
 
 
-def _join(rows, number, group):
-    column = F.col(f"as_{group.relation}")
-    of_kinds = rows.filter(F.col("kind").isin(*group.kinds))
-    left = of_kinds.filter(F.col("view") == group.left).select("kind", "key", column.alias("ours"))
-    right = (
-        of_kinds.filter(F.col("view").isin(*[member.right for member in group.members]))
-        .groupBy("kind", "key")
-        .agg(F.count(column).alias("told"), F.min(column).alias("low"), F.max(column).alias("high"))
-    )
-    # A projection that is null tells nothing: such a row is in no count, and makes the key unequal
-    equal = (F.col("told") == len(group.members)) & (F.col("low") == F.col("ours")) & (F.col("high") == F.col("ours"))
-    joined = left.join(right, ["kind", "key"], "full")
-    return joined.select(F.lit(number).alias("bundle"), "kind", "key", F.coalesce(equal, F.lit(False)).alias("equal"))
+def _counts(keys, bundles):
+    """{equal: {(bundle number, kind): keys}}."""
+    numbers = range(len(bundles))
+    sums = [F.count_if(F.col(f"equal_{n}") == equal).alias(f"{n}_{equal}") for n in numbers for equal in (True, False)]
+    found: Dict[bool, Dict[Tuple[int, str], int]] = {True: {}, False: {}}
+    for row in keys.groupBy("kind").agg(*sums).collect():
+        for equal, counts in found.items():
+            counts.update({(n, row.kind): row[f"{n}_{equal}"] for n in numbers if row[f"{n}_{equal}"]})
+    return found
