@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 
+from ansible.module_utils.parsing.convert_bool import boolean
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction
 
 
@@ -14,12 +16,14 @@ class ActionModule(ProbeAction):
     """Opens a gate and journals it."""
 
     def act(self, args: dict) -> dict:
-        args = self.filled({"run": None, **args})
+        topics = self.variable("quorumshift_fingerprint_topics") or ()
+        asked = gates.jobs(args.get("gate"), boolean(self.variable("quorumshift_verify") or False), topics)
+        args = self.filled({"run": None, "verify": asked, **args})
         result = self.in_slices(args)
         name, failed = args.get("gate"), bool(result.get("failed"))
-        verified = args.get("verified") or {}
+        verified = {one["job"]: one.get("digest") for one in args.get("verified") or () if one}
         told = {
-            "verified": verified.get("digest", "off"),
+            "verified": {job: verified.get(job) for job in args["verify"]} or "off",
             "seconds": round(result.get("waited_s") or 0, 3),
             "result": "differ" if failed else "pass",
         }

@@ -60,6 +60,7 @@ class ActionModule(ProbeAction):
         result["gate"] = gate or gates.GATE_OF_PHASE.get(result["phase"])
         compared = gates.GATES.get(result["gate"])
         result["views"] = [*compared.needs, *compared.takes] if compared else []
+        result["compares_records"] = result["gate"] in gates.DATA_GATES
         if tell and not show:
             self.say(f"cluster {result['cluster_id']}, phase {result['phase']}; next: {result['next']['text']}")
             for doubt in doubts:

@@ -10,8 +10,8 @@ module: gate
 short_description: Open a gate before a step that is harder to undo, or say why it stays closed
 version_added: 0.1.0
 description:
-  - A gate opens when the views of the metadata agree (O(verified)), and the cluster is healthy and in the expected
-    phase, held for O(stable_s). What cannot be evaluated closes it.
+  - A gate opens when the Spark jobs that it asks for have passed (O(verified)), and the cluster is healthy and in the
+    expected phase, held for O(stable_s). What cannot be evaluated closes it.
   - The open gate leaves a pass that the turns on the hosts take (M(quorumshift.kafka.node_turn)).
 options:
   gate:
@@ -45,13 +45,16 @@ options:
     type: float
     default: 5
   verify:
-    description: Whether the gate asks for a comparison of the metadata.
-    type: bool
-    default: true
+    description: The Spark jobs whose pass the gate asks for.
+    type: list
+    elements: str
+    choices: [metadata_parity, data_fingerprint]
+    default: [metadata_parity]
   verified:
-    description: The result of M(quorumshift.kafka.spark_job) for this gate and this run.
-    type: dict
-    default: {}
+    description: The results of M(quorumshift.kafka.spark_job) for this gate and this run.
+    type: list
+    elements: dict
+    default: []
   soak:
     description: For O(gate=before_finalize), how long ago the last restart must be, as V(24h), V(90m) or seconds.
     type: str
@@ -118,8 +121,13 @@ def main():
             "stable_s": {"type": "float", "default": 10},
             "timeout_s": {"type": "float", "default": 300},
             "lag_s": {"type": "float", "default": 5},
-            "verify": {"type": "bool", "default": True},
-            "verified": {"type": "dict", "default": {}},
+            "verify": {
+                "type": "list",
+                "elements": "str",
+                "choices": list(gates.WHAT),
+                "default": [gates.METADATA_PARITY],
+            },
+            "verified": {"type": "list", "elements": "dict", "default": []},
             "soak": {"type": "str", "default": "24h"},
             "word": {"type": "str", "default": ""},
         }

@@ -51,9 +51,8 @@ options:
     description: The Python with pyspark, of the driver and the executors; by default the one that runs the module.
     type: path
   digest_key:
-    description: The key under which secrets are hashed before they are compared, sealed.
+    description: The key under which the job hashes secrets before it compares them, sealed.
     type: str
-    required: true
   encoder_secrets:
     description: C(password.encoder.secret) of the brokers, sealed, and the old one where there is one.
     type: list
@@ -133,7 +132,7 @@ def main():
             "remove": {"type": "path"},
             "answer": {"type": "dict", "default": {}},
             "python": {"type": "path"},
-            "digest_key": {"type": "str", "required": True, "no_log": False},
+            "digest_key": {"type": "str", "no_log": False},
             "encoder_secrets": {"type": "list", "elements": "str", "default": [], "no_log": False},
             "run_key": {"type": "str", "required": True, "no_log": True},
             "timeout_s": {"type": "float", "default": 900},
@@ -189,7 +188,11 @@ def whole(given):
         }
     if "brokers" in views:
         views["brokers"] = [{**broker, "client": given["client"]} for broker in views["brokers"]]
-    job.update(nonce=given["nonce"], views=views, output=given["output_dir"], digest_key_file=key_file(given))
+    if "cluster" in views:
+        views["cluster"] = {**views["cluster"], "client": given["client"]}
+    job.update(nonce=given["nonce"], views=views, output=given["output_dir"])
+    if given["digest_key"]:
+        job["digest_key_file"] = key_file(given)
     return job
 
 

@@ -36,6 +36,7 @@ import pyspark
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security, SecurityError
 from pyspark.sql import SparkSession
 
+from quorumshift_spark import report
 from quorumshift_spark import result as results
 from quorumshift_spark.compare import Difference
 from quorumshift_spark.fingerprint import client, compare, plan, scan, store
@@ -339,6 +340,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Without a job there is no place for a result, and a missing result opens nothing
         print(f"{JOB}: {error}", file=sys.stderr)
         return results.EXIT_CODES[results.ERROR]
+    try:
+        report.write(job["output"])
+    except Exception as error:  # a page that cannot be drawn changes no verdict
+        print(f"{JOB}: no report could be written: {error.__class__.__name__}", file=sys.stderr)
     print(f"{JOB}: {result['verdict']}" + "".join(f"\n- {reason}" for reason in result["reasons"]))
     return results.EXIT_CODES[result["verdict"]]
 

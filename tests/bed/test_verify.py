@@ -27,7 +27,7 @@ def verify(bed, **extra):
     """Run playbooks/verify.yml; how it ended and what the newest result says."""
     ran = bed.play("verify", extra=extra)
     root = pathlib.Path(bed.variables["quorumshift_evidence_dir"])
-    found = sorted(root.glob("*/*/verify/*/result.json"), key=lambda path: path.stat().st_mtime)
+    found = sorted(root.glob("*/*/verify/*/metadata_parity/result.json"), key=lambda path: path.stat().st_mtime)
     assert found, ran.text
     return ran, json.loads(found[-1].read_text())
 

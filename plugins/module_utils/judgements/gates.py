@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import Mapping, NamedTuple
+from typing import Iterable, Mapping, NamedTuple
 
 from . import advice, kraft_config, phase
 from .phase import (
@@ -29,6 +29,11 @@ from .phase import (
 
 # Views of the metadata, as the Spark job metadata_parity names them.
 ZOOKEEPER, METADATA_LOG, BROKER, BASELINE = "zookeeper", "metadata_log", "broker", "baseline"
+# The Spark jobs, and what they compare.
+METADATA_PARITY, DATA_FINGERPRINT = "metadata_parity", "data_fingerprint"
+WHAT = {METADATA_PARITY: "the metadata was", DATA_FINGERPRINT: "the records were"}
+# Records are compared with themselves, as they were before anything was changed: once is enough, when all is done.
+DATA_GATES = ("before_controllers", "after_finalize")
 
 
 class Gate(NamedTuple):
@@ -101,19 +106,29 @@ def closed_by(name: str, judgement: phase.Judgement, health: list[str]) -> list[
     return told + health
 
 
-def unverified(name: str, run: str, asked: bool, result: Mapping) -> str | None:
-    """Return why the metadata does not count as compared for a gate; None when it does, or when nobody asks for it.
+def jobs(name: str, verify: bool, topics: Iterable[str]) -> list[str]:
+    """Return the Spark jobs whose pass a gate asks for. `topics`: patterns of those whose records are compared."""
+    if not verify:
+        return []
+    return [METADATA_PARITY, *([DATA_FINGERPRINT] if name in DATA_GATES and list(topics) else [])]
 
-    `result`: of the Spark job metadata_parity (spark/quorumshift_spark/result.schema.json), {} where none ran.
+
+def unverified(name: str, run: str, asked: Iterable[str], results: Iterable[Mapping]) -> str | None:
+    """Return why the cluster does not count as compared for a gate; None when it does, or when nobody asks for it.
+
+    `asked`: names of jobs; `results`: of Spark jobs (spark/quorumshift_spark/result.schema.json), {} of one that did
+    not run.
     """
-    if not asked:
-        return None
-    if not result:
-        return "the metadata was not compared for it: run the whole playbook, without --start-at-task or --tags"
-    if (result.get("gate"), result.get("run")) != (name, run):
-        return f"the comparison given is of gate {result.get('gate')} and run {result.get('run')}, this is run {run}"
-    if result.get("verdict") != "pass":
-        return f"the comparison of the metadata ended with {result.get('verdict')}"
+    for job in asked:
+        found = [result for result in results if result.get("job") == job]
+        result = next((one for one in found if (one.get("gate"), one.get("run")) == (name, run)), None)
+        if not found:
+            return f"{WHAT[job]} not compared for it: run the whole playbook, without --start-at-task or --tags"
+        if result is None:
+            gate, other = found[0].get("gate"), found[0].get("run")
+            return f"the comparison given is of gate {gate} and run {other}, this is run {run}"
+        if result.get("verdict") != "pass":
+            return f"the Spark job {job} ended with {result.get('verdict')}"
     return None
 
 

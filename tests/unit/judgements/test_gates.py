@@ -261,3 +261,41 @@ def test_durations(text, seconds):
 def test_what_is_no_duration(text):
     with pytest.raises(ValueError, match="is not a duration: write 24h"):
         gates.seconds(text)
+
+
+def compared(job="metadata_parity", gate="before_kraft", run="r1", verdict="pass"):
+    return {"job": job, "gate": gate, "run": run, "verdict": verdict}
+
+
+def test_a_gate_asks_for_the_jobs_of_its_own():
+    assert gates.jobs("before_controllers", False, ["*"]) == []
+    assert gates.jobs("before_controllers", True, []) == ["metadata_parity"]
+    assert gates.jobs("before_controllers", True, ["*"]) == ["metadata_parity", "data_fingerprint"]
+    assert gates.jobs("before_kraft", True, ["*"]) == ["metadata_parity"]
+
+
+@pytest.mark.parametrize(
+    ("results", "why"),
+    [
+        ([compared()], None),
+        ([compared("data_fingerprint"), compared()], None),
+        ([], "the metadata was not compared for it"),
+        ([compared("data_fingerprint")], "the metadata was not compared for it"),
+        ([compared(gate="after_copy")], "is of gate after_copy and run r1, this is run r1"),
+        ([compared(run="r0")], "is of gate before_kraft and run r0, this is run r1"),
+        ([compared(verdict="incomplete")], "metadata_parity ended with incomplete"),
+        ([compared(verdict=None)], "metadata_parity ended with None"),
+    ],
+)
+def test_what_was_not_compared_closes_a_gate(results, why):
+    said = gates.unverified("before_kraft", "r1", ["metadata_parity"], results)
+    assert (said is None) if why is None else (why in said)
+    assert gates.unverified("before_kraft", "r1", [], results) is None
+
+
+def test_every_job_that_is_asked_for_has_to_pass():
+    asked = gates.jobs("after_finalize", True, ["orders"])
+    passed = [compared(gate="after_finalize")]
+    assert "the records were not compared for it" in gates.unverified("after_finalize", "r1", asked, passed)
+    passed.append(compared("data_fingerprint", "after_finalize"))
+    assert gates.unverified("after_finalize", "r1", asked, passed) is None

@@ -1,0 +1,140 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What each Spark job is given, what it says when it passes, and what is kept of it for the next gate."""
+
+from __future__ import annotations
+
+import abc
+import os
+import shutil
+from typing import Any, Mapping
+
+from ansible.errors import AnsibleActionFail
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import Connections, client_address
+
+LOG_FILE = "metadata_log.{}.tar.gz"
+
+
+class Job(abc.ABC):
+    """A job that `action` (spark_job) submits. `own`: the task's options."""
+
+    READS_KAFKA = False
+    """Whether Spark itself reads topics, for which it needs its Kafka source."""
+    BASELINE: tuple[str, ...] = ()
+    """Files of its output that the next one of its kind compares with."""
+
+    def __init__(self, action: Any, own: Mapping[str, Any]) -> None:
+        self.action, self.own = action, own
+
+    def refuse(self) -> None:
+        """Raise AnsibleActionFail where something is not there that the job needs."""
+        return None
+
+    @abc.abstractmethod
+    def bring(self, input_dir: str, args: Mapping[str, Any]) -> dict:
+        """Copy what the job reads to the Spark host; returns job.json but for what all jobs have."""
+
+    @abc.abstractmethod
+    def told(self, found: Mapping[str, Any]) -> str:
+        """Return a line for the screen on a result that is a pass."""
+
+    def encoder_secrets(self) -> list[str]:
+        """Return the secrets under which brokers encode passwords in ZooKeeper, sealed."""
+        return []
+
+    def keep(self, where: str) -> None:
+        """Keep what a job that passed has found as the next one's baseline, on whichever run."""
+        for name in self.BASELINE:
+            os.makedirs(self._kept, mode=0o750, exist_ok=True)
+            path = os.path.join(self._kept, name)
+            shutil.copyfile(os.path.join(where, name), f"{path}.new")
+            os.replace(f"{path}.new", path)
+
+    def baseline(self, input_dir: str) -> str | None:
+        """Bring the baseline to the Spark host; returns its directory there, None where there is none yet."""
+        if not all(os.path.exists(os.path.join(self._kept, name)) for name in self.BASELINE):
+            return None
+        for name in self.BASELINE:
+            self.action.bring(os.path.join(self._kept, name), f"{input_dir}/{name}")
+        return input_dir
+
+    @property
+    def _kept(self) -> str:
+        return os.path.join(self.action.evidence().cluster, "baseline")
+
+
+class MetadataParity(Job):
+    """ZooKeeper, the metadata log, each broker and the last gate."""
+
+    BASELINE = ("entities.parquet",)
+
+    def refuse(self) -> None:
+        if gates.METADATA_LOG in gates.GATES[self.own["gate"]].needs and not self.own["log"]:
+            raise AnsibleActionFail("the metadata log was not read: no controller answers as the quorum's leader")
+
+    def bring(self, input_dir: str, args: Mapping[str, Any]) -> dict:
+        gate, seen = gates.GATES[self.own["gate"]], self.own["seen"]
+        views: dict[str, Any] = {}
+        job = {"views": views, "bounds": {"log_refresh_s": 60.0, "request_timeout_s": 30.0}}
+        if gates.ZOOKEEPER in gate.needs:
+            views["zookeeper"] = {}
+        if self.own["log"]:
+            views["metadata_log"] = self.log(input_dir, 0)
+            if gates.ZOOKEEPER in gate.needs:
+                job["fence"] = {"migration_offset": seen["mirrored_offset"], "migration_zxid": seen["mirrored_zxid"]}
+        connections = Connections.from_options(args)
+        views["brokers"] = [
+            {"id": node["node_id"], "address": client_address(node, node["host_address"], connections)}
+            for node in self.action.nodes().values()
+            if node["role"] == "broker"
+        ]
+        baseline = self.baseline(input_dir)
+        if baseline:
+            views["baseline"] = {"path": f"{baseline}/{self.BASELINE[0]}"}
+        return job
+
+    def log(self, input_dir: str, number: int) -> dict:
+        """Bring a cut of the metadata log, and return where it lies there."""
+        path = f"{input_dir}/{LOG_FILE.format(number)}"
+        self.action.bring(self.own["archive"], path)
+        return {"archive": path, "sha256": self.own["log"]["sha256"], "end_offset": self.own["log"]["end_offset"]}
+
+    def encoder_secrets(self) -> list[str]:
+        files = [(node.get("file") or {}).get("properties") or {} for node in self.action.nodes().values()]
+        keys = ("password.encoder.secret", "password.encoder.old.secret")
+        return sorted({values[key] for values in files for key in keys if values.get(key)})
+
+    def told(self, found: Mapping[str, Any]) -> str:
+        agree = sum(one["match"] for one in found["counts"].values())
+        views = len([name for name in found["views"] if not name.startswith("baseline")])
+        return f"{agree} comparisons of {views} views agree"
+
+
+class DataFingerprint(Job):
+    """The records of topics, and the offsets of groups."""
+
+    READS_KAFKA = True
+    BASELINE = ("chunks.parquet", "keys.parquet", "groups.parquet", "fingerprint.json")
+
+    def bring(self, input_dir: str, args: Mapping[str, Any]) -> dict:
+        views: dict[str, Any] = {"cluster": {"bootstrap_servers": args["bootstrap_servers"]}}
+        baseline = self.baseline(input_dir)
+        if baseline:
+            views["baseline"] = {"path": baseline}
+        settings = {
+            "topics": self.action.variable("quorumshift_fingerprint_topics"),
+            "exclude": self.action.variable("quorumshift_fingerprint_exclude"),
+        }
+        return {"views": views, "fingerprint": settings, "bounds": {"read_s": float(args["timeout_s"])}}
+
+    def told(self, found: Mapping[str, Any]) -> str:
+        records = found["views"]["cluster"]["state"]["records"]
+        if "baseline" not in found["views"]:
+            return f"{records} records are taken as the baseline"
+        agree = sum(one["match"] for one in found["counts"].values())
+        return f"{records} records: {agree} of what the baseline has agree"
+
+
+JOBS = {gates.METADATA_PARITY: MetadataParity, gates.DATA_FINGERPRINT: DataFingerprint}
