@@ -125,7 +125,6 @@ PARTS: dict[str, tuple[Step, ...]] = {
     ),
     "spark": (
         Step("jars", (PYTHON, BED, "jars"), 900),
-        Step("Spark's Kafka source", script("spark_jars"), 600),
         Step("pytest", (PYTHON, "-m", "pytest", "-q", "tests/spark"), 3600, counts_tests=True),
     ),
     "build": (Step("tarball elsewhere", script("built_collection"), 300, env=ANSIBLE_ENV),),

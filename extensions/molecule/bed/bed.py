@@ -72,7 +72,7 @@ def _change(arguments: argparse.Namespace) -> None:
     with _locked():
         if arguments.command == "jars":
             made = jars.resolve()
-            _timed("Kafka's jars resolved and checked" if made else "Kafka's jars are there", begun)
+            _timed("jars resolved and checked" if made else "jars are there", begun)
             return
         podman.require_tools()
         podman.configure()
@@ -98,7 +98,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, text in (
-        ("jars", "resolve Kafka's and ZooKeeper's jars into .build/kafka/libs and check them"),
+        (
+            "jars",
+            "resolve the jars of Kafka, ZooKeeper and Spark's Kafka source into .build and check them",
+        ),
         ("image", "build the hosts' image"),
         ("up", "start the hosts and the cluster; seeds it the first time"),
         ("reset", "put hosts and cluster back to the freshly seeded state"),

@@ -15,6 +15,7 @@ import ensemble
 import hosts
 import image
 import inventory
+import jars
 import podman
 import secrets_store
 import seed
@@ -104,6 +105,7 @@ def _prepare(say: Say) -> tuple[Network, dict[str, str]]:
     if podman.ensure_network(network):
         say(f"subnet {network.subnet}")
     secrets = secrets_store.ensure()
+    jars.resolve()
     inventory.write(network, secrets)
     begun = time.monotonic()
     if image.build():

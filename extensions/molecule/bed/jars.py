@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Jars, Kafka's and ZooKeeper's above all: resolved by Maven from pom.xml, each checked against jars.sha256."""
+"""Jars of Kafka, of ZooKeeper and of Spark's Kafka source: resolved by Maven, each checked against jars.sha256."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from layout import BED, LIBS, BedError, digest_of
+from layout import BED, CHECKOUT, LIBS, SPARK_JARS, BedError, digest_of
 
 _COMPLETE = ".complete"
 
 
 def resolve() -> bool:
-    """Fill .build/kafka/libs unless it is complete for this pom and these sums; True when it had to be done."""
-    return resolve_into(BED / "pom.xml", LIBS)
+    """Fill .build/kafka/libs, and .build/spark/jars with what Spark needs to read topics, unless they are complete;
+    True when it had to be done. Raises BedError."""
+    return any([_resolve(BED / "pom.xml", LIBS), _resolve(CHECKOUT / "spark" / "pom.xml", SPARK_JARS)])
 
 
-def resolve_into(pom: Path, libs: Path) -> bool:
-    """Fill a directory with the jars of a pom, each checked against the file jars.sha256 beside it, unless it is
-    complete; True when it had to be done. Raises BedError."""
+def _resolve(pom: Path, libs: Path) -> bool:
     sums, complete = pom.parent / "jars.sha256", libs / _COMPLETE
     wanted = digest_of(pom, sums)
     if complete.exists() and complete.read_text() == wanted:

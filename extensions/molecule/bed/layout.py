@@ -17,6 +17,7 @@ BED = Path(__file__).resolve().parent
 CHECKOUT = BED.parents[2]
 BUILD = CHECKOUT / ".build"
 LIBS = BUILD / "kafka" / "libs"
+SPARK_JARS = BUILD / "spark" / "jars"
 CHECKOUT_ID = hashlib.sha256(str(CHECKOUT).encode()).hexdigest()[:8]
 
 # Which bed: `default`, or `secure`, on which every listener is secured (security.py).
