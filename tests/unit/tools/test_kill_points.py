@@ -10,12 +10,21 @@ from tools.kills import points
 BROKERS, CONTROLLERS = ["b2", "b1"], ["c1"]
 
 
+ROLLS = ("restart zk_migration ", "restart kraft ", "restart final ")
+
+
 def test_every_point_has_both_sides_and_stands_once():
-    told = points.expected(BROKERS, CONTROLLERS)
+    told = points.expected(BROKERS, [*CONTROLLERS, "c2"])
     assert len(told) == len(set(told))
-    assert {one.partition(" ")[2] for one in told if one.startswith("before ")} == {
-        one.partition(" ")[2] for one in told if one.startswith("after ")
-    }
+    sides = {side: {one.partition(" ")[2] for one in told if one.startswith(side)} for side in points.SIDES}
+    once = sides["before"] ^ sides["after"]
+    assert once == {one for events in sides.values() for one in events if one.startswith(ROLLS)}
+    for roll in ROLLS:  # a restart in a roll is recorded once: one side of each node, both of each roll
+        assert [len([one for one in events if one.startswith(roll)]) for events in sides.values()] == [1, 1]
+
+
+def test_a_gate_that_admissions_open_is_not_among_them():
+    assert not [one for one in points.expected(BROKERS, CONTROLLERS) if one.endswith(" before_kraft")]
 
 
 def test_the_way_back_is_not_among_them():
@@ -33,6 +42,7 @@ def test_the_points_are_what_the_journal_s_events_say():
         ("event", "admitted", {"mode": "kraft", "hosts": ["b2"]}),
         ("event", "admitted", {"mode": "controller_final", "hosts": ["c1"]}),
         ("restart", "zk_migration", {"host": "b1"}),
+        ("restart", "controller", {"host": "c1"}),
         ("restart", "final", {"host": "c1"}),
     ]
     for kind, name, fields in events:
