@@ -39,6 +39,7 @@ SPARK = {
     "timeout_s": "quorumshift_spark_timeout_s",
 }
 OF_MODULE = ("python", "timeout_s")
+TEMPORARY = "/tmp"
 SHOWN = 5
 SCRIPTS = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..", "spark", "quorumshift_spark"))
 
@@ -102,13 +103,18 @@ class ActionModule(QuorumshiftAction):
     def _local(self) -> bool:
         return (self._task.delegate_to or "localhost") in constants.LOCALHOST
 
+    @property
+    def _private(self) -> str:
+        """How the names of private directories begin (role quorumshift, sweep.yml)."""
+        return f"quorumshift-{self.session['cluster_id']}-"
+
     def _place(self) -> str:
         """Return a directory of mode 0700 on the Spark host, with `input` of the same mode in it."""
         if self._local:  # here no module is needed, each of which takes half a second
-            made = tempfile.mkdtemp(prefix="quorumshift-")
+            made = tempfile.mkdtemp(prefix=self._private, dir=TEMPORARY)
             os.mkdir(f"{made}/input", 0o700)
             return made
-        made = self._run("ansible.builtin.tempfile", state="directory", prefix="quorumshift-")
+        made = self._run("ansible.builtin.tempfile", state="directory", prefix=self._private, path=TEMPORARY)
         self._run("ansible.builtin.file", path=f"{made['path']}/input", state="directory", mode="0700")
         return made["path"]
 

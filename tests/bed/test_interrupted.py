@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import pathlib
 
 import pytest
 
@@ -39,9 +40,22 @@ def incarnations(fresh):
     return fresh.on_each(fresh.brokers, "systemctl show kafka -p MainPID --value")
 
 
+def private(bed):
+    """Directories here that hold credentials on their way."""
+    cluster = bed.run(bed.controllers[0], "ls /var/lib/quorumshift").split()[0]
+    return sorted(str(path) for path in pathlib.Path("/tmp").glob(f"quorumshift-{cluster}-*"))
+
+
+def test_killed_with_a_backup_on_its_way(fresh, incarnations):
+    ran = fresh.play(kill_when=lambda line: line.startswith("TASK") and "Read it back and compare" in line)
+    assert ran.code < 0, ran.text
+    assert private(fresh)
+
+
 def test_killed_while_controllers_start(fresh, incarnations):
     ran = fresh.play(kill_when=nth(2, " starts"))
     assert ran.code < 0, ran.text
+    assert private(fresh) == []
     for host in fresh.controllers:
         fresh.wait_listening(host, 9093)
     assert fresh.on_each(fresh.brokers, "systemctl show kafka -p MainPID --value") == incarnations

@@ -31,8 +31,6 @@ SSH_OPTIONS = (
     "ControlMaster=auto",
     "ControlPersist=60s",
 )
-# Topics that come and go all the time: of witness/workload/admin.py and tools/demo/churn.py
-SHORT_LIVED = ["canary.admin.*", "churn.*"]
 
 
 def write(network: Network, secrets: dict[str, str]) -> Path:
@@ -54,8 +52,6 @@ def write(network: Network, secrets: dict[str, str]) -> Path:
         **security.inventory_variables(secrets),
         "quorumshift_evidence_dir": str(EVIDENCE),
         "quorumshift_spark_jars": sorted(map(str, SPARK_JARS.glob("*.jar"))),
-        "quorumshift_fingerprint_topics": ["*"],
-        "quorumshift_fingerprint_exclude": SHORT_LIVED,
     }
     brokers = {host.name: {"ansible_host": network.address(host)} for host in BROKERS}
     controllers = {host.name: _controller(network, host) for host in CONTROLLERS}
