@@ -24,6 +24,7 @@ from confluent_kafka import ElectionType, KafkaException
 from layout import (
     BED,
     BROKERS,
+    EVIDENCE,
     HOSTS,
     SECRETS,
     STATE,
@@ -116,6 +117,8 @@ def _prepare(say: Say) -> tuple[Network, dict[str, str]]:
 def _from_seed(network: Network, secrets: dict[str, str], say: Say) -> None:
     down()
     image.remove_older()
+    for baseline in EVIDENCE.glob("*/baseline"):  # of this cluster in an earlier life
+        shutil.rmtree(baseline)
     kept = STATE / "seed" / _seed_digest(network)
     if not kept.exists():
         begun = time.monotonic()
