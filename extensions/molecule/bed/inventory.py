@@ -10,6 +10,7 @@ from pathlib import Path
 import security
 import yaml
 from layout import (
+    BED,
     BROKERS,
     CA_CERTIFICATE,
     CONTROLLER_PORT,
@@ -51,6 +52,7 @@ def write(network: Network, secrets: dict[str, str]) -> Path:
         },
         **security.inventory_variables(secrets),
         "quorumshift_evidence_dir": str(EVIDENCE),
+        "quorumshift_spark_submit": [str(BED / "spark-submit")],
         "quorumshift_spark_jars": sorted(map(str, SPARK_JARS.glob("*.jar"))),
     }
     brokers = {host.name: {"ansible_host": network.address(host)} for host in BROKERS}
