@@ -107,8 +107,8 @@ class BaselineView(View):
             raise ViewError(f"baseline {self._path} is of cluster {told['cluster_id']}, not of {self._cluster_id}")
         if told["key_id"] != self._key_id:
             raise ViewError(
-                f"baseline {self._path} was made under another digest key, so its hashes cannot be compared: remove the "
-                "directory baseline of this cluster in the evidence, to begin anew"
+                f"baseline {self._path} was made under another digest key, so its hashes cannot be compared: remove "
+                "the directory baseline of this cluster in the evidence, to begin anew"
             )
         state = told["states"][self._of]
         file = pq.ParquetFile(self._path)
