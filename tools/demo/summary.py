@@ -27,9 +27,7 @@ EXPECTED_GATES = (
     "before_finalize",
     "after_finalize",
 )
-# Messages a second. 600 are offered; a small machine that runs the whole bed carries fewer, which proves as much. Below
-# this the clients were hardly there.
-LEAST_RATE = 200.0
+LEAST_RATE = 500.0  # messages a second
 
 
 def wall_by_phase(marks: list[tuple[float, str]], end: float) -> dict[str, float]:
