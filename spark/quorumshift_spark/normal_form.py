@@ -38,7 +38,7 @@ import json
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils import seal
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums, znodes
 
 FIELDS: Dict[str, Tuple[str, ...]] = {
     "topic": ("id",),
@@ -216,6 +216,20 @@ def acl(
     """An ACL by its content: KRaft's ids are random."""
     key = [resource_type, pattern_type, resource_name, principal, host, operation, permission]
     return _entity("acl", key, {}, at)
+
+
+def acl_of_codes(fields: Mapping[str, Any], at: Mapping[str, int] | None = None) -> Entity:
+    """An ACL whose enums are codes: `fields` of AccessControlEntryRecord, or of DescribeAcls' resource and ACL."""
+    return acl(
+        enums.of_code(enums.RESOURCE_TYPES, fields["resourceType"]),
+        enums.of_code(enums.PATTERN_TYPES, fields["patternType"]),
+        fields["resourceName"],
+        fields["principal"],
+        fields["host"],
+        enums.of_code(enums.OPERATIONS, fields["operation"]),
+        enums.of_code(enums.PERMISSIONS, fields["permissionType"]),
+        at,
+    )
 
 
 def delegation_token(

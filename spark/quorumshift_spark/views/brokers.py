@@ -307,15 +307,7 @@ class _Talk:
             return
         for resource in answer["resources"]:
             for acl in resource["acls"]:
-                yield form.acl(
-                    enums.of_code(enums.RESOURCE_TYPES, resource["resourceType"]),
-                    enums.of_code(enums.PATTERN_TYPES, resource["patternType"]),
-                    resource["resourceName"],
-                    acl["principal"],
-                    acl["host"],
-                    enums.of_code(enums.OPERATIONS, acl["operation"]),
-                    enums.of_code(enums.PERMISSIONS, acl["permissionType"]),
-                )
+                yield form.acl_of_codes({**resource, **acl})
 
     def delegation_tokens(self) -> Iterator[Entity]:
         answer = self._ask(requests.DESCRIBE_TOKENS, requests.delegation_tokens())

@@ -336,16 +336,7 @@ def _resource(code, name):
 
 
 def _acl(fields, at):
-    return form.acl(
-        enums.of_code(enums.RESOURCE_TYPES, fields["resourceType"]),
-        enums.of_code(enums.PATTERN_TYPES, fields["patternType"]),
-        fields["resourceName"],
-        fields["principal"],
-        fields["host"],
-        enums.of_code(enums.OPERATIONS, fields["operation"]),
-        enums.of_code(enums.PERMISSIONS, fields["permissionType"]),
-        {"offset": at},
-    )
+    return form.acl_of_codes(fields, {"offset": at})
 
 
 def _refused(record, what):
