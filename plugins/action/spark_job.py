@@ -39,7 +39,6 @@ SPARK = {
     "timeout_s": "quorumshift_spark_timeout_s",
 }
 OF_MODULE = ("python", "timeout_s")
-TEMPORARY = "/tmp"
 SHOWN = 5
 SCRIPTS = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..", "spark", "quorumshift_spark"))
 
@@ -65,10 +64,10 @@ class ActionModule(QuorumshiftAction):
             kept = ("input_dir", "output_dir", "nonce", "job", "submit")
             going_on = {**begun, "args": {key: args[key] for key in kept}, "carry": result["carry"]}
             return {**result, "going_on": {**going_on, "round": result["wanted"]["round"]}}
-        place = os.path.dirname(args["input_dir"])
         if not self._local and not result.get("failed"):
             self._bring_back(begun["job"], args["output_dir"], begun["where"])
-        self._leave(place)
+        if not self._local or result.get("failed"):  # a job that has ended here has left nothing
+            self._leave(os.path.dirname(args["input_dir"]))
         return self._judged(result, begun)
 
     # The job -------------------------------------------------------------------------------------------------------
@@ -104,17 +103,17 @@ class ActionModule(QuorumshiftAction):
         return (self._task.delegate_to or "localhost") in constants.LOCALHOST
 
     @property
-    def _private(self) -> str:
-        """How the names of private directories begin (role quorumshift, sweep.yml)."""
-        return f"quorumshift-{self.session['cluster_id']}-"
+    def _private(self) -> dict[str, str]:
+        """Where private directories stand and how their names begin, by which role quorumshift sweeps those left."""
+        return {"path": self.variable("_quorumshift_temporary"), "prefix": self.variable("_quorumshift_private")}
 
     def _place(self) -> str:
         """Return a directory of mode 0700 on the Spark host, with `input` of the same mode in it."""
         if self._local:  # here no module is needed, each of which takes half a second
-            made = tempfile.mkdtemp(prefix=self._private, dir=TEMPORARY)
+            made = tempfile.mkdtemp(prefix=self._private["prefix"], dir=self._private["path"])
             os.mkdir(f"{made}/input", 0o700)
             return made
-        made = self._run("ansible.builtin.tempfile", state="directory", prefix=self._private, path=TEMPORARY)
+        made = self._run("ansible.builtin.tempfile", state="directory", **self._private)
         self._run("ansible.builtin.file", path=f"{made['path']}/input", state="directory", mode="0700")
         return made["path"]
 
