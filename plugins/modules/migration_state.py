@@ -95,6 +95,21 @@ word:
   description: In V(dual_write) and V(finalizing), what an operator types to finalize this cluster as it runs now.
   type: str
   returned: success
+gate:
+  description: The gate that was asked for, or else the one that opens in this phase; null where none does.
+  type: str
+  returned: success
+  sample: before_trigger
+views:
+  description: The views of the metadata that are compared before this gate opens.
+  type: list
+  elements: str
+  returned: success
+  sample: [zookeeper, brokers, metadata_log]
+compares_records:
+  description: Whether records are compared as well before this gate opens.
+  type: bool
+  returned: success
 facts:
   description: All collected facts, as they were judged.
   type: dict
