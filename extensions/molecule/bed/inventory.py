@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import podman
 import security
 import yaml
 from layout import (
@@ -52,7 +53,7 @@ def write(network: Network, secrets: dict[str, str]) -> Path:
         },
         **security.inventory_variables(secrets),
         "quorumshift_evidence_dir": str(EVIDENCE),
-        "quorumshift_spark_submit": [str(BED / "spark-submit")],
+        "quorumshift_spark_submit": [str(BED / "spark-submit"), podman.SPARK_GROUP],
         "quorumshift_spark_jars": sorted(map(str, SPARK_JARS.glob("*.jar"))),
     }
     brokers = {host.name: {"ansible_host": network.address(host)} for host in BROKERS}

@@ -19,8 +19,19 @@ from typing import IO, Callable, Iterable, TypeVar
 from layout import BED_ID, BUILD, CHECKOUT_ID, HOSTS, SECURED, BedError, Host, Network
 
 _HOME = BUILD / "podman"
+# Where control groups stand (cgroups v1, v2; one of the two is there), the file of their CPU weight, and what one
+# process weighs.
+_CPU_WEIGHTS = tuple(
+    (root, name, weight)
+    for root, name, weight in (
+        (Path("/sys/fs/cgroup/cpu"), "cpu.shares", 1024),
+        (Path("/sys/fs/cgroup"), "cpu.weight", 100),
+    )
+    if (root / "cgroup.procs").exists()
+)
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 NETWORK = f"qs-{BED_ID}"
+SPARK_GROUP = f"{NETWORK}-spark"
 SEEDED = "quorumshift.seeded"
 _PACKAGES = {
     "podman": "podman",
@@ -146,12 +157,15 @@ def share_cpu(host: Host) -> None:
     """Let all hosts together weigh as much as that many processes beside them, when there is more to do than cores.
 
     Podman puts them into one control group, which weighs as much as a single process of the machine: a broker's start
-    took a minute while clients and Ansible ran. A control group that cannot be written stays as it is.
+    took a minute while clients and Ansible ran. Spark gets a group of the same weight (spark-submit). A control group
+    that cannot be written stays as it is.
     """
-    parent = Path(podman("inspect", "--format", "{{.State.CgroupPath}}", host.container)).parent
-    for root, name, weight in (("/sys/fs/cgroup/cpu", "cpu.shares", 1024), ("/sys/fs/cgroup", "cpu.weight", 100)):
+    hosts = Path(podman("inspect", "--format", "{{.State.CgroupPath}}", host.container)).parent
+    for root, name, weight in _CPU_WEIGHTS:
         with contextlib.suppress(OSError):
-            (Path(f"{root}{parent}") / name).write_text(str(weight * len(HOSTS)))
+            (root / SPARK_GROUP).mkdir(exist_ok=True)
+            for group in (root / SPARK_GROUP, Path(f"{root}{hosts}")):
+                (group / name).write_text(str(weight * len(HOSTS)))
 
 
 def image_exists(name: str) -> bool:
@@ -220,6 +234,9 @@ def remove_everything() -> None:
         podman("rmi", "--force", "--all")
     for bridge in bridges:
         subprocess.run(["ip", "link", "delete", bridge], stderr=subprocess.DEVNULL, check=False)
+        for root, _name, _weight in _CPU_WEIGHTS:
+            with contextlib.suppress(OSError):
+                (root / f"{bridge}-spark").rmdir()
     _unmount_below(_HOME)
     _unmount_below(_runroot())
     shutil.rmtree(_runroot(), ignore_errors=True)
