@@ -51,6 +51,17 @@ def expected(brokers: Iterable[str], controllers: Iterable[str]) -> list[str]:
     return points
 
 
+def missed(wanted: Iterable[str], hit: Iterable[str], journal: Iterable[Mapping], at_random: bool) -> list[str]:
+    """Those of the `wanted` points that were passed and not hit.
+
+    `at_random`: runs were killed at random moments as well. These can take a record away, as that of a restart which
+    ended while nobody waited for it: a point whose event no run recorded was then not passed.
+    """
+    recorded = {of_event(event["kind"], event["name"], event) for event in journal}
+    left = sorted(set(wanted) - set(hit))
+    return [point for point in left if not at_random or point.partition(" ")[2] in recorded]
+
+
 def most_down(events: Sequence[Mapping], hosts: Iterable[str]) -> int:
     """How many of `hosts` were down at once at most, by what the recorder saw of their processes."""
     down: set[str] = set()

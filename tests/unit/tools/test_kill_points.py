@@ -49,6 +49,16 @@ def test_the_points_are_what_the_journal_s_events_say():
         assert f"before {points.of_event(kind, name, fields)}" in told
 
 
+def test_a_point_that_was_passed_and_not_hit_is_missed():
+    journal = [{"kind": "gate", "name": "after_copy"}, {"kind": "restart", "name": "kraft", "host": "b2"}]
+    wanted = ["before gate after_copy", "after restart kraft b2", "after restart kraft b1"]
+    assert points.missed(wanted, wanted, journal, at_random=False) == []
+    assert points.missed(wanted, wanted[:1], journal, at_random=False) == wanted[:0:-1]
+    # a kill at random can take the record of a restart away, and only that
+    assert points.missed(wanted, wanted[:1], journal, at_random=True) == [wanted[1]]
+    assert points.missed(wanted, wanted[1:], journal, at_random=True) == [wanted[0]]
+
+
 def test_how_many_were_down_at_once():
     def at(t, kind, host):
         return {"t": t, "kind": kind, "host": host}

@@ -10,6 +10,7 @@ appended to $KILLS_HIT.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 
@@ -38,22 +39,24 @@ class CallbackModule(CallbackBase):
         with open(os.environ["KILLS_PENDING"], encoding="utf-8") as stream:
             pending = set(stream.read().splitlines())
         write = Evidence.note
+        main = os.getpid()  # a worker's parent is another one as soon as this is killed
 
         def note(self, kind, name, t=None, **more):
             event = points.of_event(kind, name, more)
-            _kill_at(f"before {event}", pending)
+            _kill_at(f"before {event}", pending, main)
             write(self, kind, name, t, **more)
-            _kill_at(f"after {event}", pending)
+            _kill_at(f"after {event}", pending, main)
 
         Evidence.note = note
 
 
-def _kill_at(point: str, pending: set[str]) -> None:
+def _kill_at(point: str, pending: set[str], main: int) -> None:
     if point not in pending:
         return
     with open(os.environ["KILLS_HIT"], "a", encoding="utf-8") as stream:
         stream.write(f"{point}\n")
         stream.flush()
         os.fsync(stream.fileno())
-    os.kill(os.getppid(), signal.SIGKILL)  # ansible-playbook; this is one of its workers
-    os.kill(os.getpid(), signal.SIGKILL)
+    for process in (main, os.getpid()):  # ansible-playbook and this, one of its workers
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
