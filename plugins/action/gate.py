@@ -21,9 +21,10 @@ class ActionModule(ProbeAction):
         args = self.filled({"run": None, "verify": asked, **args})
         result = self.in_slices(args)
         name, failed = args.get("gate"), bool(result.get("failed"))
-        verified = {one["job"]: one.get("digest") for one in args.get("verified") or () if one}
+        verified = {one["job"]: one for one in args.get("verified") or () if one}
         told = {
-            "verified": {job: verified.get(job) for job in args["verify"]} or "off",
+            "verified": {job: verified.get(job, {}).get("digest") for job in args["verify"]} or "off",
+            "reports": {job: one.get("report") for job, one in verified.items() if job in args["verify"]},
             "seconds": round(result.get("waited_s") or 0, 3),
             "result": "differ" if failed else "pass",
         }

@@ -25,7 +25,8 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils import spark_job
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 PACKAGE = "quorumshift_spark.zip"
-OUTPUTS = ("result.json", "report.html", "differences.parquet", "spark.log")
+REPORT = "report.html"
+OUTPUTS = ("result.json", REPORT, "differences.parquet", "spark.log")
 OWN = ("name", "gate", "seen", "log", "archive", "going_on")
 # Options of this action, or of the module, and the variables from which they are taken when a task does not give them.
 SPARK = {
@@ -193,6 +194,7 @@ class ActionModule(QuorumshiftAction):
             return result
         found, ran, where = result["result"], result["submission"], begun["where"]
         found["run"] = self.session["run"]
+        found["report"] = os.path.relpath(os.path.join(where, REPORT), self.evidence().directory)
         if found["verdict"] == "pass":
             job = spark_jobs.JOBS[begun["job"]](self, {})
             self.say(f"{job.told(found)} ({ran['seconds']:.0f} s)")
@@ -201,8 +203,9 @@ class ActionModule(QuorumshiftAction):
         for one in (found.get("differences") or [])[:SHOWN]:
             self.say(one["text"])
         why = "; ".join(found.get("reasons") or ["no reason was given"])
-        self.evidence().note("gate", begun["gate"], result=found["verdict"], reason=why, seconds=ran.get("seconds"))
-        report = os.path.relpath(os.path.join(where, "report.html"))
+        told = {"result": found["verdict"], "reason": why, "seconds": ran.get("seconds")}
+        self.evidence().note("gate", begun["gate"], reports={begun["job"]: found["report"]}, **told)
+        report = os.path.relpath(os.path.join(where, REPORT))
         return {
             **result,
             "failed": True,

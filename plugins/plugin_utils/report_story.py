@@ -50,7 +50,8 @@ class Span(NamedTuple):
 
 
 class Gate(NamedTuple):
-    """A gate's judgement; `seconds` that it took, `reason` when it stayed closed."""
+    """A gate's judgement; `seconds` that it took, `reason` when it stayed closed; `reports`: {Spark job: path in the
+    run's evidence, "" where there is none}, None where the gate asked for no job."""
 
     name: str
     at: float
@@ -60,6 +61,7 @@ class Gate(NamedTuple):
     digest: str
     reason: str
     moment: str
+    reports: Mapping[str, str] | None
 
 
 class Restart(NamedTuple):
@@ -150,7 +152,7 @@ def tell(recorded: Recorded) -> Story:
         )
     start = min((event["_start"] for event in events), default=None)
     end = max((event["_end"] for event in events), default=None)
-    gates, restarts = _gates(events), _restarts(events)
+    gates, restarts = _gates(events, recorded.paths), _restarts(events)
     notes = [
         Note(str(event.get("name")), event["_start"], _details(event))
         for event in events
@@ -276,7 +278,7 @@ def _phases(events: list[dict], end: float | None) -> list[Span]:
     return spans
 
 
-def _gates(events: list[dict]) -> list[Gate]:
+def _gates(events: list[dict], paths: Sequence[str]) -> list[Gate]:
     told, phase = [], ""
     for event in events:
         if event["kind"] == "phase":
@@ -294,9 +296,18 @@ def _gates(events: list[dict]) -> list[Gate]:
                     str(event.get("digest") or ""),
                     str(event.get("reason") or ""),
                     rule.moment if rule else "",
+                    _reports(event, paths),
                 )
             )
     return told
+
+
+def _reports(event: Mapping, paths: Sequence[str]) -> dict[str, str] | None:
+    """Return the reports of a gate's Spark jobs, those alone that lie in the run's evidence."""
+    if event.get("verified") == "off":
+        return None
+    reports = dict.fromkeys(mapping(event.get("verified")), "") | dict(mapping(event.get("reports")))
+    return {str(job): path if path in paths else "" for job, path in reports.items()}
 
 
 def _restarts(events: list[dict]) -> list[Restart]:

@@ -270,7 +270,7 @@ def _view(name: str, value: Any) -> View:
 
 def _state(state: Mapping[str, Any]) -> str:
     """Where a view stood; a time in UTC."""
-    told = {name: value for name, value in state.items() if name != "time_ms"}
+    told = {name: value for name, value in state.items() if name != "time_ms" and value not in ({}, [], None)}
     at = state.get("time_ms")
     if isinstance(at, int) and 0 < at < 4_102_444_800_000:
         time = datetime.datetime.fromtimestamp(at / 1000, datetime.timezone.utc)

@@ -279,11 +279,28 @@ def test_a_host_whose_clock_is_off_keeps_its_place(off, way):
     assert all(T + 20 <= start <= end <= T + 61 for _name, start, end in story.restarts[0].stages)
 
 
+def test_a_gate_leads_to_the_reports_of_its_jobs():
+    there = "verify/after_kraft/metadata_parity/report.html"
+    jobs = {"metadata_parity": "d1", "data_fingerprint": "d2"}
+    reports = {"metadata_parity": there, "data_fingerprint": "../../elsewhere/report.html"}
+    told = [gate(1, "before_kraft", verified="off"), gate(9, "after_kraft", verified=jobs, reports=reports)]
+    run = recorded([phase(0, "hybrid"), *told], [*FACTS, there])
+    off, on = report_story.tell(run).gates
+    assert off.reports is None
+    assert on.reports == {"metadata_parity": there, "data_fingerprint": ""}
+    shown = report.render(run, UTC)
+    assert f'href="{there}">metadata_parity</a>' in shown and "elsewhere" not in shown
+    closed = gate(9, "after_kraft", result="differ", reports=reports)
+    assert report_story.tell(recorded([closed], [there])).gates[0].reports["metadata_parity"] == there
+
+
 def test_nothing_that_hosts_or_messages_say_becomes_markup():
     evil = '"><script>alert(1)</script>{{ 7 * 7 }}'
     events = [
         phase(0, evil),
-        gate(1, evil, result="differ", reason=evil, phase=evil, digest=evil),
+        gate(
+            1, evil, result="differ", reason=evil, phase=evil, digest=evil, verified={evil: evil}, reports={evil: evil}
+        ),
         admitted(2, evil),
         restart(3, evil, evil, evil, reason=evil),
         {"t": T + 4, "kind": "event", "name": evil, evil: evil},
