@@ -55,7 +55,7 @@ _PHASE = re.compile(r"^    cluster \S+, phase (\w+);", re.MULTILINE)
 
 
 class Kills:
-    """One migration; `wanted` points, and after how many seconds its first runs are killed where no point comes first."""
+    """One migration: `wanted` points; after how many seconds its first runs are killed where no point comes first."""
 
     def __init__(self, wanted: list[str], moments: list[float]) -> None:
         self.wanted, self.moments, self.at_random = wanted, moments, bool(moments)
