@@ -41,7 +41,9 @@ options:
     type: float
     default: 300
   lag_s:
-    description: Within how many seconds ZooKeeper's C(/migration) must reach the high watermark read before it.
+    description:
+      - Within how many seconds ZooKeeper's C(/migration) must reach the high watermark read before it, and how long ago
+        a controller or a broker may have caught up with the quorum's leader last.
     type: float
     default: 5
   verify:
@@ -153,6 +155,7 @@ def main():
                 min_isr = module.min_isr(found["partitions"])
                 excused = restart.unavoidable(found["partitions"], min_isr)
                 health = restart.troubles(found, min_isr, phase.broker_ids(facts), excused)
+            health += gates.trailing(facts["quorum"], phase.broker_ids(facts), wanted["lag_s"])
             troubles = gates.closed_by(wanted["gate"], judged, health)
             # Once some controller is final, nobody may write to ZooKeeper any more: there is no lag to ask for.
             if not troubles and wanted["gate"] in MIRRORED and judged.phase != phase.FINALIZING:

@@ -106,6 +106,33 @@ def closed_by(name: str, judgement: phase.Judgement, health: list[str]) -> list[
     return told + health
 
 
+def trailing(quorum: Mapping, broker_ids: Iterable[int], bound_s: float) -> list[str]:
+    """Return why followers of the metadata log are not with it, as sentences: voters and brokers that have not caught
+    up with its leader for longer than `bound_s`. Such a broker serves what it knew then.
+
+    `quorum`: what its leader says of it. It takes itself for caught up now, so that its clock alone counts; a replica
+    that has not caught up in its epoch is told as -1 (LeaderState.describeReplicaState).
+    """
+    voters, observers = quorum.get("voters") or [], quorum.get("observers") or []
+    now = next((one.get("caught_up_ms", -1) for one in voters if one["id"] == quorum.get("leader_id")), -1)
+    if now < 0:
+        return []
+    followers = [("voter", one) for one in voters]
+    followers += [("broker", one) for one in observers if one["id"] in set(broker_ids)]
+    told = []
+    for what, one in followers:
+        behind = max(0, quorum["high_watermark"] - one["log_end_offset"])
+        if one["caught_up_ms"] < 0:
+            told.append(f"{what} {one['id']} has not caught up with the quorum's leader since that was elected")
+        elif now - one["caught_up_ms"] > bound_s * 1000:
+            since = (now - one["caught_up_ms"]) / 1000
+            told.append(
+                f"{what} {one['id']} has not caught up with the quorum's leader for {since:.0f} s, "
+                f"{behind} offsets behind"
+            )
+    return told
+
+
 def jobs(name: str, verify: bool, topics: Iterable[str]) -> list[str]:
     """Return the Spark jobs whose pass a gate asks for. `topics`: patterns of those whose records are compared."""
     if not verify:

@@ -83,9 +83,14 @@ def quorum(controllers: Mapping[str, Mapping], connections: Connections) -> dict
         "leader_id": told.leader_id,
         "leader_epoch": told.leader_epoch,
         "high_watermark": told.high_watermark,
-        "voters": [{"id": replica.id, "log_end_offset": replica.log_end_offset} for replica in told.voters],
-        "observers": [{"id": replica.id, "log_end_offset": replica.log_end_offset} for replica in told.observers],
+        "voters": list(map(_replica, told.voters)),
+        "observers": list(map(_replica, told.observers)),
     }
+
+
+def _replica(told: kafka_wire.Replica) -> dict:
+    caught_up = told.last_caught_up_timestamp
+    return {"id": told.id, "log_end_offset": told.log_end_offset, "caught_up_ms": caught_up}
 
 
 def connect_zookeeper(connections: Connections) -> Any:

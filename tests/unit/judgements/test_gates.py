@@ -299,3 +299,28 @@ def test_every_job_that_is_asked_for_has_to_pass():
     assert "the records were not compared for it" in gates.unverified("after_finalize", "r1", asked, passed)
     passed.append(compared("data_fingerprint", "after_finalize"))
     assert gates.unverified("after_finalize", "r1", asked, passed) is None
+
+
+def quorum(*replicas, leader=101):
+    told = [{"id": one, "log_end_offset": end, "caught_up_ms": ms} for one, end, ms in replicas]
+    voters, observers = ([one for one in told if (one["id"] > 100) == voter] for voter in (True, False))
+    return {"reached": True, "leader_id": leader, "high_watermark": 500, "voters": voters, "observers": observers}
+
+
+def test_who_has_not_caught_up():
+    at = 1_795_000_000_000
+    near = [(101, 501, at), (102, 500, at - 400), (1, 499, at - 900), (2, 300, at - 5000)]
+    assert gates.trailing(quorum(*near), [1, 2, 3], 5) == []
+    far = quorum(*near, (103, 420, at - 12_400), (3, 490, at - 60_000), (9, 0, at - 99_000))
+    assert gates.trailing(far, [1, 2, 3], 5) == [
+        "voter 103 has not caught up with the quorum's leader for 12 s, 80 offsets behind",
+        "broker 3 has not caught up with the quorum's leader for 60 s, 10 offsets behind",
+    ]
+    assert gates.trailing(quorum((101, 501, at), (102, 0, -1)), [], 5) == [
+        "voter 102 has not caught up with the quorum's leader since that was elected"
+    ]
+
+
+def test_a_quorum_that_tells_no_times_is_not_judged_by_them():
+    assert gates.trailing({"reached": False, "error": "none"}, [1], 5) == []
+    assert gates.trailing(quorum((101, 501, -1), (102, 0, -1)), [], 5) == []
