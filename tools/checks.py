@@ -86,6 +86,7 @@ FAULTS = (
     "unreachable",
 )
 FAULT_TESTS = [path for path in BED_TESTS if path[len("tests/bed/test_") : -len(".py")] in FAULTS]
+VERIFY_TESTS = [path for path in BED_TESTS if path.startswith("tests/bed/test_verify")]
 
 
 BED = "extensions/molecule/bed/bed.py"
@@ -135,14 +136,15 @@ PARTS: dict[str, tuple[Step, ...]] = {
     "test-fresh": (Step("new Debian host", script("fresh_host"), 2400),),
     "test-bed": (
         Step("failover", script("demo", "--failover"), 1800),
-        *on_the_bed([path for path in BED_TESTS if path not in FAULT_TESTS], 2700),
+        *on_the_bed([path for path in BED_TESTS if path not in (*FAULT_TESTS, *VERIFY_TESTS)], 2700),
     ),
+    "test-verify": on_the_bed(VERIFY_TESTS, 4200),
     "test-faults": on_the_bed(FAULT_TESTS, 4200),
 }
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},
     "test": ("lint", "unit", "real", "build", "molecule", "kills"),
-    "test-full": ("molecule-secure", "test-fresh", "test-bed", "test-faults", "kills-all", "spark"),
+    "test-full": ("molecule-secure", "test-fresh", "test-bed", "test-verify", "test-faults", "kills-all", "spark"),
 }
 
 

@@ -25,6 +25,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import ka
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import Connections
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import read_tree
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import ZkSecurity
+from confluent_kafka.admin import AdminClient
 from kazoo.client import KazooClient
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -147,6 +148,20 @@ class Bedside:
         """The tool's own connections."""
         names = ("bootstrap_servers", "zookeeper_connect", "client", "controller_client", "zookeeper_client")
         return Connections.from_options({name: self.variables.get(f"quorumshift_{name}") for name in names})
+
+    def node_id(self, host: str) -> int:
+        """Its `node.id` or `broker.id`, as its file says."""
+        files = "/etc/kafka/controller.properties" if host in self.controllers else "/etc/kafka/server.properties"
+        return int(self.run(host, f"sed -n 's/^\\(node\\|broker\\)\\.id *= *//p' {files}"))
+
+    def admin(self) -> AdminClient:
+        """An admin client with the operator's rights."""
+        names = {"ssl_cafile": "ssl.ca.location"}
+        given = {
+            names.get(name, name.replace("_", ".")): value
+            for name, value in self.variables["quorumshift_client"].items()
+        }
+        return AdminClient({"bootstrap.servers": self.variables["quorumshift_bootstrap_servers"], **given})
 
     def wait_in_sync(self, seconds: float = 120) -> None:
         """Until every broker is there and every partition has all its replicas in sync."""

@@ -6,10 +6,15 @@
 from __future__ import annotations
 
 import json
-import pathlib
 import re
 
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import quorum
+from confluent_kafka.admin import NewTopic
+
+from tests.bed.bedside import wait_for
+from tests.bed.comparing import nothing_left, verify
 
 TOPIC = "eu.orders"
 OF_TOPIC = f"/brokers/topics/{TOPIC}"
@@ -23,21 +28,6 @@ def dual_write(fresh):
     return fresh
 
 
-def verify(bed, **extra):
-    """Run playbooks/verify.yml; how it ended and what the newest result says."""
-    ran = bed.play("verify", extra=extra)
-    root = pathlib.Path(bed.variables["quorumshift_evidence_dir"])
-    found = sorted(root.glob("*/*/verify/*/metadata_parity/result.json"), key=lambda path: path.stat().st_mtime)
-    assert found, ran.text
-    return ran, json.loads(found[-1].read_text())
-
-
-def nothing_left(bed):
-    """Nothing of what a job read lies on a host, and no directory of it here."""
-    for host in bed.controllers:
-        assert bed.run(host, "find /var/lib/quorumshift -name '*.tar.gz' -path '*snapshot*'") == ""
-
-
 def test_views_agree(dual_write):
     ran, result = verify(dual_write)
     assert ran.code == 0 and result["verdict"] == "pass", (ran.text, result["reasons"])
@@ -47,6 +37,47 @@ def test_views_agree(dual_write):
     assert all(counts["skipped"] == 0 for counts in result["counts"].values())
     assert re.search(r"\d+ comparisons of 5 views agree \(\d+ s\)", ran.text), ran.text
     nothing_left(dual_write)
+
+
+def test_a_broker_that_serves_stale_metadata(dual_write):
+    """It goes on serving clients what it knew when it lost the controllers."""
+    host = dual_write.brokers[-1]
+    rule = "OUTPUT -p tcp --dport 9093 -j DROP"
+    stale, admin = dual_write.node_id(host), dual_write.admin()
+    dual_write.run(host, f"iptables -I {rule}")
+    try:
+        admin.create_topics([NewTopic("made.meanwhile", 3, 2)], request_timeout=30)["made.meanwhile"].result(60)
+        ran, result = verify(dual_write)
+    finally:
+        dual_write.run(host, f"iptables -D {rule}")
+    dual_write.wait_in_sync()
+    admin.delete_topics(["made.meanwhile"])["made.meanwhile"].result(60)
+    assert ran.code != 0 and result["verdict"] in ("differ", "incomplete"), (ran.text, result["reasons"])
+    assert f"broker {stale}" in "; ".join(result["reasons"]), result["reasons"]
+    nothing_left(dual_write)
+
+
+def followed(seen):
+    """Every voter follows the quorum's leader."""
+    return seen["reached"] and not gates.trailing(seen, [], 2)
+
+
+def test_a_controller_whose_log_lags(dual_write):
+    """The log of the quorum's leader is compared; a voter behind it closes the gate by itself."""
+    nodes = {host: {"address": f"{dual_write.addresses[host]}:9093"} for host in dual_write.controllers}
+    seen = quorum(nodes, dual_write.connections())
+    behind = next(voter["id"] for voter in seen["voters"] if voter["id"] != seen["leader_id"])
+    host = next(one for one in dual_write.controllers if dual_write.node_id(one) == behind)
+    others = [dual_write.addresses[one] for one in dual_write.controllers if one != host]
+    rules = [f"OUTPUT -p tcp -d {address} --dport 9093 -j DROP" for address in others]
+    dual_write.run(host, "; ".join(f"iptables -I {rule}" for rule in rules))
+    try:
+        ran = dual_write.play(extra={"quorumshift_gate_timeout_s": 20})
+    finally:
+        dual_write.run(host, "; ".join(f"iptables -D {rule}" for rule in rules))
+    wait_for(lambda: followed(quorum(nodes, dual_write.connections())), 60, "every voter to catch up")
+    assert ran.code != 0, ran.text
+    assert re.search(rf"voter {behind} has not caught up with the quorum's leader for \d+ s", ran.text), ran.text
 
 
 def planted(client):

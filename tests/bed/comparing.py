@@ -1,0 +1,105 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""playbooks/verify.yml in the hands of a test: run, read, and its Spark processes killed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import threading
+import time
+from typing import Iterator, NamedTuple
+
+from tests.bed.bedside import Bedside, Ran
+
+JOB = "metadata_parity"
+FIND_LIMIT_S = 180
+# Where the action puts what a job reads (roles/quorumshift/vars/main.yml)
+PRIVATE = "/tmp/quorumshift-{cluster_id}-"
+
+
+class Compared(NamedTuple):
+    """A run of the playbook, and the newest result in its evidence, {} where it left none."""
+
+    ran: Ran
+    result: dict
+
+
+def verify(bed: Bedside, *options: str, **extra: object) -> Compared:
+    """Run playbooks/verify.yml, and read what it left."""
+    root = pathlib.Path(str(extra.get("quorumshift_evidence_dir") or bed.variables["quorumshift_evidence_dir"]))
+    before = set(root.glob(f"*/*/verify/*/{JOB}"))
+    ran = bed.play("verify", *options, extra=extra)
+    made = sorted(set(root.glob(f"*/*/verify/*/{JOB}")) - before)
+    assert len(made) == 1, ran.text
+    path = made[0] / "result.json"
+    return Compared(ran, json.loads(path.read_text()) if path.exists() else {})
+
+
+def cluster_id(bed: Bedside) -> str:
+    """As ZooKeeper has it."""
+    with bed.zookeeper() as client:
+        return json.loads(client.get("/cluster/id")[0])["id"]
+
+
+def nothing_left(bed: Bedside) -> None:
+    """Nothing of what a job read lies here or on a controller's host."""
+    private = pathlib.Path(PRIVATE.format(cluster_id=cluster_id(bed)))
+    assert list(private.parent.glob(f"{private.name}*")) == []
+    for host in bed.controllers:
+        assert bed.run(host, "find /var/lib/quorumshift -name '*.tar.gz' -path '*snapshot*'") == ""
+
+
+def _processes() -> dict[int, tuple[int, str]]:
+    """{pid: (parent's pid, command line)}."""
+    found = {}
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, IndexError):
+            parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            found[int(path.name)] = (parent, (path / "cmdline").read_text().replace("\0", " "))
+    return found
+
+
+def _victim(private: str, part: str) -> int | None:
+    """The process that is `part` of the job: driver, supervisor, or worker, the Python process of an executor."""
+    told = _processes()
+    for pid, (parent, line) in told.items():
+        if f"{private}" not in line or "org.apache.spark.deploy.SparkSubmit" not in line:
+            continue
+        if part == "driver":
+            return pid
+        if part == "supervisor":
+            return parent
+        workers = [other for other, (above, text) in told.items() if above == pid and text.endswith("pyspark.worker ")]
+        return workers[0] if workers else None
+    return None
+
+
+@contextlib.contextmanager
+def killed(bed: Bedside, part: str, first: object = None) -> Iterator[None]:
+    """A process of the job (see `_victim`) is killed with SIGKILL as soon as it is there, after `first()`."""
+    private, over, done = PRIVATE.format(cluster_id=cluster_id(bed)), threading.Event(), []
+
+    def watch() -> None:
+        deadline = time.monotonic() + FIND_LIMIT_S
+        while not over.wait(0.05) and time.monotonic() < deadline:
+            pid = _victim(private, part)
+            if pid is not None:
+                if callable(first):
+                    first()
+                os.kill(pid, signal.SIGKILL)
+                done.append(pid)
+                return
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+    assert done, f"no {part} of the job was seen"
