@@ -10,19 +10,27 @@ default one the bed is migrated here.
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import hmac
 import json
 import pathlib
 import re
+import shutil
+import threading
+from typing import Iterator
 
+import pandas
 import pytest
+import yaml
 
-from tests.bed.bedside import LOG, STATE, VARIANT, Bedside
+from tests.bed.bedside import LOG, ROOT, STATE, VARIANT, Bedside
 
 # The operator's own files, with the passwords that he put there, and what the tool keeps of them or of ZooKeeper:
 # readable by root alone, and tested for that.
 KEPT = ("configs", "backup")
+SPARK_EVENTS = STATE / "spark-events"
+PROCESSES = STATE / "processes.txt"
 
 
 class Secrets(dict):
@@ -37,7 +45,14 @@ def _migrated(bed: Bedside) -> None:
     if VARIANT != "secure":
         bed.reset()
         bed.wait_in_sync()
-        ran = bed.play("migrate", "-vvv", "--diff")
+        shutil.rmtree(SPARK_EVENTS, ignore_errors=True)
+        SPARK_EVENTS.mkdir()
+        events = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": SPARK_EVENTS.as_uri()}
+        conf = {**defaults("quorumshift")["quorumshift_spark_conf"], **events}
+        with processes_noted():
+            ran = bed.play(
+                "migrate", "-vvv", "--diff", extra={"quorumshift_verify": True, "quorumshift_spark_conf": conf}
+            )
         assert ran.code == 0, ran.text[-4000:]
 
 
@@ -57,6 +72,32 @@ def secrets(bed: Bedside) -> Secrets:
             code = hmac.new(secret_key, token.encode(), hashlib.sha512).digest()
             found[f"delegation token {token}"] = base64.b64encode(code).decode()
     return found
+
+
+def defaults(role: str) -> dict:
+    """A role's defaults."""
+    return yaml.safe_load((ROOT / "roles" / role / "defaults" / "main.yml").read_text())
+
+
+@contextlib.contextmanager
+def processes_noted() -> Iterator[None]:
+    """What `ps` shows anybody of this machine's processes, ours in the clear and those of Spark, is kept meanwhile."""
+    over, seen = threading.Event(), set()
+
+    def look() -> None:
+        while not over.wait(0.5):
+            for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+                with contextlib.suppress(OSError):
+                    seen.add(path.read_text(errors="replace").replace("\0", " "))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        PROCESSES.write_text("\n".join(sorted(seen)))
 
 
 def told(text: str, secrets: Secrets) -> list[str]:
@@ -92,6 +133,20 @@ def test_evidence(bed, secrets):
     for kind in ("journal.jsonl", "preflight.json", "facts-*.json", "*.diff"):
         assert any(path.match(kind) for path in files), f"no {kind} in the evidence: nothing was migrated"
     assert in_files(files, secrets) == {}
+
+
+@pytest.mark.skipif(VARIANT == "secure", reason="the scenario's own run keeps no event log")
+def test_what_spark_left(bed, secrets):
+    """Its event log, the process list while it worked, and what is compressed in the evidence."""
+    events = [path for path in SPARK_EVENTS.rglob("*") if path.is_file()]
+    assert events and any("SparkListenerJobEnd" in path.read_text() for path in events), "no event log"
+    assert in_files(events, secrets) == {}
+    assert "metadata_parity" in PROCESSES.read_text()
+    assert in_files([PROCESSES], secrets) == {}
+    tables = list(pathlib.Path(bed.variables["quorumshift_evidence_dir"]).rglob("*.parquet"))
+    assert tables
+    for path in tables:
+        assert told(pandas.read_parquet(path).to_json(), secrets) == [], path
 
 
 def test_state_on_hosts(bed, secrets):
