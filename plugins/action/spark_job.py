@@ -139,15 +139,21 @@ class ActionModule(QuorumshiftAction):
 
     def bring(self, here: str, there: str) -> None:
         """Copy a file to the Spark host, 0600."""
-        if self._local:
-            with open(os.open(there, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out, open(
-                here, "rb"
-            ) as source:
+        why = self._copied(here, there)
+        if why:
+            raise AnsibleActionFail(f"{os.path.basename(here)} could not be brought to the Spark host: {why}")
+
+    def _copied(self, here: str, there: str) -> str | None:
+        """Copy a file to the Spark host, 0600; returns why it could not be, None when it is there."""
+        if not self._local:
+            told = self._action("copy", src=here, dest=there, mode="0600")
+            return told["msg"] if told.get("failed") else None
+        try:
+            with open(there, "xb", opener=_private) as out, open(here, "rb") as source:
                 shutil.copyfileobj(source, out)
-            return
-        told = self._action("copy", src=here, dest=there, mode="0600")
-        if told.get("failed"):
-            raise AnsibleActionFail(f"{os.path.basename(here)} could not be brought to the Spark host: {told['msg']}")
+        except OSError as error:
+            return f"{error.filename or there}: {error.strerror}"
+        return None
 
     def _action(self, name: str, **args) -> dict:
         """Run another action on this task's host, as the action `template` runs `copy`."""
@@ -194,7 +200,8 @@ class ActionModule(QuorumshiftAction):
             return result
         found, ran, where = result["result"], result["submission"], begun["where"]
         found["run"] = self.session["run"]
-        found["report"] = os.path.relpath(os.path.join(where, REPORT), self.evidence().directory)
+        shown = REPORT if os.path.exists(os.path.join(where, REPORT)) else spark_submission.LOG
+        found["report"] = os.path.relpath(os.path.join(where, shown), self.evidence().directory)
         if found["verdict"] == "pass":
             job = spark_jobs.JOBS[begun["job"]](self, {})
             self.say(f"{job.told(found)} ({ran['seconds']:.0f} s)")
@@ -205,12 +212,9 @@ class ActionModule(QuorumshiftAction):
         why = "; ".join(found.get("reasons") or ["no reason was given"])
         told = {"result": found["verdict"], "reason": why, "seconds": ran.get("seconds")}
         self.evidence().note("gate", begun["gate"], reports={begun["job"]: found["report"]}, **told)
-        report = os.path.relpath(os.path.join(where, REPORT))
-        return {
-            **result,
-            "failed": True,
-            "msg": f"gate {begun['gate']} stays closed: {found['verdict']}: {why}. The report: {report}",
-        }
+        what = f"{'The report' if shown == REPORT else 'Spark said'}: {os.path.relpath(os.path.join(where, shown))}"
+        # What was found is in the evidence: Ansible prints all that a failed task returns
+        return {"failed": True, "msg": f"gate {begun['gate']} stays closed: {found['verdict']}: {why}. {what}"}
 
 
 def _private(path: str, flags: int) -> int:

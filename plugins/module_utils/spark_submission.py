@@ -108,8 +108,13 @@ def result(output_dir: str, nonce: str, end: Mapping[str, Any]) -> dict:
     if why is None and told is not None:
         return told
     said = _last_lines(os.path.join(output_dir, LOG))
-    reason = end.get("reason") or f"spark-submit ended with {end.get('exit_code')} after {end.get('seconds')} s"
-    return {"verdict": "error", "nonce": nonce, "reasons": [f"{why}: {reason}{said}"]}
+    return {"verdict": "error", "nonce": nonce, "reasons": [f"{why}: {end.get('reason') or _how(end)}{said}"]}
+
+
+def _how(end: Mapping[str, Any]) -> str:
+    code = end.get("exit_code") or 0
+    how = f"ended with {code}" if code >= 0 else f"was ended by signal {-code}"
+    return f"spark-submit {how} after {end.get('seconds')} s"
 
 
 def _of_no_count(told: Mapping[str, Any] | None, nonce: str) -> str | None:

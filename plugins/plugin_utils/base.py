@@ -58,6 +58,9 @@ class QuorumshiftAction(ActionBase):
             result.update({"failed": True, "msg": refused} if refused else self.act(dict(self._task.args)))
             if result.get("failed") and self.ends_run(result):
                 self.ended(result.get("msg"), self._task.name)
+        except OSError as error:
+            why = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+            result.update({"failed": True, "msg": f"on the control node: {why}. Mend that and run again"})
         except AnsibleConnectionFailure as error:
             if not self._task.ignore_unreachable:
                 self.ended(f"{self._task.delegate_to or task_vars['inventory_hostname']}: {error}", self._task.name)
@@ -154,7 +157,9 @@ class QuorumshiftAction(ActionBase):
         try:
             report.write(self._left)
         except Exception as error:
-            display.warning(f"the report in {self._left.directory} could not be written: {error!r}")
+            display.warning(
+                f"the report in {self._left.directory} could not be written: {type(error).__name__}: {error}"
+            )
 
     def run_key(self) -> str:
         """Return the key of this run, under which secrets travel sealed; it lives as long as this Ansible process."""

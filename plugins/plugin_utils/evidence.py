@@ -10,6 +10,8 @@ written here.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import itertools
 import json
 import os
@@ -26,21 +28,34 @@ class Evidence:
         self.cluster = os.path.join(os.path.expanduser(root), cluster_id)
         self.directory = os.path.join(self.cluster, run)
 
+    @staticmethod
+    @contextlib.contextmanager
+    def _writing(path: str) -> Iterator[None]:
+        """An error that names no file, as a full disk's, names this one."""
+        try:
+            yield
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, error.filename or path) from None
+
     def note(self, kind: str, name: str, t: float | None = None, **more: Any) -> None:
         """Append an event to the journal; one write of one line, so that events of parallel tasks do not mix."""
         os.makedirs(self.directory, mode=0o750, exist_ok=True)
-        line = json.dumps({"t": round(t or time.time(), 3), "kind": kind, "name": name, **more}, default=str) + "\n"
-        handle = os.open(os.path.join(self.directory, JOURNAL), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640)
-        try:
-            os.write(handle, line.encode())
-        finally:
-            os.close(handle)
+        event = {"t": round(t or time.time(), 3), "kind": kind, "name": name, **more}
+        line = f"{json.dumps(event, default=str)}\n".encode()
+        path = os.path.join(self.directory, JOURNAL)
+        with self._writing(path):
+            handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640)
+            try:
+                if os.write(handle, line) < len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            finally:
+                os.close(handle)
 
     def save(self, name: str, content: str) -> str:
         """Write a file of the run's evidence (its name may hold directories) and return its path."""
         path = os.path.join(self.directory, name)
         os.makedirs(os.path.dirname(path), mode=0o750, exist_ok=True)
-        with open(path + ".new", "w", encoding="utf-8") as stream:
+        with self._writing(path), open(path + ".new", "w", encoding="utf-8") as stream:
             stream.write(content)
         os.replace(path + ".new", path)
         return path

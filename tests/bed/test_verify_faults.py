@@ -38,7 +38,7 @@ def closed(bed, compared, *told):
 def test_a_driver_that_is_killed(zk):
     with killed(zk, "driver"):
         compared = verify(zk)
-    closed(zk, compared, "the Spark job left no result: spark-submit ended with -9 after")
+    closed(zk, compared, "the Spark job left no result: spark-submit was ended by signal 9 after")
 
 
 def test_a_result_of_another_submission_counts_for_nothing(zk):
@@ -77,7 +77,7 @@ def test_a_broker_that_the_spark_host_cannot_reach(zk):
         compared = verify(zk)
     finally:
         zk.run(host, f"iptables -D {rule}")
-    closed(zk, compared, r"view broker \d+ could not be read: .*run the gate again")
+    closed(zk, compared, r"view broker:\d+ could not be read: .*run the gate again")
 
 
 def test_a_broker_that_is_down(zk):
@@ -88,7 +88,7 @@ def test_a_broker_that_is_down(zk):
     finally:
         zk.run(host, "systemctl start kafka")
     zk.wait_in_sync()
-    closed(zk, compared, r"view broker \d+ could not be read")
+    closed(zk, compared, r"view broker:\d+ could not be read")
 
 
 def test_a_torn_baseline(zk):
@@ -100,10 +100,10 @@ def test_a_torn_baseline(zk):
         compared = verify(zk)
     finally:
         kept.write_bytes(whole)
-    closed(zk, compared, "baseline")
+    closed(zk, compared, "baseline entities.parquet cannot be read", "remove the directory baseline")
 
 
-@pytest.mark.parametrize("left_kib", [24, 400])
+@pytest.mark.parametrize("left_kib", [24, 150, 200])
 def test_a_full_disk_under_the_evidence(zk, tmp_path, left_kib):
     small = tmp_path / "evidence"
     small.mkdir()
@@ -112,8 +112,8 @@ def test_a_full_disk_under_the_evidence(zk, tmp_path, left_kib):
         ran = zk.play("verify", extra={"quorumshift_evidence_dir": str(small)})
     finally:
         subprocess.run(["umount", str(small)], check=True)
-    assert ran.code != 0 and "No space left on device" in ran.text, ran.text
-    assert "comparisons of" not in ran.text and "Traceback" not in ran.text, ran.text
+    assert ran.code != 0 and re.search(f"{small}/.*No space left on device", ran.text), ran.text
+    assert "Traceback" not in ran.text, ran.text
     nothing_left(zk)
 
 

@@ -56,7 +56,7 @@ def test_the_verdict_counts_and_not_the_exit_code(submit):
         (leaves(schema=2), "the result is none of version 1"),
         (leaves(verdict="maybe"), "the result is none of version 1"),
         ("printf '{\"schema\": 1, ' > $2/result.json", "the Spark job's result cannot be read"),
-        ("kill -9 $$", "spark-submit ended with -9"),
+        ("kill -9 $$", "spark-submit was ended by signal 9"),
     ],
 )
 def test_what_is_no_result_is_an_error_that_says_why(submit, script, reason):

@@ -66,16 +66,17 @@ def about(path: str) -> Dict[str, Any]:
     try:
         metadata = pq.read_schema(path).metadata or {}
     except (OSError, pa.ArrowInvalid) as error:
-        raise ViewError(f"baseline {path} cannot be read ({error}): {_ANOTHER}") from None
+        raise ViewError(f"baseline {os.path.basename(path)} cannot be read ({error}): {_ANEW}") from None
     if _ABOUT not in metadata:
-        raise ViewError(f"{path} is no baseline of Quorumshift: {_ANOTHER}")
+        raise ViewError(f"{os.path.basename(path)} is no baseline of Quorumshift: {_ANEW}")
     told = json.loads(metadata[_ABOUT])
     if told["format"] != FORMAT:
-        raise ViewError(f"baseline {path} has format {told['format']}, this reads {FORMAT}: {_ANOTHER}")
+        raise ViewError(f"baseline {os.path.basename(path)} has format {told['format']}, this reads {FORMAT}: {_ANEW}")
     return told
 
 
-_ANOTHER = "give the entities.parquet of the last gate that passed"
+# The job has a copy of it
+_ANEW = "remove the directory baseline of this cluster in the evidence, to begin anew"
 
 
 class Part(NamedTuple):
@@ -104,11 +105,12 @@ class BaselineView(View):
         """The row groups of the file; its origin is checked first."""
         told = about(self._path)
         if told["cluster_id"] != self._cluster_id:
-            raise ViewError(f"baseline {self._path} is of cluster {told['cluster_id']}, not of {self._cluster_id}")
+            where = os.path.basename(self._path)
+            raise ViewError(f"baseline {where} is of cluster {told['cluster_id']}, not of {self._cluster_id}: {_ANEW}")
         if told["key_id"] != self._key_id:
             raise ViewError(
-                f"baseline {self._path} was made under another digest key, so its hashes cannot be compared: remove "
-                "the directory baseline of this cluster in the evidence, to begin anew"
+                f"baseline {os.path.basename(self._path)} was made under another digest key, so its hashes cannot be "
+                f"compared: {_ANEW}"
             )
         state = told["states"][self._of]
         file = pq.ParquetFile(self._path)
