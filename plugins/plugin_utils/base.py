@@ -157,9 +157,8 @@ class QuorumshiftAction(ActionBase):
         try:
             report.write(self._left)
         except Exception as error:
-            display.warning(
-                f"the report in {self._left.directory} could not be written: {type(error).__name__}: {error}"
-            )
+            reason = f"{type(error).__name__}: {error}"
+            display.warning(f"the report in {self._left.directory} could not be written: {reason}")
 
     def run_key(self) -> str:
         """Return the key of this run, under which secrets travel sealed; it lives as long as this Ansible process."""

@@ -57,29 +57,6 @@ def test_a_broker_that_serves_stale_metadata(dual_write):
     nothing_left(dual_write)
 
 
-def followed(seen):
-    """Every voter follows the quorum's leader."""
-    return seen["reached"] and not gates.trailing(seen, [], 2)
-
-
-def test_a_controller_whose_log_lags(dual_write):
-    """The log of the quorum's leader is compared; a voter behind it closes the gate by itself."""
-    nodes = {host: {"address": f"{dual_write.addresses[host]}:9093"} for host in dual_write.controllers}
-    seen = quorum(nodes, dual_write.connections())
-    behind = next(voter["id"] for voter in seen["voters"] if voter["id"] != seen["leader_id"])
-    host = next(one for one in dual_write.controllers if dual_write.node_id(one) == behind)
-    others = [dual_write.addresses[one] for one in dual_write.controllers if one != host]
-    rules = [f"OUTPUT -p tcp -d {address} --dport 9093 -j DROP" for address in others]
-    dual_write.run(host, "; ".join(f"iptables -I {rule}" for rule in rules))
-    try:
-        ran = dual_write.play(extra={"quorumshift_gate_timeout_s": 20})
-    finally:
-        dual_write.run(host, "; ".join(f"iptables -D {rule}" for rule in rules))
-    wait_for(lambda: followed(quorum(nodes, dual_write.connections())), 60, "every voter to catch up")
-    assert ran.code != 0, ran.text
-    assert re.search(rf"voter {behind} has not caught up with the quorum's leader for \d+ s", ran.text), ran.text
-
-
 def planted(client):
     """Change ZooKeeper by hand, as tools do that go around the controller; {what differs: (kind, text in its key)}."""
 
@@ -139,3 +116,26 @@ def test_what_was_planted_is_found_with_both_sides(dual_write):
         assert len(one["sides"]) == 2 and one["do"], one
     assert "stays closed: differ: " in ran.text and "/report.html" in ran.text, ran.text
     nothing_left(dual_write)
+
+
+def followed(seen):
+    """Every voter follows the quorum's leader."""
+    return seen["reached"] and not gates.trailing(seen, [], 2)
+
+
+def test_a_controller_whose_log_lags(dual_write):
+    """The log of the quorum's leader is compared; a voter behind it closes the gate by itself."""
+    nodes = {host: {"address": f"{dual_write.addresses[host]}:9093"} for host in dual_write.controllers}
+    seen = quorum(nodes, dual_write.connections())
+    behind = next(voter["id"] for voter in seen["voters"] if voter["id"] != seen["leader_id"])
+    host = next(one for one in dual_write.controllers if dual_write.node_id(one) == behind)
+    others = [dual_write.addresses[one] for one in dual_write.controllers if one != host]
+    rules = [f"{chain} {address} -j DROP" for address in others for chain in ("INPUT -s", "OUTPUT -d")]
+    dual_write.run(host, "; ".join(f"iptables -I {rule}" for rule in rules))
+    try:
+        ran = dual_write.play(extra={"quorumshift_gate_timeout_s": 20})
+    finally:
+        dual_write.run(host, "; ".join(f"iptables -D {rule}" for rule in rules))
+    wait_for(lambda: followed(quorum(nodes, dual_write.connections())), 60, "every voter to catch up")
+    assert ran.code != 0, ran.text
+    assert re.search(rf"voter {behind} has not caught up with the quorum's leader for \d+ s", ran.text), ran.text
