@@ -65,6 +65,8 @@ def test_a_broker_that_serves_stale_metadata(dual_write):
     assert ran.code != 0 and result["verdict"] in ("differ", "incomplete"), (ran.text, result["reasons"])
     assert f"broker {stale}" in "; ".join(result["reasons"]), result["reasons"]
     nothing_left(dual_write)
+    ran, result = verify(dual_write)
+    assert result["verdict"] == "pass", ("all is well again:", result["reasons"])
 
 
 def planted(client):
