@@ -12,7 +12,7 @@ job.json (0600)::
                      "isolation": "read_uncommitted", "chunk_offsets": 50000, "min_partitions": null},
      "bounds": {"request_timeout_s": 60, "read_s": 3600, "rounds": 5, "pause_s": 2, "shown": 200}}
 
-Only `views` and `output` have no default. Topics are chosen by patterns (shell style, internal topics too);
+Only `views` and `output` have no default. Topics are chosen by patterns (shell style; never internal ones);
 `purged_topics` are those whose records applications delete, as Kafka Streams does in its repartition topics. A
 baseline's own isolation and chunk size count, for only equal chunks can be compared.
 

@@ -25,6 +25,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import ka
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import Connections
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import read_tree
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import ZkSecurity
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from kazoo.client import KazooClient
 
@@ -156,12 +157,17 @@ class Bedside:
 
     def admin(self) -> AdminClient:
         """An admin client with the operator's rights."""
-        names = {"ssl_cafile": "ssl.ca.location"}
-        given = {
-            names.get(name, name.replace("_", ".")): value
-            for name, value in self.variables["quorumshift_client"].items()
-        }
-        return AdminClient({"bootstrap.servers": self.variables["quorumshift_bootstrap_servers"], **given})
+        return AdminClient(self._client())
+
+    def producer(self) -> Producer:
+        """A producer with the operator's rights."""
+        return Producer({**self._client(), "acks": "all"})
+
+    def _client(self) -> dict[str, object]:
+        named = {"ssl_cafile": "ssl.ca.location"}
+        client = self.variables["quorumshift_client"].items()
+        given = {named.get(name, name.replace("_", ".")): value for name, value in client}
+        return {"bootstrap.servers": self.variables["quorumshift_bootstrap_servers"], **given}
 
     def wait_in_sync(self, seconds: float = 120) -> None:
         """Until every broker is there and every partition has all its replicas in sync."""

@@ -32,6 +32,10 @@ _GROUPS_AT_ONCE = 50
 _DEFAULT_OFFSETS_RETENTION_MINUTES = "10080"
 
 
+INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+"""Kafka's own topics (o.a.k.common.internals.Topic.INTERNAL_TOPICS)."""
+
+
 class ClusterError(Exception):
     """Kafka did not answer, or refused; says which request, and what Kafka said. `code`: Kafka's, None without one."""
 
@@ -182,11 +186,16 @@ class Cluster:
 def chosen(
     all_partitions: Mapping[str, List[int]], topics: Sequence[str], exclude: Sequence[str]
 ) -> Dict[str, List[int]]:
-    """The topics that a pattern (shell style) of `topics` chooses and none of `exclude` takes out."""
+    """The topics that a pattern (shell style) of `topics` chooses and none of `exclude` takes out.
+
+    Never an internal one: Spark's source assigns itself none of their partitions (ConsumerStrategy,
+    retrieveAllPartitions), and what groups stored there is compared as such.
+    """
     return {
         name: numbers
         for name, numbers in sorted(all_partitions.items())
-        if any(fnmatch.fnmatchcase(name, one) for one in topics)
+        if name not in INTERNAL
+        and any(fnmatch.fnmatchcase(name, one) for one in topics)
         and not any(fnmatch.fnmatchcase(name, one) for one in exclude)
     }
 

@@ -16,7 +16,7 @@ from typing import Any, Dict, List, NamedTuple, Tuple
 import pyarrow as pa
 import pytest
 from quorumshift_spark.compare import OUTCOMES
-from quorumshift_spark.fingerprint import compare, keys, plan
+from quorumshift_spark.fingerprint import cluster, compare, keys, plan
 from quorumshift_spark.fingerprint.compare import Fingerprint
 from quorumshift_spark.fingerprint.findings import RULES, Findings
 from quorumshift_spark.fingerprint.groups import Group
@@ -414,3 +414,9 @@ def test_an_offset_beyond_the_log_is_found() -> None:
     was = {"g": Group("STABLE", {PLACE: 50})}
     assert rules(groups(was, {"g": Group("STABLE", {PLACE: 101})})) == ["group_beyond_end"]
     assert rules(groups({}, {"g": Group("STABLE", {PLACE: 101})})) == ["group_beyond_end"]
+
+
+def test_topics_are_chosen_by_patterns_and_never_internal() -> None:
+    everything = {name: [0] for name in ("orders-eu", "orders-us", "payments", "__consumer_offsets")}
+    assert list(cluster.chosen(everything, ["*"], [])) == ["orders-eu", "orders-us", "payments"]
+    assert list(cluster.chosen(everything, ["orders-*", "__*"], ["*-us"])) == ["orders-eu"]
