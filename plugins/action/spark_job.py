@@ -183,7 +183,7 @@ class ActionModule(QuorumshiftAction):
         jars = ["--jars", ",".join(own["jars"])] if own["jars"] else ["--packages", own["packages"]]
         return [
             *submit,
-            *("--master", own["master"] or "local[*]", "--name", f"quorumshift {own['name']}"),
+            *("--master", own["master"] or spark_jobs.LOCAL, "--name", f"quorumshift {own['name']}"),
             *("--py-files", f"{place}/{PACKAGE}"),
             *(jars if spark_jobs.JOBS[own["name"]].READS_KAFKA else []),
             *conf,

@@ -15,6 +15,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements impor
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import Connections, client_address
 
 LOG_FILE = "metadata_log.{}.tar.gz"
+LOCAL = "local[*]"
+"""The master when none is given: all of Spark in one process on the Spark host."""
 
 
 class Job(abc.ABC):
@@ -77,7 +79,8 @@ class MetadataParity(Job):
     def bring(self, input_dir: str, args: Mapping[str, Any]) -> dict:
         gate, seen = gates.GATES[self.own["gate"]], self.own["seen"]
         views: dict[str, Any] = {}
-        job = {"views": views, "bounds": {"log_refresh_s": 60.0, "request_timeout_s": 30.0}}
+        elsewhere = not (self.own.get("master") or LOCAL).startswith("local")
+        job = {"views": views, "ship": elsewhere, "bounds": {"log_refresh_s": 60.0, "request_timeout_s": 30.0}}
         if gates.ZOOKEEPER in gate.needs:
             views["zookeeper"] = {}
         if self.own["log"]:

@@ -86,10 +86,14 @@ class Bedside:
 
     # Hosts ------------------------------------------------------------------------------------------------------
 
+    def ssh(self, host: str, command: str) -> list[str]:
+        """The command line that runs a shell command on a host."""
+        return ["ssh", *self._ssh_options, f"root@{self.addresses[host]}", command]
+
     def run(self, host: str, command: str, check: bool = True, timeout: float = 180) -> str:
         """The output of a shell command on a host. Raises RuntimeError with its output when it fails."""
         done = subprocess.run(
-            ["ssh", *self._ssh_options, f"root@{self.addresses[host]}", command],
+            self.ssh(host, command),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -1,0 +1,87 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A Spark standalone cluster, a master and two workers on hosts of the bed, finds what `local[*]` finds."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+
+import pyspark
+import pytest
+
+from tests.bed.bedside import wait_for
+from tests.bed.comparing import nothing_left, verify
+
+HOME = "/opt/quorumshift-spark"
+PORT = 7077
+# What the executors' Python needs; the collection's own code travels with the job.
+PACKAGES = ("pyspark", "pyarrow*", "pandas*", "numpy*", "kazoo", "confluent_kafka*", "cryptography*", "cffi*", "_cffi*")
+PACKAGES += ("pycparser", "jinja2", "markupsafe", "py4j", "pytz", "dateutil", "six.py", "tzdata", "yaml", "_yaml")
+SAME = ("verdict", "counts", "differences", "unsettled", "comparisons")
+
+
+def environment(bed, hosts):
+    """Spark and what its Python workers import, on each host."""
+    packages = pathlib.Path(pyspark.__file__).parents[1]
+    names = sorted(path.name for pattern in PACKAGES for path in packages.glob(pattern))
+    archive = subprocess.Popen(["tar", "-C", str(packages), "-cf", "-", *names], stdout=subprocess.PIPE)
+    told = archive.communicate()[0]
+    for host in hosts:
+        unpack = f"mkdir -p {HOME} && tar -C {HOME} -xf -"
+        subprocess.run(bed.ssh(host, unpack), input=told, check=True, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def master(bed, fresh):
+    """URL of a master whose two workers are there."""
+    first, second = fresh.controllers[:2]
+    python = fresh.run(first, "python3 -c 'import sys; print(*sys.version_info[:2])'")
+    assert python == "{} {}".format(*sys.version_info[:2]), "executors and driver must have the same Python"
+    environment(fresh, [first, second])
+    url = f"spark://{fresh.addresses[first]}:{PORT}"
+    start = f"systemd-run --unit={{}} --setenv=SPARK_HOME={HOME}/pyspark --setenv=SPARK_NO_DAEMONIZE=1 "
+    start += f"{HOME}/pyspark/bin/spark-class org.apache.spark.deploy.{{}} --host {{}} "
+    address = fresh.addresses[first]
+    fresh.run(first, start.format("spark-master", "master.Master", address) + f"--port {PORT} --webui-port 8081")
+    for host in (first, second):
+        worker = start.format("spark-worker", "worker.Worker", fresh.addresses[host])
+        fresh.run(host, f"{worker} --cores 1 --memory 1g {url}")
+    # The CA stands at the same path on each host
+    cafile = pathlib.Path(fresh.variables["quorumshift_client"]["ssl_cafile"])
+    for host in (first, second):
+        fresh.run(host, f"mkdir -p {cafile.parent}")
+        fresh.send(host, [cafile], str(cafile.parent))
+
+    def joined():
+        return fresh.run(first, "journalctl -u spark-master -o cat | grep -c 'Registering worker'", check=False) == "2"
+
+    wait_for(joined, 60, "both workers to join the master")
+    yield url
+    for host in (first, second):
+        fresh.run(host, "systemctl stop spark-worker spark-master 2>/dev/null; true")
+
+
+def test_the_same_as_in_one_process(fresh, master):
+    here = verify(fresh).result
+    gateway = fresh.run(fresh.controllers[0], "echo $SSH_CONNECTION").split()[0]
+    conf = {
+        "spark.sql.shuffle.partitions": "4",
+        "spark.ui.enabled": "false",
+        "spark.driver.host": gateway,
+        "spark.executor.memory": "512m",
+        "spark.pyspark.python": "/usr/bin/python3",
+        "spark.pyspark.driver.python": sys.executable,
+        "spark.executorEnv.PYTHONPATH": HOME,
+    }
+    ran, there = verify(fresh, quorumshift_spark_master=master, quorumshift_spark_conf=conf)
+    assert ran.code == 0 and there["verdict"] == "pass", (ran.text, there.get("reasons"))
+    # The first run's baseline was not there before it
+    again = verify(fresh).result
+    assert {name: again[name] for name in SAME} == {name: there[name] for name in SAME}
+    assert here["verdict"] == "pass" and set(here["views"]) <= set(there["views"])
+    tasks = fresh.run(fresh.controllers[1], f"ls {HOME}/pyspark/work/*/*/stderr | wc -l")
+    assert int(tasks) >= 1, "the second worker ran no executor"
+    nothing_left(fresh)
