@@ -19,7 +19,7 @@ HOME = "/opt/quorumshift-spark"
 PORT = 7077
 # What the executors' Python needs; the collection's own code travels with the job.
 PACKAGES = ("pyspark", "pyarrow*", "pandas*", "numpy*", "kazoo", "confluent_kafka*", "cryptography*", "cffi*", "_cffi*")
-PACKAGES += ("pycparser", "jinja2", "markupsafe", "py4j", "pytz", "dateutil", "six.py", "tzdata", "yaml", "_yaml")
+PACKAGES += ("pycparser", "jinja2", "markupsafe", "py4j", "pytz", "dateutil", "six.py", "tzdata")
 SAME = ("verdict", "counts", "differences", "unsettled", "comparisons")
 
 
