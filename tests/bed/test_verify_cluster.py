@@ -17,6 +17,8 @@ from tests.bed.comparing import nothing_left, verify
 
 HOME = "/opt/quorumshift-spark"
 PORT = 7077
+# The same path on each host and here, where Spark plans with it what executors read
+PYTHON = "/opt/quorumshift-spark-python"
 # What the executors' Python needs; the collection's own code travels with the job.
 PACKAGES = ("pyspark", "pyarrow*", "pandas*", "numpy*", "kazoo", "confluent_kafka*", "cryptography*", "cffi*", "_cffi*")
 PACKAGES += ("pycparser", "jinja2", "markupsafe", "py4j", "pytz", "dateutil", "six.py", "tzdata")
@@ -29,9 +31,11 @@ def environment(bed, hosts):
     names = sorted(path.name for pattern in PACKAGES for path in packages.glob(pattern))
     archive = subprocess.Popen(["tar", "-C", str(packages), "-cf", "-", *names], stdout=subprocess.PIPE)
     told = archive.communicate()[0]
+    script = f"""#!/bin/sh\nPYTHONPATH={HOME}:$PYTHONPATH exec /usr/bin/python3 "$@"\n"""
     for host in hosts:
         unpack = f"mkdir -p {HOME} && tar -C {HOME} -xf -"
         subprocess.run(bed.ssh(host, unpack), input=told, check=True, timeout=300)
+        subprocess.run(bed.ssh(host, f"install -m 755 /dev/stdin {PYTHON}"), input=script.encode(), check=True)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +63,13 @@ def master(bed, fresh):
         return fresh.run(first, "journalctl -u spark-master -o cat | grep -c 'Registering worker'", check=False) == "2"
 
     wait_for(joined, 60, "both workers to join the master")
-    yield url
+    here = pathlib.Path(PYTHON)
+    here.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    here.chmod(0o755)
+    try:
+        yield url
+    finally:
+        here.unlink()
     for host in (first, second):
         fresh.run(host, "systemctl stop spark-worker spark-master 2>/dev/null; true")
 
@@ -72,9 +82,8 @@ def test_the_same_as_in_one_process(fresh, master):
         "spark.ui.enabled": "false",
         "spark.driver.host": gateway,
         "spark.executor.memory": "512m",
-        "spark.pyspark.python": "/usr/bin/python3",
+        "spark.pyspark.python": PYTHON,
         "spark.pyspark.driver.python": sys.executable,
-        "spark.executorEnv.PYTHONPATH": HOME,
     }
     ran, there = verify(fresh, quorumshift_spark_master=master, quorumshift_spark_conf=conf)
     assert ran.code == 0 and there["verdict"] == "pass", (ran.text, there.get("reasons"))
