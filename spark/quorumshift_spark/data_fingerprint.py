@@ -143,7 +143,7 @@ def _judge(work: _Run, found: Findings) -> None:
     why = "; ".join(f"{number:,} {kind}: {reason}" for (kind, reason), number in sorted(found.explained.items()))
     pair = {"left": BASELINE, "right": CLUSTER, "relation": SINCE}
     result["comparisons"] = [{**pair, "note": why, "counts": found.counts}]
-    result["differences"] = [results.shown(one) for one in found.differences[:shown]]
+    result["differences"] = results.some_of_each([results.shown(one) for one in found.differences], shown)
     result["differences_total"] = len(found.differences)
     unsettled = [
         {"kind": kind, "key": key, "left": BASELINE, "right": CLUSTER, "why": reason, "differences": []}

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import hashlib
 import json
@@ -74,6 +75,18 @@ def empty(verdict: str, reasons: Sequence[str], job: str = "metadata_parity") ->
 def shown(difference: Difference) -> Dict[str, Any]:
     """A difference as result.json has it."""
     return {**difference._asdict(), "text": difference.text()}
+
+
+def some_of_each(found: Sequence[Mapping[str, Any]], limit: int) -> List[Mapping[str, Any]]:
+    """At most `limit` differences, the first of each sort (kind, field, views) before the second of any: many of one
+    sort, which may all follow from one of another, do not hide that."""
+    seen: Dict[Any, int] = collections.Counter()
+    ranked = []
+    for place, one in enumerate(found):
+        sort = (one["kind"], one["field"], *one["sides"])
+        seen[sort] += 1
+        ranked.append((seen[sort], place))
+    return [found[place] for _rank, place in sorted(ranked)[:limit]]
 
 
 def digest(result: Mapping[str, Any]) -> str:

@@ -171,3 +171,16 @@ def test_archive_is_the_same_each_time_and_has_its_directories(tmp_path):
     utils = "ansible_collections/quorumshift/kafka/plugins/module_utils/"
     assert {"quorumshift_spark/result.schema.json", "ansible_collections/", utils, f"{utils}seal.py"} <= names
     assert not [name for name in names if "__pycache__" in name]
+
+
+def test_many_differences_of_one_sort_do_not_hide_another():
+    def one(kind, number, field="isr"):
+        return {"kind": kind, "key": str(number), "field": field, "sides": {"zookeeper": "1", "metadata_log": "2"}}
+
+    found = [one("acl", 0), *(one("partition", number) for number in range(300)), one("topic", 1), one("topic", 2)]
+    shown = result.some_of_each(found, 6)
+    assert [(told["kind"], told["key"]) for told in shown] == [
+        *(("acl", "0"), ("partition", "0"), ("topic", "1")),
+        *(("partition", "1"), ("topic", "2"), ("partition", "2")),
+    ]
+    assert result.some_of_each(found, 1000) != found and len(result.some_of_each(found, 1000)) == len(found)
