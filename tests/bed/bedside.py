@@ -255,6 +255,19 @@ class Bedside:
         return ran
 
 
+@contextlib.contextmanager
+def meanwhile(work: Callable[[threading.Event], None]) -> Iterator[None]:
+    """`work` goes on in a thread of its own; the event that it is given is set when the block ends."""
+    over = threading.Event()
+    thread = threading.Thread(target=work, args=(over,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(30)
+
+
 def nth(count: int, text: str) -> Callable[[str], bool]:
     """A `kill_when` that fits at the `count`th line that contains `text`."""
     seen = []

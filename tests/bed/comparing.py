@@ -11,13 +11,11 @@ import os
 import pathlib
 import signal
 import threading
-import time
-from typing import Iterator, NamedTuple
+from typing import Callable, Iterator, NamedTuple
 
-from tests.bed.bedside import Bedside, Ran
+from tests.bed.bedside import Bedside, Ran, meanwhile
 
 JOB = "metadata_parity"
-FIND_LIMIT_S = 180
 # Where the action puts what a job reads (roles/quorumshift/vars/main.yml)
 PRIVATE = "/tmp/quorumshift-{cluster_id}-"
 
@@ -68,7 +66,7 @@ def _victim(private: str, part: str) -> int | None:
     """The process that is `part` of the job: driver, supervisor, or worker, the Python process of an executor."""
     told = _processes()
     for pid, (parent, line) in told.items():
-        if f"{private}" not in line or "org.apache.spark.deploy.SparkSubmit" not in line:
+        if private not in line or "org.apache.spark.deploy.SparkSubmit" not in line:
             continue
         if part == "driver":
             return pid
@@ -80,26 +78,19 @@ def _victim(private: str, part: str) -> int | None:
 
 
 @contextlib.contextmanager
-def killed(bed: Bedside, part: str, first: object = None) -> Iterator[None]:
+def killed(bed: Bedside, part: str, first: Callable[[], None] = lambda: None) -> Iterator[None]:
     """A process of the job (see `_victim`) is killed with SIGKILL as soon as it is there, after `first()`."""
-    private, over, done = PRIVATE.format(cluster_id=cluster_id(bed)), threading.Event(), []
+    private, done = PRIVATE.format(cluster_id=cluster_id(bed)), []
 
-    def watch() -> None:
-        deadline = time.monotonic() + FIND_LIMIT_S
-        while not over.wait(0.05) and time.monotonic() < deadline:
+    def watch(over: threading.Event) -> None:
+        while not over.wait(0.05):
             pid = _victim(private, part)
             if pid is not None:
-                if callable(first):
-                    first()
+                first()
                 os.kill(pid, signal.SIGKILL)
                 done.append(pid)
                 return
 
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
+    with meanwhile(watch):
         yield
-    finally:
-        over.set()
-        thread.join()
     assert done, f"no {part} of the job was seen"

@@ -16,7 +16,7 @@ from typing import Iterator
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
 
-from tests.bed.bedside import BED, Bedside, Ran
+from tests.bed.bedside import BED, Bedside, Ran, meanwhile
 
 COPIED_LONG_AGO = {
     "version": 0,
@@ -228,9 +228,8 @@ def cut_off_from_the_control_node(bed: Bedside) -> Iterator[None]:
 @contextlib.contextmanager
 def ended_when_copied(bed: Bedside, host: str) -> Iterator[None]:
     """The broker is killed as soon as /controller is KRaft's."""
-    over = threading.Event()
 
-    def watch() -> None:
+    def watch(over: threading.Event) -> None:
         with bed.zookeeper() as client:
             while not over.is_set():
                 if client.exists("/controller") and not client.get("/controller")[1].ephemeralOwner:
@@ -239,13 +238,10 @@ def ended_when_copied(bed: Bedside, host: str) -> Iterator[None]:
                 time.sleep(0.02)
 
     with _script(bed, host, "end-broker", _END_BROKER):
-        thread = threading.Thread(target=watch, daemon=True)
-        thread.start()
         try:
-            yield
+            with meanwhile(watch):
+                yield
         finally:
-            over.set()
-            thread.join(30)
             bed.run(host, "rm -f /root/end-broker")
 
 

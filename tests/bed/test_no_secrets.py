@@ -24,7 +24,7 @@ import pandas
 import pytest
 import yaml
 
-from tests.bed.bedside import LOG, ROOT, STATE, VARIANT, Bedside
+from tests.bed.bedside import LOG, ROOT, STATE, VARIANT, Bedside, meanwhile
 
 # The operator's own files, with the passwords that he put there, and what the tool keeps of them or of ZooKeeper:
 # readable by root alone, and tested for that.
@@ -82,22 +82,17 @@ def defaults(role: str) -> dict:
 @contextlib.contextmanager
 def processes_noted() -> Iterator[None]:
     """What anybody can see of this machine's command lines meanwhile is kept."""
-    over, seen = threading.Event(), set()
+    seen = set()
 
-    def look() -> None:
+    def look(over: threading.Event) -> None:
         while not over.wait(0.5):
             for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
                 with contextlib.suppress(OSError):
                     seen.add(path.read_text(errors="replace").replace("\0", " "))
 
-    thread = threading.Thread(target=look)
-    thread.start()
-    try:
+    with meanwhile(look):
         yield
-    finally:
-        over.set()
-        thread.join()
-        PROCESSES.write_text("\n".join(sorted(seen)))
+    PROCESSES.write_text("\n".join(sorted(seen)))
 
 
 def told(text: str, secrets: Secrets) -> list[str]:
