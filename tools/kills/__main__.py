@@ -38,9 +38,9 @@ DIRECTORY = ROOT / "build" / "kills" / "run"
 SCHEMA = Path(__file__).parent / "summary.schema.json"
 PLAYBOOK = "playbooks/migrate.yml"
 RUN_LIMIT_S = 900
-# After the run has told in which phase it found the cluster: before, it only looks. Ten of them are over well before
-# the migration is, which takes at least three minutes.
-MOMENTS_S = (0.5, 20.0)
+# After the run has told in which phase it found the cluster: before, it only looks. Each run takes a dozen seconds to
+# come to where the last one was; ten of such moments then lead through about half of a migration.
+MOMENTS_S = (0.5, 35.0)
 POLL_S = 0.1
 # One fork: a record after another, so that each can be hit.
 ONE_BY_ONE = ("--forks", "1")
