@@ -48,6 +48,7 @@ def _migrated(bed: Bedside) -> None:
         shutil.rmtree(SPARK_EVENTS, ignore_errors=True)
         SPARK_EVENTS.mkdir()
         events = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": SPARK_EVENTS.as_uri()}
+        events["spark.eventLog.compress"] = "false"  # to be searched
         conf = {**defaults("quorumshift")["quorumshift_spark_conf"], **events}
         with processes_noted():
             ran = bed.play(
