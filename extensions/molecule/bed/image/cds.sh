@@ -15,21 +15,37 @@ note() { # note NAME CLASS ARGS...: become the class and record the classes that
     exec "$run" "$@"
 }
 
+note_server() { # like note, with a log that tells how far it is
+    export KAFKA_LOG4J_CONFIG=$work/log4j.properties
+    note "$@"
+}
+
 note_tool() ( # like note, for a program that ends by itself
     note "$@"
 )
 
-wait_port() { # wait_port PORT NAME PID
-    tries=0
-    until python3 -c "import socket; socket.create_connection(('127.0.0.1', $1), 1)" 2>/dev/null; do
+await() { # await NAME PID WHAT COMMAND...: until the command succeeds, for as long as the program runs
+    name=$1 pid=$2 what=$3 tries=0
+    shift 3
+    until "$@" 2>/dev/null; do
         tries=$((tries + 1))
-        if [ "$tries" -gt 240 ] || ! kill -0 "$3" 2>/dev/null; then
-            echo "$2 has no listener on port $1 after 60 s, or ended; its log:" >&2
-            tail -n 50 "$work/$2.log" >&2
+        kill -0 "$pid" 2>/dev/null || what="$what: it ended by itself"
+        if [ "$tries" -gt 480 ] || ! kill -0 "$pid" 2>/dev/null; then
+            echo "$name: waited up to 120 s for $what; its log:" >&2
+            tail -n 50 "$work/$name.log" >&2
             exit 1
         fi
         sleep 0.25
     done
+}
+
+wait_port() { # wait_port PORT NAME PID
+    await "$2" "$3" "a listener on port $1" \
+        python3 -c "import socket; socket.create_connection(('127.0.0.1', $1), 1)"
+}
+
+wait_log() { # wait_log PATTERN NAME PID
+    await "$2" "$3" "a line with '$1'" grep -q -e "$1" "$work/$2.log"
 }
 
 stop() { # stop NAME PID
@@ -88,14 +104,20 @@ sed -e '/^zookeeper/d' -e '/^inter.broker.protocol/d' -e '/^password.encoder/d' 
     hybrid.properties > kraft.properties
 echo process.roles=broker >> kraft.properties
 
-export KAFKA_LOG4J_CONFIG=/opt/kafka/config/tools-log4j.properties
+cat > log4j.properties <<EOF
+log4j.rootLogger=INFO, stdout
+log4j.appender.stdout=org.apache.log4j.ConsoleAppender
+log4j.appender.stdout.layout=org.apache.log4j.PatternLayout
+log4j.appender.stdout.layout.ConversionPattern=[%d] %p %m (%c)%n
+EOF
+export KAFKA_LOG4J_CONFIG=/opt/kafka/config/tools-log4j.properties # of the tools
 note zookeeper org.apache.zookeeper.server.quorum.QuorumPeerMain zoo.cfg > zookeeper.log 2>&1 &
 zookeeper=$!
 wait_port 2181 zookeeper "$zookeeper"
-note broker_zk kafka.Kafka hybrid.properties --override zookeeper.metadata.migration.enable=false \
+note_server broker_zk kafka.Kafka hybrid.properties --override zookeeper.metadata.migration.enable=false \
     --override controller.quorum.voters= --override controller.listener.names= > broker_zk.log 2>&1 &
 broker=$!
-wait_port 9092 broker_zk "$broker"
+wait_log 'KafkaServer id=1\] started' broker_zk "$broker"
 note_tool acls kafka.admin.AclCommand --bootstrap-server 127.0.0.1:9092 --add --allow-principal User:a --operation Read --topic t
 note_tool topics org.apache.kafka.tools.TopicCommand --bootstrap-server 127.0.0.1:9092 --create --topic t
 note_tool configs kafka.admin.ConfigCommand --zookeeper 127.0.0.1:2181/cds --alter --entity-type users --entity-name a \
@@ -105,18 +127,16 @@ echo 'get /cluster/id' | note_tool shell org.apache.zookeeper.ZooKeeperMainWithT
     -server 127.0.0.1:2181/cds > cluster_id.txt 2>&1
 cluster_id=$(sed -n 's/.*"id":"\([^"]*\)".*/\1/p' cluster_id.txt)
 note_tool storage kafka.tools.StorageTool format -t "$cluster_id" -c controller.properties
-note controller kafka.Kafka controller.properties > controller.log 2>&1 &
+note_server controller kafka.Kafka controller.properties > controller.log 2>&1 &
 controller=$!
 wait_port 9093 controller "$controller"
-note broker_hybrid kafka.Kafka hybrid.properties > broker_hybrid.log 2>&1 &
+note_server broker_hybrid kafka.Kafka hybrid.properties > broker_hybrid.log 2>&1 &
 broker=$!
-wait_port 9092 broker_hybrid "$broker"
-sleep 8
+wait_log 'transitioning from .* to DUAL_WRITE state' controller "$controller"
 stop broker_hybrid "$broker"
-note broker_kraft kafka.Kafka kraft.properties > broker_kraft.log 2>&1 &
+note_server broker_kraft kafka.Kafka kraft.properties > broker_kraft.log 2>&1 &
 broker=$!
-wait_port 9092 broker_kraft "$broker"
-sleep 4
+wait_log 'Kafka Server started' broker_kraft "$broker"
 stop broker_kraft "$broker"
 note_tool dump kafka.tools.DumpLogSegments --cluster-metadata-decoder --files \
     controller/__cluster_metadata-0/00000000000000000000.log > dump.txt
