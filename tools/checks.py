@@ -40,6 +40,7 @@ END_GRACE_S = 10  # for each of the signals that end a step
 SAID_PARAGRAPHS, SAID_LINES, SAID_LENGTH = 3, 8, 500
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _TELLING = re.compile(r"^(fatal: |FAILED |E  |ERROR: |FATAL: |\[ERROR\]: (?!Task)|kills: failed|  ! |Traceback)")
+_FATAL = re.compile(r"^(fatal: \[[^]]*\]: \w+!) => (\{.*\})$")
 # Whose versions decide a result
 PACKAGES = ("ansible-core", "ansible-lint", "molecule", "pytest", "ruff", "kazoo", "kafka-python", "confluent-kafka")
 
@@ -273,10 +274,23 @@ def _pass_on(source: BinaryIO, log: Path) -> None:
 def said(log: Path) -> str:
     """What a step that failed said of it, in one line: its last paragraphs that tell of a failure, else its end."""
     text = _COLOUR.sub("", log.read_text(encoding="utf-8", errors="replace"))
-    lines = [line.strip(" \t\r│") for line in text.splitlines()]
+    lines = [_short(line.strip(" \t\r│")) for line in text.splitlines()]
     telling = [paragraph for paragraph in _paragraphs(lines) if paragraph]
     shown = telling[-SAID_PARAGRAPHS:] or [" ".join([line for line in lines if line][-SAID_LINES:])]
     return " / ".join(one if len(one) <= SAID_LENGTH else f"{one[:SAID_LENGTH]} ..." for one in shown)
+
+
+def _short(line: str) -> str:
+    """A task's failure as Ansible prints it, with what tells of it alone: its message and the end of its output."""
+    fatal = _FATAL.match(line)
+    try:
+        told = json.loads(fatal[2]) if fatal else None
+    except ValueError:
+        told = None
+    if not isinstance(told, dict):
+        return line
+    output = str(told.get("stderr") or told.get("stdout") or "").strip()
+    return f"{fatal[1]} {told.get('msg', '')}: ...{' '.join(output.split())[-SAID_LENGTH // 2 :]}" if output else line
 
 
 def _paragraphs(lines: list[str]) -> Iterator[str]:

@@ -102,3 +102,17 @@ def test_run_of_a_target_ends_with_the_verdict_of_its_steps(tmp_path, monkeypatc
     assert ("first / it (build/both/first-it.log): FAILED one two" in printed) is (result == "failed")
     last = printed.strip().splitlines()[-1]
     assert last.startswith(f"{2 - exit_code} passed, {exit_code} failed, 0 skipped in ")
+
+
+def test_failure_of_a_task_is_told_by_the_end_of_its_output(tmp_path):
+    log = tmp_path / "it.log"
+    told = {"cmd": ["bed.py"] * 200, "msg": "non-zero return code", "stderr": "a long way\n" * 100 + "no space left"}
+    log.write_text(f"TASK [Up] ***\nfatal: [localhost]: FAILED! => {json.dumps(told)}\n\nPLAY RECAP ***\n")
+    assert checks.said(log).startswith("fatal: [localhost]: FAILED! non-zero return code: ...")
+    assert checks.said(log).endswith("no space left")
+
+
+def test_failure_of_a_task_without_output_is_told_as_it_stands(tmp_path):
+    log = tmp_path / "it.log"
+    log.write_text('fatal: [b1]: FAILED! => {"changed": false, "msg": "the gate says no"}\n')
+    assert checks.said(log) == 'fatal: [b1]: FAILED! => {"changed": false, "msg": "the gate says no"}'
