@@ -37,9 +37,10 @@ class Bed:
     def hosts(self) -> dict[str, str]:
         return {**self.brokers, **self.controllers}
 
-    def ssh(self, host: str, *command: str) -> list[str]:
-        """The argv that runs a command on a host."""
-        options = shlex.split(self.vars["ansible_ssh_common_args"])
+    def ssh(self, host: str, *command: str, own: bool = False) -> list[str]:
+        """The argv that runs a command on a host; over a connection of its `own`, shared with nobody."""
+        options = ["-o", "ControlPath=none"] if own else []
+        options += shlex.split(self.vars["ansible_ssh_common_args"])
         user = f"{self.vars['ansible_user']}@{self.hosts[host]}"
         return ["ssh", "-i", self.vars["ansible_ssh_private_key_file"], *options, user, *command]
 

@@ -68,10 +68,11 @@ class Observers:
         return json.loads(self._begun.read_text(encoding="utf-8"))["t"]
 
     def recorded(self) -> list[dict]:
-        """The recorder's events, [] when there are none."""
+        """The recorder's events in order of time, [] when there are none."""
         if not self.events.exists():
             return []
-        return [json.loads(line) for line in self.events.read_text(encoding="utf-8").splitlines()]
+        events = [json.loads(line) for line in self.events.read_text(encoding="utf-8").splitlines()]
+        return sorted(events, key=lambda event: event["t"])
 
     def registered_since(self, host: str, t: float) -> bool:
         """Whether the recorder saw the host register in the quorum after a time (epoch seconds)."""

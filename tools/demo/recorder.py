@@ -10,7 +10,8 @@ kind, host?, ...}:
   milestone                    a log line of a broker or controller that MILESTONES names, at the line's own time
   isr                          brokers seen, partitions without leader, and by broker the partitions in whose ISR it is
                                not; written when it changes
-It ends at SIGTERM.
+It ends at SIGTERM, and then reads each host's journal once more, whole: what was missed while it was followed is told
+with `late`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -52,16 +54,22 @@ MILESTONES = {
 }
 _PATTERNS = {name: re.compile(pattern) for name, pattern in MILESTONES.items()}
 _TIMESTAMP = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3})\]")
-# One channel a host: journal lines are JSON objects, log lines begin with a bracket. Filtered there, to keep it cheap.
+# One channel a host: journal lines are JSON objects, log lines begin with a bracket. Filtered there, to keep it cheap,
+# and by grep, which writes a line at once: journalctl's own buffer may end amid one, where another's line then begins.
+_JOURNAL = (
+    "journalctl --no-tail --since=@{since:.6f} {more} --output=json --output-fields=MESSAGE_ID,UNIT"
+    f" -u kafka -u kafka-controller | grep --line-buffered -E '{'|'.join(UNIT_MESSAGES)}'"
+)
+_LOGGED = "|".join(MILESTONES.values()).replace(r"\d", "[0-9]").replace(r"\S", "[^ ]")
 _FOLLOW = (
     "date +%z;"
     "trap 'kill 0' EXIT;"
-    "journalctl --follow --lines=0 --output=json --output-fields=MESSAGE_ID,UNIT"
-    " -u kafka -u kafka-controller &"
+    f"{_JOURNAL} &"
     "tail --lines=0 --follow=name --retry /var/log/kafka/server.log /var/log/kafka/controller.log 2>/dev/null"
-    " | grep --line-buffered -E '{pattern}' &"
+    f" | grep --line-buffered -E '{_LOGGED}' &"
     "cat >/dev/null"
 )
+READ_AGAIN_TIMEOUT_S = 20
 
 
 def milestone(line: str, offset: str) -> dict[str, Any] | None:
@@ -111,6 +119,8 @@ class Recorder:
         self._file = path.open("a", encoding="utf-8")
         self._lock = threading.Lock()
         self._followers: list[subprocess.Popen] = []
+        self._begun = time.time()
+        self._told: dict[str, set[tuple[float, str]]] = {host: set() for host in bed.hosts}
 
     def run(self) -> None:
         """Record until `ending` is set."""
@@ -121,6 +131,8 @@ class Recorder:
         finally:
             for follower in self._followers:
                 follower.terminate()
+            with ThreadPoolExecutor(len(self.bed.hosts)) as pool:
+                list(pool.map(self._read_again, self.bed.hosts))
 
     def note(self, event: dict[str, Any]) -> None:
         with self._lock:
@@ -128,10 +140,9 @@ class Recorder:
             self._file.flush()
 
     def _follow(self, host: str) -> None:
-        pattern = "|".join(MILESTONES.values()).replace(r"\d", "[0-9]").replace(r"\S", "[^ ]")
         while not self.ending.is_set():
             follower = subprocess.Popen(
-                self.bed.ssh(host, _FOLLOW.format(pattern=pattern)),
+                self._on(host, _FOLLOW.format(since=self._begun, more="--follow")),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -142,11 +153,40 @@ class Recorder:
             offset = follower.stdout.readline().strip() or "+0000"
             self.note({"t": time.time(), "kind": "following", "host": host})
             for line in follower.stdout:
-                event = unit_event(line) if line.startswith("{") else milestone(line, offset)
+                event = milestone(line, offset)
                 if event:
                     self.note({**event, "host": host})
+                elif line.startswith("{"):
+                    self._note_unit(host, line)
             self.note({"t": time.time(), "kind": "lost sight", "host": host})
             self.ending.wait(1)
+
+    def _read_again(self, host: str) -> None:
+        try:
+            read = subprocess.run(
+                self._on(host, _JOURNAL.format(since=self._begun, more="")),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                text=True,
+                check=False,
+                timeout=READ_AGAIN_TIMEOUT_S,
+            )
+        except subprocess.TimeoutExpired as error:
+            print(f"{host}: {error}", file=sys.stderr)
+            return
+        for line in read.stdout.splitlines():
+            self._note_unit(host, line, late=True)
+
+    def _on(self, host: str, command: str) -> list[str]:
+        # A connection of its own: a shared one ends with whoever opened it.
+        return self.bed.ssh(host, command, own=True)
+
+    def _note_unit(self, host: str, line: str, **more: bool) -> None:
+        """Tell a start or a stop that has not been told: after a lost connection the journal is read from the first."""
+        event = unit_event(line)
+        if event and (event["t"], event["kind"]) not in self._told[host]:
+            self._told[host].add((event["t"], event["kind"]))
+            self.note({**event, "host": host, **more})
 
     def _poll(self) -> None:
         client = AdminClient(self.bed.librdkafka(**{"client.id": "recorder"}))

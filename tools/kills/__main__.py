@@ -158,15 +158,16 @@ class Kills:
         marks.write(DIRECTORY / "marks.jsonl", marks.make(seen, found, journal))
         verdict = witness_verdict(self.observers) or {}
         down = points.most_down(events, cluster.brokers)
-        started = points.restarts(events, cluster.hosts)
+        started = points.starts(events, cluster.hosts)
         missed = points.missed(self.wanted, self.hit(), journal, self.at_random)
         problems = [*self.problems, *(f"never hit: {point}" for point in missed)]
         if down > 1:
             problems.append(f"{down} brokers were down at once")
         for host, times in started.items():
             needed = RESTARTS["broker" if host in cluster.brokers else "controller"]
-            if times != needed and not self.problems:
-                problems.append(f"{host} was started {times} times, a migration needs {needed}")
+            if len(times) != needed and not self.problems:
+                seen = ", ".join(f"{at - self.observers.begun:.0f} s" for at in times)
+                problems.append(f"{host} was started {len(times)} times (at {seen}), a migration needs {needed}")
         phase = self.rows[-1]["from"] if self.rows else None
         if phase != "finalized":
             problems.append(f"the last run found the cluster in phase {phase}")
@@ -182,7 +183,7 @@ class Kills:
             "kills": sum(bool(row["kill"]) for row in self.rows),
             "points": {"wanted": len(self.wanted), "hit": len(set(self.hit()) & set(self.wanted)), "missed": missed},
             "most_brokers_down": down,
-            "starts": started,
+            "starts": {host: len(times) for host, times in started.items()},
             "witness": {key: verdict.get(key) for key in ("verdict", "acked", "lost", "duplicated", "reordered")},
             "runs": self.rows,
         }

@@ -78,7 +78,7 @@ def most_down(events: Sequence[Mapping], hosts: Iterable[str]) -> int:
     return most
 
 
-def restarts(events: Iterable[Mapping], hosts: Iterable[str]) -> dict[str, int]:
-    """How often each host's process was started while it was watched."""
-    started = [event["host"] for event in events if event["kind"] == "started"]
-    return {host: started.count(host) for host in sorted(hosts)}
+def starts(events: Iterable[Mapping], hosts: Iterable[str]) -> dict[str, list[float]]:
+    """When each host's process was started while it was watched, in epoch seconds."""
+    events = [event for event in events if event["kind"] == "started"]
+    return {host: [event["t"] for event in events if event["host"] == host] for host in sorted(hosts)}
