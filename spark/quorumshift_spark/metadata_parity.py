@@ -295,10 +295,9 @@ class _Run:
                     counts[key[0]][SKIPPED] += 1
             result["comparisons"].append({**_shown(comparison), "counts": counts})
         result["counts"] = accounting.by_kind(account.counts)
+        result.update(differences_total=len(differences), unsettled_total=len(unsettled), changed_total=len(changed))
         result["differences"] = results.some_of_each(differences, bounds.shown)
         result.update(unsettled=unsettled[: bounds.shown], changed=changed[: bounds.shown])
-        for name, found in (("differences", differences), ("unsettled", unsettled), ("changed", changed)):
-            result[f"{name}_total"] = len(found)
         results.write_differences(self.job.output, rows)
         path = os.path.join(self.job.output, results.DIFFERENCES)
         result["files"][results.DIFFERENCES] = results.file_facts(path, len(rows))

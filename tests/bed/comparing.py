@@ -15,7 +15,7 @@ from typing import Callable, Iterator, NamedTuple
 
 from tests.bed.bedside import Bedside, Ran, meanwhile
 
-JOB = "metadata_parity"
+METADATA, RECORDS = "metadata_parity", "data_fingerprint"
 # Where the action puts what a job reads (roles/quorumshift/vars/main.yml)
 PRIVATE = "/tmp/quorumshift-{cluster_id}-"
 
@@ -27,12 +27,12 @@ class Compared(NamedTuple):
     result: dict
 
 
-def verify(bed: Bedside, *options: str, **extra: object) -> Compared:
-    """Run playbooks/verify.yml, and read what it left."""
+def verify(bed: Bedside, *options: str, job: str = METADATA, timeout: float = 600, **extra: object) -> Compared:
+    """Run playbooks/verify.yml, and read what the job left. `extra`: variables of the run."""
     root = pathlib.Path(str(extra.get("quorumshift_evidence_dir") or bed.variables["quorumshift_evidence_dir"]))
-    before = set(root.glob(f"*/*/verify/*/{JOB}"))
-    ran = bed.play("verify", *options, extra=extra)
-    made = sorted(set(root.glob(f"*/*/verify/*/{JOB}")) - before)
+    before = set(root.glob(f"*/*/verify/*/{job}"))
+    ran = bed.play("verify", *options, extra=extra, timeout=timeout)
+    made = sorted(set(root.glob(f"*/*/verify/*/{job}")) - before)
     assert len(made) == 1, ran.text
     path = made[0] / "result.json"
     return Compared(ran, json.loads(path.read_text()) if path.exists() else {})

@@ -12,7 +12,7 @@ import subprocess
 
 import pytest
 
-from tests.bed.comparing import JOB, killed, nothing_left, verify
+from tests.bed.comparing import METADATA, killed, nothing_left, verify
 
 
 @pytest.fixture(scope="module")
@@ -35,17 +35,25 @@ def closed(bed, compared, *told):
     nothing_left(bed)
 
 
-def test_a_driver_that_is_killed(zk):
-    with killed(zk, "driver"):
+@pytest.mark.parametrize(
+    ("part", "told"),
+    [
+        ("driver", "the Spark job left no result: spark-submit was ended by signal 9 after"),
+        ("supervisor", "the process that watches over it is gone"),
+        ("worker", "run again|run the gate again"),
+    ],
+)
+def test_a_part_of_the_job_that_is_killed(zk, part, told):
+    with killed(zk, part):
         compared = verify(zk)
-    closed(zk, compared, "the Spark job left no result: spark-submit was ended by signal 9 after")
+    closed(zk, compared, told)
 
 
 def test_a_result_of_another_submission_counts_for_nothing(zk):
     root = pathlib.Path(zk.variables["quorumshift_evidence_dir"])
 
     def plant():
-        newest = max(root.glob(f"*/*/verify/*/{JOB}"), key=lambda path: path.stat().st_mtime)
+        newest = max(root.glob(f"*/*/verify/*/{METADATA}"), key=lambda path: path.stat().st_mtime)
         told = {"schema": 1, "verdict": "pass", "nonce": "0" * 32, "reasons": []}
         (newest / "result.json").write_text(json.dumps(told))
 
@@ -53,18 +61,6 @@ def test_a_result_of_another_submission_counts_for_nothing(zk):
         ran = verify(zk).ran
     assert ran.code != 0 and "stays closed: error: the result is of another submission" in ran.text, ran.text
     nothing_left(zk)
-
-
-def test_a_supervisor_that_is_killed(zk):
-    with killed(zk, "supervisor"):
-        compared = verify(zk)
-    closed(zk, compared, "the process that watches over it is gone")
-
-
-def test_a_worker_that_is_killed(zk):
-    with killed(zk, "worker"):
-        compared = verify(zk)
-    closed(zk, compared, "run again|run the gate again")
 
 
 def test_a_broker_that_the_spark_host_cannot_reach(zk):

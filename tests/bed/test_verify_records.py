@@ -6,24 +6,20 @@
 from __future__ import annotations
 
 import json
-import pathlib
 import re
 
 import pytest
 from confluent_kafka import TopicPartition
 
-JOB = "data_fingerprint"
+from tests.bed import comparing
+
 SINGLE = "scratch_rf1_0"  # one replica: what its broker loses is lost
 RECORDS = 500
 
 
 def verify(bed):
-    """Compare metadata and records; how the playbook ended and what the job found."""
-    ran = bed.play("verify", extra={"quorumshift_fingerprint_topics": ["*"]}, timeout=1800)
-    root = pathlib.Path(bed.variables["quorumshift_evidence_dir"])
-    found = sorted(root.glob(f"*/*/verify/*/{JOB}/result.json"), key=lambda path: path.stat().st_mtime)
-    assert found, ran.text
-    return ran, json.loads(found[-1].read_text())
+    """Compare metadata and records of everything."""
+    return comparing.verify(bed, job=comparing.RECORDS, timeout=1800, quorumshift_fingerprint_topics=["*"])
 
 
 def fill(bed, word):
