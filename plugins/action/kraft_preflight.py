@@ -30,5 +30,6 @@ class ActionModule(ProbeAction):
         if not result.get("failed"):
             for one in result["findings"]:
                 self.say(f"{one['severity']}: {advice.sentences(one['seen'], one['do'])}")
-            self.say(f"{len(result['checks'])} checks, {len(result['findings']) or 'no'} findings")
+            found = len(result["findings"])
+            self.say(f"{len(result['checks'])} checks, {found or 'no'} {'finding' if found == 1 else 'findings'}")
         return result
