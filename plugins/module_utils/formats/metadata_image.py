@@ -44,7 +44,8 @@ def summarise(
 
     JSON-able: {dir, quorum_state (file as on disk, or None), log_start_offset, log_end_offset (exclusive, of what was
     read: below `end_offset` when the log is shorter), last_epoch, last_no_op_or_any_timestamp_ms (of the last record,
-    control records too; None for an empty log), checkpoint {offset, epoch} or None, zk_migration_state (name, None
+    control records too; None for an empty log), last_change_offset (of the last record after the checkpoint that is no
+    NoOp, None without any), checkpoint {offset, epoch} or None, zk_migration_state (name, None
     while the log says nothing), zk_migration_state_offset, metadata_version, features {name: level},
     brokers {id: {epoch, incarnation_id, is_migrating_zk_broker, fenced, in_controlled_shutdown, rack, log_dirs,
     registered_offset}}, controllers {id: {incarnation_id, zk_migration_ready, end_points, registered_offset}},
@@ -76,6 +77,7 @@ def summarise(
         "log_end_offset": extent.end_offset,
         "last_epoch": extent.last_epoch,
         "last_no_op_or_any_timestamp_ms": extent.last_timestamp,
+        "last_change_offset": extent.last_change,
         "checkpoint": {"offset": log.checkpoint.offset, "epoch": log.checkpoint.epoch} if log.checkpoint else None,
         "metadata_version": state["features"].get(_METADATA_VERSION),
         **state,

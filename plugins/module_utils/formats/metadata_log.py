@@ -47,6 +47,7 @@ _END = API_KEYS["END_TRANSACTION_RECORD"]
 _ABORT = API_KEYS["ABORT_TRANSACTION_RECORD"]
 COMMITTED, ABORTED, OPEN = "committed", "aborted", "open"
 _OUTCOMES = {_END: COMMITTED, _ABORT: ABORTED}
+_NO_OP = API_KEYS["NO_OP_RECORD"]
 _MARKERS = frozenset((_BEGIN, _END, _ABORT))
 _NAMING = frozenset((_BEGIN,))  # whose body a scan reads: the transaction's name
 
@@ -113,11 +114,14 @@ class Transaction(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """What a reading found: where the log ends (exclusive), epoch and time (ms) of its last record, transactions."""
+    """What a reading found: where the log ends (exclusive), epoch and time (ms) of its last record, the offset of the
+    last one in the segments that changes something (neither control record nor NoOp; None without any), transactions.
+    """
 
     end_offset: int
     last_epoch: int
     last_timestamp: int | None
+    last_change: int | None
     transactions: list[Transaction]
 
 
@@ -273,19 +277,20 @@ def scan_log(log: OpenLog, end_offset: int | None = None, check_crc: bool = True
     end = log.start_offset
     epoch, timestamp = (log.checkpoint.epoch, _checkpoint_timestamp(log)) if log.checkpoint else (0, None)
     transactions: list[Transaction] = []
-    inside = None
+    inside = changed = None
     for batch, path in _log_batches(log, high, check_crc):
         end, epoch, timestamp = min(batch.last_offset + 1, high), batch.epoch, batch.max_timestamp
         if batch.is_control:
             continue
         for offset, _time, api_key, _version, fields in _decoded(batch, path, log.start_offset, high, _NAMING):
+            changed = changed if api_key == _NO_OP else offset
             if api_key in _MARKERS:
                 inside = _step(log, transactions, inside, api_key, offset, fields, path)
             elif inside is not None:
                 inside[api_key] = inside.get(api_key, 0) + 1
     if inside is not None:
         _close(transactions, inside, None, OPEN)
-    return Extent(end, epoch, timestamp, transactions)
+    return Extent(end, epoch, timestamp, changed, transactions)
 
 
 def _step(log, transactions, inside, api_key, offset, fields, path):

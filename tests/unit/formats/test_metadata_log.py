@@ -119,6 +119,11 @@ def test_end_offset_is_exclusive_and_chooses_the_checkpoint(write):
     assert scan(directory, 99).end_offset == 3
 
 
+def test_the_last_change_is_no_noop_and_lies_below_the_end(write):
+    directory = write({segment(0): [made.batch(0, [made.NO_OP, made.topic("a", 1), made.topic("b", 2), made.NO_OP])]})
+    assert [scan(directory, end).last_change for end in (None, 3, 2, 1)] == [2, 2, 1, None]
+
+
 def test_checkpoint_gives_epoch_and_time_where_no_segment_follows(write):
     directory = write({checkpoint(7, 3): snapshot(made.topic("a", 1))})
     extent = scan(directory)
