@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ import time
 
 _PROPERTIES = (
     "LoadState,ActiveState,SubState,UnitFileState,MainPID,InvocationID,Result,ExecMainStatus,Restart,"
-    "TimeoutStopUSec,NRestarts,ExecMainStartTimestampMonotonic,ExecStart,DropInPaths"
+    "TimeoutStopUSec,NRestarts,ExecMainStartTimestampMonotonic,ExecMainExitTimestampMonotonic,ExecStart,DropInPaths"
 )
 # `systemctl mask` does nothing to a unit whose file stands in /etc/systemd/system, as operators' own do.
 KEEPS_DOWN = "quorumshift-keeps-it-down.conf"
@@ -59,6 +60,7 @@ def state(name: str) -> dict:
         "invocation": words.get("InvocationID", ""),
         "restarts": int(words.get("NRestarts") or 0),
         "started_at": _epoch(words.get("ExecMainStartTimestampMonotonic")),
+        "ended_at": _epoch(words.get("ExecMainExitTimestampMonotonic")),
     }
 
 
@@ -100,6 +102,8 @@ def keep_down(name: str, down: bool) -> bool:
             stream.write(_KEEPS_DOWN_TEXT)
     else:
         os.unlink(path)
+        with contextlib.suppress(OSError):  # somebody's own drop-ins stay
+            os.rmdir(os.path.dirname(path))
     done = _run(["systemctl", "daemon-reload"])
     if done.returncode != 0:
         raise ServiceError(f"systemctl daemon-reload failed: {done.stderr.strip()}")
