@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 from typing import Mapping, NamedTuple
 
-FORWARD, RESTORE = "forward", "restore"
+FORWARD, BACK, RESTORE = "forward", "back", "restore"
 _PROCESS = ("boot_id", "pid_namespace")
 
 
@@ -35,8 +35,9 @@ class Verdict(NamedTuple):
 def judge(nodes: Mapping[str, Mapping], cluster_id: str, me: Mapping, takeover: str) -> Verdict:
     """Judge whether a run may claim the cluster.
 
-    `nodes`: what node_facts told of each host; `me`: {run, process, alive: whether the process of the newest claim
-    runs, None where that cannot be told from here}; `takeover`: the run id that the operator named, or ''.
+    `nodes`: what node_facts told of each host; `me`: {run, direction, alive: whether the process of the newest claim
+    runs, None where that cannot be told from here}; `takeover`: the run id that the operator named, or ''. Turning
+    round what a run left in its midst takes the operator's word as well.
     """
     hosts = order(nodes)
     told = {host: (nodes[host].get("claims") or {}).get(cluster_id) for host in hosts}
@@ -54,7 +55,8 @@ def judge(nodes: Mapping[str, Mapping], cluster_id: str, me: Mapping, takeover: 
         return verdict(_torn(torn))
     if newest is None or newest["closed"] or newest["run"] == me["run"]:
         return verdict(None)
-    if me["alive"] is False or takeover == newest["run"]:
+    turns_round = {me.get("direction"), newest.get("direction")} == {FORWARD, BACK}
+    if takeover == newest["run"] or (me["alive"] is False and not turns_round):
         return verdict(None, newest["run"])
     return verdict(_held(newest, nodes, takeover, me["alive"]))
 
@@ -112,8 +114,13 @@ def _held(newest: Mapping, nodes: Mapping[str, Mapping], takeover: str, alive: b
     holder = who(newest) + newest_turn(nodes, newest["run"])
     if alive:
         return f"This cluster is claimed by {holder}. It is at work: wait for its end"
-    if takeover:
+    if takeover and takeover != newest["run"]:
         return f"This cluster is claimed by {holder}. quorumshift_takeover names {takeover}, which is another run"
+    if alive is False:
+        return (
+            f"This cluster is claimed by {holder}. It is gone, and this run would turn round what it has begun. To do "
+            f"so, take over with -e quorumshift_takeover={newest['run']}"
+        )
     return (
         f"This cluster is claimed by {holder}. Whether it is still at work cannot be told from here. When it is "
         f"certain that it is not, take over with -e quorumshift_takeover={newest['run']}"

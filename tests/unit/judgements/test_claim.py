@@ -27,8 +27,8 @@ def nodes(**claims):
     return told
 
 
-def judge(told, run="r5", alive=None, takeover=""):
-    return claim.judge(told, CLUSTER, {"run": run, "alive": alive}, takeover)
+def judge(told, run="r5", alive=None, takeover="", direction="forward"):
+    return claim.judge(told, CLUSTER, {"run": run, "direction": direction, "alive": alive}, takeover)
 
 
 def test_a_cluster_that_nobody_claimed_is_free():
@@ -69,6 +69,14 @@ def test_a_holder_that_is_alive_is_waited_for_and_no_word_is_offered():
 def test_a_holder_that_is_dead_is_taken_over_by_itself():
     verdict = judge(nodes(b1=held()), alive=False)
     assert verdict.refused is None and verdict.over == "r4" and verdict.number == 5
+
+
+def test_turning_round_takes_the_word_though_the_holder_is_dead():
+    told = nodes(b1=held())
+    verdict = judge(told, alive=False, direction="back")
+    assert "would turn round" in verdict.refused and verdict.refused.endswith("-e quorumshift_takeover=r4")
+    assert judge(told, alive=False, direction="back", takeover="r4").refused is None
+    assert judge(nodes(b1=held(closed=True)), direction="back").refused is None
 
 
 def test_the_word_takes_over():
