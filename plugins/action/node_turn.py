@@ -84,12 +84,16 @@ class ActionModule(QuorumshiftAction):
             extra = self._own_settings("quorumshift_broker_config")
             changes = kraft_config.to_migration_mode(values, node["node_id"], self._voters(), listener, protocol, extra)
             return {"node_id": node["node_id"], "changes": changes}
+        if kind == "hybrid":  # the keys are those of the way to KRaft mode, which the host knows from the file it kept
+            return {"node_id": node["node_id"], "changes": {}}
         if kind == "zk":
             keys = kraft_config.own_keys_of_migration_mode(self.variable("quorumshift_broker_config") or {})
             return {"node_id": node["node_id"], "changes": dict.fromkeys(keys)}
         if kind == "kraft":
             return {"node_id": node["node_id"], "changes": kraft_config.to_kraft_mode(values, node["node_id"])}
         node_id = int(self.variable("quorumshift_node_id", host))
+        if kind == "unfinal":
+            return {"node_id": node_id, "changes": {}}
         if kind == "final":
             return {"node_id": node_id, "changes": kraft_config.to_final_controller(values)}
         content = kraft_config.controller_properties(

@@ -39,7 +39,7 @@ def after(spec: Mapping[str, Any], record: Record, directory: str, error: Except
         if earlier == "zk":
             _to_plain(back, record, old, since)
         else:
-            _to_migration_mode(back, record, old)
+            _under_the_quorum(back, record, old)
     except _Refused as refused:
         how = f"Mend the cause, then start {unit} on this host or run again: it stays in mode {mode}"
         return "failed", _joined(f"{why} Its properties file was not put back: {refused}. {how}.", excerpt)
@@ -83,7 +83,8 @@ def _to_plain(spec: Mapping[str, Any], record: Record, old: str, since: float) -
         raise _Refused(f"{refused}, while it went back")
 
 
-def _to_migration_mode(spec: Mapping[str, Any], record: Record, old: str) -> None:
+def _under_the_quorum(spec: Mapping[str, Any], record: Record, old: str) -> None:
+    """To migration mode or KRaft mode, while controllers still write to ZooKeeper and take brokers of both."""
     turn_steps.stop(spec, record, "stop again")
     values = properties.parse(old)
     log = node.metadata_dir(values)

@@ -15,6 +15,8 @@ from .seal import masked, unseal
 from .turn_record import TurnError
 
 CONFIGS = "configs"
+# Of turns that go back, the mode that the node leaves: the file of before was kept when it went there.
+_MODE_LEFT = {"zk": "zk_migration", "hybrid": "kraft", "unfinal": "controller_final"}
 
 
 def read_text(path: str) -> str:
@@ -27,23 +29,35 @@ def read_text(path: str) -> str:
 
 def new_text(spec: Mapping[str, Any], old: str) -> str:
     """Return the text that a turn's `content` or `changes` make of the file, its sealed secrets opened."""
-    if spec.get("kind") == "zk" and spec.get("changes"):
-        return _plain_text(spec, old)
+    if spec.get("kind") in _MODE_LEFT and spec.get("changes") is not None:
+        return _earlier_text(spec, old)
     wanted = spec.get("content") or spec.get("changes") or {}
     plain = {key: None if value is None else unseal(spec["run_key"], value) for key, value in wanted.items()}
     comment = f"Added by Quorumshift for mode {spec['mode']}"
     return properties.edit("" if spec.get("content") else old, plain, "" if spec.get("content") else comment)
 
 
-def _plain_text(spec: Mapping[str, Any], old: str) -> str:
-    """Return the text with the keys of `changes` as they were before migration mode; to the byte the file that was
-    kept, where nobody has changed anything else since."""
-    path = kept({**spec, "mode": "zk_migration"}, os.path.join(spec["state_dir"], spec["cluster_id"]))
+def _earlier_text(spec: Mapping[str, Any], old: str) -> str:
+    """Return the text with the keys that going forth changed as they were before; to the byte the file that was kept,
+    where nobody has changed anything else since. The keys: those of `changes`, and of the way to the mode left."""
+    left, there = _MODE_LEFT[spec["kind"]], kraft_config.mode_at_next_start(properties.parse(old))
+    if there == spec["mode"]:
+        return old
+    if there != left:
+        raise TurnError(
+            f"{spec['config_file']} is of mode {there}: only one of mode {left} goes back to {spec['mode']}"
+        )
+    path = kept({**spec, "kind": left, "mode": left}, os.path.join(spec["state_dir"], spec["cluster_id"]))
     before = read_text(path)
     if not before:
-        raise TurnError(f"no file of plain ZooKeeper mode was kept on this host as {path}")
+        raise TurnError(f"no file of before mode {left} was kept on this host as {path}")
     values = properties.parse(before)
-    new = properties.edit(old, {key: values.get(key) for key in spec["changes"]}, "")
+    keys = set(spec["changes"])
+    if left == "kraft":
+        keys |= set(kraft_config.to_kraft_mode(values, spec["node_id"]))
+    if left == "controller_final":
+        keys |= set(kraft_config.to_final_controller(values))
+    new = properties.edit(old, {key: values.get(key) for key in sorted(keys)}, "")
     return before if properties.parse(new) == values else new
 
 
@@ -60,8 +74,10 @@ def keep(spec: Mapping[str, Any], directory: str, old: str) -> None:
 
 
 def kept(spec: Mapping[str, Any], directory: str) -> str:
-    """Return where the file stands as it was before the turn's mode."""
-    return os.path.join(directory, CONFIGS, f"{os.path.basename(spec['config_file'])}.before-{spec['mode']}")
+    """Return where the file stands as it was before the turn: named after its mode, or, where a turn goes back, after
+    its kind, so that it leaves alone what the way forth kept."""
+    name = spec["kind"] if spec.get("kind") in _MODE_LEFT else spec["mode"]
+    return os.path.join(directory, CONFIGS, f"{os.path.basename(spec['config_file'])}.before-{name}")
 
 
 def replace(path: str, text: str, owner: str | None, mode: int = 0o640) -> None:

@@ -37,7 +37,7 @@ options:
   kind:
     description: What the turn is for; O(action=begin) needs it.
     type: str
-    choices: [controller, zk_migration, kraft, final, zk]
+    choices: [controller, zk_migration, kraft, final, unfinal, hybrid, zk]
   node_id:
     description: The node's id.
     type: int
@@ -157,7 +157,6 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils import host_stat
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import node
 
-MODES = {"controller": "controller_migration", "final": "controller_final"}
 WATCH_S = 2.0
 
 
@@ -198,7 +197,7 @@ def main():
     spec = {
         **given,
         "id": given["turn_id"],
-        "mode": MODES.get(given["kind"], given["kind"]),
+        "mode": gates.MODE_OF_TURN.get(given["kind"], given["kind"]),
         "format": given["format_command"],
     }
     try:

@@ -33,6 +33,50 @@ def test_the_newest_file_of_the_mode_before_is_kept(tmp_path):
     assert os.stat(kept).st_mode & 0o777 == 0o600
 
 
+KRAFT = "node.id=2\nprocess.roles=broker\nnum.io.threads=9\n"
+
+
+def going_back(tmp_path, kind, mode, **more):
+    return spec(tmp_path, kind=kind, mode=mode, node_id=2, cluster_id="c", state_dir=str(tmp_path), **more)
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode", "left", "before", "now", "back"),
+    [
+        # to the byte where nobody has changed anything else
+        ("zk", "zk", "zk_migration", "# ours\n" + PLAIN, HYBRID, "# ours\n" + PLAIN),
+        (
+            "hybrid",
+            "zk_migration",
+            "kraft",
+            "# ours\n" + HYBRID,
+            "node.id=2\nprocess.roles=broker\n",
+            "# ours\n" + HYBRID,
+        ),
+        # somebody's own change stays
+        ("hybrid", "zk_migration", "kraft", HYBRID, KRAFT, "num.io.threads=9\n" + HYBRID),
+        # what is back already is left alone
+        ("hybrid", "zk_migration", "kraft", HYBRID, HYBRID + "num.io.threads=9\n", HYBRID + "num.io.threads=9\n"),
+    ],
+)
+def test_a_turn_that_goes_back_takes_the_file_of_before(tmp_path, kind, mode, left, before, now, back):
+    forth = spec(tmp_path, kind=left, mode=left)
+    turn_files.keep(forth, host_state.directory(str(tmp_path), "c"), before)
+    keys = ["zookeeper.metadata.migration.enable"] if kind == "zk" else []
+    given = going_back(tmp_path, kind, mode, changes=dict.fromkeys(keys))
+    assert sorted(turn_files.new_text(given, now).split()) == sorted(back.split())
+    turn_files.keep(given, host_state.directory(str(tmp_path), "c"), now)
+    assert turn_files.read_text(turn_files.kept(forth, str(tmp_path / "c"))) == before
+
+
+def test_a_turn_does_not_go_back_from_elsewhere_or_to_what_nobody_kept(tmp_path):
+    given = going_back(tmp_path, "zk", "zk", changes={})
+    with pytest.raises(turn_record.TurnError, match="only one of mode zk_migration goes back to zk"):
+        turn_files.new_text(given, KRAFT)
+    with pytest.raises(turn_record.TurnError, match="no file of before mode zk_migration was kept"):
+        turn_files.new_text(given, HYBRID)
+
+
 def test_a_file_is_replaced_whole_with_its_mode_kept(tmp_path):
     path = tmp_path / "server.properties"
     path.write_text(PLAIN)

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from typing import Iterable, Mapping
 
-MODE_BEFORE = {"zk_migration": "zk", "kraft": "zk_migration"}
-"""The mode to which a broker's turn of each kind may go back."""
+MODE_BEFORE = {"zk_migration": "zk", "kraft": "zk_migration", "hybrid": "kraft"}
+"""The mode to which a broker's turn of each kind may go back; `hybrid` is a rollback's, from KRaft mode."""
 
 NO_WAY_BACK = {
     "controller": "a new controller has no earlier file",
     "final": "finalization cannot be undone",
+    "unfinal": "the quorum must not have a controller that ends the migration",
     "zk": "it is in its earliest mode",
 }
 
