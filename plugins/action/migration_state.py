@@ -20,6 +20,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements impor
     gates,
     history,
     phase,
+    reverting,
     screen,
 )
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import identity
@@ -34,8 +35,8 @@ class ActionModule(ProbeAction):
     """Judges. Task options of this action: `show` prints one screen, `history` every run below it, `record` keeps the
     facts as evidence, `tell` says the phase in a line, `gate` is the one whose views are asked for. `direction`
     is that of a run which is to change something: `forward` fails in the midst of a restore, and in a phase from which
-    no migration goes on, unless a turn that was left half done has to be finished first; `restore` changes nothing
-    without its word."""
+    no migration goes on, unless a turn that was left half done has to be finished first; `back` fails where there is
+    no way back; `restore` changes nothing without its word."""
 
     def act(self, args: dict) -> dict:
         show, record, direction = args.pop("show", False), args.pop("record", True), args.pop("direction", "")
@@ -48,7 +49,10 @@ class ActionModule(ProbeAction):
         first = not self.session
         session = dict(self.session) or {"run": time.strftime("%Y%m%dT%H%M%S") + "-" + secrets.token_hex(2)}
         session.update(cluster_id=result["cluster_id"], phase=result["phase"])
-        verdict = self._claim(facts["nodes"], session, direction, result["unfinished"])
+        target = self.variable("quorumshift_rollback_to") or ""
+        judged = phase.judge(facts)
+        result["idle"] = self._idle(direction, facts, judged, target) and not result["unfinished"]
+        verdict = self._claim(facts["nodes"], session, direction, result["idle"])
         result["ansible_facts"] = {"quorumshift_session": session}
         self.session = session
         record = record and not self._task.check_mode
@@ -78,18 +82,27 @@ class ActionModule(ProbeAction):
             reasons = [advice.sentences(block["text"], block["do"]) for block in result["blocks"]]
             why = ". ".join(reasons) or result["next"]["text"]
             return {"failed": True, "msg": f"The phase is {result['phase']}. {why}. Nothing was changed."}
+        why = reverting.refused(facts, judged, target) if direction == claim.BACK and not result["unfinished"] else None
+        if why:
+            return {"failed": True, "msg": f"{why}. Nothing was changed."}
         return result
 
-    def _claim(self, nodes, session, direction, unfinished):
+    def _idle(self, direction, facts, judged, target):
+        """Say whether a run of this direction has nothing to change now."""
+        if direction == claim.RESTORE:
+            return not self.variable("quorumshift_restore")
+        if direction == claim.BACK:
+            return reverting.idle(facts, judged, target)
+        waits = judged.phase == phase.DUAL_WRITE and not self.variable("quorumshift_finalize")
+        return waits or judged.phase == phase.FINALIZED
+
+    def _claim(self, nodes, session, direction, idle):
         """Judge the claim; a run that is to change something finds in the session what it has to claim."""
         cluster_id, takeover = session["cluster_id"] or "", self.variable("quorumshift_takeover") or ""
         newest = claim.newest_of({host: (node.get("claims") or {}).get(cluster_id) for host, node in nodes.items()})
-        me = {"run": session["run"], "alive": identity.alive((newest or {}).get("process"))}
+        alive = identity.alive((newest or {}).get("process"))
+        me = {"run": session["run"], "direction": direction, "alive": alive}
         verdict = claim.judge(nodes, cluster_id, me, takeover)
-        waits = session["phase"] == phase.DUAL_WRITE and not self.variable("quorumshift_finalize")
-        idle = (waits or session["phase"] == phase.FINALIZED) and not unfinished
-        if direction == claim.RESTORE:
-            idle = not self.variable("quorumshift_restore")
         changes = direction and not self._task.check_mode and not idle
         if changes and "claim" not in session:
             session["claim"] = {"number": verdict.number, "hosts": verdict.hosts, "direction": direction}
@@ -102,6 +115,8 @@ class ActionModule(ProbeAction):
         if not following["playbook"]:
             return None
         given = ["-e", f"quorumshift_finalize={word or 'WORD'}"] if following["word"] else []
+        if following["playbook"] == "rollback":
+            given = ["-e", f"quorumshift_rollback_to={reverting.ZK}"]
         if os.environ.get("JOB_ID") or os.environ.get("AWX_JOB_ID"):
             extra = f" with the extra variable {given[1]}" if given else ""
             return f"launch the job template of the playbook {following['playbook']}{extra}"

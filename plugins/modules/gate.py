@@ -107,11 +107,11 @@ phase:
   returned: success
 """
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates, phase, restart
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates, phase, restart, reverting
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import lag
 
-MIRRORED = ("after_copy", "before_kraft", "after_kraft", "before_finalize")
+MIRRORED = ("after_copy", "before_kraft", "after_kraft", "before_finalize", "before_revert")
 
 
 def main():
@@ -157,8 +157,11 @@ def main():
                 health = restart.troubles(found, min_isr, phase.broker_ids(facts), excused)
             health += gates.trailing(facts["quorum"], phase.broker_ids(facts), wanted["lag_s"])
             troubles = gates.closed_by(wanted["gate"], judged, health)
-            # Once some controller is final, nobody may write to ZooKeeper any more: there is no lag to ask for.
-            if not troubles and wanted["gate"] in MIRRORED and judged.phase != phase.FINALIZING:
+            if wanted["gate"] == "after_revert":
+                troubles += reverting.traces(facts) if judged.phase == phase.ZK else reverting.to_do(judged)
+            # Once some controller is final, nobody may write to ZooKeeper any more: there is no lag to ask for. Nor is
+            # there before the copy, and when a rollback has stopped the controllers.
+            if not troubles and wanted["gate"] in MIRRORED and judged.phase in (phase.HYBRID, phase.DUAL_WRITE):
                 troubles = lag.behind(module.connections, phase.controllers(facts), wanted["lag_s"])
             if wanted["gate"] == "before_finalize":
                 refused = gates.finalize_troubles(facts, judged, wanted["word"], soak_s)

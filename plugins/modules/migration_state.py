@@ -81,6 +81,10 @@ quorum:
   description: What the quorum's leader says of it.
   type: dict
   returned: success
+idle:
+  description: Whether a run of the direction asked for has nothing to change now.
+  type: bool
+  returned: success
 unfinished:
   description: Hosts on which an earlier run left a turn half done.
   type: list

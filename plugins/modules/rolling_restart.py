@@ -23,10 +23,13 @@ options:
     required: true
     choices: [planned, admitted, settled]
   mode:
-    description: The mode into which brokers are restarted.
+    description:
+      - The mode into which nodes are restarted. V(unfinal) takes controllers back to migration mode before the
+        migration has ended, V(hybrid) brokers from KRaft mode back to migration mode, V(zk) from there to plain
+        ZooKeeper mode.
     type: str
     required: true
-    choices: [zk_migration, kraft, controller_final]
+    choices: [zk_migration, kraft, controller_final, unfinal, hybrid, zk]
   canary:
     description: The host to restart first; by default the broker that leads the fewest partitions.
     type: str
@@ -77,24 +80,30 @@ plan:
   type: dict
   returned: with O(state=planned)
 gate_pass:
-  description: The pass that the batch's turns take.
+  description: The pass that the batch's turns take; of a settled roll to plain ZooKeeper mode, that the controllers'
+    wiping takes.
   type: dict
-  returned: with O(state=admitted), when admitted
+  returned: with O(state=admitted), when admitted; with O(state=settled) and O(mode=zk)
 waited_s:
   description: How long the batch waited for its admission, in seconds.
   type: float
   returned: with O(state=admitted) and O(state=settled)
 """
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates, phase, restart
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates, phase, restart, reverting
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 
 CONTROLLER_FINAL = "controller_final"
-GATE_OF_MODE = {"zk_migration": "before_trigger", "kraft": "before_kraft", CONTROLLER_FINAL: "before_finalize"}
+OF_CONTROLLERS = (CONTROLLER_FINAL, "unfinal")
+OF_ROLLBACK = ("unfinal", "hybrid", "zk")
+GATE_OF_MODE = {**gates.GATE_OF_TURN, CONTROLLER_FINAL: gates.GATE_OF_TURN["final"]}
 SETTLED_PHASES = {
     "zk_migration": (phase.COPYING, phase.HYBRID, phase.DUAL_WRITE),
     "kraft": (phase.DUAL_WRITE, phase.FINALIZING),
     CONTROLLER_FINAL: (phase.FINALIZED,),
+    "unfinal": (phase.DUAL_WRITE, phase.HYBRID),
+    "hybrid": (phase.HYBRID,),
+    "zk": (phase.REVERTING,),
 }
 
 
@@ -118,8 +127,9 @@ def main():
 def planned(module):
     """Return the plan of the roll."""
     facts, given = module.facts(), module.params
-    if given["mode"] == CONTROLLER_FINAL:
-        plan = restart.plan_controllers(facts["nodes"], given["mode"], facts["quorum"].get("leader_id"))
+    mode = gates.MODE_OF_TURN.get(given["mode"], given["mode"])
+    if given["mode"] in OF_CONTROLLERS:
+        plan = restart.plan_controllers(facts["nodes"], mode, facts["quorum"].get("leader_id"))
         return {"plan": {**plan._asdict(), "min_isr": {}, "mode": given["mode"]}}
     found = facts["topics"]
     if not found["reached"]:
@@ -128,7 +138,7 @@ def planned(module):
         module.fail_json(msg=f"quorumshift_canary is {given['canary']}, which is not in the group kafka_broker")
     min_isr = module.min_isr(found["partitions"])
     controller = (facts["zookeeper"].get("controller") or {}).get("broker_id")
-    plan = restart.plan(facts["nodes"], given["mode"], given["canary"], controller, {**found, "min_isr": min_isr})
+    plan = restart.plan(facts["nodes"], mode, given["canary"], controller, {**found, "min_isr": min_isr})
     return {"plan": {**plan._asdict(), "min_isr": min_isr, "mode": given["mode"]}}
 
 
@@ -136,20 +146,31 @@ def awaited(module):
     """Wait until the batch may be stopped, or until the roll has settled."""
     given, plan = module.params, module.params["plan"]
     batch, admitting = given["batch"], given["state"] == "admitted"
-    gate = GATE_OF_MODE[given["mode"]]
+    gate = GATE_OF_MODE[given["mode"]] if admitting else gates.BROKERS_PLAIN
     module.known_min_isr.update(plan.get("min_isr") or {})
 
     def look():
         facts = module.facts()
         judged = phase.judge(facts)
         troubles = gates.closed_by(gate, judged, []) if admitting else settled(given["mode"], judged)
-        if given["mode"] == CONTROLLER_FINAL:
+        if given["mode"] in OF_ROLLBACK:
+            refused = reverting.refused(facts, judged, reverting.ZK)
+            troubles += [refused] if refused else []
+        if given["mode"] in OF_CONTROLLERS:
             troubles += restart.controller_troubles(facts["nodes"], facts["quorum"], batch)
             return troubles, {
                 "phase": judged.phase,
                 "gate_pass": gates.make_pass(gate, judged.phase, given["run"], facts),
             }
-        down = [host for host, node in facts["nodes"].items() if not node.get("running")]
+        if given["mode"] == "zk":
+            troubles += reverting.to_do(judged, reverting.HANDED_BACK if admitting else None)
+        if given["mode"] == "hybrid" and not admitting:
+            troubles += [f"{host} runs or will start in KRaft mode" for host in reverting.in_mode(facts, "kraft")]
+        down = [
+            host
+            for host, node in facts["nodes"].items()
+            if not node.get("running") and not (given["mode"] == "zk" and node["role"] == "controller")
+        ]
         if not (batch and set(down) & set(batch)):
             stop = facts["nodes"][batch[0]]["node_id"] if batch else None
             troubles += [f"{host} does not answer: {facts['nodes'][host].get('running_error')}" for host in down]
@@ -162,7 +183,7 @@ def awaited(module):
 
     what = f"{', '.join(batch)} may be stopped" if admitting else f"the roll to {given['mode']} to settle"
     result = module.wait(look, given["stable_s"], given["timeout_s"], what)
-    if not (result["done"] and admitting):
+    if not (result["done"] and (admitting or given["mode"] == "zk")):
         result.pop("gate_pass", None)
     return result
 

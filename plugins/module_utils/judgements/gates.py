@@ -19,6 +19,7 @@ from .phase import (
     BROKERS_JOINING,
     CONTROLLERS_READY,
     CONTROLLERS_STARTING,
+    COPYING,
     DUAL_WRITE,
     FINALIZED,
     FINALIZING,
@@ -62,14 +63,17 @@ GATES = {
     "after_kraft": Gate((DUAL_WRITE,), "every broker runs in KRaft mode: the soak begins", _LOG_RULES),
     "before_finalize": Gate((DUAL_WRITE, FINALIZING), "before controllers leave migration mode, for good", _LOG_RULES),
     "before_revert": Gate(
-        (REVERTING,),
-        "before brokers are restarted in plain ZooKeeper mode",
+        (CONTROLLERS_STARTING, CONTROLLERS_READY, BROKERS_JOINING, COPYING, HYBRID, DUAL_WRITE, FINALIZING, REVERTING),
+        "before a migration is taken back",
         _ZOOKEEPER_RULES,
         (METADATA_LOG, BASELINE),
     ),
-    "after_revert": Gate((REVERTING,), "every broker runs in plain ZooKeeper mode again", _ZOOKEEPER_RULES),
+    "after_revert": Gate((REVERTING, ZK), "every broker runs in plain ZooKeeper mode again", _ZOOKEEPER_RULES),
     "after_finalize": Gate((FINALIZED,), "every controller is final", (METADATA_LOG, BROKER)),
 }
+
+# The gates of a rollback, on no way forward.
+BACK = ("before_revert", "after_revert")
 
 # Which gate's views are compared where somebody asks by hand, by phase.
 GATE_OF_PHASE = {
@@ -84,13 +88,27 @@ GATE_OF_PHASE = {
     REVERTING: "before_revert",
 }
 
+# A pass that no gate gives: the roll back to plain ZooKeeper mode has settled, with every broker seen running so.
+BROKERS_PLAIN = "brokers_plain"
+
 # Which gate's pass the turn of each kind takes.
 GATE_OF_TURN = {
     "controller": "before_controllers",
     "zk_migration": "before_trigger",
     "kraft": "before_kraft",
     "final": "before_finalize",
+    "unfinal": "before_revert",
+    "hybrid": "before_revert",
     "zk": "before_revert",
+}
+_PASS_OF = {**GATE_OF_TURN, "wipe": BROKERS_PLAIN}
+
+# The mode of Kafka in which a turn of each kind starts a node; of the other kinds it is the kind itself.
+MODE_OF_TURN = {
+    "controller": "controller_migration",
+    "final": "controller_final",
+    "unfinal": "controller_migration",
+    "hybrid": "zk_migration",
 }
 
 
@@ -184,8 +202,9 @@ def make_pass(name: str, phase_seen: str, run: str, facts: Mapping) -> dict:
 
 
 def refusal(kind: str, given: Mapping | None, cluster_id: str, run: str) -> str | None:
-    """Return why a turn of this kind may not begin with the gate pass it was given; None when it may."""
-    wanted = GATE_OF_TURN[kind]
+    """Return why a turn of this kind, or a controller's `wipe`, may not begin with the gate pass given; None when it
+    may."""
+    wanted = _PASS_OF[kind]
     if not given:
         return f"no pass of gate {wanted} was given: run the whole playbook, without --start-at-task or --tags"
     if given.get("gate") != wanted:

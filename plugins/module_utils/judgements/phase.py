@@ -270,8 +270,11 @@ def unfinished(facts: Mapping) -> list[str]:
     """Return the hosts on which a turn was left half done: its worker is gone or still at work, or it failed and its
     broker is down. Controllers that are being brought up are no such hosts: bringing them up goes on by itself."""
     told = []
+    reverting = any((node.get("service") or {}).get("masked") for node in controllers(facts).values())
     for host, node in sorted(facts["nodes"].items()):
         turn = node.get("turn") or {}
+        if reverting and node.get("next") != ZK:
+            continue  # the roll back takes it up: its quorum is gone for good
         if not turn.get("id") or turn.get("kind") == "controller" or (node.get("service") or {}).get("masked"):
             continue
         down = node["role"] == "broker" and not node.get("running")

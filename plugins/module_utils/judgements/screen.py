@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import Mapping, NamedTuple, Sequence
 
-from . import advice, gates, phase
+from . import advice, gates, phase, reverting
 
 
 class Next(NamedTuple):
@@ -31,7 +31,7 @@ _STEPS = {
     phase.FINALIZING: ("finish finalizing the controllers", "migrate"),
     phase.FINALIZED: ("nothing: the migration is done", None),
     phase.KRAFT_NATIVE: ("nothing: this cluster was born in KRaft mode", None),
-    phase.REVERTING: ("finish the rollback", None),
+    phase.REVERTING: ("finish the rollback", "rollback"),
     phase.UNKNOWN: ("look: the evidence contradicts itself or lacks a witness", None),
 }
 _MIRRORING = (phase.HYBRID, phase.DUAL_WRITE, phase.FINALIZING)  # later /migration stands still for good
@@ -47,6 +47,8 @@ def next_step(facts: Mapping, judged: phase.Judgement, soak_s: float) -> Next:
     """Return the next step from the phase that was judged; `soak_s` in seconds."""
     if phase.restoring(facts):
         return Next("finish the restore; it says what is left and prints its word", "restore_zookeeper", False, ())
+    if judged.phase == phase.REVERTING and reverting.stopped_by_forward(facts):
+        return Next("see what the copy has cost, which changes nothing without a word", "restore_zookeeper", False, ())
     if judged.phase != phase.DUAL_WRITE:
         text, playbook = _STEPS[judged.phase]
         left = phase.unfinished(facts)
@@ -108,7 +110,8 @@ def _of_this_attempt(passed: list[str], now: str) -> list[str]:
     if now not in phase.FORWARD:
         return list(dict.fromkeys(passed))
     reached = phase.FORWARD[: phase.FORWARD.index(now) + 1]
-    return [name for name in dict.fromkeys(passed) if gates.GATES[name].phases[0] in reached]
+    forward = [name for name in dict.fromkeys(passed) if name not in gates.BACK]
+    return [name for name in forward if gates.GATES[name].phases[0] in reached]
 
 
 def render(

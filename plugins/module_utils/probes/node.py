@@ -24,7 +24,7 @@ from . import service
 METADATA_LOG = "__cluster_metadata-0"
 # In a directory that holds nothing: the file system's own, and the lock file that Kafka leaves when its logs are
 # wiped (LogManager.LockFileName)
-_NOBODYS = {"lost+found", ".lock"}
+NOBODYS = {"lost+found", ".lock"}
 
 
 def facts(
@@ -243,7 +243,7 @@ def _log_dir(path: str) -> dict:
         told["free_bytes"] = space.f_bavail * space.f_frsize
         told["total_bytes"] = space.f_blocks * space.f_frsize
         names = os.listdir(path)
-        told["empty"] = not set(names) - _NOBODYS
+        told["empty"] = not set(names) - NOBODYS
         told["partitions"] = sum(1 for name in names if name[-1:].isdigit() and "-" in name)
         told["stray"] = sorted(os.path.basename(name) for name in glob.glob(os.path.join(path, "*-stray")))
         meta = os.path.join(path, "meta.properties")

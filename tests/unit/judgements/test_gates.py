@@ -17,8 +17,11 @@ OPEN = {
     "before_kraft": {"hybrid", "finalizing"},
     "after_kraft": {"dual_write"},
     "before_finalize": {"dual_write", "finalizing"},
-    "before_revert": {"reverting"},
-    "after_revert": {"reverting"},
+    "before_revert": {
+        *("controllers_starting", "controllers_ready", "brokers_joining", "copying", "hybrid", "dual_write"),
+        *("finalizing", "reverting"),
+    },
+    "after_revert": {"reverting", "zk"},
     "after_finalize": {"finalized"},
 }
 # A recording of each phase in which nothing stands in the way

@@ -1,0 +1,177 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How a migration is taken back: whether it may be, what is handed back to ZooKeeper, what is left of it. Pure, over
+collected facts (probes.cluster.collect gives their shape).
+
+Sources: Kafka 3.9's documentation, "Reverting to ZooKeeper mode during the Migration"; KAFKA-20488 for the controller
+epoch; KafkaZkClient and PartitionStateMachine, which compare it with that of each partition's state.
+"""
+
+from __future__ import annotations
+
+from typing import Iterable, Mapping, NamedTuple
+
+from . import claim, phase, restoring
+
+ZK, HYBRID = "zk", "hybrid"
+TARGETS = (ZK, HYBRID)
+"""How far back: to plain ZooKeeper mode without a trace, or to hybrid brokers under KRaft's controllers."""
+
+# Of phase.judge's steps of a rollback: what has to be done before a broker is restarted in plain ZooKeeper mode.
+HANDED_BACK = 4
+
+
+class HandBack(NamedTuple):
+    """What ZooKeeper is still to be told: the `controller_epoch` to set first (None: it is high enough), whether
+    KRaft's `/controller` and whether `/migration` is to be deleted."""
+
+    controller_epoch: int | None
+    controller: bool
+    migration: bool
+
+
+def refused(facts: Mapping, judged: phase.Judgement, target: str) -> str | None:
+    """Return why the migration is not taken back to `target`, None where it may be or where nothing is to be done."""
+    if target not in TARGETS:
+        return f"quorumshift_rollback_to is {target!r}: it takes {' or '.join(TARGETS)}"
+    state = phase.longest_log(phase.controllers(facts)).get("zk_migration_state")
+    if judged.phase == phase.KRAFT_NATIVE or state == "POST_MIGRATION":
+        why = "was born in KRaft mode" if judged.phase == phase.KRAFT_NATIVE else "has ended its migration"
+        return f"The phase is {judged.phase}: a cluster that {why} has no way back to ZooKeeper"
+    if judged.phase == phase.UNKNOWN:
+        return "; ".join(block.text for block in judged.blocks if block.id != "file_differs")
+    if phase.restoring(facts):
+        return "A restore is under way: finish it first, with playbooks/restore_zookeeper.yml"
+    if judged.phase == phase.REVERTING:
+        return _masked(facts, target)
+    if target == HYBRID and judged.phase not in (phase.HYBRID, phase.DUAL_WRITE, phase.FINALIZING):
+        return f"The phase is {judged.phase}: there is no broker to take back to migration mode"
+    return None
+
+
+def _masked(facts: Mapping, target: str) -> str | None:
+    """Return why controllers that are masked are not those of a rollback, or of one to this target."""
+    if target == HYBRID:
+        return "The controllers are masked: what has begun is the way back to ZooKeeper, quorumshift_rollback_to=zk"
+    by = stopped_by_forward(facts)
+    if by:
+        return (
+            f"The controllers are masked, and not by a rollback: {claim.who(by)} stopped them because the copy had "
+            "damaged ZooKeeper. See what it has cost, which changes nothing: playbooks/restore_zookeeper.yml"
+        )
+    return None
+
+
+def stopped_by_forward(facts: Mapping) -> Mapping | None:
+    """Return the newest claim where it is that of a migration: masked controllers are then that run's, which stopped
+    them because of what their copy did. None otherwise."""
+    cluster = phase.cluster_id(facts) or ""
+    newest = claim.newest_of({host: (node.get("claims") or {}).get(cluster) for host, node in facts["nodes"].items()})
+    return newest if newest and newest["direction"] == claim.FORWARD else None
+
+
+def idle(facts: Mapping, judged: phase.Judgement, target: str) -> bool:
+    """Say whether there is nothing to take back."""
+    if target == HYBRID:
+        return judged.phase == phase.HYBRID and not in_mode(facts, "kraft")
+    return judged.phase == phase.ZK and not traces(facts)
+
+
+def in_mode(facts: Mapping, mode: str) -> list[str]:
+    """Return the brokers that run or will start in a mode."""
+    nodes = facts["nodes"].items()
+    return sorted(
+        host for host, node in nodes if node["role"] == "broker" and mode in (node.get("running"), node.get("next"))
+    )
+
+
+def traces(facts: Mapping) -> list[str]:
+    """Return why a cluster in plain ZooKeeper mode is not without a trace of a migration, as sentences."""
+    told = []
+    zookeeper = facts["zookeeper"]
+    if (zookeeper.get("migration") or {}).get("exists"):
+        told.append("/migration exists")
+    controller = zookeeper.get("controller") or {}
+    if controller.get("exists") and not controller.get("ephemeral"):
+        told.append("/controller is KRaft's")
+    for host, node in sorted(facts["nodes"].items()):
+        if node["role"] == "controller":
+            left = [one["path"] for one in node.get("log_dirs") or [] if one.get("meta")]
+            told += [f"{host} holds a log of this quorum in {path}" for path in left]
+            if (node.get("service") or {}).get("masked"):
+                told.append(f"{(node.get('service') or {}).get('name')} of {host} is masked")
+        elif node.get("next") not in (None, "zk"):
+            told.append(f"{host} will start in mode {node['next']}")
+    return told
+
+
+def to_do(judged: phase.Judgement, count: int | None = None) -> list[str]:
+    """Return why a rollback is not as far as its first `count` steps, as sentences. None: all but the last, the
+    controllers' wiping, which a restore leaves."""
+    return [f"not yet: {one['step']}" for one in judged.steps[: -1 if count is None else count] if not one["done"]]
+
+
+def not_at_rest(facts: Mapping) -> list[str]:
+    """Return why ZooKeeper cannot be handed back now, as sentences: a controller runs or may start."""
+    told = restoring.not_at_rest({"nodes": phase.controllers(facts)})
+    if not facts["zookeeper"].get("reached"):
+        told.append(f"ZooKeeper could not be read: {facts['zookeeper'].get('error')}")
+    return told
+
+
+def undrained(facts: Mapping) -> str | None:
+    """Return why ZooKeeper lacks a committed change of the metadata, None when it has all of them.
+
+    Committed is what a majority of the voters has on disk. `/migration` tells up to which offset the controllers have
+    written to ZooKeeper; NoOps and control records above that change nothing. A migration that was not copied yet left
+    ZooKeeper as it was.
+    """
+    controller = facts["zookeeper"].get("controller") or {}
+    if not controller.get("exists") or controller.get("ephemeral"):
+        return None  # handed back before, or never taken
+    migration = facts["zookeeper"].get("migration") or {}
+    mirrored = migration.get("kraft_metadata_offset")
+    if mirrored is not None and mirrored <= 0:
+        return None
+    logs = [node.get("metadata_log") or {} for node in phase.controllers(facts).values()]
+    if any(log.get("error") for log in logs) or not logs:
+        return "a controller's metadata log could not be read: whether ZooKeeper has all of it cannot be told"
+    ends = sorted((log.get("log_end_offset") or 0 for log in logs), reverse=True)
+    committed = ends[len(logs) // 2]
+    changes = [log["last_change_offset"] for log in logs if log.get("last_change_offset") is not None]
+    changed = max((offset for offset in changes if offset < committed), default=-1)
+    if mirrored is None:
+        return "/migration does not exist: up to where the controllers wrote to ZooKeeper cannot be told"
+    if changed <= mirrored:
+        return None
+    return (
+        f"the quorum has changes up to offset {changed}, ZooKeeper only those up to {mirrored}: the controllers were "
+        "stopped too early"
+    )
+
+
+def hand_back(witness: Mapping, raft_epochs: Iterable[int | None]) -> HandBack:
+    """Return what is to be done in ZooKeeper; `witness` as probes.zookeeper.witness tells it, with the highest
+    controller epoch in the partitions' states; `raft_epochs`: of the quorum's logs.
+
+    A controller elected by ZooKeeper takes /controller_epoch plus one, and cannot elect a leader for a partition whose
+    state carries a higher one, which KRaft writes there from its own epoch.
+    """
+    controller = witness["controller"]
+    ours = bool(controller["exists"] and not controller["ephemeral"])
+    above = restoring.epoch_above([witness["max_controller_epoch_in_states"], *raft_epochs])
+    now = witness["controller_epoch"]["value"] or 0
+    return HandBack(above if now < above else None, ours, bool(witness["migration"]["exists"]))
+
+
+def quorum_ended_at(facts: Mapping) -> float | None:
+    """Return when the last controller of KRaft ended, in epoch seconds; None where no host can tell."""
+    told = [(node.get("service") or {}).get("ended_at") for node in phase.controllers(facts).values()]
+    return max((one for one in told if one), default=None)
+
+
+def elected(controller: Mapping) -> bool:
+    """Say whether `/controller` is a ZooKeeper-mode broker's: ephemeral, without a KRaft epoch."""
+    ours = controller.get("exists") and controller.get("ephemeral")
+    return bool(ours) and (controller.get("kraft_controller_epoch") or -1) < 0

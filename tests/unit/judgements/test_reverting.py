@@ -1,0 +1,179 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a migration may be taken back, what ZooKeeper is told then, and what counts as a trace of it."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import claim, phase, reverting
+
+from tests.unit.judgements import recorded
+from tests.unit.judgements.test_phase import RECORDED
+
+CLUSTER = "cluster"
+
+
+def refused(name, target="zk"):
+    facts = recorded.facts(name)
+    return reverting.refused(facts, phase.judge(facts), target)
+
+
+def claimed(facts, direction, **more):
+    """The facts with a claim of this direction on every host."""
+    told = {"number": 1, "run": "r1", "direction": direction, "user": "u", "host": "h", "since": 0, "closed": True}
+    for node in facts["nodes"].values():
+        node["claims"] = {phase.cluster_id(facts): {**told, **more}}
+    return facts
+
+
+@pytest.mark.parametrize("name", [name for name, told in RECORDED.items() if told[0] != "unknown"])
+def test_every_phase_short_of_the_end_has_its_way_back(name):
+    state = phase.longest_log(phase.controllers(recorded.facts(name))).get("zk_migration_state")
+    last = RECORDED[name][0] == "kraft_native" or state == "POST_MIGRATION"
+    assert bool(refused(name)) == last, refused(name)
+
+
+@pytest.mark.parametrize("name", [name for name, told in RECORDED.items() if told[0] == "unknown"])
+def test_contradicting_evidence_has_none(name):
+    assert refused(name)
+
+
+def test_back_to_hybrid_brokers_takes_brokers_in_kraft_mode():
+    assert refused("dual_write", "hybrid") is None and refused("hybrid", "hybrid") is None
+    assert "no broker to take back" in refused("controllers_ready", "hybrid")
+    assert "the way back to ZooKeeper" in refused("reverting_controllers_down", "hybrid")
+
+
+def test_another_target_is_refused():
+    assert refused("dual_write", "") == "quorumshift_rollback_to is '': it takes zk or hybrid"
+
+
+def test_controllers_that_a_migration_masked_are_left_to_the_restore():
+    facts = claimed(recorded.facts("reverting_controllers_down"), claim.FORWARD)
+    told = reverting.refused(facts, phase.judge(facts), "zk")
+    assert "not by a rollback" in told and "restore_zookeeper" in told
+    for direction in (claim.BACK, claim.RESTORE):
+        facts = claimed(recorded.facts("reverting_brokers_plain"), direction)
+        assert reverting.refused(facts, phase.judge(facts), "zk") is None
+
+
+def test_nothing_to_do():
+    def idle(name, target):
+        facts = recorded.facts(name)
+        return reverting.idle(facts, phase.judge(facts), target)
+
+    assert idle("zk", "zk") and idle("hybrid", "hybrid")
+    assert not idle("controllers_ready", "zk") and not idle("dual_write", "hybrid")
+    assert not idle("reverting_wiped", "zk")
+
+
+def test_what_is_left_is_told():
+    assert reverting.traces(recorded.facts("zk")) == []
+    told = "; ".join(reverting.traces(recorded.facts("reverting_controllers_down")))
+    for text in (
+        "/migration exists",
+        "/controller is KRaft's",
+        "holds a log of this quorum",
+        "is masked",
+        "will start",
+    ):
+        assert text in told
+
+
+def test_steps_that_are_not_done_yet():
+    def left(name, count=None):
+        return reverting.to_do(phase.judge(recorded.facts(name)), count)
+
+    assert left("reverting_brokers_plain") == []
+    assert left("reverting_migration_gone", reverting.HANDED_BACK) == []
+    assert left("reverting_migration_gone") == ["not yet: brokers plain"]
+    assert "not yet: /migration gone" in left("reverting_controller_elected", reverting.HANDED_BACK)
+
+
+def test_a_controller_that_runs_or_may_start_keeps_zookeeper_from_being_handed_back():
+    assert reverting.not_at_rest(recorded.facts("reverting_controllers_down")) == []
+    facts = recorded.facts("reverting_controllers_down")
+    host = next(iter(phase.controllers(facts)))
+    facts["nodes"][host]["service"]["masked"] = False
+    assert "is not masked" in reverting.not_at_rest(facts)[0]
+    facts["nodes"][host]["service"]["active"] = True
+    assert reverting.not_at_rest(facts)[0].endswith(f"of {host} runs")
+    facts["zookeeper"] = {"reached": False, "error": "no quorum"}
+    assert reverting.not_at_rest(facts)[-1] == "ZooKeeper could not be read: no quorum"
+
+
+def stopped(mirrored, *logs):
+    """Controllers at rest, with (log end offset, offset of the last change) each."""
+    facts = recorded.facts("reverting_controllers_down")
+    facts["zookeeper"]["migration"]["kraft_metadata_offset"] = mirrored
+    for node, (end, change) in zip(phase.controllers(facts).values(), logs):
+        node["metadata_log"] = {"log_end_offset": end, "last_change_offset": change}
+    return facts
+
+
+@pytest.mark.parametrize(
+    ("mirrored", "logs", "lacking"),
+    [
+        (99, [(100, 99), (100, 99), (100, 99)], False),
+        # NoOps after the last change
+        (95, [(100, 95), (100, 95), (100, 95)], False),
+        (94, [(100, 95), (100, 95), (100, 95)], True),
+        # what the leader alone has is not committed
+        (90, [(100, 97), (91, 90), (91, 90)], False),
+        # two of three have it
+        (90, [(100, 97), (98, 97), (91, 90)], True),
+        # a checkpoint ends the log
+        (90, [(100, None), (100, None), (100, None)], False),
+        # nothing was copied yet: ZooKeeper is as it was
+        (-1, [(100, 99), (100, 99), (100, 99)], False),
+    ],
+)
+def test_changes_that_zookeeper_lacks(mirrored, logs, lacking):
+    told = reverting.undrained(stopped(mirrored, *logs))
+    assert bool(told) == lacking, told
+
+
+def test_what_cannot_be_told_keeps_zookeeper_from_being_handed_back():
+    facts = stopped(99, (100, 99), (100, 99), (100, 99))
+    next(iter(phase.controllers(facts).values()))["metadata_log"] = {"error": "torn"}
+    assert "could not be read" in reverting.undrained(facts)
+    facts = stopped(None, (100, 99), (100, 99), (100, 99))
+    assert "/migration does not exist" in reverting.undrained(facts)
+    assert reverting.undrained(recorded.facts("reverting_controller_elected")) is None
+
+
+def witness(epoch, highest, exists=True, ephemeral=False, migration=True):
+    return {
+        "controller": {"exists": exists, "ephemeral": ephemeral},
+        "controller_epoch": {"value": epoch},
+        "max_controller_epoch_in_states": highest,
+        "migration": {"exists": migration},
+    }
+
+
+@pytest.mark.parametrize(
+    ("epoch", "highest", "raft", "wanted"),
+    [
+        (60, 42, [42, 42], None),
+        (12, 42, [42, None], 43),
+        (12, 5, [41, 42], 43),
+        (43, 42, [42], None),
+        (42, 42, [42], 43),
+        (7, None, [], None),
+    ],
+)
+def test_the_controller_epoch_rises_above_that_of_every_partition(epoch, highest, raft, wanted):
+    assert reverting.hand_back(witness(epoch, highest), raft).controller_epoch == wanted
+
+
+def test_what_is_done_already_is_not_done_again():
+    assert reverting.hand_back(witness(60, 42), [42]) == (None, True, True)
+    assert reverting.hand_back(witness(60, 42, ephemeral=True, migration=False), [42]) == (None, False, False)
+    assert reverting.hand_back(witness(60, 42, exists=False), [42]) == (None, False, True)
+
+
+def test_who_is_elected():
+    assert reverting.elected({"exists": True, "ephemeral": True, "kraft_controller_epoch": -1})
+    assert not reverting.elected({"exists": True, "ephemeral": False, "kraft_controller_epoch": 3})
+    assert not reverting.elected({"exists": False, "ephemeral": None, "kraft_controller_epoch": None})
