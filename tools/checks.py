@@ -84,6 +84,8 @@ FAULTS = (
     "one_controller",
     "put_back",
     "restore",
+    "rollback",
+    "rollback_interrupted",
     "unreachable",
 )
 FAULT_TESTS = [path for path in BED_TESTS if path[len("tests/bed/test_") : -len(".py")] in FAULTS]

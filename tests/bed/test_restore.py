@@ -6,62 +6,20 @@ was acknowledged is lost, and ZooKeeper holds what it held."""
 
 from __future__ import annotations
 
-import contextlib
-import json
 import re
-import subprocess
-import sys
 import time
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import read_tree
 
-from tests.bed import bedside, mishaps
-from tools.demo import bed as demo_bed
-
-# What a running cluster moves by itself, and what its controllers keep of their own
-MOVES = {"controller", "controller_epoch", "migration", "notification", "partition_state", "producer_id_block"}
+from tests.bed import mishaps
+from tests.bed.clients import held, nothing_lost, witnessed
 
 
 @pytest.fixture(scope="module")
 def clients(fresh, tmp_path_factory):
     """The witness on the bed; a function that stops it and returns its verdict."""
-    made = tmp_path_factory.mktemp("witness")
-    (made / "config.json").write_text(json.dumps(demo_bed.Bed().witness_config()))
-    witness(made, "run", "--config", made / "config.json", "--daemon")
-
-    def verdict():
-        witness(made, "stop", "--json", made / "result.json", check=False)
-        return json.loads((made / "result.json").read_text())
-
-    try:
+    with witnessed(tmp_path_factory.mktemp("witness")) as verdict:
         yield verdict
-    finally:
-        with contextlib.suppress(subprocess.SubprocessError):
-            witness(made, "stop", "--json", made / "result.json", check=False)
-
-
-def witness(made, command, *options, check=True):
-    argv = [sys.executable, "-m", "witness", command, "--dir", made / "run", *options]
-    subprocess.run(list(map(str, argv)), cwd=bedside.ROOT, check=check, timeout=600)
-
-
-def held(bed):
-    """{path: (value, ACL)} of what lasts, the topics that the witness makes and deletes aside."""
-    with bed.zookeeper() as client:
-        return {
-            node.path: (value(node.data), node.acl)
-            for node in read_tree(client)
-            if not node.stat.ephemeralOwner and znodes.kind(node.path) not in MOVES and ".admin." not in node.path
-        }
-
-
-def value(data):
-    try:
-        return json.loads(data)
-    except (TypeError, ValueError):
-        return data
 
 
 def unchanged(ran, bed):
@@ -128,11 +86,7 @@ def test_what_a_migration_emptied_is_restored(fresh, clients):
     fresh.wait_in_sync()
     after = held(fresh)
     assert {path: told for path, told in before.items() if after.get(path) != told} == {}
-    result = clients()
-    counts = {key: result[key] for key in ("lost", "duplicated", "reordered", "aborted_visible")}
-    print(f"{result['acked']} acknowledged, {counts}; longest stall {result['by_phase']}")
-    assert counts == dict.fromkeys(counts, 0) and result["acked"] > 10_000
-    assert result["run"]["audit"]["done"], result["run"]["audit"]
+    nothing_lost(clients(), 10_000)
 
 
 def test_brokers_run_plain_and_controllers_stay_down(fresh):
@@ -151,3 +105,10 @@ def test_brokers_run_plain_and_controllers_stay_down(fresh):
 def test_a_forward_run_refuses(fresh):
     ran = fresh.play()
     assert ran.code != 0 and "The phase is reverting" in ran.text and unchanged(ran, fresh), ran.text
+
+
+def test_a_rollback_wipes_the_controllers(fresh):
+    ran = fresh.play("rollback", extra={"quorumshift_rollback_to": "zk"})
+    assert ran.code == 0 and ": zk" in ran.text and "properties file removed" in ran.text, ran.text
+    again = fresh.play("rollback", extra={"quorumshift_rollback_to": "zk"})
+    assert again.code == 0 and unchanged(again, fresh), again.text

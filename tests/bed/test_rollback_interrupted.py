@@ -1,0 +1,108 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rollbacks from early phases, from a half-done finalization, and one that is killed at each of its steps."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.bed.bedside import nth
+from tests.bed.going_back import back, changed, files, no_trace, phase
+
+FAST = {"quorumshift_verify": False}
+
+
+@pytest.fixture(scope="module")
+def plain(fresh):
+    """The hosts' files before anything began."""
+    return files(fresh)
+
+
+def taken_over(bed, killed):
+    """The word that turns round what a killed run has begun: a rollback asks for it."""
+    ran = back(bed, "zk", **FAST)
+    assert ran.code != 0 and "would turn round what it has begun" in ran.text, ran.text
+    assert changed(ran, bed) == [], ran.text
+    return {"quorumshift_takeover": re.search(r"quorumshift_takeover=([\w-]+)", ran.text).group(1)}
+
+
+def at(text, count=1):
+    """A `kill_when` that fits at the task of this name."""
+    return nth(count, f"{text}] ***")
+
+
+def test_without_a_target_it_is_refused(fresh, plain):
+    ran = back(fresh, "", **FAST)
+    assert ran.code != 0 and "quorumshift_rollback_to is '': it takes zk or hybrid" in ran.text, ran.text
+    assert changed(ran, fresh) == [], ran.text
+
+
+def test_nothing_is_taken_back_where_nothing_has_begun(fresh, plain):
+    ran = back(fresh, "zk", **FAST)
+    assert ran.code == 0 and changed(ran, fresh) == [] and phase(ran) == "zk", ran.text
+
+
+def test_from_controllers_that_stand_alone(fresh, plain):
+    killed = fresh.play(extra=FAST, kill_when=at("Plan the roll to zk_migration"))
+    assert killed.code < 0, killed.text
+    ran = back(fresh, "zk", **FAST, **taken_over(fresh, killed))
+    assert ran.code == 0 and phase(ran) == "zk", ran.text
+    assert files(fresh) == plain
+    no_trace(fresh)
+
+
+def test_from_half_of_the_brokers_joined(fresh, plain):
+    killed = fresh.play(extra=FAST, kill_when=nth(1, " is up ("))
+    assert killed.code < 0, killed.text
+    fresh.wait_in_sync()
+    ran = back(fresh, "zk", **FAST, **taken_over(fresh, killed))
+    assert ran.code == 0 and phase(ran) == "zk", ran.text
+    assert files(fresh) == plain
+    no_trace(fresh)
+
+
+STEPS = (
+    at("Take the broker's turn", 2),
+    at("Hand over the controllers"),
+    at("Stop the controller and keep it down"),
+    at("Stop the controller and keep it down", 2),
+    at("Hand the cluster back to ZooKeeper's controller"),
+    at("Take the broker's turn"),
+    nth(1, " gets its new properties file"),
+    at("Leave nothing of the migration on the controller"),
+    at("Gate after_revert"),
+)
+
+
+def test_killed_at_each_step(fresh, plain):
+    """From dual-write; each next run goes on by itself, since it goes the same way."""
+    ran = fresh.play(extra=FAST)
+    assert ran.code == 0 and phase(ran) == "dual_write", ran.text
+    for number, kill_when in enumerate(STEPS):
+        killed = back(fresh, "zk", kill_when=kill_when, **FAST)
+        assert killed.code < 0, (number, killed.text)
+        if number == 5:
+            forward = fresh.play(extra=FAST)
+            assert forward.code != 0 and "would turn round" in forward.text, forward.text
+            status = fresh.play("status")
+            assert ": reverting" in status.text and "rollback.yml -e quorumshift_rollback_to=zk" in status.text
+    ran = back(fresh, "zk", **FAST)
+    assert ran.code == 0 and phase(ran) == "zk", ran.text
+    assert files(fresh) == plain
+    no_trace(fresh)
+    again = back(fresh, "zk", **FAST)
+    assert again.code == 0 and changed(again, fresh) == [], again.text
+
+
+def test_from_a_half_done_finalization(fresh, plain):
+    stopped = fresh.play(extra=FAST)
+    word = {"quorumshift_finalize": re.search(r"quorumshift_finalize=(\S+)", stopped.text).group(1)}
+    killed = fresh.play(extra={**FAST, **word}, kill_when=nth(1, " is up ("))
+    assert killed.code < 0, killed.text
+    ran = back(fresh, "zk", **FAST, **taken_over(fresh, killed))
+    assert ran.code == 0 and phase(ran) == "zk", ran.text
+    assert files(fresh) == plain
+    no_trace(fresh)
