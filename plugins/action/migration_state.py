@@ -101,7 +101,9 @@ class ActionModule(ProbeAction):
         cluster_id, takeover = session["cluster_id"] or "", self.variable("quorumshift_takeover") or ""
         newest = claim.newest_of({host: (node.get("claims") or {}).get(cluster_id) for host, node in nodes.items()})
         alive = identity.alive((newest or {}).get("process"))
-        me = {"run": session["run"], "direction": direction, "alive": alive}
+        # In plain ZooKeeper mode there is nothing left to turn round: a rollback that was killed then was at its end.
+        turns = direction if session["phase"] != phase.ZK else ""
+        me = {"run": session["run"], "direction": turns, "alive": alive}
         verdict = claim.judge(nodes, cluster_id, me, takeover)
         changes = direction and not self._task.check_mode and not idle
         if changes and "claim" not in session:
