@@ -71,7 +71,7 @@ def test_forward_again_and_back_to_hybrid_brokers(fresh, clients):
 def test_forward_once_more_to_the_end(fresh, clients):
     stopped = migrated(fresh)
     word = re.search(r"quorumshift_finalize=(\S+)", stopped.text).group(1)
-    migrated(fresh, "finalized", quorumshift_finalize=word)
+    migrated(fresh, "finalized", quorumshift_finalize=word, quorumshift_soak="0s")
     ran = back(fresh, "zk")
     assert ran.code != 0 and "no way back to ZooKeeper" in ran.text and changed(ran, fresh) == [], ran.text
     nothing_lost(clients(), 50_000)

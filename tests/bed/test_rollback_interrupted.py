@@ -12,7 +12,7 @@ import pytest
 from tests.bed.bedside import nth
 from tests.bed.going_back import back, changed, files, no_trace, phase
 
-FAST = {"quorumshift_verify": False}
+FAST = {"quorumshift_verify": False, "quorumshift_soak": "0s"}
 
 
 @pytest.fixture(scope="module")
