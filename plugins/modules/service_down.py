@@ -52,7 +52,13 @@ stopped:
   description: Whether the service was stopped by this.
   type: bool
   returned: success
+at:
+  description: When it was seen stopped, in epoch seconds; null where it was down before.
+  type: float
+  returned: success
 """
+
+import time
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils import turn_steps
@@ -77,14 +83,14 @@ def main():
     stops = state != "unmasked" and not turn_steps.is_stopped(told)
     wanted = {"masked": True, "unmasked": False}.get(state, told["masked"])
     if module.check_mode:
-        module.exit_json(changed=stops or wanted != told["masked"], stopped=stops)
+        module.exit_json(changed=stops or wanted != told["masked"], stopped=stops, at=None)
     try:
         masked = state != "stopped" and service.keep_down(name, wanted)
         if stops:
             stop(given)
     except (service.ServiceError, TurnError, OSError) as error:
         module.fail_json(msg=f"{name}: {error}")
-    module.exit_json(changed=stops or masked, stopped=stops)
+    module.exit_json(changed=stops or masked, stopped=stops, at=time.time() if stops else None)
 
 
 def stop(given):

@@ -15,6 +15,9 @@ description:
   - Raises C(/controller_epoch) above the epoch of every partition's state and of the quorum (KAFKA-20488), deletes a
     C(/controller) that is KRaft's, waits until a broker is elected, then deletes C(/migration). It can be repeated.
 options:
+  stopped_at:
+    description: When the last controller of KRaft was stopped, in epoch seconds.
+    type: float
   timeout_s:
     description: How long the election may take, in seconds.
     type: float
@@ -44,8 +47,7 @@ elected:
   type: int
   returned: success
 without_s:
-  description: For how many seconds the cluster had no controller, counted from the end of the quorum's last process;
-    null where it had one already, or where no host could tell.
+  description: For how many seconds the cluster had no controller, counted from O(stopped_at); null without that.
   type: float
   returned: success
 deleted:
@@ -73,7 +75,7 @@ POLL_S = 0.05
 
 def main():
     """Judge what is to be done, and do it in an order that can be broken off anywhere."""
-    module = ProbeModule({"timeout_s": {"type": "float", "default": 60}})
+    module = ProbeModule({"stopped_at": {"type": "float"}, "timeout_s": {"type": "float", "default": 60}})
 
     def work():
         facts = module.facts(partitions=False)
@@ -103,9 +105,8 @@ def handed_back(module, client, facts):
     if wanted.controller:
         delete(client, znodes.CONTROLLER, told)
     told["elected"] = await_election(module, client)["broker_id"]
-    ended = reverting.quorum_ended_at(facts)
-    if wanted.controller and ended:
-        told["without_s"] = round(time.time() - ended, 3)
+    if module.params["stopped_at"]:
+        told["without_s"] = round(time.time() - module.params["stopped_at"], 3)
     if wanted.migration:
         delete(client, znodes.MIGRATION, told)
     return {**told, "changed": any(wanted)}

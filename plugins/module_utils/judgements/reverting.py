@@ -165,12 +165,6 @@ def hand_back(witness: Mapping, raft_epochs: Iterable[int | None]) -> HandBack:
     return HandBack(above if now < above else None, ours, bool(witness["migration"]["exists"]))
 
 
-def quorum_ended_at(facts: Mapping) -> float | None:
-    """Return when the last controller of KRaft ended, in epoch seconds; None where no host can tell."""
-    told = [(node.get("service") or {}).get("ended_at") for node in phase.controllers(facts).values()]
-    return max((one for one in told if one), default=None)
-
-
 def elected(controller: Mapping) -> bool:
     """Say whether `/controller` is a ZooKeeper-mode broker's: ephemeral, without a KRaft epoch."""
     ours = controller.get("exists") and controller.get("ephemeral")

@@ -14,7 +14,7 @@ import time
 
 _PROPERTIES = (
     "LoadState,ActiveState,SubState,UnitFileState,MainPID,InvocationID,Result,ExecMainStatus,Restart,"
-    "TimeoutStopUSec,NRestarts,ExecMainStartTimestampMonotonic,ExecMainExitTimestampMonotonic,ExecStart,DropInPaths"
+    "TimeoutStopUSec,NRestarts,ExecMainStartTimestampMonotonic,ExecStart,DropInPaths"
 )
 # `systemctl mask` does nothing to a unit whose file stands in /etc/systemd/system, as operators' own do.
 KEEPS_DOWN = "quorumshift-keeps-it-down.conf"
@@ -60,7 +60,6 @@ def state(name: str) -> dict:
         "invocation": words.get("InvocationID", ""),
         "restarts": int(words.get("NRestarts") or 0),
         "started_at": _epoch(words.get("ExecMainStartTimestampMonotonic")),
-        "ended_at": _epoch(words.get("ExecMainExitTimestampMonotonic")),
     }
 
 
