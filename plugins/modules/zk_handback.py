@@ -57,83 +57,37 @@ deleted:
   returned: success
 """
 
-import contextlib
 import time
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils import handback
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import reverting
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, zookeeper
-
-try:
-    from kazoo import exceptions as kazoo_exceptions
-except ImportError:
-    kazoo_exceptions = None  # cluster.connect_zookeeper says so
-
-POLL_S = 0.05
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster
 
 
 def main():
-    """Judge what is to be done, and do it in an order that can be broken off anywhere."""
+    """Judge whether it may be, and do it."""
     module = ProbeModule({"stopped_at": {"type": "float"}, "timeout_s": {"type": "float", "default": 60}})
+    given = module.params
 
     def work():
         facts = module.facts(partitions=False)
-        troubles = reverting.not_at_rest(facts)
         undrained = reverting.undrained(facts)
-        if troubles or undrained:
-            told = "; ".join([*troubles, *([undrained] if undrained else [])])
-            module.fail_json(msg=f"ZooKeeper is not handed back: {told}. Nothing was changed.")
+        troubles = [*reverting.not_at_rest(facts), *([undrained] if undrained else [])]
+        if troubles:
+            module.fail_json(msg=f"ZooKeeper is not handed back: {'; '.join(troubles)}. Nothing was changed.")
+        epochs = [(node.get("metadata_log") or {}).get("last_epoch") for node in facts["nodes"].values()]
         with cluster.connect_zookeeper(module.connections) as client:
-            return handed_back(module, client, facts)
+            try:
+                told = handback.hand_back(
+                    client, epochs, module.connections.timeout, given["timeout_s"], module.check_mode
+                )
+            except handback.HandBackError as error:
+                module.fail_json(msg=f"{error}.")
+        without = told["elected"] is not None and given["stopped_at"]
+        return {**told, "without_s": round(time.time() - given["stopped_at"], 3) if without else None}
 
     module.run(work)
-
-
-def handed_back(module, client, facts):
-    """Return the result. Each step is taken over the very znode that was judged."""
-    timeout = module.connections.timeout
-    seen = zookeeper.witness(client, timeout, max_controller_epoch=True)
-    epochs = [(node.get("metadata_log") or {}).get("last_epoch") for node in facts["nodes"].values()]
-    wanted = reverting.hand_back(seen, epochs)
-    told = {"controller_epoch": wanted.controller_epoch, "deleted": [], "elected": None, "without_s": None}
-    if module.check_mode:
-        return {**told, "changed": any(wanted)}
-    if wanted.controller_epoch is not None:
-        data = str(wanted.controller_epoch).encode()
-        client.set(znodes.CONTROLLER_EPOCH, data, version=seen["controller_epoch"]["version"])
-    if wanted.controller:
-        delete(client, znodes.CONTROLLER, told)
-    told["elected"] = await_election(module, client)["broker_id"]
-    if module.params["stopped_at"]:
-        told["without_s"] = round(time.time() - module.params["stopped_at"], 3)
-    if wanted.migration:
-        delete(client, znodes.MIGRATION, told)
-    return {**told, "changed": any(wanted)}
-
-
-def delete(client, path, told):
-    """Delete a znode that may be gone already."""
-    with contextlib.suppress(kazoo_exceptions.NoNodeError):
-        client.delete(path)
-        told["deleted"].append(path)
-
-
-def await_election(module, client):
-    """Return /controller when it is a broker's of ZooKeeper mode."""
-    bound, began = module.params["timeout_s"], time.monotonic()
-    while True:
-        seen = zookeeper.witness(client, module.connections.timeout)
-        if reverting.elected(seen["controller"]):
-            return seen["controller"]
-        if time.monotonic() - began > bound:
-            owner = seen["controller"]["broker_id"] if seen["controller"]["exists"] else "nobody"
-            alive = ", ".join(sorted(seen["broker_ids"])) or "nobody"
-            module.fail_json(
-                msg=f"waited {bound:.0f} s for a broker to become controller. Seen last: /controller holds {owner}, "
-                f"/brokers/ids holds {alive}. Run again; if it stays, restart one broker as it is"
-            )
-        time.sleep(POLL_S)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,97 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""ZooKeeper handed back from KRaft's controllers, which are down, to one that its brokers elect.
+
+Each znode is changed only as it was when it was judged, and in an order that can be broken off anywhere: what is done
+is seen by the next run. Sources: KafkaZkClient.registerControllerAndIncrementControllerEpoch, KAFKA-20488.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import Any, Iterable, Iterator
+
+from .formats import znodes
+from .judgements import reverting
+from .probes import zookeeper
+
+try:
+    from kazoo import exceptions as kazoo_exceptions
+except ImportError:
+    kazoo_exceptions = None  # zookeeper.connect says so
+
+POLL_S = 0.05
+
+
+class HandBackError(RuntimeError):
+    """Why ZooKeeper was not handed back, or not to the end; the text is for the operator."""
+
+
+def hand_back(
+    client: Any, raft_epochs: Iterable[int | None], timeout: float, bound_s: float, dry: bool = False
+) -> dict:
+    """Hand ZooKeeper back; return {changed, controller_epoch (set before the election, None: it was high enough),
+    deleted: [paths], elected: broker id (None when `dry`)}.
+
+    `client`: a kazoo client in the cluster's chroot; `raft_epochs`: of the quorum's logs; `timeout` bounds each request
+    and `bound_s` the election, in seconds. Raises HandBackError, zookeeper.ZooKeeperError.
+    """
+    seen = zookeeper.witness(client, timeout, max_controller_epoch=True)
+    wanted = reverting.hand_back(seen, raft_epochs)
+    told = {"changed": any(wanted), "controller_epoch": wanted.controller_epoch, "deleted": [], "elected": None}
+    if dry:
+        return told
+    if wanted.controller_epoch is not None:
+        with _asked(znodes.CONTROLLER_EPOCH, "set"):
+            data = str(wanted.controller_epoch).encode()
+            client.set(znodes.CONTROLLER_EPOCH, data, version=seen["controller_epoch"]["version"])
+    if wanted.controller:
+        told["deleted"] += _deleted(client, znodes.CONTROLLER)
+    told["elected"] = _elected(client, timeout, bound_s)
+    if wanted.migration:
+        told["deleted"] += _deleted(client, znodes.MIGRATION)
+    return told
+
+
+def _deleted(client: Any, path: str) -> list[str]:
+    """Delete a persistent znode as it is now; return its path, or nothing where it is gone or ephemeral already."""
+    with _asked(path, "deleted"):
+        stat = client.exists(path)
+        if stat is None or stat.ephemeralOwner:
+            return []
+        with contextlib.suppress(kazoo_exceptions.NoNodeError):
+            client.delete(path, version=stat.version)
+        return [path]
+
+
+def _elected(client: Any, timeout: float, bound_s: float) -> int:
+    """Return the id of the broker that is the controller, once one is."""
+    began = time.monotonic()
+    while True:
+        seen = zookeeper.witness(client, timeout)
+        controller = seen["controller"]
+        if reverting.elected(controller):
+            return controller["broker_id"]
+        if time.monotonic() - began > bound_s:
+            owner = controller["broker_id"] if controller["exists"] else "nobody"
+            alive = ", ".join(sorted(seen["broker_ids"])) or "nobody"
+            raise HandBackError(
+                f"waited {bound_s:.0f} s for a broker to become controller. Seen last: /controller holds {owner}, "
+                f"/brokers/ids holds {alive}. Run again; if it stays, restart one broker as it is"
+            )
+        time.sleep(POLL_S)
+
+
+@contextlib.contextmanager
+def _asked(path: str, what: str) -> Iterator[None]:
+    try:
+        yield
+    except kazoo_exceptions.NoAuthError:
+        raise HandBackError(
+            f"{path} could not be {what}: its ACL does not let the user of quorumshift_zookeeper_client do so. Log in "
+            "as the brokers do, and run again"
+        ) from None
+    except kazoo_exceptions.KazooException as error:
+        raise HandBackError(f"{path} could not be {what}: {type(error).__name__}. Run again") from error

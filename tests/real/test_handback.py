@@ -1,0 +1,118 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""ZooKeeper handed back to two real brokers after KRaft's marks were set in it: a controller is elected, and elects."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils import handback
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import reverting
+from confluent_kafka.admin import AdminClient, NewTopic
+from kazoo.client import KazooClient
+from kazoo.security import make_acl
+
+from tests.real import servers
+
+pytestmark = pytest.mark.real
+
+TOPIC, EPOCH = "orders", 42
+STATE = znodes.partition_state_path(TOPIC, 0)
+
+
+@contextlib.contextmanager
+def under_kraft(name):
+    """Yields (two brokers, admin client, ZooKeeper client), with a topic whose state carries KRaft's epoch."""
+    with servers.workdir(name) as home, servers.zookeeper(home) as ensemble:
+        connect = f"{ensemble.connect}/prod/kafka"
+        whole = {"offsets.topic.replication.factor": "2"}
+        with servers.zk_broker(home, 1, connect, whole) as one, servers.zk_broker(home, 2, connect, whole) as two:
+            admin = AdminClient({"bootstrap.servers": f"{one.address},{two.address}"})
+            servers.wait_for(lambda: len(admin.list_topics(timeout=10).brokers) == 2, 60, "two brokers")
+            admin.create_topics([NewTopic(TOPIC, 1, 2)])[TOPIC].result(60)
+            servers.wait_for(lambda: len(partition(admin).isrs) == 2, 60, "both replicas in sync")
+            client = KazooClient(hosts=connect)
+            client.start(timeout=10)
+            try:
+                take(client)
+                yield {1: one, 2: two}, admin, client
+            finally:
+                client.stop()
+                client.close()
+
+
+def take(client):
+    """What KRaft's controllers leave when they are stopped."""
+    client.create(znodes.MIGRATION, json.dumps({"version": 0, "kraft_metadata_offset": 500}).encode())
+    owner = json.dumps({"version": 2, "brokerid": 3001, "timestamp": "1", "kraftControllerEpoch": EPOCH}).encode()
+    transaction = client.transaction()
+    transaction.delete(znodes.CONTROLLER)
+    transaction.create(znodes.CONTROLLER, owner)
+    assert all(done is True or isinstance(done, str) for done in transaction.commit())
+    state = json.loads(client.get(STATE)[0])
+    client.set(STATE, json.dumps({**state, "controller_epoch": EPOCH}).encode())
+
+
+def partition(admin):
+    return admin.list_topics(TOPIC, timeout=10).topics[TOPIC].partitions[0]
+
+
+def leader(client):
+    return json.loads(client.get(STATE)[0])["leader"]
+
+
+def test_a_controller_is_elected_that_can_elect():
+    with under_kraft("handback") as (brokers, _admin, client):
+        before = int(client.get(znodes.CONTROLLER_EPOCH)[0])
+        assert before < EPOCH
+        dry = handback.hand_back(client, [EPOCH - 1, None], 10, 30, dry=True)
+        assert (
+            dry["changed"] and client.exists(znodes.MIGRATION) and int(client.get(znodes.CONTROLLER_EPOCH)[0]) == before
+        )
+
+        told = handback.hand_back(client, [EPOCH - 1, None], 10, 30)
+        assert told["controller_epoch"] == EPOCH + 1 and told["deleted"] == [znodes.CONTROLLER, znodes.MIGRATION]
+        assert told["elected"] in brokers and client.get(znodes.CONTROLLER)[1].ephemeralOwner
+        assert int(client.get(znodes.CONTROLLER_EPOCH)[0]) == EPOCH + 2
+        again = handback.hand_back(client, [EPOCH - 1, None], 10, 30)
+        assert not again["changed"] and again["deleted"] == []
+
+        led = leader(client)
+        brokers[led].stop()
+        servers.wait_for(lambda: leader(client) == 3 - led, 60, "the other replica to lead")
+        assert json.loads(client.get(STATE)[0])["controller_epoch"] > EPOCH
+
+
+def test_why_the_epoch_is_raised(monkeypatch):
+    """KAFKA-20488: below the state's epoch the controller is elected, and elects no leader."""
+    low = reverting.hand_back
+    monkeypatch.setattr(reverting, "hand_back", lambda *args: low(*args)._replace(controller_epoch=None))
+    with under_kraft("handback_low") as (brokers, _admin, client):
+        elected = handback.hand_back(client, [EPOCH], 10, 30)["elected"]
+        led = leader(client)
+        brokers[led].stop()
+        other = brokers[3 - led]
+        refused = "the LeaderAndIsr path was already written by another controller"
+        servers.wait_for(lambda: other.printed(refused) or brokers[elected].printed(refused), 60, refused)
+        assert leader(client) == led
+
+
+def test_what_keeps_it_from_being_handed_back_is_told():
+    with under_kraft("handback_refused") as (brokers, _admin, client):
+        client.set_acls(znodes.CONTROLLER_EPOCH, [make_acl("world", "anyone", read=True, admin=True)])
+        with pytest.raises(handback.HandBackError, match="/controller_epoch could not be set: its ACL"):
+            handback.hand_back(client, [], 10, 30)
+        assert not client.get(znodes.CONTROLLER)[1].ephemeralOwner and client.exists(znodes.MIGRATION)
+        client.set_acls(znodes.CONTROLLER_EPOCH, [make_acl("world", "anyone", all=True)])
+        for broker in brokers.values():
+            broker.stop()
+        servers.wait_for(lambda: not client.get_children(znodes.BROKER_IDS), 60, "nobody to be registered")
+        with pytest.raises(
+            handback.HandBackError, match="Seen last: /controller holds nobody, /brokers/ids holds nobody"
+        ):
+            handback.hand_back(client, [], 10, 1)
+        assert client.exists(znodes.MIGRATION)
