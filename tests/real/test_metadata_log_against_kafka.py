@@ -74,7 +74,13 @@ def cluster():
 
 
 def admin(address):
-    return kafka.AdminClient({"bootstrap.servers": str(address)})
+    """A client of a broker that names a controller: one that has just started does not, and librdkafka waits for it no
+    longer than for an answer."""
+    client = kafka.AdminClient({"bootstrap.servers": str(address)})
+    servers.wait_for(
+        lambda: client.list_topics(timeout=SECONDS).controller_id >= 0, SECONDS, "a controller to be named"
+    )
+    return client
 
 
 def cluster_id_of(address):
