@@ -29,6 +29,7 @@ HELD_S = 2.0
 CATCH_UP_S = 300
 SHORT_KEYS_EACH = 4
 MAX_BLOCK_S = 60  # Java's max.block.ms
+SILENT_S = 5.0  # without any report, though messages are under way
 UNKNOWN = (KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 
 
@@ -82,6 +83,7 @@ class Sender:
         self.where = where
         self.keys = keys
         self.unconfirmed = 0
+        self._heard_at = time.monotonic()  # of a message, by its report; of none while none is under way
         self.unconfirmed_of: dict[int, int] = dict.fromkeys(keys.indexes, 0)
         self.producer = Producer(
             context.client(
@@ -98,6 +100,8 @@ class Sender:
         keys = self.keys
         turn, sequence = keys.next() if slot is None else keys.next_of(slot)
         ledger_id, at = self.context.ledger.sent(keys.first + turn)
+        if not self.unconfirmed:
+            self._heard_at = time.monotonic()
         self.unconfirmed += 1
         self.unconfirmed_of[keys.indexes[turn]] += 1
         self._produce(ledger_id, turn, sequence, at)
@@ -140,7 +144,15 @@ class Sender:
             self.context.ledger.note(self.where, e.args[0].name(), f"sending waits: {e.args[0].str()}")
             return False
 
+    def _ask_when_silent(self) -> None:
+        """A topic that one answer left without partitions takes the messages under way with it, until librdkafka hears
+        of the topic anew."""
+        if self.unconfirmed and time.monotonic() - self._heard_at > SILENT_S:
+            self._ask_again(self.keys.topic)
+            self._heard_at = time.monotonic()
+
     def _delivered(self, ledger_id: int, index: int, error: KafkaError | None, message: Message) -> None:
+        self._heard_at = time.monotonic()
         self.unconfirmed -= 1
         self.unconfirmed_of[index] -= 1
         if error is None:
@@ -188,6 +200,7 @@ class Sender:
                     self._burst(slot, now, int((now - start) * each), burst, round(each * CATCH_UP_S))
             except BufferError:
                 self.context.ledger.note(self.where, "QUEUE_FULL", "the client's queue is full: sending pauses")
+            self._ask_when_silent()
             rest = TICK_S - (time.monotonic() - now)
             while rest > 0:
                 self.producer.poll(rest)
