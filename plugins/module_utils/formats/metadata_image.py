@@ -44,8 +44,8 @@ def summarise(
 
     JSON-able: {dir, quorum_state (file as on disk, or None), log_start_offset, log_end_offset (exclusive, of what was
     read: below `end_offset` when the log is shorter), last_epoch, last_no_op_or_any_timestamp_ms (of the last record,
-    control records too; None for an empty log), last_change_offset (of the last record after the checkpoint that is no
-    NoOp, None without any), checkpoint {offset, epoch} or None, zk_migration_state (name, None
+    control records too; None for an empty log), last_change_offset (of the last record that is no NoOp; where only the
+    checkpoint may hold it, that of the checkpoint's last record; None for an empty log), checkpoint {offset, epoch} or None, zk_migration_state (name, None
     while the log says nothing), zk_migration_state_offset, metadata_version, features {name: level},
     brokers {id: {epoch, incarnation_id, is_migrating_zk_broker, fenced, in_controlled_shutdown, rack, log_dirs,
     registered_offset}}, controllers {id: {incarnation_id, zk_migration_ready, end_points, registered_offset}},
@@ -68,7 +68,7 @@ def summarise(
                 apply(state, record)
             else:
                 metadata_counts.count_record(image, record.type, record.fields)
-    transactions = _all_transactions(directory, extent, check_crc) if with_history else extent.transactions
+    whole = _whole(directory, extent, check_crc) if with_history else extent
     segments = log.files.segments
     return {
         "dir": directory,
@@ -77,19 +77,26 @@ def summarise(
         "log_end_offset": extent.end_offset,
         "last_epoch": extent.last_epoch,
         "last_no_op_or_any_timestamp_ms": extent.last_timestamp,
-        "last_change_offset": extent.last_change,
+        "last_change_offset": _last_change(whole, log.checkpoint),
         "checkpoint": {"offset": log.checkpoint.offset, "epoch": log.checkpoint.epoch} if log.checkpoint else None,
         "metadata_version": state["features"].get(_METADATA_VERSION),
         **state,
         "open_transaction": _open_transaction(extent.transactions),
-        "zk_migration_transactions": [t._asdict() for t in transactions if t.name == ZK_MIGRATION_TRANSACTION],
+        "zk_migration_transactions": [t._asdict() for t in whole.transactions if t.name == ZK_MIGRATION_TRANSACTION],
         "image_counts": metadata_counts.counts(image) if with_counts else None,
     }
 
 
-def _all_transactions(directory, extent, check_crc):
+def _whole(directory, extent, check_crc):
+    """What all segments that still stand tell, those before the checkpoint too."""
     with open_log(directory, extent.end_offset, whole=True) as log:
-        return scan_log(log, extent.end_offset, check_crc).transactions
+        return scan_log(log, extent.end_offset, check_crc)
+
+
+def _last_change(whole, checkpoint):
+    if whole.last_change is None and checkpoint:
+        return checkpoint.offset - 1
+    return whole.last_change
 
 
 def _open_transaction(transactions):

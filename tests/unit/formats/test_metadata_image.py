@@ -82,8 +82,24 @@ def test_kafkas_checkpoints_agree_with_the_log_before_them(recorded, tmp_path):
         assert (kafkas["log_end_offset"], kafkas["last_epoch"]) == (ours["log_end_offset"], ours["last_epoch"])
 
 
+def test_a_change_that_only_a_checkpoint_holds_counts_as_its_last_record(recorded, tmp_path):
+    """Told too late it keeps a rollback waiting; told as none it would lose what ZooKeeper lacks."""
+    newest = list_files(str(recorded)).checkpoints[-1]
+    for segment in list_files(str(recorded)).segments:
+        shutil.copy(segment.path, tmp_path)
+    true = metadata_image.summarise(str(tmp_path), newest.offset)["last_change_offset"]
+    assert true < newest.offset
+    with_segments = metadata_image.summarise(str(recorded), newest.offset, with_history=True)
+    assert with_segments["checkpoint"]["offset"] == newest.offset and with_segments["last_change_offset"] == true
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    shutil.copy(newest.path, alone)
+    assert metadata_image.summarise(str(alone), with_history=True)["last_change_offset"] == newest.offset - 1
+
+
 def test_empty_log(tmp_path):
     found = metadata_image.summarise(str(tmp_path))
+    assert found["last_change_offset"] is None
     assert (found["zk_migration_state"], found["metadata_version"], found["checkpoint"]) == (None, None, None)
     assert (found["log_start_offset"], found["log_end_offset"], found["quorum_state"]) == (0, 0, None)
     assert found["image_counts"] is None

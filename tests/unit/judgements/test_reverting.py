@@ -123,8 +123,8 @@ def stopped(mirrored, *logs):
         (90, [(100, 97), (91, 90), (91, 90)], False),
         # two of three have it
         (90, [(100, 97), (98, 97), (91, 90)], True),
-        # a checkpoint ends the log
-        (90, [(100, None), (100, None), (100, None)], False),
+        # an empty log
+        (90, [(0, None), (0, None), (0, None)], False),
         # nothing was copied yet: ZooKeeper is as it was
         (-1, [(100, 99), (100, 99), (100, 99)], False),
     ],
