@@ -28,6 +28,7 @@ from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zk_wire
+from confluent_kafka.admin import AdminClient
 
 BUILD = pathlib.Path(__file__).resolve().parents[2] / ".build"
 JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xms64m", "-Xmx256m")
@@ -88,6 +89,18 @@ def wait_for(condition: Callable[[], object], seconds: float, what: str) -> obje
         if time.monotonic() > end:
             raise TimeoutError(f"{what} did not come within {seconds:g} s; last seen: {value!r}")
         time.sleep(0.1)
+
+
+def settled(admin: AdminClient) -> bool:
+    """Whether a broker answers that knows two brokers and the controller: one that has just started knows neither."""
+    seen = admin.list_topics(timeout=10)
+    return len(seen.brokers) == 2 and seen.controller_id in seen.brokers
+
+
+def in_sync(admin: AdminClient, topic: str, replicas: int) -> bool:
+    """Whether the broker that answers knows the topic's partitions, each led and with so many replicas in sync."""
+    partitions = admin.list_topics(topic, timeout=10).topics[topic].partitions.values()
+    return bool(partitions) and all(len(one.isrs) == replicas and one.leader >= 0 for one in partitions)
 
 
 class JavaServer:

@@ -32,9 +32,9 @@ def under_kraft(name):
         whole = {"offsets.topic.replication.factor": "2"}
         with servers.zk_broker(home, 1, connect, whole) as one, servers.zk_broker(home, 2, connect, whole) as two:
             admin = AdminClient({"bootstrap.servers": f"{one.address},{two.address}"})
-            servers.wait_for(lambda: len(admin.list_topics(timeout=10).brokers) == 2, 60, "two brokers")
+            servers.wait_for(lambda: servers.settled(admin), 60, "both brokers to know the controller")
             admin.create_topics([NewTopic(TOPIC, 1, 2)])[TOPIC].result(60)
-            servers.wait_for(lambda: len(partition(admin).isrs) == 2, 60, "both replicas in sync")
+            servers.wait_for(lambda: servers.in_sync(admin, TOPIC, 2), 60, "both replicas in sync")
             client = KazooClient(hosts=connect)
             client.start(timeout=10)
             try:
@@ -55,10 +55,6 @@ def take(client):
     assert all(done is True or isinstance(done, str) for done in transaction.commit())
     state = json.loads(client.get(STATE)[0])
     client.set(STATE, json.dumps({**state, "controller_epoch": EPOCH}).encode())
-
-
-def partition(admin):
-    return admin.list_topics(TOPIC, timeout=10).topics[TOPIC].partitions[0]
 
 
 def leader(client):

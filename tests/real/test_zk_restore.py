@@ -59,17 +59,6 @@ def everything(brokers, topic, partitions):
     return sorted(values), ends
 
 
-def settled(admin):
-    """Whether a broker answers that knows the other one and the controller: one that has just started knows neither."""
-    seen = admin.list_topics(timeout=10)
-    return len(seen.brokers) == 2 and seen.controller_id in seen.brokers
-
-
-def in_sync(admin, topic, replicas):
-    partitions = admin.list_topics(topic, timeout=10).topics[topic].partitions.values()
-    return bool(partitions) and all(len(one.isrs) == replicas and one.leader >= 0 for one in partitions)
-
-
 def empty(client):
     """What a first reconciliation over a stale /migration leaves: KRaft's mark on everything, and nothing else."""
     for path in EMPTIED:
@@ -87,13 +76,13 @@ def test_what_was_emptied_is_filled_again():
             brokers = f"{one.address},{two.address}"
             admin = AdminClient({"bootstrap.servers": brokers})
             topics = [NewTopic("orders", 3, 2, config=CONFIG), NewTopic("late", 1, 2)]
-            servers.wait_for(lambda: settled(admin), 60, "two brokers and a controller")
+            servers.wait_for(lambda: servers.settled(admin), 60, "two brokers and a controller")
             for future in admin.create_topics(topics).values():
                 future.result(60)
             threads = ConfigEntry("log.cleaner.threads", "2", incremental_operation=AlterConfigOpType.SET)
             resource = ConfigResource(ConfigResource.Type.BROKER, "1", incremental_configs=[threads])
             admin.incremental_alter_configs([resource])[resource].result(60)
-            servers.wait_for(lambda: in_sync(admin, "orders", 2), 20, "replicas in sync")
+            servers.wait_for(lambda: servers.in_sync(admin, "orders", 2), 20, "replicas in sync")
             produce(brokers, "orders", 3, "before")
             client = KazooClient(hosts=connect)
             client.start(timeout=10)
@@ -103,14 +92,18 @@ def test_what_was_emptied_is_filled_again():
             two.stop()
             produce(brokers, "orders", 3, "while one replica was down")
             two.start()
-            servers.wait_for(lambda: in_sync(admin, "orders", 2), 30, "replicas in sync")
+            servers.wait_for(lambda: servers.in_sync(admin, "orders", 2), 30, "replicas in sync")
             one.stop()
             produce(brokers, "orders", 3, "under other leaders")
             one.start()
-            servers.wait_for(lambda: in_sync(admin, "orders", 2), 30, "replicas in sync")
+            servers.wait_for(lambda: servers.in_sync(admin, "orders", 2), 30, "replicas in sync")
             admin.create_partitions([NewPartitions("late", 2)])["late"].result(60)
             admin.create_topics([NewTopic("newest", 2, 2)])["newest"].result(60)
-            servers.wait_for(lambda: in_sync(admin, "newest", 2) and in_sync(admin, "late", 2), 30, "replicas in sync")
+            servers.wait_for(
+                lambda: servers.in_sync(admin, "newest", 2) and servers.in_sync(admin, "late", 2),
+                30,
+                "replicas in sync",
+            )
             produce(brokers, "late", 2, "after the backup")
             produce(brokers, "newest", 2, "after the backup")
             one.stop()
@@ -137,7 +130,7 @@ def test_what_was_emptied_is_filled_again():
                 assert state["controller_epoch"] == told["controller_epoch"]
             one.start()
             two.start()
-            servers.wait_for(lambda: in_sync(admin, "orders", 2), 60, "replicas in sync")
+            servers.wait_for(lambda: servers.in_sync(admin, "orders", 2), 60, "replicas in sync")
             assert everything(brokers, "orders", 3) == (written, ends)
             produce(brokers, "orders", 3, "afterwards")
             assert len(everything(brokers, "orders", 3)[0]) == 200
@@ -147,7 +140,7 @@ def test_what_was_emptied_is_filled_again():
             assert client.exists("/config/brokers/1")
             # What came after the backup is known to nobody but the disks.
             for topic in ("late", "newest"):
-                servers.wait_for(lambda name=topic: in_sync(admin, name, 2), 20, "replicas in sync")
+                servers.wait_for(lambda name=topic: servers.in_sync(admin, name, 2), 20, "replicas in sync")
                 assert len(everything(brokers, topic, 2)[0]) == 40
             client.stop()
 
