@@ -92,7 +92,7 @@ class ActionModule(QuorumshiftAction):
         if kind == "kraft":
             return {"node_id": node["node_id"], "changes": kraft_config.to_kraft_mode(values, node["node_id"])}
         node_id = int(self.variable("quorumshift_node_id", host))
-        if kind == "unfinal":
+        if kind == "controller_migration":
             return {"node_id": node_id, "changes": {}}
         if kind == "final":
             return {"node_id": node_id, "changes": kraft_config.to_final_controller(values)}

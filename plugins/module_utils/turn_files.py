@@ -16,7 +16,7 @@ from .turn_record import TurnError
 
 CONFIGS = "configs"
 # Of turns that go back, the mode that the node leaves: the file of before was kept when it went there.
-_MODE_LEFT = {"zk": "zk_migration", "hybrid": "kraft", "unfinal": "controller_final"}
+_MODE_LEFT = {"zk": "zk_migration", "hybrid": "kraft", "controller_migration": "controller_final"}
 
 
 def read_text(path: str) -> str:
@@ -74,10 +74,10 @@ def keep(spec: Mapping[str, Any], directory: str, old: str) -> None:
 
 
 def kept(spec: Mapping[str, Any], directory: str) -> str:
-    """Return where the file stands as it was before the turn: named after its mode, or, where a turn goes back, after
-    its kind, so that it leaves alone what the way forth kept."""
-    name = spec["kind"] if spec.get("kind") in _MODE_LEFT else spec["mode"]
-    return os.path.join(directory, CONFIGS, f"{os.path.basename(spec['config_file'])}.before-{name}")
+    """Return where the file stands as it was before the turn. One that goes back keeps it under a name of its own, so
+    that it leaves alone what the way forth kept."""
+    back = "back-to-" if spec.get("kind") in _MODE_LEFT else ""
+    return os.path.join(directory, CONFIGS, f"{os.path.basename(spec['config_file'])}.before-{back}{spec['mode']}")
 
 
 def replace(path: str, text: str, owner: str | None, mode: int = 0o640) -> None:

@@ -24,12 +24,12 @@ options:
     choices: [planned, admitted, settled]
   mode:
     description:
-      - The mode into which nodes are restarted. V(unfinal) takes controllers back to migration mode before the
-        migration has ended, V(hybrid) brokers from KRaft mode back to migration mode, V(zk) from there to plain
+      - The mode into which nodes are restarted. V(controller_migration) takes controllers back to migration mode before
+        the migration has ended, V(hybrid) brokers from KRaft mode back to migration mode, V(zk) from there to plain
         ZooKeeper mode.
     type: str
     required: true
-    choices: [zk_migration, kraft, controller_final, unfinal, hybrid, zk]
+    choices: [zk_migration, kraft, controller_final, controller_migration, hybrid, zk]
   canary:
     description: The host to restart first; by default the broker that leads the fewest partitions.
     type: str
@@ -94,14 +94,14 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements impor
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 
 CONTROLLER_FINAL = "controller_final"
-OF_CONTROLLERS = (CONTROLLER_FINAL, "unfinal")
-OF_ROLLBACK = ("unfinal", "hybrid", "zk")
+OF_CONTROLLERS = (CONTROLLER_FINAL, "controller_migration")
+OF_ROLLBACK = ("controller_migration", "hybrid", "zk")
 GATE_OF_MODE = {**gates.GATE_OF_TURN, CONTROLLER_FINAL: gates.GATE_OF_TURN["final"]}
 SETTLED_PHASES = {
     "zk_migration": (phase.COPYING, phase.HYBRID, phase.DUAL_WRITE),
     "kraft": (phase.DUAL_WRITE, phase.FINALIZING),
     CONTROLLER_FINAL: (phase.FINALIZED,),
-    "unfinal": (phase.DUAL_WRITE, phase.HYBRID),
+    "controller_migration": (phase.DUAL_WRITE, phase.HYBRID),
     "hybrid": (phase.HYBRID,),
     "zk": (phase.REVERTING,),
 }

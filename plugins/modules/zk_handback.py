@@ -16,7 +16,7 @@ description:
     C(/controller) that is KRaft's, waits until a broker is elected, then deletes C(/migration). It can be repeated.
 options:
   stopped_at:
-    description: When the last controller of KRaft was stopped, in epoch seconds.
+    description: When the quorum of KRaft's controllers lost its majority, in epoch seconds.
     type: float
   timeout_s:
     description: How long the election may take, in seconds.

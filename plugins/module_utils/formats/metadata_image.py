@@ -45,12 +45,12 @@ def summarise(
     JSON-able: {dir, quorum_state (file as on disk, or None), log_start_offset, log_end_offset (exclusive, of what was
     read: below `end_offset` when the log is shorter), last_epoch, last_no_op_or_any_timestamp_ms (of the last record,
     control records too; None for an empty log), last_change_offset (of the last record that is no NoOp; where only the
-    checkpoint may hold it, that of the checkpoint's last record; None for an empty log), checkpoint {offset, epoch} or None, zk_migration_state (name, None
-    while the log says nothing), zk_migration_state_offset, metadata_version, features {name: level},
-    brokers {id: {epoch, incarnation_id, is_migrating_zk_broker, fenced, in_controlled_shutdown, rack, log_dirs,
-    registered_offset}}, controllers {id: {incarnation_id, zk_migration_ready, end_points, registered_offset}},
-    open_transaction {name, offset} or None, zk_migration_transactions [{name, begin_offset, end_offset, outcome,
-    records {type: count}}], image_counts (with_counts, see metadata_counts.counts; else None)}.
+    checkpoint may hold it, that of the checkpoint's last record; None for an empty log), checkpoint {offset, epoch} or
+    None, zk_migration_state (name, None while the log says nothing), zk_migration_state_offset, metadata_version,
+    features {name: level}, brokers {id: {epoch, incarnation_id, is_migrating_zk_broker, fenced, in_controlled_shutdown,
+    rack, log_dirs, registered_offset}}, controllers {id: {incarnation_id, zk_migration_ready, end_points,
+    registered_offset}}, open_transaction {name, offset} or None, zk_migration_transactions [{name, begin_offset,
+    end_offset, outcome, records {type: count}}], image_counts (with_counts, see metadata_counts.counts; else None)}.
 
     Offsets of what a checkpoint holds are those of its last record, hence upper bounds. Transactions are those after
     the checkpoint; `with_history` also takes those before it whose segments still stand. `log_start_offset` is where

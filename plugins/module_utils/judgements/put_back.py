@@ -17,7 +17,7 @@ MODE_BEFORE = {"zk_migration": "zk", "kraft": "zk_migration", "hybrid": "kraft"}
 NO_WAY_BACK = {
     "controller": "a new controller has no earlier file",
     "final": "finalization cannot be undone",
-    "unfinal": "the quorum must not have a controller that ends the migration",
+    "controller_migration": "the quorum must not have a controller that ends the migration",
     "zk": "it is in its earliest mode",
 }
 
