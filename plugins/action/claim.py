@@ -41,6 +41,7 @@ class ActionModule(QuorumshiftAction):
             "number": judged["number"],
             "run": self.session["run"],
             "direction": judged["direction"],
+            "target": judged["target"],
             "since": time.time(),
             "closed": False,
         }

@@ -99,15 +99,16 @@ class ActionModule(ProbeAction):
     def _claim(self, nodes, session, direction, idle):
         """Judge the claim; a run that is to change something finds in the session what it has to claim."""
         cluster_id, takeover = session["cluster_id"] or "", self.variable("quorumshift_takeover") or ""
-        newest = claim.newest_of({host: (node.get("claims") or {}).get(cluster_id) for host, node in nodes.items()})
-        alive = identity.alive((newest or {}).get("process"))
+        alive = identity.alive((claim.newest_in(nodes, cluster_id) or {}).get("process"))
         # In plain ZooKeeper mode there is nothing left to turn round: a rollback that was killed then was at its end.
         turns = direction if session["phase"] != phase.ZK else ""
         me = {"run": session["run"], "direction": turns, "alive": alive}
         verdict = claim.judge(nodes, cluster_id, me, takeover)
         changes = direction and not self._task.check_mode and not idle
         if changes and "claim" not in session:
-            session["claim"] = {"number": verdict.number, "hosts": verdict.hosts, "direction": direction}
+            target = self.variable("quorumshift_rollback_to") if direction == claim.BACK else None
+            told = {"number": verdict.number, "hosts": verdict.hosts}
+            session["claim"] = {**told, "direction": direction, "target": target}
             if verdict.over:
                 self.say(f"takes over the claim of run {verdict.over}")
         return verdict
@@ -118,7 +119,7 @@ class ActionModule(ProbeAction):
             return None
         given = ["-e", f"quorumshift_finalize={word or 'WORD'}"] if following["word"] else []
         if following["playbook"] == "rollback":
-            given = ["-e", f"quorumshift_rollback_to={reverting.ZK}"]
+            given = ["-e", f"quorumshift_rollback_to={following['target']}"]
         if os.environ.get("JOB_ID") or os.environ.get("AWX_JOB_ID"):
             extra = f" with the extra variable {given[1]}" if given else ""
             return f"launch the job template of the playbook {following['playbook']}{extra}"

@@ -65,7 +65,8 @@ mirrored_offset:
   type: int
   returned: success
 next:
-  description: The next step, as {text, playbook, word (whether it takes the finalize word), watch}.
+  description:
+    - The next step, as {text, playbook, word (whether it takes the finalize word), watch, target (of a rollback)}.
   type: dict
   returned: success
 nodes:

@@ -163,7 +163,8 @@ def awaited(module):
                 "gate_pass": gates.make_pass(gate, judged.phase, given["run"], facts),
             }
         if given["mode"] == "zk":
-            troubles += reverting.to_do(judged, reverting.HANDED_BACK if admitting else None)
+            steps = phase.RevertStep
+            troubles += reverting.to_do(judged, steps.MIGRATION_GONE if admitting else steps.BROKERS_PLAIN)
         if given["mode"] == "hybrid" and not admitting:
             troubles += [f"{host} runs or will start in KRaft mode" for host in reverting.in_mode(facts, "kraft")]
         down = [

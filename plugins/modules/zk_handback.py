@@ -75,7 +75,10 @@ def main():
         undrained = reverting.undrained(facts)
         troubles = [*reverting.not_at_rest(facts), *([undrained] if undrained else [])]
         if troubles:
-            module.fail_json(msg=f"ZooKeeper is not handed back: {'; '.join(troubles)}. Nothing was changed.")
+            module.fail_json(
+                msg=f"ZooKeeper is not handed back: {'; '.join(troubles)}. Until it is, the brokers serve clients and "
+                "have no controller. Nothing was changed."
+            )
         epochs = [(node.get("metadata_log") or {}).get("last_epoch") for node in facts["nodes"].values()]
         with cluster.connect_zookeeper(module.connections) as client:
             try:

@@ -19,8 +19,8 @@ RUNS = 8
 
 def claim(run, number=1, closed=False):
     return {
-        **{"number": number, "run": run, "direction": "forward", "user": "ops", "host": "control-1", "job": None},
-        **{"process": None, "since": 1_790_000_000, "closed": closed},
+        **{"number": number, "run": run, "direction": "forward", "target": None, "user": "ops"},
+        **{"host": "control-1", "job": None, "process": None, "since": 1_790_000_000, "closed": closed},
     }
 
 

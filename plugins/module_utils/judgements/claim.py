@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Who may act on a cluster: the claim that each managed host keeps. No lease, no clock, no majority.
 
-A claim is {number, run, direction, user, host, process, job, since, closed, how}. `number` rises by one with each run
-that changes something; `how` a closed one's run ended: `ok`, or the task that failed. `process` {boot_id,
+A claim is {number, run, direction, target, user, host, process, job, since, closed, how}. `number` rises by one with
+each run that changes something; `target` is how far back a rollback goes; `how` a closed one's run ended: `ok`, or the
+task that failed. `process` {boot_id,
 pid_namespace, pid, started} tells a process apart from every other one, as long as both are looked for under the same
 kernel and in the same pid namespace; elsewhere nobody can say whether it lives. Two runs are kept apart by one host
 alone, the arbiter: there a run's claim is written only over the very claim that the run has read (compare and set),
@@ -40,7 +41,7 @@ def judge(nodes: Mapping[str, Mapping], cluster_id: str, me: Mapping, takeover: 
     round what a run left in its midst takes the operator's word as well.
     """
     hosts = order(nodes)
-    told = {host: (nodes[host].get("claims") or {}).get(cluster_id) for host in hosts}
+    told = _told(nodes, cluster_id)
     newest = newest_of(told)
     number = (newest or {}).get("number", 0) + 1
 
@@ -66,6 +67,15 @@ def order(nodes: Mapping[str, Mapping]) -> list[str]:
     return sorted(nodes, key=lambda host: (nodes[host].get("node_id") is None, nodes[host].get("node_id"), host))
 
 
+def newest_in(nodes: Mapping[str, Mapping], cluster_id: str | None) -> dict | None:
+    """Return the newest claim of a cluster on the hosts that node_facts told of."""
+    return newest_of(_told(nodes, cluster_id))
+
+
+def _told(nodes: Mapping[str, Mapping], cluster_id: str | None) -> dict:
+    return {host: (node.get("claims") or {}).get(cluster_id or "") for host, node in nodes.items()}
+
+
 def newest_of(told: Mapping[str, Mapping | None]) -> dict | None:
     """Return the claim with the highest number among {host: claim}; it is closed when any host says so."""
     whole = [claim for claim in told.values() if claim and not claim.get("error")]
@@ -85,15 +95,20 @@ def story(claim: Mapping) -> str:
     """Return the line of the status screen about the newest claim."""
     if not claim["closed"]:
         return f"claimed by {who(claim)}"
-    how = claim.get("how") or "ok"
-    return f"last run: {who(claim)}, " + ("ended well" if how == "ok" else f'ended at "{how}"')
+    return f"last run: {who(claim)}, " + ("ended well" if ended_well(claim) else f'ended at "{claim["how"]}"')
+
+
+def ended_well(claim: Mapping) -> bool:
+    """Say whether a claim's run came to its end and nothing failed."""
+    return bool(claim["closed"]) and claim.get("how") in (None, "ok")
 
 
 def who(claim: Mapping) -> str:
     """Return a claim's holder and since when, for people."""
     since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(claim["since"]))
     job = f", job {claim['job']}" if claim.get("job") else ""
-    return f"run {claim['run']} ({claim['direction']}) of {claim['user']} on {claim['host']}{job}, since {since}"
+    way = claim["direction"] + (f" to {claim['target']}" if claim.get("target") else "")
+    return f"run {claim['run']} ({way}) of {claim['user']} on {claim['host']}{job}, since {since}"
 
 
 def newest_turn(nodes: Mapping[str, Mapping], run: str) -> str:

@@ -286,11 +286,11 @@ def unfinished(facts: Mapping) -> list[str]:
 def restoring(facts: Mapping) -> Mapping | None:
     """Return the newest claim where it is that of a restore at work, cut off or failed, with brokers down: they stand
     still on purpose, over a ZooKeeper that is filled in part. None otherwise."""
-    nodes, cluster = facts["nodes"], cluster_id(facts) or ""
-    newest = claim.newest_of({host: (node.get("claims") or {}).get(cluster) for host, node in nodes.items()})
-    if not newest or newest["direction"] != claim.RESTORE or (newest["closed"] and newest.get("how") in (None, "ok")):
+    newest = claim.newest_in(facts["nodes"], cluster_id(facts))
+    if not newest or newest["direction"] != claim.RESTORE or claim.ended_well(newest):
         return None
-    down = any(node["role"] == "broker" and node.get("reached") and not node.get("running") for node in nodes.values())
+    brokers = [node for node in facts["nodes"].values() if node["role"] == "broker"]
+    down = any(node.get("reached") and not node.get("running") for node in brokers)
     return newest if down else None
 
 
@@ -434,6 +434,13 @@ def _evidence(seen: _Seen) -> list[Evidence]:
     return told
 
 
+class RevertStep:
+    """Steps of a rollback on which others wait, by the names that `status` shows."""
+
+    MIGRATION_GONE = "/migration gone"
+    BROKERS_PLAIN = "brokers plain"
+
+
 def _revert_steps(seen: _Seen) -> list[dict]:
     """What nobody could look at is not done."""
     asked, controllers = bool(seen.zookeeper.get("reached")), seen.controllers.values()
@@ -444,8 +451,8 @@ def _revert_steps(seen: _Seen) -> list[dict]:
         "controllers down": looked and not up,
         "/controller of KRaft gone": asked and seen.owner != "kraft",
         "ZooKeeper controller elected": seen.owner == "zookeeper",
-        "/migration gone": asked and not (seen.zookeeper.get("migration") or {}).get("exists"),
-        "brokers plain": set(seen.modes.values()) == {"zk"},
+        RevertStep.MIGRATION_GONE: asked and not (seen.zookeeper.get("migration") or {}).get("exists"),
+        RevertStep.BROKERS_PLAIN: set(seen.modes.values()) == {"zk"},
         "controllers wiped": looked and not formatted,
     }
     return [{"step": step, "done": is_done} for step, is_done in done.items()]

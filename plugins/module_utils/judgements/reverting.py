@@ -12,14 +12,11 @@ from __future__ import annotations
 
 from typing import Iterable, Mapping, NamedTuple
 
-from . import claim, phase, restoring
+from . import advice, claim, phase, restoring
 
 ZK, HYBRID = "zk", "hybrid"
 TARGETS = (ZK, HYBRID)
 """How far back: to plain ZooKeeper mode without a trace, or to hybrid brokers under KRaft's controllers."""
-
-# Of phase.judge's steps of a rollback: what has to be done before a broker is restarted in plain ZooKeeper mode.
-HANDED_BACK = 4
 
 
 class HandBack(NamedTuple):
@@ -40,7 +37,7 @@ def refused(facts: Mapping, judged: phase.Judgement, target: str) -> str | None:
         why = "was born in KRaft mode" if judged.phase == phase.KRAFT_NATIVE else "has ended its migration"
         return f"The phase is {judged.phase}: a cluster that {why} has no way back to ZooKeeper"
     if judged.phase == phase.UNKNOWN:
-        return "; ".join(block.text for block in judged.blocks if block.id != "file_differs")
+        return ". ".join(advice.sentences(block.text, block.do) for block in judged.blocks)
     if phase.restoring(facts):
         return "A restore is under way: finish it first, with playbooks/restore_zookeeper.yml"
     if judged.phase == phase.REVERTING:
@@ -66,9 +63,16 @@ def _masked(facts: Mapping, target: str) -> str | None:
 def stopped_by_forward(facts: Mapping) -> Mapping | None:
     """Return the newest claim where it is that of a migration: masked controllers are then that run's, which stopped
     them because of what their copy did. None otherwise."""
-    cluster = phase.cluster_id(facts) or ""
-    newest = claim.newest_of({host: (node.get("claims") or {}).get(cluster) for host, node in facts["nodes"].items()})
+    newest = claim.newest_in(facts["nodes"], phase.cluster_id(facts))
     return newest if newest and newest["direction"] == claim.FORWARD else None
+
+
+def under_way(facts: Mapping, judged: phase.Judgement) -> str | None:
+    """Return how far back the newest run was to go, where it did not end well and is not there yet. None otherwise."""
+    newest = claim.newest_in(facts["nodes"], phase.cluster_id(facts)) or {}
+    target = newest.get("target")
+    begun = newest.get("direction") == claim.BACK and target and not claim.ended_well(newest)
+    return target if begun and not (refused(facts, judged, target) or idle(facts, judged, target)) else None
 
 
 def idle(facts: Mapping, judged: phase.Judgement, target: str) -> bool:
@@ -106,10 +110,11 @@ def traces(facts: Mapping) -> list[str]:
     return told
 
 
-def to_do(judged: phase.Judgement, count: int | None = None) -> list[str]:
-    """Return why a rollback is not as far as its first `count` steps, as sentences. None: all but the last, the
-    controllers' wiping, which a restore leaves."""
-    return [f"not yet: {one['step']}" for one in judged.steps[: -1 if count is None else count] if not one["done"]]
+def to_do(judged: phase.Judgement, through: str) -> list[str]:
+    """Return why a rollback is not through this one of its steps (phase.judge), as sentences."""
+    names = [one["step"] for one in judged.steps]
+    asked = judged.steps[: names.index(through) + 1] if names else []
+    return [f"not yet: {one['step']}" for one in asked if not one["done"]]
 
 
 def not_at_rest(facts: Mapping) -> list[str]:
@@ -147,7 +152,7 @@ def undrained(facts: Mapping) -> str | None:
         return None
     return (
         f"the quorum has changes up to offset {changed}, ZooKeeper only those up to {mirrored}: the controllers were "
-        "stopped too early"
+        "stopped too early. Start them again, so that they write the rest (the runbook says how), then roll back anew"
     )
 
 

@@ -13,12 +13,13 @@ from . import advice, gates, phase, reverting
 
 class Next(NamedTuple):
     """The next step: what it is, the playbook that takes it (None: none does), whether it takes the finalize word,
-    and what to watch until then."""
+    what to watch until then, and how far back a rollback goes (None: it is none)."""
 
     text: str
     playbook: str | None
     word: bool
-    watch: tuple[str, ...]
+    watch: tuple[str, ...] = ()
+    target: str | None = None
 
 
 _STEPS = {
@@ -31,7 +32,6 @@ _STEPS = {
     phase.FINALIZING: ("finish finalizing the controllers", "migrate"),
     phase.FINALIZED: ("nothing: the migration is done", None),
     phase.KRAFT_NATIVE: ("nothing: this cluster was born in KRaft mode", None),
-    phase.REVERTING: ("finish the rollback", "rollback"),
     phase.UNKNOWN: ("look: the evidence contradicts itself or lacks a witness", None),
 }
 _MIRRORING = (phase.HYBRID, phase.DUAL_WRITE, phase.FINALIZING)  # later /migration stands still for good
@@ -46,20 +46,26 @@ _WATCH = (
 def next_step(facts: Mapping, judged: phase.Judgement, soak_s: float) -> Next:
     """Return the next step from the phase that was judged; `soak_s` in seconds."""
     if phase.restoring(facts):
-        return Next("finish the restore; it says what is left and prints its word", "restore_zookeeper", False, ())
+        return Next("finish the restore; it says what is left and prints its word", "restore_zookeeper", False)
     if judged.phase == phase.REVERTING and reverting.stopped_by_forward(facts):
-        return Next("see what the copy has cost, which changes nothing without a word", "restore_zookeeper", False, ())
+        return Next("see what the copy has cost, which changes nothing without a word", "restore_zookeeper", False)
+    target = reverting.ZK if judged.phase == phase.REVERTING else reverting.under_way(facts, judged)
+    if target:
+        return Next(_and_what_was_left(facts, "finish the rollback"), "rollback", False, target=target)
     if judged.phase != phase.DUAL_WRITE:
         text, playbook = _STEPS[judged.phase]
-        left = phase.unfinished(facts)
-        if left and playbook:
-            text = f"finish the turn that was left half done on {', '.join(left)}, then {text}"
-        return Next(text, playbook, judged.phase == phase.FINALIZING, ())
+        text = _and_what_was_left(facts, text) if playbook else text
+        return Next(text, playbook, judged.phase == phase.FINALIZING)
     left = soak_s - gates.soaked_s(facts)
     if left <= 0:
         return Next("finalize: the soak is over. It cannot be undone", "migrate", True, _WATCH)
     until = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(facts["time"] + left))
     return Next(f"soak until {until} ({_duration(left)} to go), then finalize", "migrate", True, _WATCH)
+
+
+def _and_what_was_left(facts: Mapping, text: str) -> str:
+    left = phase.unfinished(facts)
+    return f"finish the turn that was left half done on {', '.join(left)}, then {text}" if left else text
 
 
 def _duration(seconds: float) -> str:

@@ -82,13 +82,30 @@ def test_what_is_left_is_told():
 
 
 def test_steps_that_are_not_done_yet():
-    def left(name, count=None):
-        return reverting.to_do(phase.judge(recorded.facts(name)), count)
+    steps = phase.RevertStep
 
-    assert left("reverting_brokers_plain") == []
-    assert left("reverting_migration_gone", reverting.HANDED_BACK) == []
-    assert left("reverting_migration_gone") == ["not yet: brokers plain"]
-    assert "not yet: /migration gone" in left("reverting_controller_elected", reverting.HANDED_BACK)
+    def left(name, through):
+        return reverting.to_do(phase.judge(recorded.facts(name)), through)
+
+    assert left("reverting_brokers_plain", steps.BROKERS_PLAIN) == []
+    assert left("reverting_migration_gone", steps.MIGRATION_GONE) == []
+    assert left("reverting_migration_gone", steps.BROKERS_PLAIN) == ["not yet: brokers plain"]
+    assert "not yet: /migration gone" in left("reverting_controller_elected", steps.MIGRATION_GONE)
+    assert left("hybrid", steps.BROKERS_PLAIN) == []
+
+
+def test_a_rollback_that_was_cut_off_is_under_way_until_it_is_there():
+    def target(name, **more):
+        facts = claimed(recorded.facts(name), claim.BACK, **more)
+        return reverting.under_way(facts, phase.judge(facts))
+
+    for ended in ({"closed": False}, {"closed": True, "how": "Take the broker's turn"}):
+        assert target("dual_write", target="zk", **ended) == "zk"
+        assert target("dual_write", target="hybrid", **ended) == "hybrid"
+        assert target("hybrid", target="hybrid", **ended) is None
+        assert target("zk", target="zk", **ended) is None
+    assert target("dual_write", target="zk", closed=True, how="ok") is None
+    assert target("finalized", target="zk", closed=False) is None
 
 
 def test_a_controller_that_runs_or_may_start_keeps_zookeeper_from_being_handed_back():
