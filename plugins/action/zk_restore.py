@@ -9,7 +9,8 @@ import json
 
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction
 
-KEPT = ("backup", "missing", "completed", "partitions", "pending_deletions", "written", "states", "controller_epoch")
+PLANNED = ("backup", "missing", "completed", "partitions", "pending_deletions", "unread")
+RESTORED = ("written", "states", "controller_epoch", "from_disks", "without_data")
 
 
 class ActionModule(ProbeAction):
@@ -21,7 +22,7 @@ class ActionModule(ProbeAction):
         if result.get("failed"):
             return result
         state = args["state"]
-        kept = {key: result[key] for key in (*KEPT, "from_disks", "without_data") if key in result}
+        kept = {key: result[key] for key in (*PLANNED, *RESTORED) if key in result}
         self.evidence().save(f"restore-{state}.json", json.dumps(kept, indent=1))
         if state == "planned":
             self._tell(result)
@@ -45,5 +46,10 @@ class ActionModule(ProbeAction):
         for key, words in (("missing", "missing from ZooKeeper"), ("completed", "there, and lacking something")):
             counts = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in result[key].items())
             self.say(f"{words}: {counts or 'nothing'}")
+        for broker, partitions in result["unread"].items():
+            self.say(
+                f"broker {broker} is not in the inventory: what its disks hold of {partitions} partitions is not read, "
+                "and is lost where no other broker has it"
+            )
         for name in result["pending_deletions"]:
             self.say(f"topic {name} is marked for deletion in ZooKeeper, which goes on once a controller is elected")

@@ -78,6 +78,10 @@ needed:
   description: Whether there is anything to restore, or a restore that was cut off to be finished.
   type: bool
   returned: success
+unread:
+  description: Of brokers that have replicas and are not in the inventory, how many partitions. No disk of theirs is read.
+  type: dict
+  returned: success
 word:
   description: What an operator types to restore this backup.
   type: str
@@ -144,7 +148,7 @@ def worked(module, client):
     if given["sha256"] and found != given["sha256"]:
         module.fail_json(msg=f"{given['path']} has SHA-256 {found}, not {given['sha256']}. Nothing was restored.")
     facts = module.facts(partitions=False)
-    refused = judgement.refused(facts)
+    refused = judgement.refused(facts) or judgement.strangers(facts)
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was restored.")
     if given["state"] == "restored" and not module.check_mode:
@@ -161,6 +165,7 @@ def worked(module, client):
         "word": word,
         "pending_deletions": restore.pending_deletions(),
         "needed": judgement.needed(phase.judge(facts), len(restore.missing)),
+        "unread": {str(broker): count for broker, count in restore.unread(phase.broker_ids(facts)).items()},
         **restore.counts(),
     }
     if given["state"] == "planned" or module.check_mode:

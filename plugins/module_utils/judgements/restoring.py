@@ -20,6 +20,7 @@ Epochs only rise. A leader epoch below one that a log has seen would make replic
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Iterable, Mapping, NamedTuple, Sequence
 
 from ..formats import znodes
@@ -149,6 +150,26 @@ def not_at_rest(facts: Mapping) -> list[str]:
         elif node["role"] == "controller" and not service.get("masked"):
             told.append(f"{service.get('name')} of {host} is not masked")
     return told
+
+
+def strangers(facts: Mapping) -> str | None:
+    """Return why the inventory lacks somebody who has a part in a restore, None where it does not: a broker that would
+    go on meanwhile, and of whose disks nothing would be known."""
+    known = {str(one) for one in phase.broker_ids(facts)}
+    others = sorted(set(facts["zookeeper"].get("broker_ids") or {}) - known, key=lambda one: (len(one), one))
+    if not others:
+        return None
+    return (
+        f"broker {', '.join(others)} is registered in ZooKeeper and is not in the inventory: a restore stops every "
+        "broker and reads its disks. Put it into the group kafka_broker"
+    )
+
+
+def unread(assignments: Iterable[Iterable[int]], known: Iterable[int]) -> dict[int, int]:
+    """Return {broker: partitions} of the brokers that have replicas and are not among the `known`, whose disks are
+    read."""
+    away = Counter(one for replicas in assignments for one in replicas)
+    return {broker: count for broker, count in sorted(away.items()) if broker not in set(known)}
 
 
 def registered(facts: Mapping) -> list[str]:

@@ -85,6 +85,11 @@ class Restore:
             "partitions": sum(len(topic["partitions"]) for topic in self.topics.values()),
         }
 
+    def unread(self, known):
+        """``{broker: partitions}`` of those that have replicas and are not among the ``known``."""
+        told = (replicas["replicas"] for topic in self.topics.values() for replicas in topic["partitions"].values())
+        return judgement.unread(told, known)
+
     def pending_deletions(self):
         """Topics that ZooKeeper's controller would delete as soon as it is elected."""
         ((_path, names),) = self.reader.children_many([znodes.DELETE_TOPICS])

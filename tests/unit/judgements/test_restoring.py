@@ -180,6 +180,16 @@ def test_everything_stands_still():
     assert restoring.registered(facts) == ["brokers are registered in ZooKeeper: 5"]
 
 
+def test_a_broker_outside_of_the_inventory():
+    facts = at_rest()
+    known = phase.broker_ids(facts)
+    facts["zookeeper"]["broker_ids"] = {str(one): {} for one in known}
+    assert restoring.strangers(facts) is None
+    facts["zookeeper"]["broker_ids"].update({"12": {}, "7": {}})
+    assert "broker 7, 12 is registered in ZooKeeper and is not in the inventory" in restoring.strangers(facts)
+    assert restoring.unread([[1, 2], [2, 9], [9, 1]], [1, 2]) == {9: 2}
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
