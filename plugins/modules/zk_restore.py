@@ -79,7 +79,7 @@ needed:
   type: bool
   returned: success
 unread:
-  description: Of brokers that have replicas and are not in the inventory, how many partitions. No disk of theirs is read.
+  description: Of brokers with replicas that are not in the inventory, how many partitions; their disks are not read.
   type: dict
   returned: success
 word:

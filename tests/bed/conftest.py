@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from tests.bed import bedside
 
@@ -27,3 +28,18 @@ def fresh(bed):
     bed.reset()
     bed.wait_in_sync()
     return bed
+
+
+@pytest.fixture
+def inventory(fresh, tmp_path):
+    """A function that writes a copy of the inventory, changed by a function of its groups, and returns its path."""
+
+    def changed(change):
+        tree = yaml.safe_load(bedside.INVENTORY.read_text())
+        change(tree["all"]["children"])
+        path = tmp_path / "inventory.yml"
+        path.touch(mode=0o600)
+        path.write_text(yaml.safe_dump(tree))
+        return path
+
+    return changed

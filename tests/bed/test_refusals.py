@@ -11,28 +11,12 @@ import subprocess
 import time
 
 import pytest
-import yaml
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
 
 from tests.bed import bedside, mishaps
 
 OTHER_RELEASE = "3.9.1"
 METADATA = "/var/lib/kafka/metadata"
-
-
-@pytest.fixture
-def inventory(fresh, tmp_path):
-    """A copy of the inventory, changed by a function of its tree."""
-
-    def changed(change):
-        tree = yaml.safe_load(bedside.INVENTORY.read_text())
-        change(tree["all"]["children"])
-        path = tmp_path / "inventory.yml"
-        path.touch(mode=0o600)
-        path.write_text(yaml.safe_dump(tree))
-        return path
-
-    return changed
 
 
 def refused(bed, *wanted, untouched=True, changed=(), **options):

@@ -60,7 +60,18 @@ def copies_that_differ(bed):
     bed.run(torn, f"{kept} mv /root/kept.gz $(ls *.gz)")
 
 
-def test_what_a_migration_emptied_is_restored(fresh, clients):
+def one_left_out(bed, inventory, word):
+    """A broker that is not in the inventory would go on: refused before anything is stopped."""
+    ran = bed.play(
+        "restore_zookeeper",
+        extra={"quorumshift_restore": word},
+        inventory=inventory(lambda groups: groups["kafka_broker"]["hosts"].pop("b3")),
+    )
+    assert ran.code != 0 and "broker 5 is registered in ZooKeeper and is not in the inventory" in ran.text, ran.text
+    assert unchanged(ran, bed), ran.text
+
+
+def test_what_a_migration_emptied_is_restored(fresh, clients, inventory):
     time.sleep(10)
     before = held(fresh)
     emptied = mishaps.migration_that_empties_zookeeper(fresh)
@@ -75,6 +86,7 @@ def test_what_a_migration_emptied_is_restored(fresh, clients):
     wrong = fresh.play("restore_zookeeper", extra={"quorumshift_restore": word[:-1] + "x"})
     assert wrong.code != 0 and "this backup's is" in wrong.text and unchanged(wrong, fresh), wrong.text
 
+    one_left_out(fresh, inventory, word)
     cut_off_while_it_writes(fresh, word)
     done = fresh.play("restore_zookeeper", extra={"quorumshift_restore": word})
     assert done.code == 0, done.text

@@ -84,6 +84,9 @@ def test_killed_at_each_step(fresh, plain):
     for number, kill_when in enumerate(STEPS):
         killed = back(fresh, "zk", kill_when=kill_when, **FAST)
         assert killed.code < 0, (number, killed.text)
+        if number == 0:
+            status = fresh.play("status")
+            assert "finish the rollback" in status.text and "quorumshift_rollback_to=zk" in status.text, status.text
         if number == 5:
             forward = fresh.play(extra=FAST)
             assert forward.code != 0 and "would turn round" in forward.text, forward.text
