@@ -21,6 +21,6 @@ class ActionModule(ProbeAction):
             gone = f"; deleted: {', '.join(result['deleted'])}" if result["deleted"] else ""
             without = f", after {result['without_s']:.1f} s without one" if result["without_s"] else ""
             self.say(f"broker {result['elected']} is the controller{without}{gone}")
-        told = {key: result[key] for key in ("controller_epoch", "elected", "without_s", "deleted")}
-        self.evidence().note("event", "handed back", **told)
+        told = {key: result[key] for key in ("controller_epoch", "elected", "deleted")}
+        self.evidence().note("event", "handed back", **told, without_controller_s=result["without_s"])
         return result

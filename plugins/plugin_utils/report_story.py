@@ -94,7 +94,7 @@ class Note(NamedTuple):
 
     name: str
     at: float
-    details: Mapping[str, Any]
+    details: Mapping[str, str]
 
 
 class Story(NamedTuple):
@@ -356,8 +356,16 @@ def _stages(event: dict, times: Mapping, failed: bool) -> list[tuple[str, float,
     return stages or [("start", event["_start"], event["_end"])]
 
 
-def _details(event: Mapping) -> dict:
-    return {key: value for key, value in event.items() if key not in ("t", "kind", "name") and key[0] != "_"}
+def _details(event: Mapping) -> dict[str, str]:
+    """What an event says besides its name, in words; what is None or empty says nothing."""
+    told = {key: value for key, value in event.items() if key not in ("t", "kind", "name") and key[0] != "_"}
+    return dict(_in_words(key, value) for key, value in told.items() if value is not None and value != [])
+
+
+def _in_words(key: str, value: object) -> tuple[str, str]:
+    if key.endswith("_s") and isinstance(value, (int, float)):
+        key, value = key[: -len("_s")], f"{value:.1f} s"
+    return key.replace("_", " "), ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _by(events: list[dict]) -> str:
