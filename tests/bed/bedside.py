@@ -250,9 +250,23 @@ class Bedside:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
         ran = Ran(process.returncode, "".join(lines), time.monotonic() - began)
+        self._log(command, ran)
+        return ran
+
+    def ad_hoc(self, hosts: str, module: str, **options: object) -> None:
+        """Run one module of the collection on a group of hosts. Raises RuntimeError when it fails."""
+        tool = pathlib.Path(sys.executable).parent / "ansible"
+        given = ["-i", str(INVENTORY), "-m", f"quorumshift.kafka.{module}", "-a", json.dumps(options)]
+        command, began = [str(tool), hosts, *given], time.monotonic()
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+        self._log(command, Ran(done.returncode, done.stdout + done.stderr, time.monotonic() - began))
+        if done.returncode:
+            raise RuntimeError(f"{module} on {hosts} ended with {done.returncode}: {done.stdout}{done.stderr}")
+
+    @staticmethod
+    def _log(command: Sequence[str], ran: Ran) -> None:
         with open(LOG, "a", encoding="utf-8") as log:
             log.write(f"$ {shlex.join(command)}\n{ran.text}ended with {ran.code} after {ran.seconds:.1f} s\n\n")
-        return ran
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Iterator
+from typing import Iterator, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
 
@@ -214,15 +214,25 @@ def migration_that_empties_zookeeper(bed: Bedside) -> Ran:
 
 
 @contextlib.contextmanager
-def cut_off_from_the_control_node(bed: Bedside) -> Iterator[None]:
-    """The control node reaches the hosts by SSH alone; whatever else it dials drops."""
-    told = bed.run(bed.brokers[0], "echo $SSH_CONNECTION").split()[0]
-    rule = f"INPUT -p tcp -s {told} ! --dport 22 --syn -j DROP"
-    bed.on_each(list(bed.addresses), f"iptables -I {rule}")
+def dropped(bed: Bedside, hosts: Sequence[str], *rules: str) -> Iterator[None]:
+    """Whatever fits one of these rules of iptables drops on these hosts."""
+
+    def each(option: str) -> str:
+        return "; ".join(f"iptables {option} {rule} -j DROP" for rule in rules)
+
+    bed.on_each(hosts, each("-I"))
     try:
         yield
     finally:
-        bed.on_each(list(bed.addresses), f"iptables -D {rule}")
+        bed.on_each(hosts, each("-D"))
+
+
+@contextlib.contextmanager
+def cut_off_from_the_control_node(bed: Bedside) -> Iterator[None]:
+    """The control node reaches the hosts by SSH alone; whatever else it dials drops."""
+    told = bed.run(bed.brokers[0], "echo $SSH_CONNECTION").split()[0]
+    with dropped(bed, list(bed.addresses), f"INPUT -p tcp -s {told} ! --dport 22 --syn"):
+        yield
 
 
 @contextlib.contextmanager

@@ -8,7 +8,10 @@ from __future__ import annotations
 import re
 
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+from confluent_kafka.admin import NewTopic
 
+from tests.bed import mishaps
 from tests.bed.bedside import nth
 from tests.bed.going_back import back, changed, files, no_trace, phase
 
@@ -109,3 +112,32 @@ def test_from_a_half_done_finalization(fresh, plain):
     assert ran.code == 0 and phase(ran) == "zk", ran.text
     assert files(fresh) == plain
     no_trace(fresh)
+
+
+KEEPS_DOWN = "/etc/systemd/system/kafka-controller.service.d/quorumshift-keeps-it-down.conf"
+
+
+def test_controllers_that_were_stopped_too_early(fresh, plain):
+    """What the quorum has committed and ZooKeeper lacks keeps it from being handed back; started again, as the runbook
+    says, the controllers write it, and the way back goes on."""
+    killed = fresh.play(extra=FAST, kill_when=at("Plan the roll to kraft"))
+    assert killed.code < 0, killed.text
+    word, admin = taken_over(fresh, killed), fresh.admin()
+    with mishaps.dropped(fresh, fresh.controllers, "OUTPUT -p tcp --dport 2181"):
+        admin.create_topics([NewTopic("made.too.late", 1, 3)])["made.too.late"].result(60)
+        closed = back(fresh, "zk", **FAST, **word, quorumshift_gate_timeout_s=5)
+        assert closed.code != 0 and "gate before_revert" in closed.text, closed.text
+        fresh.ad_hoc("kafka_controller", "service_down", service="kafka-controller", state="masked")
+    ran = back(fresh, "zk", **FAST)
+    assert ran.code != 0 and "ZooKeeper is not handed back: the quorum has changes up to" in ran.text, ran.text
+    assert "no controller. Nothing was changed" in ran.text, ran.text
+    with fresh.zookeeper() as client:
+        assert client.exists("/migration") and not client.exists(znodes.topic_path("made.too.late"))
+
+    fresh.on_each(fresh.controllers, f"rm {KEEPS_DOWN}; systemctl daemon-reload; systemctl start kafka-controller")
+    ran = back(fresh, "zk", **FAST)
+    assert ran.code == 0 and phase(ran) == "zk", ran.text
+    assert files(fresh) == plain
+    no_trace(fresh)
+    with fresh.zookeeper() as client:
+        assert client.exists(znodes.topic_path("made.too.late"))

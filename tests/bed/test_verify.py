@@ -14,6 +14,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster i
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import NewTopic
 
+from tests.bed import mishaps
 from tests.bed.bedside import wait_for
 from tests.bed.comparing import nothing_left, verify
 
@@ -43,7 +44,6 @@ def test_views_agree(dual_write):
 def test_a_broker_that_serves_stale_metadata(dual_write):
     """It goes on serving clients what it knew when it lost the controllers."""
     host = dual_write.brokers[-1]
-    rule = "OUTPUT -p tcp --dport 9093 -j DROP"
     stale, admin = dual_write.node_id(host), dual_write.admin()
 
     def created():
@@ -54,12 +54,9 @@ def test_a_broker_that_serves_stale_metadata(dual_write):
             return error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
         return True
 
-    dual_write.run(host, f"iptables -I {rule}")
-    try:
+    with mishaps.dropped(dual_write, [host], "OUTPUT -p tcp --dport 9093"):
         wait_for(created, 120, "the topic to be created")
         ran, result = verify(dual_write)
-    finally:
-        dual_write.run(host, f"iptables -D {rule}")
     dual_write.wait_in_sync()
     admin.delete_topics(["made.meanwhile"])["made.meanwhile"].result(60)
     assert ran.code != 0 and result["verdict"] in ("differ", "incomplete"), (ran.text, result["reasons"])
@@ -142,12 +139,9 @@ def test_a_controller_whose_log_lags(dual_write):
     behind = next(voter["id"] for voter in seen["voters"] if voter["id"] != seen["leader_id"])
     host = next(one for one in dual_write.controllers if dual_write.node_id(one) == behind)
     others = [dual_write.addresses[one] for one in dual_write.controllers if one != host]
-    rules = [f"{chain} {address} -j DROP" for address in others for chain in ("INPUT -s", "OUTPUT -d")]
-    dual_write.run(host, "; ".join(f"iptables -I {rule}" for rule in rules))
-    try:
+    rules = [f"{chain} {address}" for address in others for chain in ("INPUT -s", "OUTPUT -d")]
+    with mishaps.dropped(dual_write, [host], *rules):
         ran = dual_write.play(extra={"quorumshift_gate_timeout_s": 20})
-    finally:
-        dual_write.run(host, "; ".join(f"iptables -D {rule}" for rule in rules))
     wait_for(lambda: followed(quorum(nodes, dual_write.connections())), 60, "every voter to catch up")
     assert ran.code != 0, ran.text
     assert re.search(rf"voter {behind} has not caught up with the quorum's leader for \d+ s", ran.text), ran.text
