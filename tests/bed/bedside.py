@@ -29,11 +29,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from kazoo.client import KazooClient
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-VARIANT = os.environ.get("BED_VARIANT") or "default"
-STATE = ROOT / ".build" / ("bed" if VARIANT == "default" else f"bed-{VARIANT}")
-INVENTORY = STATE / "inventory.yml"
-BED = ROOT / "extensions" / "molecule" / "bed" / "bed.py"
+from tools.demo.bed import INVENTORY, ROOT, STATE, TOOL
+
 LOG = STATE / "plays.log"
 CLAIMED = (host_state.LOCK, host_state.CLAIM, host_state.JOURNAL)
 FAST = {
@@ -82,7 +79,7 @@ class Bedside:
 
     def reset(self) -> None:
         """A freshly seeded cluster."""
-        subprocess.run([sys.executable, str(BED), "reset"], check=True, timeout=600)
+        subprocess.run([sys.executable, str(TOOL), "reset"], check=True, timeout=600)
 
     # Hosts ------------------------------------------------------------------------------------------------------
 

@@ -9,9 +9,10 @@ import pytest
 import yaml
 
 from tests.bed import bedside
+from tools.demo.bed import VARIANT
 
 # Each variant has its tests: those of the secured bed are run by its molecule scenario, after the migration.
-collect_ignore = [] if bedside.VARIANT == "secure" else ["test_secure.py"]
+collect_ignore = [] if VARIANT == "secure" else ["test_secure.py"]
 
 
 @pytest.fixture(scope="session")

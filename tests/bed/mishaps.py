@@ -16,7 +16,7 @@ from typing import Iterator, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
 
-from tests.bed.bedside import BED, Bedside, Ran, meanwhile
+from tests.bed.bedside import TOOL, Bedside, Ran, meanwhile
 
 COPIED_LONG_AGO = {
     "version": 0,
@@ -146,7 +146,7 @@ def _from_below(host: str, command: str, namespace: str = "-m") -> None:
         "import sys; sys.path.insert(0, sys.argv[1]); import podman, layout; "
         "print(podman.podman('inspect', '--format', '{{.State.Pid}}', layout.host_named(sys.argv[2]).container))"
     )
-    asked = [sys.executable, "-c", script, str(BED.parent), host]
+    asked = [sys.executable, "-c", script, str(TOOL.parent), host]
     pid = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
     subprocess.run(["nsenter", "-t", pid, namespace, "sh", "-ec", command], check=True, timeout=60)
 

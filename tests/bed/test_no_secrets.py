@@ -24,7 +24,8 @@ import pandas
 import pytest
 import yaml
 
-from tests.bed.bedside import LOG, ROOT, STATE, VARIANT, Bedside, meanwhile
+from tests.bed.bedside import LOG, ROOT, STATE, Bedside, meanwhile
+from tools.demo.bed import VARIANT
 
 # The operator's own files, with the passwords that he put there, and what the tool keeps of them or of ZooKeeper:
 # readable by root alone, and tested for that.

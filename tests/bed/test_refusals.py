@@ -65,7 +65,7 @@ def other_release(bed, host):
     """A broker that runs another release than the rest: that one's own jars, on the rest of the class path."""
     jars = bedside.ROOT / ".build" / "kafka" / OTHER_RELEASE
     goal = ("dependency:copy-dependencies", "-DincludeGroupIds=org.apache.kafka", f"-DoutputDirectory={jars}")
-    pom = bedside.BED.with_name("pom.xml")
+    pom = bedside.TOOL.with_name("pom.xml")
     subprocess.run(
         ["mvn", "-q", "-B", "-f", str(pom), f"-Dkafka.version={OTHER_RELEASE}", *goal], check=True, timeout=300
     )
@@ -379,5 +379,5 @@ def test_check_mode_tells_what_a_run_would_do_and_changes_nothing(fresh):
     for number in (101, 102, 103):
         assert f"\n+node.id={number}\n" in ran.text, ran.text
     assert ran.text.count("\n+zookeeper.metadata.migration.enable=true\n") == len(fresh.controllers), ran.text
-    secrets = json.loads((bedside.ROOT / ".build" / "bed" / "secrets.json").read_text())
+    secrets = json.loads((bedside.STATE / "secrets.json").read_text())
     assert not [name for name, value in secrets.items() if value in ran.text]

@@ -1,11 +1,13 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The bed as its operator knows it: by its inventory, and by what the other users' passwords are."""
+"""The bed as its operator knows it: by its inventory, and by what the other users' passwords are. BED_VARIANT in the
+environment chooses which."""
 
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -16,7 +18,8 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = ROOT / "extensions" / "molecule" / "bed" / "bed.py"
-STATE = ROOT / ".build" / "bed"
+VARIANT = os.environ.get("BED_VARIANT") or "default"
+STATE = ROOT / ".build" / ("bed" if VARIANT == "default" else f"bed-{VARIANT}")
 INVENTORY = STATE / "inventory.yml"
 
 
