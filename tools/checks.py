@@ -74,34 +74,35 @@ def scenario(name: str, limit_s: int) -> Step:
 # Away from the user's home: caches and temporary files of Ansible stay in the checkout.
 ANSIBLE_ENV = {"ANSIBLE_HOME": str(ROOT / ".build" / "ansible")}
 
-BED_TESTS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests" / "bed").glob("test_*.py"))
-# Those that break a migration on purpose, which together take as long as all others
-FAULTS = (
-    "claims",
-    "damaging_copy",
-    "interrupted",
-    "lost_worker",
-    "one_controller",
-    "put_back",
-    "restore",
-    "rollback",
-    "rollback_interrupted",
-    "unreachable",
-)
-FAULT_TESTS = [path for path in BED_TESTS if path[len("tests/bed/test_") : -len(".py")] in FAULTS]
-VERIFY_TESTS = [path for path in BED_TESTS if path.startswith("tests/bed/test_verify")]
+
+def bed_tests(*patterns: str) -> list[str]:
+    """The files of tests/bed that fit, as paths from the checkout's root."""
+    found = (path for pattern in patterns for path in (ROOT / "tests" / "bed").glob(f"test_{pattern}.py"))
+    return sorted(path.relative_to(ROOT).as_posix() for path in found)
+
+
+# A part each, so that none takes longer than 75 minutes
+FAULT_TESTS = bed_tests("claims", "interrupted", "lost_worker", "one_controller", "put_back", "unreachable")
+BACK_TESTS = bed_tests("damaging_copy", "restore", "rollback*")
+VERIFY_TESTS = bed_tests("verify*")
+OTHER_TESTS = [path for path in bed_tests("*") if path not in (*FAULT_TESTS, *BACK_TESTS, *VERIFY_TESTS)]
+SECURE_BACK_TESTS = [
+    *bed_tests("restore"),
+    "tests/bed/test_rollback.py::test_from_dual_write_to_zookeeper_without_a_trace",
+]
 
 
 BED = "extensions/molecule/bed/bed.py"
 BED_DOWN = Step("bed down", (PYTHON, BED, "down"), 120)
 
 
-def on_the_bed(tests: list[str], limit_s: int) -> tuple[Step, ...]:
+def on_the_bed(tests: list[str], limit_s: int, variant: str = "default") -> tuple[Step, ...]:
     """Tests on the bed, which is up for them alone."""
+    env, of = {"BED_VARIANT": variant}, "" if variant == "default" else f", {variant}"
     return (
-        Step("bed up", (PYTHON, BED, "up"), 1200),
-        Step("pytest", (PYTHON, "-m", "pytest", "-q", *tests), limit_s, counts_tests=True),
-        BED_DOWN,
+        Step(f"bed up{of}", (PYTHON, BED, "up"), 1200, env=env),
+        Step(f"pytest{of}", (PYTHON, "-m", "pytest", "-q", *tests), limit_s, counts_tests=True, env=env),
+        Step(f"bed down{of}", (PYTHON, BED, "down"), 120, env=env),
     )
 
 
@@ -139,15 +140,17 @@ PARTS: dict[str, tuple[Step, ...]] = {
     "test-fresh": (Step("new Debian host", script("fresh_host"), 2400),),
     "test-bed": (
         Step("failover", script("demo", "--failover"), 1800),
-        *on_the_bed([path for path in BED_TESTS if path not in (*FAULT_TESTS, *VERIFY_TESTS)], 2700),
+        *on_the_bed(OTHER_TESTS, 2700),
     ),
     "test-verify": on_the_bed(VERIFY_TESTS, 4200),
     "test-faults": on_the_bed(FAULT_TESTS, 4200),
+    "test-back": (*on_the_bed(BACK_TESTS, 3000), *on_the_bed(SECURE_BACK_TESTS, 1200, "secure")),
 }
+LONG = ("molecule-secure", "test-fresh", "test-bed", "test-verify", "test-faults", "test-back", "kills-all", "spark")
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},
     "test": ("lint", "unit", "real", "build", "molecule", "kills"),
-    "test-full": ("molecule-secure", "test-fresh", "test-bed", "test-verify", "test-faults", "kills-all", "spark"),
+    "test-full": LONG,
 }
 
 

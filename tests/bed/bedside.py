@@ -26,7 +26,14 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster i
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import read_tree
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import ZkSecurity
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 from kazoo.client import KazooClient
 
 from tools.demo.bed import INVENTORY, ROOT, STATE, TOOL
@@ -169,6 +176,18 @@ class Bedside:
         client = self.variables["quorumshift_client"].items()
         given = {named.get(name, name.replace("_", ".")): value for name, value in client}
         return {"bootstrap.servers": self.variables["quorumshift_bootstrap_servers"], **given}
+
+    def let_controllers_in(self) -> None:
+        """Grant controllers' principal what the preflight asks for; the secured bed is seeded without it."""
+        who = self.variables["quorumshift_controller_principal"]
+        cluster = (
+            ResourceType.BROKER,
+            "kafka-cluster",
+            ResourcePatternType.LITERAL,
+        )  # librdkafka's name for the cluster
+        granted = AclBinding(*cluster, who, "*", AclOperation.CLUSTER_ACTION, AclPermissionType.ALLOW)
+        admin = self.admin()
+        admin.create_acls([granted])[granted].result(30)
 
     def wait_in_sync(self, seconds: float = 120) -> None:
         """Until every broker is there and every partition has all its replicas in sync."""

@@ -28,6 +28,8 @@ def fresh(bed):
     """The bed, reset to a ZooKeeper-mode cluster at the module's beginning."""
     bed.reset()
     bed.wait_in_sync()
+    if VARIANT == "secure":
+        bed.let_controllers_in()
     return bed
 
 
