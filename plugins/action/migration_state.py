@@ -81,7 +81,7 @@ class ActionModule(ProbeAction):
         if direction == claim.FORWARD and (no_way_on or phase.restoring(facts)):
             reasons = [advice.sentences(block["text"], block["do"]) for block in result["blocks"]]
             why = ". ".join(reasons) or result["next"]["text"]
-            return {"failed": True, "msg": f"The phase is {result['phase']}. {why}. Nothing was changed."}
+            return {"failed": True, "msg": f"The phase is {result['phase']}: {why}. Nothing was changed."}
         why = reverting.refused(facts, judged, target) if direction == claim.BACK and not result["unfinished"] else None
         if why:
             return {"failed": True, "msg": f"{why}. Nothing was changed."}
