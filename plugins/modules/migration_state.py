@@ -69,6 +69,12 @@ next:
     - The next step, as {text, playbook, word (whether it takes the finalize word), watch, target (of a rollback)}.
   type: dict
   returned: success
+way_back:
+  description:
+    - How far a rollback could go from here, as {targets (of V(hybrid), V(zk)), hurts (what would keep it from getting
+      there, as sentences)}.
+  type: dict
+  returned: success
 nodes:
   description: For each host its mode, its mode at the next start, version, state and lag.
   type: dict
@@ -121,7 +127,7 @@ facts:
   returned: success
 """
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates, phase, screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates, phase, screen, way_back
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 
 
@@ -143,6 +149,7 @@ def main():
             "evidence": [one._asdict() for one in judged.evidence],
             "steps": judged.steps,
             "next": screen.next_step(facts, judged, soak_s)._asdict(),
+            "way_back": way_back.judge(facts, judged)._asdict(),
             "mirrored_offset": (facts["zookeeper"].get("migration") or {}).get("kraft_metadata_offset"),
             "mirrored_zxid": (facts["zookeeper"].get("migration") or {}).get("mzxid"),
             "nodes": screen.node_lines(facts),

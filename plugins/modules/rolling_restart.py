@@ -154,7 +154,8 @@ def awaited(module):
         judged = phase.judge(facts)
         troubles = gates.closed_by(gate, judged, []) if admitting else settled(given["mode"], judged)
         if given["mode"] in OF_ROLLBACK:
-            refused = reverting.refused(facts, judged, reverting.ZK)
+            target = reverting.ZK if given["mode"] == "zk" else reverting.HYBRID
+            refused = reverting.refused(facts, judged, target)
             troubles += [refused] if refused else []
         if given["mode"] in OF_CONTROLLERS:
             troubles += restart.controller_troubles(facts["nodes"], facts["quorum"], batch)

@@ -141,3 +141,34 @@ def test_controllers_that_were_stopped_too_early(fresh, plain):
     no_trace(fresh)
     with fresh.zookeeper() as client:
         assert client.exists(znodes.topic_path("made.too.late"))
+
+
+AS_FORMATTED = "s/^version=0$/version=1/; s/^broker.id=/node.id=/"
+AS_IN_ZOOKEEPER_MODE = "s/^version=1$/version=0/; s/^node.id=/broker.id=/"
+
+
+def restarted_over(bed, host, script):
+    """Restart a broker over meta.properties that were changed by a script of sed."""
+    bed.run(
+        host, f"systemctl stop kafka; sed -i '{script}' /var/lib/kafka/data*/meta.properties; systemctl start kafka"
+    )
+    bed.wait_in_sync()
+
+
+def test_a_broker_that_was_formatted_during_the_migration(fresh, plain):
+    """As one that was replaced. Plain ZooKeeper mode would refuse its log directories (KAFKA-20762)."""
+    killed = fresh.play(extra=FAST, kill_when=at("Plan the roll to kraft"))
+    assert killed.code < 0, killed.text
+    restarted_over(fresh, "b3", AS_FORMATTED)
+    status = fresh.play("status")
+    assert "way back: to zk" in status.text and "way back: meta.properties of b3 is of version 1" in status.text
+    word = taken_over(fresh, killed)
+    ran = back(fresh, "zk", **FAST, **word)
+    assert ran.code != 0 and "meta.properties of b3 is of version 1 in /var/lib/kafka/data1" in ran.text, ran.text
+    assert changed(ran, fresh) == [], ran.text
+    restarted_over(fresh, "b3", AS_IN_ZOOKEEPER_MODE)
+    assert "nothing in its way" in fresh.play("status").text
+    ran = back(fresh, "zk", **FAST, **word)
+    assert ran.code == 0 and phase(ran) == "zk", ran.text
+    assert files(fresh) == plain
+    no_trace(fresh)

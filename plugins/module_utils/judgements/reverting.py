@@ -30,6 +30,11 @@ class HandBack(NamedTuple):
 
 def refused(facts: Mapping, judged: phase.Judgement, target: str) -> str | None:
     """Return why the migration is not taken back to `target`, None where it may be or where nothing is to be done."""
+    return no_way(facts, judged, target) or ((". ".join(version_1(facts)) or None) if target == ZK else None)
+
+
+def no_way(facts: Mapping, judged: phase.Judgement, target: str) -> str | None:
+    """Return why no way leads back to `target` from this phase, None where one does or where nothing is to be done."""
     if target not in TARGETS:
         return f"quorumshift_rollback_to is {target!r}: it takes {' or '.join(TARGETS)}"
     state = phase.longest_log(phase.controllers(facts)).get("zk_migration_state")
@@ -72,7 +77,7 @@ def under_way(facts: Mapping, judged: phase.Judgement) -> str | None:
     newest = claim.newest_in(facts["nodes"], phase.cluster_id(facts)) or {}
     target = newest.get("target")
     begun = newest.get("direction") == claim.BACK and target and not claim.ended_well(newest)
-    return target if begun and not (refused(facts, judged, target) or idle(facts, judged, target)) else None
+    return target if begun and not (no_way(facts, judged, target) or idle(facts, judged, target)) else None
 
 
 def idle(facts: Mapping, judged: phase.Judgement, target: str) -> bool:
@@ -88,6 +93,22 @@ def in_mode(facts: Mapping, mode: str) -> list[str]:
     return sorted(
         host for host, node in nodes if node["role"] == "broker" and mode in (node.get("running"), node.get("next"))
     )
+
+
+def version_1(facts: Mapping) -> list[str]:
+    """Return why brokers would not start in plain ZooKeeper mode, as sentences without the last full stop: a log
+    directory that was formatted during the migration, which that mode refuses (MetaPropertiesEnsemble, KAFKA-20762)."""
+    told = []
+    for host, node in sorted(facts["nodes"].items()):
+        directories = node.get("log_dirs") or [] if node["role"] == "broker" else []
+        paths = [one["path"] for one in directories if (one.get("meta") or {}).get("version") == "1"]
+        if paths:
+            told.append(
+                f"meta.properties of {host} is of version 1 in {', '.join(paths)}, on which no broker starts in plain "
+                "ZooKeeper mode. Stop the broker, write version=0 in place of version=1 and "
+                f"broker.id={node.get('node_id')} in place of node.id there, and start it"
+            )
+    return told
 
 
 def traces(facts: Mapping) -> list[str]:

@@ -164,6 +164,12 @@ def render(
     lines += [f"  journal: {doubt}" for doubt in doubts]
     for block in state["blocks"]:
         lines.append(f"  ! {advice.sentences(block['text'], block['do'])}.")
+    way_back = state["way_back"]
+    if way_back["targets"] and not state["steps"]:
+        lines.append(
+            f"  way back: to {' or '.join(way_back['targets'])}" + ("" if way_back["hurts"] else ", nothing in its way")
+        )
+    lines += [f"  ! way back: {text}." for text in way_back["hurts"]]
     lines += [f"  rollback: {'done' if one['done'] else 'to do':<6} {one['step']}" for one in state["steps"]]
     lines += [f"  watch: {text}" for text in state["next"]["watch"]]
     lines += ["", f"  next: {state['next']['text']}"] + ([f"        {command}"] if command else [])

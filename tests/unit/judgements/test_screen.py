@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import phase, screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import phase, screen, way_back
 
 from tests.unit.judgements import recorded
 from tests.unit.judgements.test_phase import RECORDED
@@ -23,6 +23,7 @@ def state(facts, soak_s=0.0):
         "blocks": [block._asdict() for block in judged.blocks],
         "steps": judged.steps,
         "next": screen.next_step(facts, judged, soak_s)._asdict(),
+        "way_back": way_back.judge(facts, judged)._asdict(),
         "nodes": screen.node_lines(facts),
         "quorum": facts["quorum"],
         "mirrored_offset": (facts["zookeeper"].get("migration") or {}).get("kraft_metadata_offset"),

@@ -1,0 +1,75 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a migration could be taken back now, told before anybody needs it. Pure, over collected facts
+(probes.cluster.collect gives their shape). What blocks every step (a host that was not reached, a broker that is down,
+controllers that are down) phase.judge tells.
+
+Sources: MetaPropertiesEnsemble and KAFKA-20762 for `meta.properties`; KRaftMigrationDriver, which writes to ZooKeeper
+what the quorum has committed.
+"""
+
+from __future__ import annotations
+
+from typing import Mapping, NamedTuple
+
+from . import phase, reverting
+
+MIB = 1024 * 1024
+LOG_DIR_BYTES = 100 * MIB
+"""Free space below which a broker's restart is at risk: it writes checkpoints and rolls segments as it starts."""
+LAG = 120
+"""Offsets that ZooKeeper may be behind: controllers append a record without content twice a second, so a minute's."""
+
+
+class WayBack(NamedTuple):
+    """`targets`: how far back a rollback could go from here (reverting.TARGETS); `hurts`: what would keep it from
+    getting there, as sentences without the last full stop."""
+
+    targets: tuple[str, ...]
+    hurts: tuple[str, ...]
+
+
+def judge(facts: Mapping, judged: phase.Judgement) -> WayBack:
+    """Judge it from what is seen now."""
+    targets = [
+        target
+        for target in (reverting.HYBRID, reverting.ZK)
+        if judged.phase != phase.ZK
+        and not (reverting.no_way(facts, judged, target) or reverting.idle(facts, judged, target))
+    ]
+    if not targets:
+        return WayBack((), ())
+    return WayBack(tuple(targets), (*_zookeeper(facts, judged), *_disks(facts), *reverting.version_1(facts)))
+
+
+def _zookeeper(facts: Mapping, judged: phase.Judgement) -> list[str]:
+    """Return why ZooKeeper could not take over as it stands."""
+    seen = facts["zookeeper"]
+    if not seen.get("reached"):
+        return [f"ZooKeeper could not be read: {seen.get('error')}"]
+    mirrored = (seen.get("migration") or {}).get("kraft_metadata_offset")
+    quorum = facts.get("quorum") or {}
+    if judged.phase not in (phase.HYBRID, phase.DUAL_WRITE) or mirrored is None or not quorum.get("reached"):
+        return []
+    behind = quorum["high_watermark"] - 1 - mirrored
+    if behind <= LAG:
+        return []
+    return [
+        f"ZooKeeper is {behind} offsets behind the quorum, and what it lacks would be missing. Look at the active "
+        "controller's log: it does not write there"
+    ]
+
+
+def _disks(facts: Mapping) -> list[str]:
+    """Return why a broker may not come up when a rollback restarts it."""
+    told = []
+    for host, node in sorted(facts["nodes"].items()):
+        for one in node.get("log_dirs") or [] if node["role"] == "broker" else []:
+            free = one.get("free_bytes")
+            if free is not None and free < LOG_DIR_BYTES:
+                told.append(
+                    f"{host}: {one['path']} has {free // MIB} MiB free, and a rollback restarts the broker. Make room "
+                    "there"
+                )
+    return told
