@@ -95,7 +95,6 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module imp
 
 CONTROLLER_FINAL = "controller_final"
 OF_CONTROLLERS = (CONTROLLER_FINAL, "controller_migration")
-OF_ROLLBACK = ("controller_migration", "hybrid", "zk")
 GATE_OF_MODE = {**gates.GATE_OF_TURN, CONTROLLER_FINAL: gates.GATE_OF_TURN["final"]}
 SETTLED_PHASES = {
     "zk_migration": (phase.COPYING, phase.HYBRID, phase.DUAL_WRITE),
@@ -153,7 +152,7 @@ def awaited(module):
         facts = module.facts()
         judged = phase.judge(facts)
         troubles = gates.closed_by(gate, judged, []) if admitting else settled(given["mode"], judged)
-        if given["mode"] in OF_ROLLBACK:
+        if given["mode"] in reverting.TURNS:
             target = reverting.ZK if given["mode"] == "zk" else reverting.HYBRID
             refused = reverting.refused(facts, judged, target)
             troubles += [refused] if refused else []

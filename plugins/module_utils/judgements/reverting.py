@@ -18,6 +18,9 @@ ZK, HYBRID = "zk", "hybrid"
 TARGETS = (ZK, HYBRID)
 """How far back: to plain ZooKeeper mode without a trace, or to hybrid brokers under KRaft's controllers."""
 
+TURNS = ("controller_migration", "hybrid", "zk")
+"""The turns that a rollback takes, by what they are for."""
+
 
 class HandBack(NamedTuple):
     """What ZooKeeper is still to be told: the `controller_epoch` to set first (None: it is high enough), whether
@@ -73,10 +76,13 @@ def stopped_by_forward(facts: Mapping) -> Mapping | None:
 
 
 def under_way(facts: Mapping, judged: phase.Judgement) -> str | None:
-    """Return how far back the newest run was to go, where it did not end well and is not there yet. None otherwise."""
+    """Return how far back the newest run was to go, where it did not end well and is not there yet. None otherwise; so
+    too where it was stopped before anything was restarted: then nothing has begun."""
     newest = claim.newest_in(facts["nodes"], phase.cluster_id(facts)) or {}
     target = newest.get("target")
-    begun = newest.get("direction") == claim.BACK and target and not claim.ended_well(newest)
+    if newest.get("direction") != claim.BACK or not target or claim.ended_well(newest):
+        return None
+    begun = any((node.get("turn") or {}).get("kind") in TURNS for node in facts["nodes"].values())
     return target if begun and not (no_way(facts, judged, target) or idle(facts, judged, target)) else None
 
 

@@ -95,8 +95,9 @@ def test_steps_that_are_not_done_yet():
 
 
 def test_a_rollback_that_was_cut_off_is_under_way_until_it_is_there():
-    def target(name, **more):
+    def target(name, kind="hybrid", **more):
         facts = claimed(recorded.facts(name), claim.BACK, **more)
+        facts["nodes"]["b2"]["turn"] = {"kind": kind, "run": "r0", "outcome": "done"}
         return reverting.under_way(facts, phase.judge(facts))
 
     for ended in ({"closed": False}, {"closed": True, "how": "Take the broker's turn"}):
@@ -106,6 +107,7 @@ def test_a_rollback_that_was_cut_off_is_under_way_until_it_is_there():
         assert target("zk", target="zk", **ended) is None
     assert target("dual_write", target="zk", closed=True, how="ok") is None
     assert target("finalized", target="zk", closed=False) is None
+    assert target("dual_write", "kraft", target="zk", closed=True, how="Gate before_revert") is None
 
 
 def test_a_controller_that_runs_or_may_start_keeps_zookeeper_from_being_handed_back():
