@@ -1,0 +1,64 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: zk_partition_states
+short_description: Create partition states that ZooKeeper lacks after the copy
+version_added: 0.1.0
+description:
+  - Runs on the probe host, while KRaft's controllers write to ZooKeeper.
+  - A topic that is created in the moment of the take-over has no partition states in ZooKeeper. Kafka 3.9 drops every
+    change to which such a partition belongs, a broker's restart among them, and neither ZooKeeper nor brokers in
+    migration mode hear of it (C(KRaftMigrationDriver)). With a state there the controllers write it like any other.
+  - A state counts as missing when it still is after a few further writes of the controllers.
+extends_documentation_fragment:
+  - quorumshift.kafka.connection
+  - quorumshift.kafka.zookeeper
+  - quorumshift.kafka.nodes
+attributes:
+  check_mode: {support: full, description: Reads only and tells what would be created.}
+  diff_mode: {support: none, description: Shows no difference.}
+author: Quorumshift maintainers (@quorumshift)
+"""
+
+EXAMPLES = r"""
+- name: Make the partition states that ZooKeeper lacks
+  quorumshift.kafka.zk_partition_states:
+"""
+
+RETURN = r"""
+created:
+  description: The partitions whose states were created.
+  type: list
+  elements: str
+  returned: success
+  sample: [orders-0, orders-1]
+"""
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils import partition_states
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster
+
+
+def main():
+    """Create what is missing."""
+    module = ProbeModule({})
+
+    def work():
+        with cluster.connect_zookeeper(module.connections) as client:
+            try:
+                created = partition_states.complete(client, module.connections.timeout, module.check_mode)
+            except (partition_states.StatesError, znodes.ZnodeError) as error:
+                module.fail_json(msg=f"{error}.")
+        return {"changed": bool(created), "created": created}
+
+    module.run(work)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A topic whose partition states ZooKeeper lacks at the copy, as one that was created in that very moment: Kafka drops
+every change in which one of them is, and with it those of all other partitions."""
+
+from __future__ import annotations
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+
+from tests.bed.going_back import phase
+
+TOPIC = "lab.2"
+
+
+def test_states_that_are_missing_at_the_copy_are_made(fresh):
+    starts = []
+
+    def lose_them_before_the_last_broker_registers(line):
+        starts.extend(host for host in fresh.brokers if line.strip() == f"{host} starts")
+        if len(starts) == len(fresh.brokers):
+            starts.append("all")
+            with fresh.zookeeper() as client:
+                client.delete(f"{znodes.topic_path(TOPIC)}/partitions", recursive=True)
+        return False
+
+    ran = fresh.play(kill_when=lose_them_before_the_last_broker_registers, timeout=900)
+    assert ran.code == 0 and phase(ran) == "dual_write", ran.text
+    assert f"ZooKeeper had no state of {TOPIC}-0" in ran.text, ran.text
+    fresh.wait_in_sync()
+    with fresh.zookeeper() as client:
+        for name in client.get_children(znodes.TOPICS):
+            topic = znodes.topic(client.get(znodes.topic_path(name))[0], name)
+            for partition, told in topic["partitions"].items():
+                path = znodes.partition_state_path(name, partition)
+                state = znodes.partition_state(client.get(path)[0], path)
+                assert sorted(state["isr"]) == sorted(told["replicas"]), (path, state)
