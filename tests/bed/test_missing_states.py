@@ -7,24 +7,31 @@ every change in which one of them is, and with it those of all other partitions.
 from __future__ import annotations
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+from confluent_kafka.admin import NewTopic
 
+from tests.bed.bedside import wait_for
 from tests.bed.going_back import phase
 
-TOPIC = "lab.2"
+TOPIC = "created.too.late"
 
 
 def test_states_that_are_missing_at_the_copy_are_made(fresh):
-    starts = []
+    starts, admin = [], fresh.admin()
 
-    def lose_them_before_the_last_broker_registers(line):
+    def created_without_states(line):
+        """While the last broker starts: on the two others, so that no leader's epoch moves before the copy."""
         starts.extend(host for host in fresh.brokers if line.strip() == f"{host} starts")
         if len(starts) == len(fresh.brokers):
+            replicas = [fresh.node_id(host) for host in starts[:-1]]
             starts.append("all")
+            admin.create_topics([NewTopic(TOPIC, 2, replica_assignment=[replicas, replicas])])[TOPIC].result(30)
             with fresh.zookeeper() as client:
+                states = [znodes.partition_state_path(TOPIC, partition) for partition in (0, 1)]
+                wait_for(lambda: all(map(client.exists, states)), 20, "its states")
                 client.delete(f"{znodes.topic_path(TOPIC)}/partitions", recursive=True)
         return False
 
-    ran = fresh.play(kill_when=lose_them_before_the_last_broker_registers, timeout=900)
+    ran = fresh.play(kill_when=created_without_states, timeout=900)
     assert ran.code == 0 and phase(ran) == "dual_write", ran.text
     assert f"ZooKeeper had no state of {TOPIC}-0" in ran.text, ran.text
     fresh.wait_in_sync()
