@@ -8,6 +8,7 @@ With QUORUMSHIFT_RECORD set, the answers of the migration are written for the un
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -16,9 +17,16 @@ import time
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements.node_mode import node_mode
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire, zk_wire
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire, topics, zk_wire
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security, SecurityError
-from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (
+    AdminClient,
+    NewTopic,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 
 from tests.real import servers
 from tests.real.certificates import Authority
@@ -79,6 +87,7 @@ def test_each_mode_shows_through_a_migration(monkeypatch):
         listeners = {name: f"127.0.0.1:{servers.free_port()}" for name in ("PLAINTEXT", "SASL_PLAINTEXT")}
         with servers.zk_broker(home, 1, connect, sasl, listeners) as broker:
             assert recorder.mode("zk", broker.address) == "zk"
+            _same_partitions(broker.address)
             assert recorder.refused("zk", broker.address, kafka_wire.KafkaError).name == "UNSUPPORTED_VERSION"
 
             with servers.migrating_controllers(home, connect) as (places, controllers, to_migration):
@@ -111,6 +120,7 @@ def test_each_mode_shows_through_a_migration(monkeypatch):
                 broker.configure(TO_KRAFT)
                 broker.start()
                 assert recorder.mode("kraft", broker.address) == "kraft"
+                _same_partitions(broker.address)
                 assert recorder.quorum("kraft", broker.address).leader_id == leader.node_id, "forwarded to the leader"
 
                 for controller in (follower, leader):
@@ -221,6 +231,16 @@ def _add_scram_users(bootstrap):
         ]
         for future in admin.alter_user_scram_credentials(changes).values():
             future.result(20)
+
+
+def _same_partitions(address):
+    """What this very broker serves is what librdkafka reads in it."""
+    admin = AdminClient({"bootstrap.servers": str(address)})
+    with contextlib.suppress(KafkaException):
+        admin.create_topics([NewTopic("seen.by.both", 3, 1)])["seen.by.both"].result(30)
+    servers.wait_for(lambda: servers.in_sync(admin, "seen.by.both", 1), 30, "the topic")
+    mine = kafka_wire.partitions(address)
+    assert mine == topics.read([address], Security(), 10)["partitions"] and len(mine["seen.by.both"]) == 3
 
 
 def _client(secure, protocol, **options):

@@ -149,7 +149,19 @@ def troubles(
         told += _sentence(
             would, f"partition that a stop of broker {stop} takes under min ISR", "partitions of that kind"
         )
-    return told
+    return told + (_differ(topics.get("differ") or {}) if told else [])
+
+
+def _differ(differ: Mapping) -> list[str]:
+    """Return why what brokers tell of in-sync replicas cannot be right for all of them."""
+    names = differ.get("partitions") or []
+    if not names:
+        return []
+    hosts = " and ".join(differ["hosts"])
+    return [
+        f"{hosts}, of different modes, serve different in-sync replicas of {len(names)} of the partitions: where that "
+        "stays, one of them has missed a change"
+    ]
 
 
 def _each(partitions: Mapping) -> Iterator[tuple[str, Mapping]]:

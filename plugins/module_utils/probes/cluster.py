@@ -15,7 +15,7 @@ from typing import Any, Callable, Mapping, NamedTuple
 
 from ..addresses import HostPort, ZkConnect, parse_host_port, parse_host_ports, parse_listeners, parse_zookeeper_connect
 from ..judgements import kraft_config, node_mode
-from ..security import Security, ZkSecurity
+from ..security import PASSWORD_MECHANISMS, Security, ZkSecurity
 from . import kafka_wire, topics, zookeeper
 from .socket_wire import Unreachable, WireError
 
@@ -66,7 +66,27 @@ def collect(nodes: Mapping[str, Mapping], connections: Connections, partitions: 
         running = {name: pool.submit(job) for name, job in jobs.items()}
         facts = {"time": time.time(), "nodes": {host: future.result() for host, future in asked.items()}}
         facts.update({name: future.result() for name, future in running.items()})
+    if partitions and facts["topics"]["reached"]:
+        facts["topics"] = _of_each_mode(facts["topics"], facts["nodes"], connections)
     return facts
+
+
+def _of_each_mode(told: dict, nodes: Mapping[str, Mapping], connections: Connections) -> dict:
+    """Return the partitions as one broker of each running mode serves them, where there are several modes: each kind
+    hears of changes in its own way, and any of them may have answered so far."""
+    of_mode = {node["running"]: host for host, node in sorted(nodes.items()) if node["role"] == "broker"}
+    hosts = [host for mode, host in of_mode.items() if mode]
+    if len(hosts) < 2 or (connections.client.sasl and connections.client.mechanism not in PASSWORD_MECHANISMS):
+        return told  # a listener whose SASL mechanism the own client does not speak cannot be asked broker by broker
+
+    def view(host: str) -> dict:
+        return kafka_wire.partitions(parse_host_port(nodes[host]["address"]), connections.client, connections.timeout)
+
+    try:
+        with ThreadPoolExecutor(max_workers=len(hosts)) as pool:
+            return topics.united(told, dict(zip(hosts, pool.map(view, hosts))))
+    except WireError as error:
+        return {"reached": False, "error": f"the brokers' metadata could not be read: {error}"}
 
 
 def quorum(controllers: Mapping[str, Mapping], connections: Connections) -> dict:

@@ -44,14 +44,17 @@ __all__ = [
     "api_versions",
     "describe_quorum",
     "describe_quorum_any",
+    "partitions",
     "unregister_broker",
 ]
 
+METADATA = 3
 SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE, DESCRIBE_QUORUM, UNREGISTER_BROKER = 17, 18, 36, 55, 64
 
 _CLIENT_NAME = "quorumshift"
 _CLIENT_VERSION = "1"
 _LARGEST_ANSWER = 16 << 20
+_LARGEST_METADATA = 256 << 20
 _UNSUPPORTED_VERSION, _NOT_LEADER, _UNSUPPORTED_SASL_MECHANISM, _SASL_AUTHENTICATION_FAILED = 35, 6, 33, 58
 _BROKER_ID_NOT_REGISTERED = 102
 
@@ -198,6 +201,19 @@ def describe_quorum_any(
     return QuorumSearch(quorum, source, outcomes)
 
 
+def partitions(address: HostPort, security: Security | None = None, timeout: float = 5.0) -> Dict[str, Dict[str, Dict]]:
+    """Every partition as the broker at `address` serves it (Metadata v9), within `timeout` seconds; no other is asked.
+
+    Returns {topic: {partition: {leader, replicas, isr}}}, as probes.topics.read has it. Raises Unreachable, TlsError,
+    AuthenticationFailed, ProtocolError, KafkaError; SecurityError.
+    """
+    every_topic, create_none, no_operations = unsigned_varint(0), b"\0", b"\0\0"
+    body = every_topic + create_none + no_operations + _NO_TAGS
+    with KafkaConnection(address, security, timeout) as connection:
+        answer = connection.request(METADATA, 9, body, "Metadata", timeout, _LARGEST_METADATA)
+        return connection.decoded(decode_partitions, answer, 9, "Metadata")
+
+
 def unregister_broker(
     address: HostPort, broker_id: int, security: Security | None = None, timeout: float = 5.0
 ) -> bool:
@@ -242,9 +258,9 @@ class KafkaConnection:
             answer = self._ask(API_VERSIONS, 3, body, "ApiVersions", flexible=True, flexible_answer=False)
             if len(answer) >= 2 and answer[:2] == struct.pack(">h", _UNSUPPORTED_VERSION):
                 answer = self._ask(API_VERSIONS, 0, b"", "ApiVersions", flexible=False)
-                self._api_versions = self._decoded(decode_api_versions, answer, 0, "ApiVersions")
+                self._api_versions = self.decoded(decode_api_versions, answer, 0, "ApiVersions")
             else:
-                self._api_versions = self._decoded(decode_api_versions, answer, 3, "ApiVersions")
+                self._api_versions = self.decoded(decode_api_versions, answer, 3, "ApiVersions")
         return self._api_versions
 
     def describe_quorum(self) -> Quorum:
@@ -258,14 +274,14 @@ class KafkaConnection:
         partition = compact_array([struct.pack(">i", 0) + _NO_TAGS])
         topic = compact_string("__cluster_metadata") + partition + _NO_TAGS
         answer = self._ask(DESCRIBE_QUORUM, version, compact_array([topic]) + _NO_TAGS, "DescribeQuorum", flexible=True)
-        return self._decoded(decode_quorum, answer, version, "DescribeQuorum")
+        return self.decoded(decode_quorum, answer, version, "DescribeQuorum")
 
     def unregister_broker(self, broker_id: int) -> None:
         """UnregisterBroker v0 (KIP-631), authenticating first where the security says so. Raises KafkaError."""
         self.authenticate()
         body = struct.pack(">i", broker_id) + _NO_TAGS
         answer = self._ask(UNREGISTER_BROKER, 0, body, "UnregisterBroker", flexible=True)
-        self._decoded(_decode_unregistered, answer, 0, "UnregisterBroker")
+        self.decoded(_decode_unregistered, answer, 0, "UnregisterBroker")
 
     def request(
         self, key: int, version: int, body: bytes, name: str, timeout: float, largest: int = _LARGEST_ANSWER
@@ -296,7 +312,7 @@ class KafkaConnection:
         self.security.require_own_client()
         mechanism = str(self.security.mechanism)
         answer = self._ask(SASL_HANDSHAKE, 1, _string(mechanism), "SaslHandshake", flexible=False)
-        code, offered = self._decoded(_decode_handshake, answer, 1, "SaslHandshake")
+        code, offered = self.decoded(_decode_handshake, answer, 1, "SaslHandshake")
         if code == _UNSUPPORTED_SASL_MECHANISM:
             raise AuthenticationFailed(
                 self.address, f"the listener does not offer {mechanism}, but {', '.join(offered) or 'no mechanism'}"
@@ -316,7 +332,7 @@ class KafkaConnection:
     def _exchange(self, token: bytes) -> bytes:
         body = struct.pack(">i", len(token)) + token
         answer = self._ask(SASL_AUTHENTICATE, 1, body, "SaslAuthenticate", flexible=False)
-        code, message, challenge = self._decoded(_decode_authenticate, answer, 1, "SaslAuthenticate")
+        code, message, challenge = self.decoded(_decode_authenticate, answer, 1, "SaslAuthenticate")
         if code == _SASL_AUTHENTICATION_FAILED:
             shown = f"{self.security.mechanism} as {self.security.username!r} was refused"
             raise AuthenticationFailed(self.address, f"{shown}: {message}" if message else shown)
@@ -353,7 +369,8 @@ class KafkaConnection:
             answer.tags()
         return answer.rest()
 
-    def _decoded(self, decode: Callable[[bytes, int], Any], answer: bytes, version: int, name: str) -> Any:
+    def decoded(self, decode: Callable[[bytes, int], Any], answer: bytes, version: int, name: str) -> Any:
+        """What `decode` reads in an answer; its errors become this module's."""
         try:
             return decode(answer, version)
         except _ErrorCode as error:
@@ -452,6 +469,35 @@ def decode_quorum(answer: bytes, version: int) -> Quorum:
     if len(partitions) != 1:
         raise ValueError(f"{len(partitions)} partitions instead of one")
     return partitions[0]
+
+
+def decode_partitions(answer: bytes, _version: int) -> Dict[str, Dict[str, Dict]]:
+    """Reads the topics of a MetadataResponse body of version 9; those with an error are left out."""
+    read = _Reader(answer)
+
+    def broker() -> None:
+        read.int32(), read.compact_string(), read.int32(), read.compact_string()
+        read.tags()
+
+    def partition() -> Tuple[str, Dict]:
+        read.int16()  # error code: a partition without a leader has one too
+        number, leader, _epoch = str(read.int32()), read.int32(), read.int32()
+        replicas, isr, _offline = (read.compact_array(read.int32) for dummy in range(3))
+        read.tags()
+        return number, {"leader": leader, "replicas": replicas, "isr": isr}
+
+    def topic() -> Tuple[int, str, Dict[str, Dict]]:
+        code, name, _internal = read.int16(), read.compact_string(), read.int8()
+        told = dict(read.compact_array(partition))
+        read.int32()  # authorized operations
+        read.tags()
+        return code, name, told
+
+    read.int32()  # throttle time
+    read.compact_array(broker)
+    read.compact_string()  # cluster id
+    read.int32()  # controller id
+    return {name: told for code, name, told in read.compact_array(topic) if code == 0}
 
 
 def _decode_unregistered(answer: bytes, _version: int) -> None:

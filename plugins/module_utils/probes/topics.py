@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable
+from typing import Any, Iterable, Mapping
 
 from ..addresses import HostPort
 from ..security import Security
@@ -41,6 +41,31 @@ def read(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> dic
             for name, topic in metadata.topics.items()
         },
     }
+
+
+def united(told: dict, views: Mapping[str, Mapping[str, Mapping[str, Mapping]]]) -> dict:
+    """Return what `read` has told with the worst that any of `views` ({host: partitions}) tells of each partition, and
+    `differ`: {hosts, partitions: those of which they tell different in-sync replicas}.
+
+    Brokers in migration mode hear of changes by other ways than those in KRaft mode do, and may have missed some.
+    """
+    partitions, differ = {}, set()
+    for topic, numbers in told["partitions"].items():
+        partitions[topic] = {}
+        for number, one in numbers.items():
+            seen = [view[topic][number] for view in views.values() if number in view.get(topic, {})]
+            isrs = [set(other["isr"]) for other in seen]
+            if any(isr != isrs[0] for isr in isrs):
+                differ.add(f"{topic}-{number}")
+            everywhere = set(one["isr"]).intersection(*isrs)
+            leaders = [one["leader"], *(other["leader"] for other in seen)]
+            worst = {"leader": min(leaders) if min(leaders) < 0 else one["leader"]}
+            partitions[topic][number] = {
+                **one,
+                **worst,
+                "isr": [broker for broker in one["isr"] if broker in everywhere],
+            }
+    return {**told, "partitions": partitions, "differ": {"hosts": sorted(views), "partitions": sorted(differ)}}
 
 
 def min_isr(bootstrap: Iterable[HostPort], client: Security, names: Iterable[str], timeout: float) -> dict[str, int]:
