@@ -16,6 +16,7 @@ import time
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import kafka_answers
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements.node_mode import node_mode
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire, topics, zk_wire
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security, SecurityError
@@ -146,7 +147,7 @@ def test_each_mode_shows_through_a_migration(monkeypatch):
 
 
 def _shape(recorded: dict) -> tuple:
-    answer = kafka_wire.decode_api_versions(bytes.fromhex(recorded["answer"]), recorded["version"])
+    answer = kafka_answers.decode_api_versions(bytes.fromhex(recorded["answer"]), recorded["version"])
     return answer.api_keys, answer.supported_features, answer.zk_migration_ready
 
 
@@ -239,7 +240,7 @@ def _same_partitions(address):
     with contextlib.suppress(KafkaException):
         admin.create_topics([NewTopic("seen.by.both", 3, 1)])["seen.by.both"].result(30)
     servers.wait_for(lambda: servers.in_sync(admin, "seen.by.both", 1), 30, "the topic")
-    mine = kafka_wire.partitions(address)
+    mine = topics.served_by(address, Security(), 10)
     assert mine == topics.read([address], Security(), 10)["partitions"] and len(mine["seen.by.both"]) == 3
 
 

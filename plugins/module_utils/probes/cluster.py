@@ -80,7 +80,7 @@ def _of_each_mode(told: dict, nodes: Mapping[str, Mapping], connections: Connect
         return told  # a listener whose SASL mechanism the own client does not speak cannot be asked broker by broker
 
     def view(host: str) -> dict:
-        return kafka_wire.partitions(parse_host_port(nodes[host]["address"]), connections.client, connections.timeout)
+        return topics.served_by(parse_host_port(nodes[host]["address"]), connections.client, connections.timeout)
 
     try:
         with ThreadPoolExecutor(max_workers=len(hosts)) as pool:

@@ -10,12 +10,29 @@ headers those of KIP-482. Each call opens a connection of its own and ends withi
 
 from __future__ import annotations
 
-import base64
 import struct
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Iterable, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_answers import (
+    ApiVersions,
+    ErrorCode,
+    Quorum,
+    Replica,
+    decode_api_versions,
+    decode_authenticate,
+    decode_handshake,
+    decode_quorum,
+    decode_unregistered,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_primitives import (
+    NO_TAGS,
+    Reader,
+    compact_array,
+    compact_string,
+    string,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.sasl_wire import SaslError, Scram, plain_token
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import (
     AuthenticationFailed,
@@ -44,17 +61,14 @@ __all__ = [
     "api_versions",
     "describe_quorum",
     "describe_quorum_any",
-    "partitions",
     "unregister_broker",
 ]
 
-METADATA = 3
 SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE, DESCRIBE_QUORUM, UNREGISTER_BROKER = 17, 18, 36, 55, 64
 
 _CLIENT_NAME = "quorumshift"
 _CLIENT_VERSION = "1"
 _LARGEST_ANSWER = 16 << 20
-_LARGEST_METADATA = 256 << 20
 _UNSUPPORTED_VERSION, _NOT_LEADER, _UNSUPPORTED_SASL_MECHANISM, _SASL_AUTHENTICATION_FAILED = 35, 6, 33, 58
 _BROKER_ID_NOT_REGISTERED = 102
 
@@ -95,48 +109,6 @@ class KafkaError(WireError):
 
 class NotLeader(KafkaError):
     """DescribeQuorum reached a controller that is not the quorum's leader (error 6): ask the others."""
-
-
-class ApiVersions(NamedTuple):
-    """What a server says of itself without authentication (ApiVersionsResponse, KIP-35, KIP-584, KIP-866).
-
-    `api_keys` maps an api key to its (min, max) version; `supported_features` and `finalized_features` map a name to
-    (min, max) level; `finalized_features_epoch` is -1 where unknown. `zk_migration_ready` is tagged field 3, left out
-    by servers when false; controllers and ZooKeeper-mode brokers set it that run with
-    `zookeeper.metadata.migration.enable=true`, brokers from their first answer on, before they register.
-    """
-
-    api_keys: Dict[int, Tuple[int, int]]
-    supported_features: Dict[str, Tuple[int, int]]
-    finalized_features: Dict[str, Tuple[int, int]]
-    finalized_features_epoch: int
-    zk_migration_ready: bool
-
-
-class Replica(NamedTuple):
-    """A voter or observer of the metadata quorum. Timestamps are ms on the leader's clock, -1 where unknown.
-
-    `directory_id` is None in a quorum of static voters (`controller.quorum.voters`).
-    """
-
-    id: int
-    log_end_offset: int
-    last_fetch_timestamp: int = -1
-    last_caught_up_timestamp: int = -1
-    directory_id: str | None = None
-
-
-class Quorum(NamedTuple):
-    """The metadata quorum as its leader sees it (DescribeQuorumResponse, KIP-595, KIP-836, KIP-853).
-
-    Brokers that follow the metadata log are observers, ZooKeeper-mode brokers with the migration flag among them.
-    """
-
-    leader_id: int
-    leader_epoch: int
-    high_watermark: int
-    voters: Tuple[Replica, ...]
-    observers: Tuple[Replica, ...]
 
 
 class QuorumSearch(NamedTuple):
@@ -201,19 +173,6 @@ def describe_quorum_any(
     return QuorumSearch(quorum, source, outcomes)
 
 
-def partitions(address: HostPort, security: Security | None = None, timeout: float = 5.0) -> Dict[str, Dict[str, Dict]]:
-    """Every partition as the broker at `address` serves it (Metadata v9), within `timeout` seconds; no other is asked.
-
-    Returns {topic: {partition: {leader, replicas, isr}}}, as probes.topics.read has it. Raises Unreachable, TlsError,
-    AuthenticationFailed, ProtocolError, KafkaError; SecurityError.
-    """
-    every_topic, create_none, no_operations = unsigned_varint(0), b"\0", b"\0\0"
-    body = every_topic + create_none + no_operations + _NO_TAGS
-    with KafkaConnection(address, security, timeout) as connection:
-        answer = connection.request(METADATA, 9, body, "Metadata", timeout, _LARGEST_METADATA)
-        return connection.decoded(decode_partitions, answer, 9, "Metadata")
-
-
 def unregister_broker(
     address: HostPort, broker_id: int, security: Security | None = None, timeout: float = 5.0
 ) -> bool:
@@ -254,13 +213,13 @@ class KafkaConnection:
     def api_versions(self) -> ApiVersions:
         """ApiVersions v3, or what the server can do of it; asked once a connection."""
         if self._api_versions is None:
-            body = compact_string(_CLIENT_NAME) + compact_string(_CLIENT_VERSION) + _NO_TAGS
+            body = compact_string(_CLIENT_NAME) + compact_string(_CLIENT_VERSION) + NO_TAGS
             answer = self._ask(API_VERSIONS, 3, body, "ApiVersions", flexible=True, flexible_answer=False)
             if len(answer) >= 2 and answer[:2] == struct.pack(">h", _UNSUPPORTED_VERSION):
                 answer = self._ask(API_VERSIONS, 0, b"", "ApiVersions", flexible=False)
-                self._api_versions = self.decoded(decode_api_versions, answer, 0, "ApiVersions")
+                self._api_versions = self._decoded(decode_api_versions, answer, 0, "ApiVersions")
             else:
-                self._api_versions = self.decoded(decode_api_versions, answer, 3, "ApiVersions")
+                self._api_versions = self._decoded(decode_api_versions, answer, 3, "ApiVersions")
         return self._api_versions
 
     def describe_quorum(self) -> Quorum:
@@ -271,17 +230,17 @@ class KafkaConnection:
             raise KafkaError(self.address, _UNSUPPORTED_VERSION, "DescribeQuorum", message if not offered else None)
         self.authenticate()
         version = min(2, offered[1])
-        partition = compact_array([struct.pack(">i", 0) + _NO_TAGS])
-        topic = compact_string("__cluster_metadata") + partition + _NO_TAGS
-        answer = self._ask(DESCRIBE_QUORUM, version, compact_array([topic]) + _NO_TAGS, "DescribeQuorum", flexible=True)
-        return self.decoded(decode_quorum, answer, version, "DescribeQuorum")
+        partition = compact_array([struct.pack(">i", 0) + NO_TAGS])
+        topic = compact_string("__cluster_metadata") + partition + NO_TAGS
+        answer = self._ask(DESCRIBE_QUORUM, version, compact_array([topic]) + NO_TAGS, "DescribeQuorum", flexible=True)
+        return self._decoded(decode_quorum, answer, version, "DescribeQuorum")
 
     def unregister_broker(self, broker_id: int) -> None:
         """UnregisterBroker v0 (KIP-631), authenticating first where the security says so. Raises KafkaError."""
         self.authenticate()
-        body = struct.pack(">i", broker_id) + _NO_TAGS
+        body = struct.pack(">i", broker_id) + NO_TAGS
         answer = self._ask(UNREGISTER_BROKER, 0, body, "UnregisterBroker", flexible=True)
-        self.decoded(_decode_unregistered, answer, 0, "UnregisterBroker")
+        self._decoded(decode_unregistered, answer, 0, "UnregisterBroker")
 
     def request(
         self, key: int, version: int, body: bytes, name: str, timeout: float, largest: int = _LARGEST_ANSWER
@@ -311,8 +270,8 @@ class KafkaConnection:
         self._authenticated = True
         self.security.require_own_client()
         mechanism = str(self.security.mechanism)
-        answer = self._ask(SASL_HANDSHAKE, 1, _string(mechanism), "SaslHandshake", flexible=False)
-        code, offered = self.decoded(_decode_handshake, answer, 1, "SaslHandshake")
+        answer = self._ask(SASL_HANDSHAKE, 1, string(mechanism), "SaslHandshake", flexible=False)
+        code, offered = self._decoded(decode_handshake, answer, 1, "SaslHandshake")
         if code == _UNSUPPORTED_SASL_MECHANISM:
             raise AuthenticationFailed(
                 self.address, f"the listener does not offer {mechanism}, but {', '.join(offered) or 'no mechanism'}"
@@ -332,7 +291,7 @@ class KafkaConnection:
     def _exchange(self, token: bytes) -> bytes:
         body = struct.pack(">i", len(token)) + token
         answer = self._ask(SASL_AUTHENTICATE, 1, body, "SaslAuthenticate", flexible=False)
-        code, message, challenge = self.decoded(_decode_authenticate, answer, 1, "SaslAuthenticate")
+        code, message, challenge = self._decoded(decode_authenticate, answer, 1, "SaslAuthenticate")
         if code == _SASL_AUTHENTICATION_FAILED:
             shown = f"{self.security.mechanism} as {self.security.username!r} was refused"
             raise AuthenticationFailed(self.address, f"{shown}: {message}" if message else shown)
@@ -352,16 +311,16 @@ class KafkaConnection:
     ) -> bytes:
         """Sends one request and returns the answer behind its header."""
         self._correlation += 1
-        header = struct.pack(">hhi", key, version, self._correlation) + _string(_CLIENT_NAME)
+        header = struct.pack(">hhi", key, version, self._correlation) + string(_CLIENT_NAME)
         if flexible:
-            header += _NO_TAGS
+            header += NO_TAGS
         self._wire.send(struct.pack(">i", len(header) + len(body)) + header + body, f"the answer to {name}")
         (size,) = struct.unpack(">i", self._wire.receive(4))
         if size >> 8 == 0x150303:
             raise ProtocolError(self.address, "the listener speaks TLS, but the security protocol here has none")
         if not 4 <= size <= largest:
             raise ProtocolError(self.address, f"the answer to {name} is not Kafka's: it begins with length {size}")
-        answer = _Reader(self._wire.receive(size))
+        answer = Reader(self._wire.receive(size))
         correlation = answer.int32()
         if correlation != self._correlation:
             raise ProtocolError(self.address, f"{name}: answer {correlation} to request {self._correlation}")
@@ -369,252 +328,11 @@ class KafkaConnection:
             answer.tags()
         return answer.rest()
 
-    def decoded(self, decode: Callable[[bytes, int], Any], answer: bytes, version: int, name: str) -> Any:
-        """What `decode` reads in an answer; its errors become this module's."""
+    def _decoded(self, decode: Callable[[bytes, int], Any], answer: bytes, version: int, name: str) -> Any:
         try:
             return decode(answer, version)
-        except _ErrorCode as error:
+        except ErrorCode as error:
             kind = NotLeader if error.code == _NOT_LEADER else KafkaError
             raise kind(self.address, error.code, name, error.server_message) from None
         except (struct.error, IndexError, ValueError) as error:
             raise ProtocolError(self.address, f"the answer to {name} v{version} cannot be read: {error}") from error
-
-
-def decode_api_versions(answer: bytes, version: int) -> ApiVersions:
-    """Reads an ApiVersionsResponse body of version 0 or 3."""
-    read = _Reader(answer)
-    _raise_for(read.int16())
-    if version == 0:
-        keys = read.array(lambda: (read.int16(), (read.int16(), read.int16())))
-        return ApiVersions(dict(keys), {}, {}, -1, False)
-
-    def range_of_key() -> Tuple[int, Tuple[int, int]]:
-        item = read.int16(), (read.int16(), read.int16())
-        read.tags()
-        return item
-
-    def supported_feature() -> Tuple[str, Tuple[int, int]]:
-        item = read.compact_string(), (read.int16(), read.int16())
-        read.tags()
-        return item
-
-    def finalized_feature() -> Tuple[str, Tuple[int, int]]:
-        name, highest, lowest = read.compact_string(), read.int16(), read.int16()
-        read.tags()
-        return name, (lowest, highest)
-
-    keys = read.compact_array(range_of_key)
-    read.int32()  # throttle time
-    tagged = read.tags()
-    supported: List[Tuple[str, Tuple[int, int]]] = []
-    finalized: List[Tuple[str, Tuple[int, int]]] = []
-    epoch = -1
-    ready = False
-    for tag, value in tagged.items():
-        read = _Reader(value)
-        if tag == 0:
-            supported = read.compact_array(supported_feature)
-        elif tag == 1:
-            epoch = read.int64()
-        elif tag == 2:
-            finalized = read.compact_array(finalized_feature)
-        elif tag == 3:
-            ready = bool(read.int8())
-    return ApiVersions(dict(keys), dict(supported), dict(finalized), epoch, ready)
-
-
-def decode_quorum(answer: bytes, version: int) -> Quorum:
-    """Reads a DescribeQuorumResponse body of version 0, 1 or 2."""
-    read = _Reader(answer)
-
-    def replica() -> Replica:
-        identity = read.int32()
-        directory = read.uuid() if version >= 2 else None
-        end = read.int64()
-        fetched, caught_up = (read.int64(), read.int64()) if version >= 1 else (-1, -1)
-        read.tags()
-        return Replica(identity, end, fetched, caught_up, directory)
-
-    def partition() -> Quorum:
-        read.int32()  # partition index: there is one
-        code = read.int16()
-        message = read.compact_string() if version >= 2 else None
-        leader, epoch, high_watermark = read.int32(), read.int32(), read.int64()
-        voters, observers = read.compact_array(replica), read.compact_array(replica)
-        read.tags()
-        _raise_for(code, message)
-        return Quorum(leader, epoch, high_watermark, tuple(voters), tuple(observers))
-
-    def topic() -> List[Quorum]:
-        read.compact_string()
-        partitions = read.compact_array(partition)
-        read.tags()
-        return partitions
-
-    def listener() -> None:
-        read.compact_string(), read.compact_string(), read.int16()
-        read.tags()
-
-    def node() -> None:
-        read.int32()
-        read.compact_array(listener)
-        read.tags()
-
-    code = read.int16()
-    _raise_for(code, read.compact_string() if version >= 2 else None)
-    partitions = [quorum for quorums in read.compact_array(topic) for quorum in quorums]
-    if version >= 2:
-        read.compact_array(node)
-    read.tags()
-    if len(partitions) != 1:
-        raise ValueError(f"{len(partitions)} partitions instead of one")
-    return partitions[0]
-
-
-def decode_partitions(answer: bytes, _version: int) -> Dict[str, Dict[str, Dict]]:
-    """Reads the topics of a MetadataResponse body of version 9; those with an error are left out."""
-    read = _Reader(answer)
-
-    def broker() -> None:
-        read.int32(), read.compact_string(), read.int32(), read.compact_string()
-        read.tags()
-
-    def partition() -> Tuple[str, Dict]:
-        read.int16()  # error code: a partition without a leader has one too
-        number, leader, _epoch = str(read.int32()), read.int32(), read.int32()
-        replicas, isr, _offline = (read.compact_array(read.int32) for dummy in range(3))
-        read.tags()
-        return number, {"leader": leader, "replicas": replicas, "isr": isr}
-
-    def topic() -> Tuple[int, str, Dict[str, Dict]]:
-        code, name, _internal = read.int16(), read.compact_string(), read.int8()
-        told = dict(read.compact_array(partition))
-        read.int32()  # authorized operations
-        read.tags()
-        return code, name, told
-
-    read.int32()  # throttle time
-    read.compact_array(broker)
-    read.compact_string()  # cluster id
-    read.int32()  # controller id
-    return {name: told for code, name, told in read.compact_array(topic) if code == 0}
-
-
-def _decode_unregistered(answer: bytes, _version: int) -> None:
-    read = _Reader(answer)
-    read.int32()  # throttle time
-    _raise_for(read.int16(), read.compact_string())
-
-
-class _ErrorCode(Exception):
-    def __init__(self, code: int, server_message: str | None) -> None:
-        super().__init__(code)
-        self.code = code
-        self.server_message = server_message
-
-
-def _raise_for(code: int, server_message: str | None = None) -> None:
-    if code:
-        raise _ErrorCode(code, server_message)
-
-
-def _decode_handshake(answer: bytes, _version: int) -> Tuple[int, List[str]]:
-    read = _Reader(answer)
-    return read.int16(), read.array(read.string)
-
-
-def _decode_authenticate(answer: bytes, _version: int) -> Tuple[int, str | None, bytes]:
-    read = _Reader(answer)
-    return read.int16(), read.string(), read.bytes(max(0, read.int32()))
-
-
-_NO_TAGS = b"\0"
-
-
-def unsigned_varint(value: int) -> bytes:
-    """Put a length or count as ByteUtils.writeUnsignedVarint does."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _string(text: str) -> bytes:
-    data = text.encode()
-    return struct.pack(">h", len(data)) + data
-
-
-def compact_string(text: str) -> bytes:
-    """Put a string of a flexible request (KIP-482)."""
-    data = text.encode()
-    return unsigned_varint(len(data) + 1) + data
-
-
-def compact_array(items: Iterable[bytes]) -> bytes:
-    """Put an array of a flexible request (KIP-482)."""
-    listed = list(items)
-    return unsigned_varint(len(listed) + 1) + b"".join(listed)
-
-
-class _Reader:
-    """Reads Kafka's primitive types from one answer; IndexError or struct.error when it is too short."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-
-    def bytes(self, size: int) -> bytes:
-        end = self._at + size
-        if end > len(self._data):
-            raise IndexError(f"{size} bytes wanted at {self._at} of {len(self._data)}")
-        piece = self._data[self._at : end]
-        self._at = end
-        return piece
-
-    def rest(self) -> bytes:
-        return self.bytes(len(self._data) - self._at)
-
-    def int8(self) -> int:
-        return struct.unpack(">b", self.bytes(1))[0]
-
-    def int16(self) -> int:
-        return struct.unpack(">h", self.bytes(2))[0]
-
-    def int32(self) -> int:
-        return struct.unpack(">i", self.bytes(4))[0]
-
-    def int64(self) -> int:
-        return struct.unpack(">q", self.bytes(8))[0]
-
-    def varint(self) -> int:
-        value = shift = 0
-        while shift < 35:
-            byte = self.bytes(1)[0]
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-            shift += 7
-        raise ValueError(f"no varint ends at {self._at}")
-
-    def uuid(self) -> str | None:
-        value = self.bytes(16)
-        return base64.urlsafe_b64encode(value).decode().rstrip("=") if any(value) else None
-
-    def string(self) -> str | None:
-        size = self.int16()
-        return None if size < 0 else self.bytes(size).decode()
-
-    def compact_string(self) -> Any:
-        size = self.varint()
-        return None if size == 0 else self.bytes(size - 1).decode()
-
-    def array(self, item: Callable[[], Any]) -> List[Any]:
-        return [item() for dummy in range(self.int32())]
-
-    def compact_array(self, item: Callable[[], Any]) -> List[Any]:
-        return [item() for dummy in range(self.varint() - 1)]
-
-    def tags(self) -> Dict[int, Any]:
-        return {self.varint(): self.bytes(self.varint()) for dummy in range(self.varint())}

@@ -8,7 +8,10 @@ from __future__ import annotations
 from typing import Any, Iterable, Mapping
 
 from ..addresses import HostPort
+from ..formats import broker_requests
 from ..security import Security
+from .kafka_wire import KafkaConnection
+from .socket_wire import ProtocolError
 
 try:
     from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -17,6 +20,7 @@ except ImportError:  # reported by the module that needs it, with the way to ins
     AdminClient = None
 
 MIN_ISR = "min.insync.replicas"
+_LARGEST_ANSWER = 1 << 30  # bytes: 40 a partition and more
 _BATCH = 500  # resources in one DescribeConfigs: keeps answers of large clusters small
 
 
@@ -41,6 +45,33 @@ def read(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> dic
             for name, topic in metadata.topics.items()
         },
     }
+
+
+def served_by(address: HostPort, client: Security, timeout: float) -> dict[str, dict[str, dict]]:
+    """Return the partitions as `read` has them, as this very broker serves them: librdkafka asks any.
+
+    Raises socket_wire.WireError, SecurityError.
+    """
+    with KafkaConnection(address, client, timeout) as connection:
+        request = broker_requests.METADATA
+        body = broker_requests.metadata(None)
+        answer = connection.request(request.api_key, request.version, body, request.name, timeout, _LARGEST_ANSWER)
+    try:
+        _head, served = broker_requests.read_metadata(answer)
+        return {
+            topic["name"]: {
+                str(one["partitionIndex"]): {
+                    "leader": one["leaderId"],
+                    "replicas": one["replicaNodes"],
+                    "isr": one["isrNodes"],
+                }
+                for one in topic["partitions"]
+            }
+            for topic in served
+            if not topic["errorCode"]
+        }
+    except broker_requests.MalformedAnswer as error:
+        raise ProtocolError(address, str(error)) from error
 
 
 def united(told: dict, views: Mapping[str, Mapping[str, Mapping[str, Mapping]]]) -> dict:

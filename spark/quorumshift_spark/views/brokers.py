@@ -18,6 +18,7 @@ import time
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Set, Tuple, Union
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import broker_requests as requests
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import node_mode
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.kafka_wire import (
@@ -31,7 +32,6 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.security import 
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.normal_form import Entity
 from quorumshift_spark.views import Absent, Key, Problem, Statement, View, ViewError
-from quorumshift_spark.views import broker_requests as requests
 
 _KINDS = ("topic", "partition", "config", "quota", "scram", "acl", "delegation_token", "feature", "broker")
 _LARGEST_ANSWER = 1 << 28

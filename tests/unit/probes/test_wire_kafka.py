@@ -14,6 +14,7 @@ import threading
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import kafka_answers
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
 
 ANSWERS = json.loads((pathlib.Path(__file__).parent / "wire_answers.json").read_text())
@@ -25,7 +26,7 @@ def recorded(name, kind):
 
 
 def test_api_versions_of_a_controller():
-    answer = kafka_wire.decode_api_versions(*recorded("controller_migration", "api_versions"))
+    answer = kafka_answers.decode_api_versions(*recorded("controller_migration", "api_versions"))
     assert answer.api_keys[kafka_wire.DESCRIBE_QUORUM] == (0, 2) and answer.api_keys[1] == (0, 17)
     assert answer.supported_features == {"metadata.version": (1, 21)}
     assert answer.finalized_features == {"metadata.version": (21, 21)}
@@ -34,26 +35,26 @@ def test_api_versions_of_a_controller():
 
 
 def test_api_versions_of_a_plain_broker():
-    answer = kafka_wire.decode_api_versions(*recorded("zk", "api_versions"))
+    answer = kafka_answers.decode_api_versions(*recorded("zk", "api_versions"))
     assert answer.api_keys[4] == (0, 7) and kafka_wire.DESCRIBE_QUORUM not in answer.api_keys
     assert answer.finalized_features == {} and answer.zk_migration_ready is False
 
 
 def test_api_versions_of_version_0():
     body = struct.pack(">hi", 0, 2) + struct.pack(">hhh", 0, 0, 11) + struct.pack(">hhh", 18, 0, 4)
-    answer = kafka_wire.decode_api_versions(body, 0)
+    answer = kafka_answers.decode_api_versions(body, 0)
     assert answer == kafka_wire.ApiVersions({0: (0, 11), 18: (0, 4)}, {}, {}, -1, False)
 
 
 def test_quorum_of_static_voters():
-    quorum = kafka_wire.decode_quorum(*recorded("controller_migration", "describe_quorum"))
+    quorum = kafka_answers.decode_quorum(*recorded("controller_migration", "describe_quorum"))
     assert quorum.leader_id in (101, 102) and quorum.leader_epoch > 0 and quorum.high_watermark > 0
     assert sorted(voter.id for voter in quorum.voters) == [101, 102]
     assert all(voter.directory_id is None for voter in quorum.voters)
 
 
 def test_quorum_through_a_broker_names_the_observer():
-    quorum = kafka_wire.decode_quorum(*recorded("kraft", "describe_quorum"))
+    quorum = kafka_answers.decode_quorum(*recorded("kraft", "describe_quorum"))
     (observer,) = quorum.observers
     assert observer.id == 1 and len(observer.directory_id) == 22 and observer.last_fetch_timestamp > 1_700_000_000_000
 
@@ -69,14 +70,14 @@ def test_quorum_of_version_0_has_no_times():
         + b"\0\0\0"
     )
     expected = kafka_wire.Quorum(5, 3, 69, (kafka_wire.Replica(5, 70),), ())
-    assert kafka_wire.decode_quorum(body, 0) == expected
+    assert kafka_answers.decode_quorum(body, 0) == expected
 
 
 @pytest.mark.parametrize(
     ("name", "kind", "decode"),
     [
-        ("kraft", "describe_quorum", kafka_wire.decode_quorum),
-        ("controller_migration", "api_versions", kafka_wire.decode_api_versions),
+        ("kraft", "describe_quorum", kafka_answers.decode_quorum),
+        ("controller_migration", "api_versions", kafka_answers.decode_api_versions),
     ],
 )
 def test_every_cut_of_an_answer_is_noticed(name, kind, decode):

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import broker_requests as requests
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
 from kafka.protocol.admin import (
     DescribeAclsResponse,
@@ -26,7 +27,6 @@ from kafka.protocol.admin import (
 from kafka.protocol.metadata import MetadataResponse
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.views import Absent, Statement, ViewError, brokers
-from quorumshift_spark.views import broker_requests as requests
 
 ADDRESS = HostPort("broker.example", 9092)
 ID = uuid.UUID(int=7)

@@ -38,6 +38,11 @@ from __future__ import annotations
 import struct
 from typing import Any, Dict, Iterable, Iterator, NamedTuple, Tuple
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_primitives import (
+    NO_TAGS,
+    compact_array,
+    compact_string,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_records import (
     field_reader,
     read_length,
@@ -45,7 +50,6 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata
     struct_reader,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import Field
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.kafka_wire import compact_array, compact_string
 
 
 class Request(NamedTuple):
@@ -186,43 +190,40 @@ DESCRIBE_TOKENS = Request(
 
 _ANY = b"\1"  # in each of DescribeAcls' enums: ResourceType, PatternType, AclOperation, AclPermissionType
 _NULL = b"\0"
-_NO_TAGS = b"\0"
 _FALSE, _TRUE = b"\0", b"\1"
 _NO_UUID = bytes(16)
 
 
 def metadata(topics: Iterable[str] | None) -> bytes:
     """All topics (None), or those of these names; creates none."""
-    listed = _NULL if topics is None else compact_array(_NO_UUID + compact_string(name) + _NO_TAGS for name in topics)
-    return listed + _FALSE + _FALSE + _NO_TAGS
+    listed = _NULL if topics is None else compact_array(_NO_UUID + compact_string(name) + NO_TAGS for name in topics)
+    return listed + _FALSE + _FALSE + NO_TAGS
 
 
 def configs(resources: Iterable[Tuple[int, str]], synonyms: bool) -> bytes:
     """All configs of each (resource type, name), with the values that stand behind them or without."""
-    listed = compact_array(
-        struct.pack(">b", kind) + compact_string(name) + _NULL + _NO_TAGS for kind, name in resources
-    )
-    return listed + (_TRUE if synonyms else _FALSE) + _FALSE + _NO_TAGS
+    listed = compact_array(struct.pack(">b", kind) + compact_string(name) + _NULL + NO_TAGS for kind, name in resources)
+    return listed + (_TRUE if synonyms else _FALSE) + _FALSE + NO_TAGS
 
 
 def client_quotas() -> bytes:
     """Those of all entities."""
-    return compact_array(()) + _FALSE + _NO_TAGS
+    return compact_array(()) + _FALSE + NO_TAGS
 
 
 def scram() -> bytes:
     """The credentials of all users."""
-    return _NULL + _NO_TAGS
+    return _NULL + NO_TAGS
 
 
 def acls() -> bytes:
     """All ACLs."""
-    return _ANY + _NULL + _ANY + _NULL + _NULL + _ANY + _ANY + _NO_TAGS
+    return _ANY + _NULL + _ANY + _NULL + _NULL + _ANY + _ANY + NO_TAGS
 
 
 def delegation_tokens() -> bytes:
     """The tokens of all owners."""
-    return _NULL + _NO_TAGS
+    return _NULL + NO_TAGS
 
 
 # --- answers ---------------------------------------------------------------------------------------------
