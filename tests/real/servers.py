@@ -91,10 +91,11 @@ def wait_for(condition: Callable[[], object], seconds: float, what: str) -> obje
         time.sleep(0.1)
 
 
-def settled(admin: AdminClient) -> bool:
-    """Whether a broker answers that knows two brokers and the controller: one that has just started knows neither."""
+def settled(admin: AdminClient, brokers: int) -> bool:
+    """Whether the broker that answers knows so many brokers and the controller: one that has just started knows none,
+    and a request of librdkafka's to the controller, sent then, may never be answered."""
     seen = admin.list_topics(timeout=10)
-    return len(seen.brokers) == 2 and seen.controller_id in seen.brokers
+    return len(seen.brokers) == brokers and seen.controller_id in seen.brokers
 
 
 def in_sync(admin: AdminClient, topic: str, replicas: int) -> bool:
@@ -199,7 +200,8 @@ class KafkaServer(JavaServer):
 
     def format(self, cluster_id: str = CLUSTER_ID) -> None:
         """Runs `kafka-storage format`, as a controller needs it before its first start."""
-        arguments = ["format", "--cluster-id", cluster_id, "--config", str(self.home / "server.properties")]
+        # in one word: a ZooKeeper-mode broker may draw an id that begins with "-"
+        arguments = ["format", f"--cluster-id={cluster_id}", "--config", str(self.home / "server.properties")]
         done = subprocess.run(
             [*java(), "kafka.tools.StorageTool", *arguments],
             capture_output=True,

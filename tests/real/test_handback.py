@@ -32,7 +32,7 @@ def under_kraft(name):
         whole = {"offsets.topic.replication.factor": "2"}
         with servers.zk_broker(home, 1, connect, whole) as one, servers.zk_broker(home, 2, connect, whole) as two:
             admin = AdminClient({"bootstrap.servers": f"{one.address},{two.address}"})
-            servers.wait_for(lambda: servers.settled(admin), 60, "both brokers to know the controller")
+            servers.wait_for(lambda: servers.settled(admin, 2), 60, "both brokers to know the controller")
             admin.create_topics([NewTopic(TOPIC, 1, 2)])[TOPIC].result(60)
             servers.wait_for(lambda: servers.in_sync(admin, TOPIC, 2), 60, "both replicas in sync")
             client = KazooClient(hosts=connect)

@@ -237,7 +237,8 @@ def _add_scram_users(bootstrap):
 def _same_partitions(address):
     """What this very broker serves is what librdkafka reads in it."""
     admin = AdminClient({"bootstrap.servers": str(address)})
-    with contextlib.suppress(KafkaException):
+    servers.wait_for(lambda: servers.settled(admin, 1), 60, "a broker that knows the controller")
+    with contextlib.suppress(KafkaException):  # it is there the second time
         admin.create_topics([NewTopic("seen.by.both", 3, 1)])["seen.by.both"].result(30)
     servers.wait_for(lambda: servers.in_sync(admin, "seen.by.both", 1), 30, "the topic")
     mine = topics.served_by(address, Security(), 10)

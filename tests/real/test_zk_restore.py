@@ -76,7 +76,7 @@ def test_what_was_emptied_is_filled_again():
             brokers = f"{one.address},{two.address}"
             admin = AdminClient({"bootstrap.servers": brokers})
             topics = [NewTopic("orders", 3, 2, config=CONFIG), NewTopic("late", 1, 2)]
-            servers.wait_for(lambda: servers.settled(admin), 60, "two brokers and a controller")
+            servers.wait_for(lambda: servers.settled(admin, 2), 60, "two brokers and a controller")
             for future in admin.create_topics(topics).values():
                 future.result(60)
             threads = ConfigEntry("log.cleaner.threads", "2", incremental_operation=AlterConfigOpType.SET)
