@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import Any, Iterable, Iterator
+from typing import Any, Iterable
 
 from .formats import znodes
 from .judgements import reverting
 from .probes import zookeeper
+from .zk_writing import writing
 
 try:
     from kazoo import exceptions as kazoo_exceptions
@@ -26,7 +27,7 @@ POLL_S = 0.05
 
 
 class HandBackError(RuntimeError):
-    """Why ZooKeeper was not handed back, or not to the end; the text is for the operator."""
+    """No broker became controller; the text is for the operator."""
 
 
 def hand_back(
@@ -36,7 +37,7 @@ def hand_back(
     deleted: [paths], elected: broker id (None when `dry`)}.
 
     `client`: a kazoo client in the cluster's chroot; `raft_epochs`: of the quorum's logs; `timeout` bounds each request
-    and `bound_s` the election, in seconds. Raises HandBackError, zookeeper.ZooKeeperError.
+    and `bound_s` the election, in seconds. Raises HandBackError, WriteError, zookeeper.ZooKeeperError.
     """
     seen = zookeeper.witness(client, timeout, max_controller_epoch=True)
     wanted = reverting.hand_back(seen, raft_epochs)
@@ -44,26 +45,26 @@ def hand_back(
     if dry:
         return told
     if wanted.controller_epoch is not None:
-        with _asked(znodes.CONTROLLER_EPOCH, "set"):
+        with writing(f"{znodes.CONTROLLER_EPOCH} was not set"):
             data = str(wanted.controller_epoch).encode()
-            client.set(znodes.CONTROLLER_EPOCH, data, version=seen["controller_epoch"]["version"])
+            version = seen["controller_epoch"]["version"]
+            client.set_async(znodes.CONTROLLER_EPOCH, data, version=version).get(timeout=timeout)
     if wanted.controller:
-        told["deleted"] += _deleted(client, znodes.CONTROLLER)
+        told["deleted"] += _deleted(client, znodes.CONTROLLER, timeout)
     told["elected"] = _elected(client, timeout, bound_s)
     if wanted.migration:
-        told["deleted"] += _deleted(client, znodes.MIGRATION)
+        told["deleted"] += _deleted(client, znodes.MIGRATION, timeout)
     return told
 
 
-def _deleted(client: Any, path: str) -> list[str]:
+def _deleted(client: Any, path: str, timeout: float) -> list[str]:
     """Delete a persistent znode as it is now; return its path, or nothing where it is gone or ephemeral already."""
-    with _asked(path, "deleted"):
-        stat = client.exists(path)
-        if stat is None or stat.ephemeralOwner:
-            return []
-        with contextlib.suppress(kazoo_exceptions.NoNodeError):
-            client.delete(path, version=stat.version)
-        return [path]
+    stat = zookeeper.Reader(client, timeout=timeout).stat(path)
+    if stat is None or stat.ephemeralOwner:
+        return []
+    with writing(f"{path} was not deleted"), contextlib.suppress(kazoo_exceptions.NoNodeError):
+        client.delete_async(path, version=stat.version).get(timeout=timeout)
+    return [path]
 
 
 def _elected(client: Any, timeout: float, bound_s: float) -> int:
@@ -82,16 +83,3 @@ def _elected(client: Any, timeout: float, bound_s: float) -> int:
                 f"/brokers/ids holds {alive}. Run again; if it stays, restart one broker as it is"
             )
         time.sleep(POLL_S)
-
-
-@contextlib.contextmanager
-def _asked(path: str, what: str) -> Iterator[None]:
-    try:
-        yield
-    except kazoo_exceptions.NoAuthError:
-        raise HandBackError(
-            f"{path} could not be {what}: its ACL does not let the user of quorumshift_zookeeper_client do so. Log in "
-            "as the brokers do, and run again"
-        ) from None
-    except kazoo_exceptions.KazooException as error:
-        raise HandBackError(f"{path} could not be {what}: {type(error).__name__}. Run again") from error

@@ -19,6 +19,7 @@ from typing import Any
 
 from .formats import znodes
 from .probes import zookeeper
+from .zk_writing import writing
 
 try:
     from kazoo import exceptions as kazoo_exceptions
@@ -32,70 +33,59 @@ BEATS_BOUND_S = 10.0
 _POLL_S = 0.1
 
 
-class StatesError(RuntimeError):
-    """Why a state was not created; the text is for the operator."""
-
-
 def complete(client: Any, timeout: float, dry: bool = False) -> list[str]:
     """Create the states that ZooKeeper lacks, as the copy took them; return their partitions as "topic-number".
 
     `client`: a kazoo client in the cluster's chroot; `timeout` in seconds bounds each answer; `dry` creates nothing.
-    Raises StatesError, zookeeper.ZooKeeperError, znodes.ZnodeError.
+    Raises WriteError, zookeeper.ZooKeeperError, znodes.ZnodeError.
     """
-    first = _missing(client, timeout)
+    reader = zookeeper.Reader(client, timeout=timeout)
+    first = _missing(reader)
     if not first:
         return []
-    _beats(client)
-    lasting = {path: one for path, one in _missing(client, timeout).items() if path in first}
-    epoch = znodes.controller_epoch(client.get(znodes.CONTROLLER_EPOCH)[0]) if lasting else 0
+    _beats(reader)
+    lasting = {path: one for path, one in _missing(reader).items() if path in first}
+    epoch = max((znodes.controller_epoch(node.data) for node in reader.get_many([znodes.CONTROLLER_EPOCH])), default=0)
     return [
         f"{topic}-{partition}"
         for path, (topic, partition, replicas) in sorted(lasting.items())
-        if dry or _created(client, path, topic, replicas, epoch)
+        if dry or _created(reader, path, topic, replicas, epoch)
     ]
 
 
-def _missing(client: Any, timeout: float) -> dict[str, tuple[str, str, list[int]]]:
+def _missing(reader: zookeeper.Reader) -> dict[str, tuple[str, str, list[int]]]:
     """Return {path of the state: (topic, partition, replicas)} of the partitions that have none."""
-    reader = zookeeper.Reader(client, timeout=timeout)
-    ((_path, names),) = reader.children_many([znodes.TOPICS])
     assigned = {}
-    for node in reader.get_many([znodes.topic_path(name) for name in names or ()]):
+    for node in reader.get_many(zookeeper.below(reader, [znodes.TOPICS])):
         name = node.path[len(znodes.TOPICS) + 1 :]
         for partition, told in znodes.topic(node.data, node.path)["partitions"].items():
             assigned[znodes.partition_state_path(name, partition)] = (name, partition, told["replicas"])
     return {path: assigned[path] for path, stat in reader.stat_many(list(assigned)) if stat is None}
 
 
-def _beats(client: Any) -> None:
+def _beats(reader: zookeeper.Reader) -> None:
     """Wait until the controllers have written to /migration a few times, or for as long as is enough without: those
     that cannot write a full image for want of a state do not write there."""
-    began, first = time.monotonic(), client.exists(znodes.MIGRATION)
+    began, first = time.monotonic(), reader.stat(znodes.MIGRATION)
     while first is not None and time.monotonic() - began < BEATS_BOUND_S:
-        seen = client.exists(znodes.MIGRATION)
+        seen = reader.stat(znodes.MIGRATION)
         if seen is None or seen.version - first.version >= BEATS:
             return
         time.sleep(_POLL_S)
 
 
-def _created(client: Any, path: str, topic: str, replicas: list[int], epoch: int) -> bool:
+def _created(reader: zookeeper.Reader, path: str, topic: str, replicas: list[int], epoch: int) -> bool:
     """Create a state and the znodes above it, below a topic that is still there. Says whether it was created."""
     data = {"controller_epoch": epoch, "leader": replicas[0], "version": 1, "leader_epoch": 0, "isr": replicas}
-    topic_path = znodes.topic_path(topic)
-    try:
-        acl = client.get_acls(topic_path)[0]
-        parent, _slash, _name = path.rpartition("/")
-        for above in (parent.rpartition("/")[0], parent):
-            with contextlib.suppress(kazoo_exceptions.NodeExistsError):
-                client.create(above, b"", acl=acl)
-        client.create(path, json.dumps(data).encode(), acl=acl)
-    except (kazoo_exceptions.NoNodeError, kazoo_exceptions.NodeExistsError):
-        return False  # deleted, or made, meanwhile
-    except kazoo_exceptions.NoAuthError:
-        raise StatesError(
-            f"{path} is missing and could not be created: the ACL above it does not let the user of "
-            "quorumshift_zookeeper_client do so. Log in as the brokers do, and run again"
-        ) from None
-    except kazoo_exceptions.KazooException as error:
-        raise StatesError(f"{path} is missing and could not be created: {type(error).__name__}. Run again") from error
+    client, timeout = reader.client, reader.timeout
+    with writing(f"{path} is missing and was not created"):
+        try:
+            acl = client.get_acls_async(znodes.topic_path(topic)).get(timeout=timeout)[0]
+            parent, _slash, _name = path.rpartition("/")
+            for above in (parent.rpartition("/")[0], parent):
+                with contextlib.suppress(kazoo_exceptions.NodeExistsError):
+                    client.create_async(above, b"", acl=acl).get(timeout=timeout)
+            client.create_async(path, json.dumps(data).encode(), acl=acl).get(timeout=timeout)
+        except (kazoo_exceptions.NoNodeError, kazoo_exceptions.NodeExistsError):
+            return False  # deleted, or made, meanwhile
     return True

@@ -63,6 +63,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils import handback
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import reverting
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_writing import WriteError
 
 
 def main():
@@ -85,7 +86,7 @@ def main():
                 told = handback.hand_back(
                     client, epochs, module.connections.timeout, given["timeout_s"], module.check_mode
                 )
-            except handback.HandBackError as error:
+            except (handback.HandBackError, WriteError) as error:
                 module.fail_json(msg=f"{error}.")
         without = told["elected"] is not None and given["stopped_at"]
         return {**told, "without_s": round(time.time() - given["stopped_at"], 3) if without else None}

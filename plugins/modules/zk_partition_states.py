@@ -43,6 +43,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils import partition
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_writing import WriteError
 
 
 def main():
@@ -53,7 +54,7 @@ def main():
         with cluster.connect_zookeeper(module.connections) as client:
             try:
                 created = partition_states.complete(client, module.connections.timeout, module.check_mode)
-            except (partition_states.StatesError, znodes.ZnodeError) as error:
+            except (WriteError, znodes.ZnodeError) as error:
                 module.fail_json(msg=f"{error}.")
         return {"changed": bool(created), "created": created}
 

@@ -108,6 +108,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements impor
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import backup_file, restoring
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_writing import WriteError
 
 EXPIRY_S = 120  # of the sessions of brokers that did not stop in order: at most 20 ticks of ZooKeeper, of 2 s as a rule
 EXPIRY = "the ZooKeeper sessions of the brokers to end"
@@ -137,6 +138,8 @@ def main():
             )
         except (backup_file.BackupError, znodes.ZnodeError, OSError) as error:
             module.fail_json(msg=f"{error}. Nothing was restored.")
+        except WriteError as error:
+            module.fail_json(msg=f"{error}.")
 
     module.run(work)
 

@@ -9,7 +9,7 @@ import json
 import threading
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils import partition_states
+from ansible_collections.quorumshift.kafka.plugins.module_utils import partition_states, zk_writing
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 from kazoo.client import KazooClient
 from kazoo.security import make_acl
@@ -75,5 +75,5 @@ def test_what_the_controllers_make_meanwhile_is_theirs(client, monkeypatch):
 
 def test_a_topic_that_may_not_be_written(client):
     client.set_acls(znodes.topic_path("late"), [READ_ALONE])
-    with pytest.raises(partition_states.StatesError, match="is missing and could not be created: the ACL above it"):
+    with pytest.raises(zk_writing.WriteError, match="is missing and was not created: the ACL there"):
         partition_states.complete(client, 10)

@@ -444,11 +444,11 @@ def metadata(client, digest_key=None, window=500, max_rate=None, timeout=30.0):
 def _metadata_znodes(reader):
     """Yields the Znodes that hold metadata, without visiting the directories between."""
     yield from reader.get_many((znodes.CLUSTER_ID, znodes.CONTROLLER_EPOCH, znodes.PRODUCER_ID_BLOCK))
-    yield from reader.get_many(_below(reader, [znodes.BROKER_IDS, znodes.DELETE_TOPICS, znodes.DELEGATION_TOKENS]))
+    yield from reader.get_many(below(reader, [znodes.BROKER_IDS, znodes.DELETE_TOPICS, znodes.DELEGATION_TOKENS]))
     yield from _partition_znodes(reader)
-    entities = _below(reader, [f"{znodes.CONFIG}/{name}" for name in znodes.CONFIG_TYPES])
+    entities = below(reader, [f"{znodes.CONFIG}/{name}" for name in znodes.CONFIG_TYPES])
     users = [path for path in entities if path.startswith(f"{znodes.CONFIG}/users/")]
-    entities += _below(reader, [f"{user}/clients" for user in users])
+    entities += below(reader, [f"{user}/clients" for user in users])
     yield from reader.get_many(entities)
     for store in znodes.ACL_STORES.values():
         # Resource names may hold slashes, so this part is walked
@@ -460,7 +460,7 @@ def _metadata_znodes(reader):
 def _partition_znodes(reader):
     """Yields the Znodes of topics and, next to each, those of its partitions' states."""
     states = deque()
-    for node in reader.get_many(_below(reader, [znodes.TOPICS])):
+    for node in reader.get_many(below(reader, [znodes.TOPICS])):
         yield node
         try:
             partitions = znodes.topic(node.data, node.path)["partitions"]
@@ -474,7 +474,8 @@ def _partition_znodes(reader):
     yield from reader.get_many(states)
 
 
-def _below(reader, parents):
+def below(reader, parents):
+    """The paths of what stands under each of `parents` that exists."""
     return [
         f"{parent}/{name}" for parent, names in reader.children_many(parents) if names is not None for name in names
     ]

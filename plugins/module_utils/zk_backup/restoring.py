@@ -14,6 +14,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements impor
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import live_tree
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup.backup_file import Backup, BackupError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_writing import writing
 
 try:
     from kazoo import exceptions as kazoo_exceptions
@@ -99,7 +100,7 @@ class Restore:
         """Makes what is missing, sets every partition's state and the controller epoch, then deletes /migration and a
         /controller that is KRaft's.
 
-        Raises znodes.ZnodeError before the first write, zookeeper.ZooKeeperError also later.
+        Raises znodes.ZnodeError before the first write, zookeeper.ZooKeeperError and WriteError also later.
 
         :arg replicas: ``{(topic, partition): [judgement.Replica]}`` from the disks of all brokers.
         :arg raft_epochs: epochs of the quorum that wrote to ZooKeeper.
@@ -165,15 +166,14 @@ class Restore:
     def _raise_epoch(self, epoch):
         data = str(epoch).encode()
         ((_path, stat),) = self.reader.stat_many([znodes.CONTROLLER_EPOCH])
-        if stat is not None:
-            self.client.set(znodes.CONTROLLER_EPOCH, data)
-            return
-        saved = next(node for node in self.backup.znodes() if node.path == znodes.CONTROLLER_EPOCH)
-        self.client.create(znodes.CONTROLLER_EPOCH, data, acl=_acls(saved.acl))
+        acl = None
+        if stat is None:
+            acl = next(node.acl for node in self.backup.znodes() if node.path == znodes.CONTROLLER_EPOCH)
+        self._put([judgement.Write(znodes.CONTROLLER_EPOCH, data, acl, "controller_epoch")])
 
     def _delete(self, path):
-        with contextlib.suppress(kazoo_exceptions.NoNodeError):
-            self.client.delete(path)
+        with writing(f"{path} was not deleted"), contextlib.suppress(kazoo_exceptions.NoNodeError):
+            self.client.delete_async(path).get(timeout=self.reader.timeout)
 
     def _put(self, writes):
         """Writes in order, parents before their children, many at once on one level of the tree."""
@@ -192,14 +192,9 @@ class Restore:
         return self.client.create_async(write.path, write.data, acl=_acls(write.acl))
 
     def _confirm(self, write, request):
-        try:
+        # a restore that was cut off may have made it
+        with writing(f"{write.path} was not written"), contextlib.suppress(kazoo_exceptions.NodeExistsError):
             request.get(timeout=self.reader.timeout)
-        except kazoo_exceptions.NodeExistsError:
-            pass  # made by a restore that was cut off
-        except kazoo_exceptions.KazooException as error:
-            raise zookeeper.ZooKeeperError(
-                f"{write.path} could not be written: {type(error).__name__}. Begin the restore again"
-            ) from error
 
 
 def _parents(states, reader, acl):

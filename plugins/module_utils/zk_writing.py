@@ -1,0 +1,39 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What ZooKeeper answers to a write that it does not do, in words."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Iterator
+
+try:
+    from kazoo import exceptions as kazoo_exceptions
+    from kazoo.handlers.threading import KazooTimeoutError
+except ImportError:
+    kazoo_exceptions = KazooTimeoutError = None  # zookeeper.connect says so
+
+
+class WriteError(RuntimeError):
+    """Why a znode was not written; the text is for the operator."""
+
+
+@contextlib.contextmanager
+def writing(failed: str) -> Iterator[None]:
+    """Raise WriteError for what ZooKeeper refuses, or does not answer, within.
+
+    `failed` begins its text ("/controller was not deleted"). Write by the client's `..._async` methods and await each
+    answer with a timeout: kazoo's plain methods wait for as long as ZooKeeper is away.
+    """
+    try:
+        yield
+    except kazoo_exceptions.NoAuthError:
+        raise WriteError(
+            f"{failed}: the ACL there does not let the user of quorumshift_zookeeper_client do so. Log in as the "
+            "brokers do, and run again"
+        ) from None
+    except KazooTimeoutError:
+        raise WriteError(f"{failed}: ZooKeeper did not answer in time. Run again") from None
+    except kazoo_exceptions.KazooException as error:
+        raise WriteError(f"{failed}: {type(error).__name__}. Run again") from error
