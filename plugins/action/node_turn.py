@@ -94,7 +94,7 @@ class ActionModule(QuorumshiftAction):
         node_id = int(self.variable("quorumshift_node_id", host))
         if kind == "controller_migration":
             return {"node_id": node_id, "changes": {}}
-        if kind == "final":
+        if kind == "controller_final":
             return {"node_id": node_id, "changes": kraft_config.to_final_controller(values)}
         content = kraft_config.controller_properties(
             self._broker_properties(),

@@ -23,7 +23,7 @@ from .judgements import kraft_config
 from .probes import own_node, service
 from .turn_record import Record, TurnError
 
-_KIND_OF_MODE = {"controller_migration": "controller", "controller_final": "final"}
+_KIND_OF_MODE = {"controller_migration": "controller"}
 
 
 def planned(spec: Mapping[str, Any]) -> dict:
@@ -42,10 +42,10 @@ def planned(spec: Mapping[str, Any]) -> dict:
 def begin(spec: Mapping[str, Any]) -> dict:
     """Detach the worker of a turn and return its first record; a turn that needs nothing returns `outcome` `unneeded`.
 
-    `spec`: {id, kind (`zk_migration`, `kraft`, `controller`, `final`), mode (that the node is to run in), run, node_id,
-    cluster_id, state_dir, service, config_file, changes ({key: value or None}) or content ({key: value}, the whole
-    file), owner, format (argv that formats an empty log directory, or None), log_file, stop_timeout_s,
-    start_timeout_s, registered (ids, as text, of the brokers registered in the quorum)}.
+    `spec`: {id, kind (judgements.gates.GATE_OF_TURN), mode (that the node is to run in), run, node_id, cluster_id,
+    state_dir, service, config_file, changes ({key: value or None}) or content ({key: value}, the whole file), owner,
+    format (argv that formats an empty log directory, or None), log_file, stop_timeout_s, start_timeout_s, registered
+    (ids, as text, of the brokers registered in the quorum)}.
     Raises TurnError when another turn holds the host, or another run's claim.
     """
     plan = planned(spec)

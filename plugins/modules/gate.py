@@ -158,11 +158,7 @@ def main():
             health += gates.trailing(facts["quorum"], phase.broker_ids(facts), wanted["lag_s"])
             troubles = gates.closed_by(wanted["gate"], judged, health)
             if wanted["gate"] == "after_revert":
-                troubles += (
-                    reverting.traces(facts)
-                    if judged.phase == phase.ZK
-                    else reverting.to_do(judged, phase.RevertStep.BROKERS_PLAIN)
-                )
+                troubles += reverting.not_gone_back(facts, judged)
             # Once some controller is final, nobody may write to ZooKeeper any more: there is no lag to ask for. Nor is
             # there before the copy, and when a rollback has stopped the controllers.
             if not troubles and wanted["gate"] in MIRRORED and judged.phase in (phase.HYBRID, phase.DUAL_WRITE):

@@ -37,7 +37,7 @@ options:
   kind:
     description: What the turn is for; O(action=begin) needs it.
     type: str
-    choices: [controller, zk_migration, kraft, final, controller_migration, hybrid, zk]
+    choices: [controller, zk_migration, kraft, controller_final, controller_migration, hybrid, zk]
   node_id:
     description: The node's id.
     type: int

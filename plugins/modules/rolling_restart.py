@@ -95,7 +95,6 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module imp
 
 CONTROLLER_FINAL = "controller_final"
 OF_CONTROLLERS = (CONTROLLER_FINAL, "controller_migration")
-GATE_OF_MODE = {**gates.GATE_OF_TURN, CONTROLLER_FINAL: gates.GATE_OF_TURN["final"]}
 SETTLED_PHASES = {
     "zk_migration": (phase.COPYING, phase.HYBRID, phase.DUAL_WRITE),
     "kraft": (phase.DUAL_WRITE, phase.FINALIZING),
@@ -145,7 +144,7 @@ def awaited(module):
     """Wait until the batch may be stopped, or until the roll has settled."""
     given, plan = module.params, module.params["plan"]
     batch, admitting = given["batch"], given["state"] == "admitted"
-    gate = GATE_OF_MODE[given["mode"]] if admitting else gates.BROKERS_PLAIN
+    gate = gates.GATE_OF_TURN[given["mode"]] if admitting else gates.BROKERS_PLAIN
     module.known_min_isr.update(plan.get("min_isr") or {})
 
     def look():

@@ -21,7 +21,7 @@ from markupsafe import Markup
 _SEALED = re.compile(re.escape(PREFIX) + r"[A-Za-z0-9+/=]+")
 _ASSIGNED = re.compile(r"([\w.-]+)[ \t]*=[ \t]*(?=\S)")
 _QUOTED = re.compile(r"""(["'])([\w.-]+)\1(\s*:\s*)(["'])(?:\\.|(?!\4).)*\4""")
-_KINDS = ("-controller", "zk_migration", "kraft", "-final", "controller_final", "controller_migration", "hybrid", "-zk")
+_KINDS = ("-controller", "zk_migration", "kraft", "controller_final", "controller_migration", "hybrid", "-zk")
 _LINE = re.compile(r"([ +-]?)(\s*)([^\s=:#!]+)(\s*[=:\s]\s*)(.*)")
 
 

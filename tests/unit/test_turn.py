@@ -107,7 +107,7 @@ class Host:
 
 
 def turn_modes(kind):
-    return {"final": "controller_final", "controller": "controller_migration"}.get(kind, kind)
+    return {"controller": "controller_migration"}.get(kind, kind)
 
 
 def in_this_process(record, work):
@@ -287,7 +287,7 @@ def test_not_to_migration_mode_under_a_final_quorum(host):
 def test_a_controller_is_not_put_back(host):
     one = host(CONTROLLER)
     one.broken = {"controller_final"}
-    told = one.take("final", {"zookeeper.metadata.migration.enable": None})
+    told = one.take("controller_final", {"zookeeper.metadata.migration.enable": None})
     assert told["outcome"] == "failed" and one.mode == "controller_final"
     assert "was not put back: finalization cannot be undone" in told["message"]
 

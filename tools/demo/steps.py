@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Iterable
 
 BROKER_KINDS = ("zk_migration", "kraft")
-GATE_BEFORE = {"zk_migration": "before_trigger", "kraft": "after_copy", "final": "before_finalize"}
+GATE_BEFORE = {"zk_migration": "before_trigger", "kraft": "after_copy", "controller_final": "before_finalize"}
 UNTOLD = "untold"  # a restart of which no journal tells
 _UP = ("server started", "registered in the quorum", "unfenced")
 _DOWN = ("stopping", "stopped", "exited", "started")
@@ -185,10 +185,10 @@ def phases(events: Iterable[dict], steps: list[Step], begun: float) -> list[tupl
     found += [(t, "hybrid") for t, text in driver if "from ZK_MIGRATION" in text][:1]
     if len(of("kraft")) and len(of("kraft")) == len(of("zk_migration")):
         found.append((of("kraft")[-1].up, "dual_write"))
-    if of("final"):
-        found.append((of("final")[0].signal, "finalizing"))
-        if len(of("final")) == len(of("controller")):
-            found.append((of("final")[-1].up, "finalized"))
+    if of("controller_final"):
+        found.append((of("controller_final")[0].signal, "finalizing"))
+        if len(of("controller_final")) == len(of("controller")):
+            found.append((of("controller_final")[-1].up, "finalized"))
     return sorted((t, name) for t, name in found if t is not None)
 
 
@@ -205,7 +205,7 @@ def floor_s(events: list[dict], steps: list[Step]) -> float:
     controllers = [step for step in steps if step.kind == "controller"]
     joining = [step for step in steps if step.kind == "zk_migration"]
     total = max((step.start_s for step in controllers), default=0.0)
-    total += sum(step.own_s() for step in steps if step.kind in (*BROKER_KINDS, "final"))
+    total += sum(step.own_s() for step in steps if step.kind in (*BROKER_KINDS, "controller_final"))
     copied = copy_s(events)
     if copied and joining:
         total += max(0.0, copied[1] - max(copied[0], joining[-1].well))

@@ -18,7 +18,7 @@ from tools.demo.bed import ROOT
 from tools.demo.steps import BROKER_KINDS, Step, floor_s, phases
 
 SCHEMA = Path(__file__).with_name("summary.schema.json")
-EXPECTED_STEPS = {"controller": 3, "zk_migration": 3, "kraft": 3, "final": 3}
+EXPECTED_STEPS = {"controller": 3, "zk_migration": 3, "kraft": 3, "controller_final": 3}
 EXPECTED_GATES = (
     "before_controllers",
     "before_trigger",

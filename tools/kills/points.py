@@ -45,7 +45,7 @@ def expected(brokers: Iterable[str], controllers: Iterable[str]) -> list[str]:
     events += [f"admitted controller_final {host}" for host in controllers]
     events += [f"restart controller {host}" for host in controllers]
     points = [f"{side} {event}" for event in events for side in SIDES]
-    for roll, hosts in (*((roll, brokers) for roll in BROKER_ROLLS), ("final", controllers)):
+    for roll, hosts in (*((roll, brokers) for roll in BROKER_ROLLS), ("controller_final", controllers)):
         points += [f"{side} restart {roll} {host}" for host, side in zip(hosts, itertools.cycle(SIDES))]
     return points
 

@@ -5,11 +5,10 @@
 
 A claim is {number, run, direction, target, user, host, process, job, since, closed, how}. `number` rises by one with
 each run that changes something; `target` is how far back a rollback goes; `how` a closed one's run ended: `ok`, or the
-task that failed. `process` {boot_id,
-pid_namespace, pid, started} tells a process apart from every other one, as long as both are looked for under the same
-kernel and in the same pid namespace; elsewhere nobody can say whether it lives. Two runs are kept apart by one host
-alone, the arbiter: there a run's claim is written only over the very claim that the run has read (compare and set),
-and the loser stops before it has touched anything.
+task that failed. `process` {boot_id, pid_namespace, pid, started} tells a process apart from every other one, as long
+as both are looked for under the same kernel and in the same pid namespace; elsewhere nobody can say whether it lives.
+Two runs are kept apart by one host alone, the arbiter: there a run's claim is written only over the very claim that the
+run has read (compare and set), and the loser stops before it has touched anything.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ GATE_OF_TURN = {
     "controller": "before_controllers",
     "zk_migration": "before_trigger",
     "kraft": "before_kraft",
-    "final": "before_finalize",
+    "controller_final": "before_finalize",
     "controller_migration": "before_revert",
     "hybrid": "before_revert",
     "zk": "before_revert",
@@ -104,7 +104,7 @@ GATE_OF_TURN = {
 _PASS_OF = {**GATE_OF_TURN, "wipe": BROKERS_PLAIN}
 
 # The mode of Kafka in which a turn of each kind starts a node; of the other kinds it is the kind itself.
-MODE_OF_TURN = {"controller": "controller_migration", "final": "controller_final", "hybrid": "zk_migration"}
+MODE_OF_TURN = {"controller": "controller_migration", "hybrid": "zk_migration"}
 
 
 def closed_by(name: str, judgement: phase.Judgement, health: list[str]) -> list[str]:

@@ -16,7 +16,7 @@ MODE_BEFORE = {"zk_migration": "zk", "kraft": "zk_migration", "hybrid": "kraft"}
 
 NO_WAY_BACK = {
     "controller": "a new controller has no earlier file",
-    "final": "finalization cannot be undone",
+    "controller_final": "finalization cannot be undone",
     "controller_migration": "the quorum must not have a controller that ends the migration",
     "zk": "it is in its earliest mode",
 }

@@ -144,6 +144,11 @@ def to_do(judged: phase.Judgement, through: str) -> list[str]:
     return [f"not yet: {one['step']}" for one in asked if not one["done"]]
 
 
+def not_gone_back(facts: Mapping, judged: phase.Judgement) -> list[str]:
+    """Return why the brokers are not back in plain ZooKeeper mode, or, in phase zk, what is left of a migration."""
+    return traces(facts) if judged.phase == phase.ZK else to_do(judged, phase.RevertStep.BROKERS_PLAIN)
+
+
 def not_at_rest(facts: Mapping) -> list[str]:
     """Return why ZooKeeper cannot be handed back now, as sentences: a controller runs or may start."""
     told = restoring.not_at_rest({"nodes": phase.controllers(facts)})

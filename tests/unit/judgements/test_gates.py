@@ -147,7 +147,9 @@ def test_refusals_of_a_turn():
     assert gates.refusal("kraft", given, mine, "run-1") is None
     assert "without --start-at-task or --tags" in gates.refusal("kraft", None, mine, "run-1")
     assert "without --start-at-task or --tags" in gates.refusal("kraft", {}, mine, "run-1")
-    assert "is of gate before_kraft, a turn of kind final takes" in gates.refusal("final", given, mine, "run-1")
+    assert "is of gate before_kraft, a turn of kind controller_final takes" in gates.refusal(
+        "controller_final", given, mine, "run-1"
+    )
     assert f"is for cluster {mine}, this host belongs to other" in gates.refusal("kraft", given, "other", "run-1")
     assert "is of run run-1, this is run run-2" in gates.refusal("kraft", given, mine, "run-2")
 

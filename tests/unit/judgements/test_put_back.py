@@ -95,7 +95,7 @@ def test_a_failed_turn_is_unfinished_while_its_broker_is_down():
 def test_what_is_masked_or_is_brought_up_anyway_is_not_unfinished():
     facts = with_turn(recorded.facts("controllers_ready"), "c1", kind="controller")
     assert phase.unfinished(facts) == []
-    facts = with_turn(facts, "c1", kind="final")
+    facts = with_turn(facts, "c1", kind="controller_final")
     assert phase.unfinished(facts) == ["c1"]
     facts["nodes"]["c1"]["service"]["masked"] = True
     assert phase.unfinished(facts) == []

@@ -394,13 +394,13 @@ def test_plans_and_diffs_stand_in_the_order_of_the_migration():
         "kraft",
         "controller_final",
     ]
-    names = ("b1-kraft", "c1-final", "b1-zk_migration", "c1-controller")
+    names = ("b1-kraft", "c1-controller_final", "b1-zk_migration", "c1-controller")
     files = {f"diffs/{name}.diff": "+a=1" for name in names}
     assert [diff["name"] for diff in report_files.diffs(recorded([], files=files))] == [
         "c1-controller",
         "b1-zk_migration",
         "b1-kraft",
-        "c1-final",
+        "c1-controller_final",
     ]
 
 

@@ -10,7 +10,7 @@ from tools.kills import points
 BROKERS, CONTROLLERS = ["b2", "b1"], ["c1"]
 
 
-ROLLS = ("restart zk_migration ", "restart kraft ", "restart final ")
+ROLLS = ("restart zk_migration ", "restart kraft ", "restart controller_final ")
 
 
 def test_every_point_has_both_sides_and_stands_once():
@@ -30,7 +30,7 @@ def test_a_gate_that_admissions_open_is_not_among_them():
 def test_the_way_back_is_not_among_them():
     told = " ".join(points.expected(BROKERS, CONTROLLERS))
     assert "revert" not in told and "restart zk " not in told
-    assert "gate after_finalize" in told and "restart final c1" in told and "restart controller c1" in told
+    assert "gate after_finalize" in told and "restart controller_final c1" in told and "restart controller c1" in told
 
 
 def test_the_points_are_what_the_journal_s_events_say():
@@ -43,7 +43,7 @@ def test_the_points_are_what_the_journal_s_events_say():
         ("event", "admitted", {"mode": "controller_final", "hosts": ["c1"]}),
         ("restart", "zk_migration", {"host": "b1"}),
         ("restart", "controller", {"host": "c1"}),
-        ("restart", "final", {"host": "c1"}),
+        ("restart", "controller_final", {"host": "c1"}),
     ]
     for kind, name, fields in events:
         assert f"before {points.of_event(kind, name, fields)}" in told
