@@ -83,11 +83,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import advice, preflight
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements.hazards import requests
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, topics, zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, topics, zk_servers, zookeeper
 
-SETTLING = "partitions"
 PAUSE_S = 1.0
+REQUESTS_S = 30.0  # how long a deletion or an election may take that somebody has just asked for
 
 
 def main():
@@ -104,17 +105,21 @@ def main():
         }
     )
 
+    # seconds for which a finding of a check may still pass
+    patience = {"partitions": module.params["settle_s"], **dict.fromkeys(requests.CHECKS, REQUESTS_S)}
+
     def work():
-        findings = preflight.run(collected(module))
+        began = module.params["carry"].get("began") or time.time()
+        waited = time.time() - began
+        facts = collected(module)
+        lasting = requests.lasting(facts, module.params["carry"].get("lasting"))
+        findings = preflight.run(facts._replace(lasting=lasting))
         blocking = [one for one in findings if one["severity"] == "blocks"]
         result = {"findings": findings, "checks": [check.id for check in preflight.CHECKS]}
-        if blocking and all(one["id"] == SETTLING for one in blocking):
-            began = module.params["carry"].get("began") or time.time()
-            waited = time.time() - began
-            if waited < module.params["settle_s"]:
-                time.sleep(PAUSE_S)
-                progress = f"waits for replicas: {blocking[0]['seen']} ({waited:.0f} s)"
-                return {"done": False, "progress": progress, "carry": {"began": began}}
+        if blocking and all(waited < patience.get(one["id"], 0) for one in blocking):
+            time.sleep(PAUSE_S)
+            progress = f"what may pass by itself: {blocking[0]['seen']} ({waited:.0f} s)"
+            return {"done": False, "progress": progress, "carry": {"began": began, "lasting": lasting}}
         if blocking and not module.params["report_only"]:
             lines = [f"[{one['id']}] {advice.sentences(one['seen'], one['do'])}." for one in blocking]
             count = f"{len(blocking)} finding{'s' if len(blocking) > 1 else ''}"
@@ -165,7 +170,15 @@ def collected(module):
         rights,
         connections.client.principal,
         connections.controller_client.principal,
+        ensemble=_ensemble(connections),
     )
+
+
+def _ensemble(connections):
+    if connections.zookeeper is None:
+        return {}
+    context = connections.zookeeper_client.ssl_context()
+    return zk_servers.look(connections.zookeeper.servers, context, connections.timeout)
 
 
 def _running_config(connections, broker_id):

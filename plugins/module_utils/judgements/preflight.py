@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterable, NamedTuple
 
-from .hazards import access, clocks, directories, inventory, paths, replicas, services, settings, zookeeper
+from .hazards import access, clocks, directories, inventory, paths, replicas, requests, services, settings, zookeeper
 from .hazards.facts import Facts, Found
 
 
@@ -79,6 +79,31 @@ CHECKS = (
         zookeeper.stale_migration,
     ),
     Check(
+        "controller_epoch",
+        "Controller epoch",
+        "blocks",
+        "KAFKA-20488, PartitionStateMachine",
+        zookeeper.controller_epoch,
+    ),
+    Check("ensemble", "ZooKeeper's servers", "blocks", "zookeeper-client 3.8, FourLetterCommands", zookeeper.ensemble),
+    Check(
+        requests.DELETIONS,
+        "Pending deletions",
+        "blocks",
+        "ZkTopicMigrationClient, KRaftMigrationZkWriter",
+        requests.deletions,
+    ),
+    Check(
+        requests.ELECTIONS, "Pending elections", "blocks", "ZkMigrationClient does not copy /admin", requests.elections
+    ),
+    Check(
+        requests.STATES,
+        "Partition states",
+        "blocks",
+        "KRaftMigrationDriver, MetadataChangeEvent",
+        requests.partition_states,
+    ),
+    Check(
         "unreadable",
         "Metadata that would not be copied",
         "blocks",
@@ -126,5 +151,9 @@ CHECKS = (
     Check("stop_timeouts", "Time to stop", "warns", "systemd.service(5), TimeoutStopSec", services.stop_timeouts),
     Check("restarts", "Automatic restarts", "warns", "systemd.service(5), Restart", services.restarts),
     Check("enabled", "Start at boot", "warns", "systemd.unit(5), [Install]", services.enabled),
+    Check("running_config", "Files and running brokers", "warns", "KIP-226, DescribeConfigs", settings.running_config),
+    Check("topic_policies", "Policies for topics", "warns", "KIP-1252, KAFKA-18886", settings.topic_policies),
+    Check("control_plane", "Control plane listener", "warns", "KIP-291, KafkaConfig", settings.control_plane),
+    Check("self_healer", "Self-healing", "warns", "Cruise Control, metric.reporters", settings.self_healer),
     Check("authorizer", "Authorizer", "warns", "KIP-801", settings.authorizer),
 )

@@ -9,6 +9,7 @@ import pathlib
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import kraft_config, preflight
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements.hazards import requests
 
 from tests.unit.judgements import recorded
 from tests.unit.judgements.preflight_facts import collected, found, node, the_one
@@ -747,3 +748,115 @@ def test_an_authorizer_of_somebody_elses_is_a_warning():
     node(facts, "b1")["file"]["properties"]["authorizer.class.name"] = "org.example.Ranger"
     assert the_one(facts, "authorizer") == "b1 uses the authorizer org.example.Ranger"
     assert found(facts, "authorizer")[0]["severity"] == "warns"
+
+
+# What the controller is asked to do ----------------------------------------------------------------------------------
+
+
+def lasting(facts, *looks):
+    """The facts with what all looks have shown: this one and, before it, `looks`."""
+    told = None
+    for look in (*looks, facts):
+        told = requests.lasting(look, told)
+    return facts._replace(lasting=told)
+
+
+def test_a_deletion_that_does_not_end():
+    facts = collected()
+    name = sorted(facts.metadata["topics"])[0]
+    facts.metadata["delete_topics"] = [name]
+    facts = lasting(facts)
+    assert the_one(facts, "deletions") == f"the deletion of {name} does not end"
+    facts.metadata["delete_topics"] = []
+    assert found(lasting(facts, facts), "deletions") == []
+
+
+def test_what_clients_ask_for_all_the_time_is_no_finding():
+    first, then = collected(), collected()
+    first.metadata["delete_topics"], then.metadata["delete_topics"] = ["one"], ["another"]
+    assert found(lasting(then, first), "deletions") == []
+    then.metadata["delete_topics"] = ["another", "one"]
+    assert "of one does" in the_one(lasting(then, first), "deletions")
+
+
+def test_an_election_that_nobody_takes_up():
+    facts = collected()
+    facts.zookeeper["preferred_replica_election"] = {
+        "exists": True,
+        "malformed": None,
+        "partitions": [{"topic": "orders", "partition": 3}],
+    }
+    facts = lasting(facts)
+    assert "elections of orders-3, and no controller" in the_one(facts, "elections")
+
+
+def test_a_partition_without_a_state():
+    facts = collected()
+    name = sorted(facts.metadata["topics"])[0]
+    facts.metadata["topics"][name]["partitions"]["0"]["leader"] = None
+    facts = lasting(facts)
+    assert the_one(facts, "partition_states") == (f"ZooKeeper has no state of {name}-0: no leader was ever elected")
+    facts.metadata["delete_topics"] = [name]
+    assert found(lasting(facts), "partition_states") == []
+
+
+@pytest.mark.parametrize(
+    ("epoch", "seen"),
+    [
+        ({"exists": False, "malformed": None, "value": None}, "/controller_epoch does not exist"),
+        ({"exists": True, "malformed": "is no number", "value": None}, "/controller_epoch is malformed: is no number"),
+        (
+            {"exists": True, "malformed": None, "value": 0},
+            "/controller_epoch is 0, a partition's state has 2: no leader is elected there",
+        ),
+    ],
+)
+def test_a_controller_epoch_that_elects_nobody(epoch, seen):
+    facts = collected()
+    facts.zookeeper["controller_epoch"] = epoch
+    assert the_one(facts, "controller_epoch") == seen
+    assert "3 with zookeeper-shell.sh" in found(facts, "controller_epoch")[0]["do"] or not epoch["exists"]
+
+
+def test_servers_of_zookeeper():
+    serving = {"version": [3, 8, 4], "mode": "follower", "error": None}
+    facts = collected()._replace(ensemble={"z1:2181": serving, "z2:2181": dict(serving), "z3:2181": dict(serving)})
+    assert found(facts, "ensemble") == []
+    facts.ensemble["z2:2181"]["error"] = "connection refused"
+    assert the_one(facts, "ensemble") == "1 of 3 servers of ZooKeeper do not serve (z2:2181: connection refused)"
+    assert found(facts, "ensemble")[0]["severity"] == "warns"
+    facts.ensemble["z2:2181"] = {"version": [3, 4, 14], "mode": "leader", "error": None}
+    assert the_one(facts, "ensemble") == "z2:2181 is ZooKeeper 3.4.14"
+
+
+# What else changes with the roll -------------------------------------------------------------------------------------
+
+
+def test_a_file_that_was_changed_since_the_broker_started():
+    facts = collected()
+    facts.running["b1"].update({"num.network.threads": "5", "sasl.enabled.mechanisms": "SCRAM-SHA-256, SCRAM-SHA-512"})
+    assert the_one(facts, "running_config") == (
+        "the file of b1 says otherwise than the broker runs: num.network.threads (3, runs with 5)"
+    )
+    facts.metadata["configs"]["broker"]["1"]["num.network.threads"] = "5"
+    assert found(facts, "running_config") == []
+
+
+def test_policies_need_their_class_on_controllers():
+    facts = collected()
+    for host in ("b1", "b3"):
+        node(facts, host)["file"]["properties"]["create.topic.policy.class.name"] = "org.example.Policy"
+    assert the_one(facts, "topic_policies") == "create.topic.policy.class.name of b1, b3 is org.example.Policy"
+
+
+def test_a_control_plane_listener():
+    facts = collected()
+    node(facts, "b2")["file"]["properties"]["control.plane.listener.name"] = "CONTROL"
+    assert the_one(facts, "control_plane") == "b2 has control.plane.listener.name=CONTROL"
+
+
+def test_cruise_control_runs():
+    facts = collected()
+    reporter = "com.linkedin.kafka.cruisecontrol.metricsreporter.CruiseControlMetricsReporter"
+    node(facts, "b2")["file"]["properties"]["metric.reporters"] = f"org.example.Reporter,{reporter}"
+    assert the_one(facts, "self_healer") == "b2 reports to Cruise Control"

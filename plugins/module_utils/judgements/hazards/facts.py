@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
 from .. import phase
@@ -27,7 +28,8 @@ class Facts(NamedTuple):
     `min_isr`: {topic: int}; `metadata_error`: why `metadata` is None;
     `stop_timeout_s`: quorumshift_stop_timeout_s; `rights`: probes.topics.rights, None when no broker answers;
     `client_principal`, `tool_principal`: whom brokers and controllers see when this tool dials, None when only they
-    know."""
+    know; `lasting`: of hazards.requests.under_way, what every look has shown; `ensemble`: what each server of
+    ZooKeeper answers, probes.zk_servers.look."""
 
     cluster: Mapping
     metadata: Mapping | None
@@ -42,6 +44,8 @@ class Facts(NamedTuple):
     rights: Mapping | None = None
     client_principal: str | None = None
     tool_principal: str | None = None
+    lasting: Mapping[str, Sequence[str]] = MappingProxyType({})
+    ensemble: Mapping[str, Mapping] = MappingProxyType({})
 
     @property
     def brokers(self) -> dict[str, Mapping]:

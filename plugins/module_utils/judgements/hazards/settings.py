@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Iterable
 
 from ...seal import is_secret
 from .. import kraft_config
-from .facts import Facts, Found, shown, values_of
+from .facts import Facts, Found, by_text, shown, values_of
+
+_TOPIC_POLICIES = ("create.topic.policy.class.name", "alter.config.policy.class.name")
 
 
 def agreement(facts: Facts) -> Iterable[Found]:
@@ -54,8 +57,8 @@ def overrides(facts: Facts) -> Iterable[Found]:
 
 
 def _plain(value: object) -> str:
-    """Return a value as Kafka compares it: YAML's booleans come with a capital."""
-    text = str(value).strip()
+    """Return a value as Kafka compares it: YAML's booleans come with a capital, lists with spaces or without."""
+    text = re.sub(r"\s*,\s*", ",", str(value).strip())
     return text.lower() if text.lower() in ("true", "false") else text
 
 
@@ -77,6 +80,69 @@ def controller_listener(facts: Facts) -> Iterable[Found]:
         yield Found(
             f"the controller listener is {facts.controller_protocol} with {mechanism or 'no mechanism set'}",
             "set sasl.mechanism.controller.protocol in quorumshift_controller_config to PLAIN or GSSAPI, or use SSL",
+        )
+
+
+def running_config(facts: Facts) -> Iterable[Found]:
+    """A broker runs with what its file says: the roll's restart would take other changes along."""
+    dynamic = (facts.metadata or {}).get("configs", {}).get("broker", {})
+    for host, node in sorted(facts.brokers.items()):
+        runs = facts.running.get(host) or {}
+        set_now = {*dynamic.get("", {}), *dynamic.get(str(node.get("node_id")), {})}
+        differing = [
+            f"{key} ({value}, runs with {runs[key]})"
+            for key, value in sorted(values_of(node).items())
+            if not is_secret(key)
+            and key not in set_now
+            and runs.get(key) is not None
+            and _plain(runs[key]) != _plain(value)
+        ]
+        if differing:
+            yield Found(
+                f"the file of {host} says otherwise than the broker runs: {shown(differing, 3)}",
+                "restart the broker, or take the change back: the roll's restart would bring it about",
+            )
+
+
+def topic_policies(facts: Facts) -> Iterable[Found]:
+    """Policies for topics are obeyed by controllers then, which load their classes."""
+    for hosts, named in by_text(
+        {
+            host: tuple((key, values_of(node)[key]) for key in _TOPIC_POLICIES if values_of(node).get(key))
+            for host, node in facts.brokers.items()
+        }
+    ).items():
+        for key, name in named:
+            yield Found(
+                f"{key} of {shown(hosts)} is {name}",
+                "put its jar onto every controller's class path, which would not start without it. Of incremental "
+                "changes a policy sees other input there (KIP-1252)",
+            )
+
+
+def control_plane(facts: Facts) -> Iterable[Found]:
+    """KRaft has no listener for the control plane."""
+    told = {host: values_of(node).get("control.plane.listener.name") for host, node in facts.brokers.items()}
+    for hosts, name in by_text({host: one for host, one in told.items() if one}).items():
+        yield Found(
+            f"{shown(hosts)} has control.plane.listener.name={name}",
+            "nothing is to be done: the key is taken out with the restart in KRaft mode, the listener stays and is not "
+            "used any more. Close its port in your firewall afterwards",
+        )
+
+
+def self_healer(facts: Facts) -> Iterable[Found]:
+    """Nothing moves partitions by itself while brokers are restarted."""
+    told = {
+        host: node
+        for host, node in facts.brokers.items()
+        if "cruisecontrol" in values_of(node).get("metric.reporters", "").lower()
+    }
+    if told:
+        yield Found(
+            f"{shown(sorted(told))} reports to Cruise Control",
+            "pause its self-healing and its proposals until the migration is done: a reassignment closes the gates, "
+            "and a broker that restarts is no broken one",
         )
 
 

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from typing import Iterable
 
-from .. import clean_up, kraft_config
+from .. import clean_up, kraft_config, zk_metadata
 from .facts import Facts, Found, values_of
+
+OLDEST_ZOOKEEPER = (3, 5)
+"""The oldest server of which Kafka's docs say that the client of 3.9, ZooKeeper 3.8, speaks to it."""
 
 
 def zookeeper(facts: Facts) -> Iterable[Found]:
@@ -51,6 +54,45 @@ def stale_migration(facts: Facts) -> Iterable[Found]:
             "runs in ZooKeeper mode: a new quorum would skip the copy and delete topics, ACLs and configs in ZooKeeper",
             do,
         )
+
+
+def controller_epoch(facts: Facts) -> Iterable[Found]:
+    """/controller_epoch is above every partition state's: below it ZooKeeper's controller elects no leader, and neither
+    would it after a way back."""
+    if not facts.zookeeper.get("reached"):
+        return
+    epoch = facts.zookeeper.get("controller_epoch") or {}
+    highest = zk_metadata.max_controller_epoch(facts.metadata) if facts.metadata else None
+    above = f"set it to {(highest or 0) + 1} with zookeeper-shell.sh, then restart the broker that is the controller"
+    if epoch.get("malformed"):
+        yield Found(f"/controller_epoch is malformed: {epoch['malformed']}", above)
+    elif not epoch.get("exists"):
+        yield Found("/controller_epoch does not exist", "restart the broker that is the controller: it is written then")
+    elif highest is not None and epoch["value"] < highest:
+        yield Found(
+            f"/controller_epoch is {epoch['value']}, a partition's state has {highest}: no leader is elected there",
+            above,
+        )
+
+
+def ensemble(facts: Facts) -> Iterable[Found]:
+    """Every server of the connect string serves, and is one that Kafka's client speaks to."""
+    lost = {server: one["error"] for server, one in sorted(facts.ensemble.items()) if one.get("error")}
+    if lost:
+        told = "; ".join(f"{server}: {error}" for server, error in lost.items())
+        yield Found(
+            f"{len(lost)} of {len(facts.ensemble)} servers of ZooKeeper do not serve ({told})",
+            "start them, or open the way from the probe host to them: until the migration is done, losing ZooKeeper "
+            "stops it and the way back",
+            warns=True,
+        )
+    for server, one in sorted(facts.ensemble.items()):
+        version = one.get("version")
+        if version and tuple(version) < OLDEST_ZOOKEEPER:
+            yield Found(
+                f"{server} is ZooKeeper {'.'.join(map(str, version))}",
+                f"upgrade it to {'.'.join(map(str, OLDEST_ZOOKEEPER))} at least, which Kafka 3.9's client wants",
+            )
 
 
 def unreadable(facts: Facts) -> Iterable[Found]:

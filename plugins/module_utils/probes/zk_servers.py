@@ -1,0 +1,41 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What each server of a ZooKeeper ensemble says of itself (the four letter word `srvr`, class FourLetterCommands)."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Iterable
+
+from ..addresses import HostPort
+from . import zk_wire
+from .socket_wire import ProtocolError, WireError
+
+_VERSION = re.compile(r"Zookeeper version: (\d+)\.(\d+)\.(\d+)")
+_MODE = re.compile(r"^Mode: (\w+)", re.MULTILINE)
+
+
+def look(servers: Iterable[HostPort], context: Any, timeout: float) -> dict[str, dict]:
+    """Return {"host:port": {version ([int, int, int] or None), mode, error}} of all servers, asked at once.
+
+    `context`: an SSLContext, or None for plain ports; `timeout` in seconds for each. A server that forbids the word
+    serves, and says no more.
+    """
+    asked = list(servers)
+    with ThreadPoolExecutor(max_workers=min(16, len(asked) or 1)) as pool:
+        told = pool.map(lambda server: _asked(server, context, timeout), asked)
+        return dict(zip(map(str, asked), told))
+
+
+def _asked(server: HostPort, context: Any, timeout: float) -> dict:
+    told: dict = {"version": None, "mode": None, "error": None}
+    try:
+        answer = zk_wire.four_letter(server, "srvr", timeout, context)
+    except ProtocolError:
+        return told
+    except WireError as error:
+        return {**told, "error": str(error)}
+    version, mode = _VERSION.search(answer), _MODE.search(answer)
+    return {**told, "version": [int(one) for one in version.groups()] if version else None, "mode": mode and mode[1]}
