@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import advice
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import advice, preflight
 from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import is_secret, seal
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction
 
@@ -15,9 +15,10 @@ KEPT = ("findings", "checks")
 
 
 class ActionModule(ProbeAction):
-    """Runs the module and keeps what it found."""
+    """Runs the module and keeps what it found. Task option of this action: `show` prints all of it as a table."""
 
     def act(self, args: dict) -> dict:
+        show = args.pop("show", False)
         # Arguments are shown with -vvv. Sealed as the hosts seal theirs, secrets can be compared all the same.
         given = args.get("controller_config") or {}
         args["controller_config"] = {
@@ -27,9 +28,20 @@ class ActionModule(ProbeAction):
         kept = {key: value for key, value in result.items() if key in KEPT}
         if kept:
             self.evidence().save("preflight.json", json.dumps(kept, indent=1))
-        if not result.get("failed"):
-            for one in result["findings"]:
+        if kept and show:
+            for line in preflight.table(result["findings"], result["checks"]):
+                self.say(line)
+        if result.get("failed"):
+            blocking = sorted({one["id"] for one in kept.get("findings", ()) if one["severity"] == "blocks"})
+            if show and blocking:  # the table has told the rest
+                result["msg"] = f"In the way of the migration: {', '.join(blocking)}. Nothing was changed."
+        elif show:  # nothing comes after it
+            self.evidence().note("event", "ended", result="ok")
+        else:
+            left = [one for one in result["findings"] if not one["waived"]]
+            for one in left:
                 self.say(f"{one['severity']}: {advice.sentences(one['seen'], one['do'])}")
-            found = len(result["findings"])
-            self.say(f"{len(result['checks'])} checks, {found or 'no'} {'finding' if found == 1 else 'findings'}")
+            waived = len(result["findings"]) - len(left)
+            found = f"{len(left) or 'no'} {'finding' if len(left) == 1 else 'findings'}"
+            self.say(f"{len(result['checks'])} checks, {found}{f', {waived} waived' if waived else ''}")
         return result

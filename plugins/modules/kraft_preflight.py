@@ -45,6 +45,11 @@ options:
         For a run that has just brought a broker up again.
     type: float
     default: 0
+  waived:
+    description:
+      - The ids of checks whose warnings are known and accepted, each with the reason. What blocks stays in the way.
+    type: dict
+    default: {}
 extends_documentation_fragment:
   - quorumshift.kafka.connection
   - quorumshift.kafka.zookeeper
@@ -102,9 +107,16 @@ def main():
             "controller_super_users": {"type": "list", "elements": "str", "default": ["User:ANONYMOUS"]},
             "stop_timeout_s": {"type": "float", "default": 300},
             "settle_s": {"type": "float", "default": 0},
+            "waived": {"type": "dict", "default": {}},
         }
     )
 
+    unfit = preflight.unfit(module.params["waived"])
+    if unfit:
+        module.fail_json(
+            msg=f"quorumshift_waive cannot be followed: {'; '.join(unfit)}. It maps ids of warnings to reasons, as in "
+            "{restarts: our watchdog is off that night}. Nothing was changed."
+        )
     # seconds for which a finding of a check may still pass
     patience = {"partitions": module.params["settle_s"], **dict.fromkeys(requests.CHECKS, REQUESTS_S)}
 
@@ -113,7 +125,7 @@ def main():
         waited = time.time() - began
         facts = collected(module)
         lasting = requests.lasting(facts, module.params["carry"].get("lasting"))
-        findings = preflight.run(facts._replace(lasting=lasting))
+        findings = preflight.run(facts._replace(lasting=lasting), waived=module.params["waived"])
         blocking = [one for one in findings if one["severity"] == "blocks"]
         result = {"findings": findings, "checks": [check.id for check in preflight.CHECKS]}
         if blocking and all(waited < patience.get(one["id"], 0) for one in blocking):
@@ -147,7 +159,10 @@ def collected(module):
         names = metadata["topics"] if metadata else found["partitions"]
         rights = topics.rights(connections.bootstrap, connections.client, names, connections.timeout)
         readable = {name for name, allowed in rights.get("topics", {}).items() if "DESCRIBE_CONFIGS" in allowed}
-        min_isr = module.min_isr(name for name in found["partitions"] if name in readable)
+        try:
+            min_isr = module.min_isr(name for name in found["partitions"] if name in readable)
+        except topics.KafkaException as error:  # told by the check of partitions; the others go on
+            facts["topics"] = {"reached": False, "error": f"the brokers gave no answer: {error.args[0].str()}"}
     brokers = {
         host: node["node_id"]
         for host, node in facts["nodes"].items()

@@ -9,10 +9,15 @@ stable id, title, severity and source. A check whose facts are missing says so, 
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterable, NamedTuple
+import textwrap
+import traceback
+from types import MappingProxyType
+from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
 
 from .hazards import access, clocks, directories, inventory, paths, replicas, requests, services, settings, zookeeper
 from .hazards.facts import Facts, Found
+
+WIDTH = 120
 
 
 class Check(NamedTuple):
@@ -25,16 +30,71 @@ class Check(NamedTuple):
     find: Callable[[Any], Iterable[Found]]
 
 
-def run(facts: Facts, before_copy: bool = True) -> list[dict]:
-    """Return the findings of all checks: [{id, title, severity, source, seen, do}]; `before_copy` adds the checks of
-    what must hold before ZooKeeper's metadata is copied."""
+def run(facts: Facts, before_copy: bool = True, waived: Mapping[str, str] = MappingProxyType({})) -> list[dict]:
+    """Return the findings of all checks: [{id, title, severity, source, seen, do, waived}]; `before_copy` adds the
+    checks of what must hold before ZooKeeper's metadata is copied.
+
+    `waived`: {check id: reason}, for warnings; a finding's `waived` is that reason, or None. What blocks is not waived.
+    """
     findings = []
     for check in CHECKS if before_copy else ALWAYS:
-        for found in check.find(facts):
+        for found in _found(check, facts):
             severity = "warns" if found.warns else check.severity
             told = {"id": check.id, "title": check.title, "severity": severity, "source": check.source}
-            findings.append({**told, "seen": found.seen, "do": found.do})
+            reason = waived.get(check.id) if severity == "warns" else None
+            findings.append({**told, "seen": found.seen, "do": found.do, "waived": reason})
     return findings
+
+
+def _found(check: Check, facts: Facts) -> list[Found]:
+    try:
+        return list(check.find(facts))
+    except Exception as error:  # one check that stumbles over facts nobody foresaw hides no other
+        told = traceback.extract_tb(error.__traceback__)[-1]
+        return [
+            Found(
+                f"this could not be judged: {type(error).__name__} {error} ({told.name}, line {told.lineno})",
+                "report it with preflight.json and the newest facts-*.json of the evidence, which hold no secret",
+            )
+        ]
+
+
+def unfit(waived: Mapping[str, str]) -> list[str]:
+    """Return why quorumshift_waive cannot be followed, as sentences."""
+    severities = {check.id: check.severity for check in CHECKS}
+    told = [f"{name} is no check" for name in sorted(waived) if name not in severities]
+    return told + [f"{name} has no reason" for name in sorted(waived) if not str(waived[name] or "").strip()]
+
+
+def table(findings: Sequence[Mapping], checks: Sequence[str]) -> list[str]:
+    """Return what the preflight found as lines for people, the gravest first."""
+    groups: dict[str, list[Mapping]] = {"blocks": [], "warns": [], "waived": []}
+    for one in findings:
+        groups["waived" if one["waived"] else one["severity"]].append(one)
+    counts = [f"{len(groups[name])} {word}" for name, word in (("blocks", "in the way"), ("warns", "to look at"))]
+    counts += [f"{len(groups['waived'])} waived"] if groups["waived"] else []
+    quiet = [name for name in checks if name not in {one["id"] for one in findings}]
+    lines = [f"{len(checks)} checks: {', '.join(counts)}; {len(quiet)} found nothing"]
+    width = max((len(one["id"]) for one in findings), default=0)
+    for name, found in groups.items():
+        for one in found:
+            begin = f"  {name:<6}  {one['id']:<{width}}  "
+            end = [f"waived: {one['waived']}"] if one["waived"] else _sentence(one["do"])
+            lines += ["", *_wrapped(begin, [one["seen"], *end])]
+    return [*lines, "", *_wrapped("  found nothing: ", [", ".join(quiet)])] if quiet else lines
+
+
+def _sentence(do: str) -> list[str]:
+    return [f"{do[:1].upper()}{do[1:]}."]
+
+
+def _wrapped(begin: str, paragraphs: Sequence[str]) -> list[str]:
+    """Return paragraphs below each other, beside `begin`."""
+    wrapper = textwrap.TextWrapper(
+        WIDTH - len(begin), subsequent_indent="", break_long_words=False, break_on_hyphens=False
+    )
+    lines = [line for one in paragraphs for line in wrapper.wrap(one)]
+    return [begin + lines[0], *(" " * len(begin) + line for line in lines[1:])]
 
 
 ALWAYS = (

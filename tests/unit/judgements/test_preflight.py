@@ -30,7 +30,7 @@ def test_nothing_is_found_in_a_healthy_cluster(name):
 def test_every_finding_carries_its_check():
     facts = collected("zk_no_zookeeper")
     for one in preflight.run(facts):
-        assert set(one) == {"id", "title", "severity", "source", "seen", "do"}
+        assert set(one) == {"id", "title", "severity", "source", "seen", "do", "waived"}
         assert one["severity"] in ("blocks", "warns")
     assert len({check.id for check in preflight.CHECKS}) == len(preflight.CHECKS)
 
@@ -860,3 +860,51 @@ def test_cruise_control_runs():
     reporter = "com.linkedin.kafka.cruisecontrol.metricsreporter.CruiseControlMetricsReporter"
     node(facts, "b2")["file"]["properties"]["metric.reporters"] = f"org.example.Reporter,{reporter}"
     assert the_one(facts, "self_healer") == "b2 reports to Cruise Control"
+
+
+# How it is told ------------------------------------------------------------------------------------------------------
+
+
+def test_a_warning_is_waived_and_what_blocks_is_not():
+    facts = collected()
+    node(facts, "c1")["service"]["unit_file_state"] = "disabled"
+    facts.zookeeper["controller_epoch"] = {"exists": False, "malformed": None, "value": None}
+    waived = {"enabled": "started by hand", "controller_epoch": "never mind"}
+    told = {one["id"]: (one["severity"], one["waived"]) for one in preflight.run(facts, waived=waived)}
+    assert told == {"enabled": ("warns", "started by hand"), "controller_epoch": ("blocks", None)}
+
+
+def test_a_waiver_names_a_check_and_a_reason():
+    assert preflight.unfit({"enabled": "started by hand"}) == []
+    assert preflight.unfit({"enabled": " ", "enable": "why"}) == ["enable is no check", "enabled has no reason"]
+
+
+def test_a_check_that_stumbles_hides_no_other_and_closes_its_way():
+    facts = collected()
+    facts.metadata["topics"]["odd"] = {}
+    facts.zookeeper["controller_epoch"] = {"exists": False, "malformed": None, "value": None}
+    told = {one["id"]: one for one in preflight.run(facts)}
+    assert told["dead_replicas"]["seen"].startswith("this could not be judged: KeyError 'partitions' (")
+    assert told["dead_replicas"]["severity"] == "blocks"
+    assert told["reassignments"]["severity"] == "blocks" and len(told) > 2
+
+
+def test_the_table_has_the_gravest_first():
+    facts = collected()
+    for host in ("c1", "b1"):
+        node(facts, host)["service"]["unit_file_state"] = "disabled"
+    facts.running["b1"]["num.network.threads"] = "9"
+    facts.zookeeper["controller_epoch"] = {"exists": False, "malformed": None, "value": None}
+    findings = preflight.run(facts, waived={"enabled": "started by hand"})
+    lines = preflight.table(findings, [check.id for check in preflight.CHECKS])
+    quiet = len(preflight.CHECKS) - 3
+    assert lines[0] == f"{len(preflight.CHECKS)} checks: 1 in the way, 1 to look at, 2 waived; {quiet} found nothing"
+    order = [line.split()[0] for line in lines if line.startswith(("  blocks", "  warns", "  waived"))]
+    assert order == ["blocks", "warns", "waived", "waived"]
+    assert "                            waived: started by hand" in lines
+    assert max(map(len, lines)) <= preflight.WIDTH and "\n".join(lines).count("found nothing: groups") == 1
+
+
+def test_the_table_of_a_healthy_cluster():
+    lines = preflight.table([], [check.id for check in preflight.CHECKS])
+    assert lines[0].startswith(f"{len(preflight.CHECKS)} checks: 0 in the way, 0 to look at; ")
