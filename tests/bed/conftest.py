@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+
 import pytest
 import yaml
 
@@ -13,6 +16,18 @@ from tools.demo.bed import VARIANT
 
 # Each variant has its tests: those of the secured bed are run by its molecule scenario, after the migration.
 collect_ignore = [] if VARIANT == "secure" else ["test_secure.py"]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Keeps the hosts' logs of a test that failed: the next reset empties them."""
+    report = yield
+    if report.failed and call.excinfo and "bed" in item.fixturenames and bedside.INVENTORY.exists():
+        place = bedside.KEPT / re.sub(r"[^\w.-]+", "-", item.nodeid.rpartition("/")[2])
+        with contextlib.suppress(OSError):  # of a bed that is not reached any more nothing is kept
+            bedside.Bedside().keep_logs(place)
+            report.sections.append(("logs of the hosts", str(place)))
+    return report
 
 
 @pytest.fixture(scope="session")
