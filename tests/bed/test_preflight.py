@@ -1,0 +1,130 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""playbooks/preflight.yml on the bed: its table, its waivers, and what ZooKeeper or a file can have wrong, each brought
+about and mended. It changes nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+
+from tests.bed.going_back import changed
+
+FILE = "/etc/kafka/server.properties"
+REPORTER = "com.linkedin.kafka.cruisecontrol.metricsreporter.CruiseControlMetricsReporter"
+TOPIC = "scratch.rf2-2"
+
+
+def looked(bed, directory, **extra):
+    """Run the playbook; return it and its findings, {check: [(severity, seen)]}."""
+    ran = bed.play("preflight", extra={"quorumshift_evidence_dir": str(directory), **extra})
+    assert changed(ran, bed) == [], ran.text
+    newest = sorted(directory.glob("*/*/preflight.json"))[-1]
+    found = {}
+    for one in json.loads(newest.read_text())["findings"]:
+        found.setdefault(one["id"], []).append((one["severity"], one["seen"]))
+    return ran, found
+
+
+def test_a_healthy_cluster(fresh, tmp_path):
+    ran, found = looked(fresh, tmp_path)
+    assert ran.code == 0 and set(found) == {"enabled"}, ran.text
+    assert " checks: 0 in the way, 1 to look at; " in ran.text and "      warns   enabled  " in ran.text
+
+
+def test_a_warning_is_waived_with_a_reason(fresh, tmp_path):
+    ran, _found = looked(fresh, tmp_path, quorumshift_waive={"enabled": "started by hand"})
+    assert ran.code == 0 and "0 to look at, 1 waived" in ran.text and "waived: started by hand" in ran.text, ran.text
+    (page,) = tmp_path.glob("*/2*/index.html")
+    assert "warns, waived: started by hand" in page.read_text() and "done" not in page.read_text()[:300]
+    ran = fresh.play("preflight", extra={"quorumshift_waive": {"enable": "why"}})
+    assert ran.code != 0 and "quorumshift_waive cannot be followed: enable is no check" in ran.text, ran.text
+
+
+@contextlib.contextmanager
+def added(bed, host, *lines):
+    """Lines at the end of a broker's properties file."""
+    text = "\\n".join(lines)
+    bed.run(host, f"cp -a {FILE} {FILE}.test; printf '{text}\\n' >> {FILE}")
+    try:
+        yield
+    finally:
+        bed.run(host, f"mv {FILE}.test {FILE}")
+
+
+def test_a_file_that_was_changed(fresh, tmp_path):
+    lines = ("num.network.threads=5", "control.plane.listener.name=INTERNAL", f"metric.reporters={REPORTER}")
+    with added(fresh, "b2", *lines, "create.topic.policy.class.name=org.example.Policy"):
+        ran, found = looked(fresh, tmp_path)
+    assert ran.code == 0, ran.text
+    assert found["running_config"] == [
+        ("warns", "the file of b2 says otherwise than the broker runs: num.network.threads (5, runs with 3)")
+    ]
+    assert found["control_plane"] == [("warns", "b2 has control.plane.listener.name=INTERNAL")]
+    assert found["self_healer"] == [("warns", "b2 reports to Cruise Control")]
+    assert found["topic_policies"] == [("warns", "create.topic.policy.class.name of b2 is org.example.Policy")]
+
+
+def test_a_server_of_zookeeper_is_down(fresh, tmp_path):
+    fresh.run("b3", "systemctl stop zookeeper")
+    try:
+        ran, found = looked(fresh, tmp_path)
+    finally:
+        fresh.run("b3", "systemctl start zookeeper")
+    assert ran.code == 0, ran.text
+    ((severity, seen),) = found["ensemble"]
+    assert severity == "warns" and seen.startswith("1 of 3 servers of ZooKeeper do not serve ("), seen
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "check", "told"),
+    [
+        (
+            znodes.CONTROLLER_EPOCH,
+            b"0",
+            "controller_epoch",
+            "/controller_epoch is 0, a partition's state has ",
+        ),
+        (
+            znodes.partition_state_path(TOPIC, 0),
+            None,
+            "partition_states",
+            f"ZooKeeper has no state of {TOPIC}-0: no leader was ever elected",
+        ),
+    ],
+)
+def test_a_znode_blocks(fresh, tmp_path, path, value, check, told):
+    with fresh.zookeeper() as client:
+        before, acl = client.get(path)[0], client.get_acls(path)[0]
+        if value is None:
+            client.delete(path)
+        else:
+            client.set(path, value)
+        try:
+            ran, found = looked(fresh, tmp_path)
+        finally:
+            if value is None:
+                client.create(path, before, acl=acl)
+            else:
+                client.set(path, before)
+    assert ran.code != 0 and f"In the way of the migration: {check}. Nothing was changed." in ran.text, ran.text
+    ((severity, seen),) = found[check]
+    assert severity == "blocks" and seen.startswith(told), seen
+
+
+def test_a_deletion_that_does_not_end(fresh, tmp_path):
+    fresh.run("b3", "systemctl stop kafka")
+    try:
+        fresh.admin().delete_topics([TOPIC])[TOPIC].result(30)
+        ran, found = looked(fresh, tmp_path)
+    finally:
+        fresh.run("b3", "systemctl start kafka")
+    assert ran.code != 0 and "broker_ids" in found, ran.text
+    assert found.get("deletions") == [("blocks", f"the deletion of {TOPIC} does not end")], found
+    fresh.wait_in_sync()
+    ran, found = looked(fresh, tmp_path / "after")
+    assert ran.code == 0 and "deletions" not in found, ran.text
