@@ -32,16 +32,22 @@ class ActionModule(ProbeAction):
             for line in preflight.table(result["findings"], result["checks"]):
                 self.say(line)
         if result.get("failed"):
-            blocking = sorted({one["id"] for one in kept.get("findings", ()) if one["severity"] == "blocks"})
-            if show and blocking:  # the table has told the rest
-                result["msg"] = f"In the way of the migration: {', '.join(blocking)}. Nothing was changed."
-        elif show:  # nothing comes after it
+            if not kept:
+                return result
+            blocking = sorted({one["id"] for one in kept["findings"] if one["severity"] == "blocks"})
+            told = f"In the way of the migration: {', '.join(blocking)}. Nothing was changed."
+            # Without the findings, which Ansible would print once more as they are
+            return {"failed": True, "changed": False, "msg": told if show else result["msg"]}
+        if show:  # nothing comes after it
             self.evidence().note("event", "ended", result="ok")
         else:
-            left = [one for one in result["findings"] if not one["waived"]]
-            for one in left:
-                self.say(f"{one['severity']}: {advice.sentences(one['seen'], one['do'])}")
-            waived = len(result["findings"]) - len(left)
-            found = f"{len(left) or 'no'} {'finding' if len(left) == 1 else 'findings'}"
-            self.say(f"{len(result['checks'])} checks, {found}{f', {waived} waived' if waived else ''}")
+            self._say(result["findings"], len(result["checks"]))
         return result
+
+    def _say(self, findings: list[dict], checks: int) -> None:
+        left = [one for one in findings if not one["waived"]]
+        for one in left:
+            self.say(f"{one['severity']}: {advice.sentences(one['seen'], one['do'])}")
+        waived = len(findings) - len(left)
+        found = f"{len(left) or 'no'} {'finding' if len(left) == 1 else 'findings'}"
+        self.say(f"{checks} checks, {found}{f', {waived} waived' if waived else ''}")

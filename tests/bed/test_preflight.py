@@ -46,27 +46,28 @@ def test_a_warning_is_waived_with_a_reason(fresh, tmp_path):
 
 
 @contextlib.contextmanager
-def added(bed, host, *lines):
-    """Lines at the end of a broker's properties file."""
+def added(bed, hosts, *lines):
+    """Lines at the end of brokers' properties files."""
     text = "\\n".join(lines)
-    bed.run(host, f"cp -a {FILE} {FILE}.test; printf '{text}\\n' >> {FILE}")
+    bed.on_each(hosts, f"cp -a {FILE} {FILE}.test; printf '{text}\\n' >> {FILE}")
     try:
         yield
     finally:
-        bed.run(host, f"mv {FILE}.test {FILE}")
+        bed.on_each(hosts, f"mv {FILE}.test {FILE}")
 
 
 def test_a_file_that_was_changed(fresh, tmp_path):
     lines = ("num.network.threads=5", "control.plane.listener.name=INTERNAL", f"metric.reporters={REPORTER}")
-    with added(fresh, "b2", *lines, "create.topic.policy.class.name=org.example.Policy"):
+    policy = "create.topic.policy.class.name=org.example.Policy"
+    with added(fresh, ["b1", "b3"], policy), added(fresh, ["b2"], policy, *lines):
         ran, found = looked(fresh, tmp_path)
     assert ran.code == 0, ran.text
-    assert found["running_config"] == [
-        ("warns", "the file of b2 says otherwise than the broker runs: num.network.threads (5, runs with 3)")
-    ]
+    ((severity, seen),) = found["running_config"]
+    assert severity == "warns" and seen.startswith("the file of b2 says otherwise than the broker runs: "), seen
+    assert "num.network.threads (5, runs with 3)" in seen, seen
     assert found["control_plane"] == [("warns", "b2 has control.plane.listener.name=INTERNAL")]
     assert found["self_healer"] == [("warns", "b2 reports to Cruise Control")]
-    assert found["topic_policies"] == [("warns", "create.topic.policy.class.name of b2 is org.example.Policy")]
+    assert found["topic_policies"] == [("warns", "create.topic.policy.class.name of b1, b2, b3 is org.example.Policy")]
 
 
 def test_a_server_of_zookeeper_is_down(fresh, tmp_path):
