@@ -12,15 +12,26 @@ class ActionModule(ProbeAction):
     """Hands ZooKeeper back."""
 
     def act(self, args: dict) -> dict:
+        args["partition_epochs"] = self._partition_epochs()
         result = super().act(args)
         if result.get("failed") or self._task.check_mode:
             return result
         if result["controller_epoch"] is not None:
             self.say(f"/controller_epoch is {result['controller_epoch']} now, above that of every partition")
+        if result["raised"]:
+            self.say(f"{result['raised']} states in ZooKeeper got the version that brokers know of them")
         if result["changed"]:
             gone = f"; deleted: {', '.join(result['deleted'])}" if result["deleted"] else ""
             without = f", after {result['without_s']:.1f} s without one" if result["without_s"] else ""
             self.say(f"broker {result['elected']} is the controller{without}{gone}")
-        told = {key: result[key] for key in ("controller_epoch", "elected", "deleted")}
+        told = {key: result[key] for key in ("controller_epoch", "raised", "elected", "deleted")}
         self.evidence().note("event", "handed back", **told, without_controller_s=result["without_s"])
         return result
+
+    def _partition_epochs(self) -> dict:
+        """Return what the log that reaches furthest tells of each partition."""
+        hosts = self.vars["groups"]["kafka_controller"]
+        told = (self.vars["hostvars"][host].get("rollback_epochs") or {} for host in hosts)
+        read = [one for one in told if "topics" in one]
+        furthest = max(read, key=lambda one: (one["last_epoch"], one["log_end_offset"]), default={"topics": {}})
+        return furthest["topics"]

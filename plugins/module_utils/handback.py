@@ -4,17 +4,19 @@
 """ZooKeeper handed back from KRaft's controllers, which are down, to one that its brokers elect.
 
 Each znode is changed only as it was when it was judged, and in an order that can be broken off anywhere: what is done
-is seen by the next run. Sources: KafkaZkClient.registerControllerAndIncrementControllerEpoch, KAFKA-20488.
+is seen by the next run. Sources: KafkaZkClient.registerControllerAndIncrementControllerEpoch, KAFKA-20488,
+Partition.makeLeader and makeFollower.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from typing import Any, Iterable
+from collections import deque
+from typing import Any, Iterable, Mapping
 
 from .formats import znodes
-from .judgements import reverting
+from .judgements import reverting, zk_metadata
 from .probes import zookeeper
 from .zk_writing import writing
 
@@ -31,19 +33,30 @@ class HandBackError(RuntimeError):
 
 
 def hand_back(
-    client: Any, raft_epochs: Iterable[int | None], timeout: float, bound_s: float, dry: bool = False
+    client: Any,
+    raft_epochs: Iterable[int | None],
+    partition_epochs: Mapping[str, Mapping],
+    timeout: float,
+    bound_s: float,
+    dry: bool = False,
 ) -> dict:
     """Hand ZooKeeper back; return {changed, controller_epoch (set before the election, None: it was high enough),
-    deleted: [paths], elected: broker id (None when `dry`)}.
+    raised: number of states whose version was raised, deleted: [paths], elected: broker id (None when `dry`)}.
 
-    `client`: a kazoo client in the cluster's chroot; `raft_epochs`: of the quorum's logs; `timeout` bounds each request
-    and `bound_s` the election, in seconds. Raises HandBackError, WriteError, zookeeper.ZooKeeperError.
+    `client`: a kazoo client in the cluster's chroot; `raft_epochs`: of the quorum's logs; `partition_epochs`:
+    formats.metadata_epochs; `timeout` bounds each request and `bound_s` the election, in seconds. Raises HandBackError,
+    WriteError, zookeeper.ZooKeeperError.
     """
-    seen = zookeeper.witness(client, timeout, max_controller_epoch=True)
-    wanted = reverting.hand_back(seen, raft_epochs)
-    told = {"changed": any(wanted), "controller_epoch": wanted.controller_epoch, "deleted": [], "elected": None}
+    reader = zookeeper.Reader(client, timeout=timeout)
+    topics = zk_metadata.normalise(zookeeper.partition_znodes(reader))
+    seen = zookeeper.witness(client, timeout)
+    wanted = reverting.hand_back(seen, zk_metadata.max_controller_epoch(topics), raft_epochs)
+    behind = {} if reverting.elected(seen["controller"]) else reverting.versions_behind(topics, partition_epochs)
+    told = {"changed": any(wanted) or bool(behind), "controller_epoch": wanted.controller_epoch}
+    told.update(raised=len(behind), deleted=[], elected=None)
     if dry:
         return told
+    _raise_versions(reader, behind)
     if wanted.controller_epoch is not None:
         with writing(f"{znodes.CONTROLLER_EPOCH} was not set"):
             data = str(wanted.controller_epoch).encode()
@@ -55,6 +68,23 @@ def hand_back(
     if wanted.migration:
         told["deleted"] += _deleted(client, znodes.MIGRATION, timeout)
     return told
+
+
+def _raise_versions(reader: zookeeper.Reader, behind: Mapping[str, int]) -> None:
+    """Write each state as it is until its version is the one given: a write adds one."""
+    pending: deque = deque()
+    for state in reader.get_many(sorted(behind)):
+        for version in range(state.stat.version, behind[state.path]):
+            pending.append((state.path, reader.client.set_async(state.path, state.data, version=version)))
+            if len(pending) >= reader.window:
+                _confirm(reader, *pending.popleft())
+    while pending:
+        _confirm(reader, *pending.popleft())
+
+
+def _confirm(reader: zookeeper.Reader, path: str, request: Any) -> None:
+    with writing(f"{path} was not written"):
+        request.get(timeout=reader.timeout)
 
 
 def _deleted(client: Any, path: str, timeout: float) -> list[str]:

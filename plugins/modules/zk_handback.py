@@ -12,12 +12,18 @@ version_added: 0.1.0
 description:
   - Runs on the probe host, when every controller of KRaft is down and masked. It refuses before that.
   - Refuses as well when the quorum has committed a change that its controllers have not written to ZooKeeper.
+  - Raises the versions of partitions' states in ZooKeeper to the partition epochs that brokers know from KRaft's
+    controllers, without which these keep restarted replicas out of sync.
   - Raises C(/controller_epoch) above the epoch of every partition's state and of the quorum (KAFKA-20488), deletes a
     C(/controller) that is KRaft's, waits until a broker is elected, then deletes C(/migration). It can be repeated.
 options:
   stopped_at:
     description: When the quorum of KRaft's controllers lost its majority, in epoch seconds.
     type: float
+  partition_epochs:
+    description: What M(quorumshift.kafka.partition_epochs) told of each partition. The action plugin fills it in.
+    type: dict
+    default: {}
   timeout_s:
     description: How long the election may take, in seconds.
     type: float
@@ -40,6 +46,10 @@ EXAMPLES = r"""
 RETURN = r"""
 controller_epoch:
   description: The controller epoch that was set before the election; null where it was high enough.
+  type: int
+  returned: success
+raised:
+  description: Of how many partitions' states the version was raised.
   type: int
   returned: success
 elected:
@@ -68,7 +78,13 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_writing impor
 
 def main():
     """Judge whether it may be, and do it."""
-    module = ProbeModule({"stopped_at": {"type": "float"}, "timeout_s": {"type": "float", "default": 60}})
+    module = ProbeModule(
+        {
+            "stopped_at": {"type": "float"},
+            "partition_epochs": {"type": "dict", "default": {}},
+            "timeout_s": {"type": "float", "default": 60},
+        }
+    )
     given = module.params
 
     def work():
@@ -84,7 +100,12 @@ def main():
         with cluster.connect_zookeeper(module.connections) as client:
             try:
                 told = handback.hand_back(
-                    client, epochs, module.connections.timeout, given["timeout_s"], module.check_mode
+                    client,
+                    epochs,
+                    given["partition_epochs"],
+                    module.connections.timeout,
+                    given["timeout_s"],
+                    module.check_mode,
                 )
             except (handback.HandBackError, WriteError) as error:
                 module.fail_json(msg=f"{error}.")

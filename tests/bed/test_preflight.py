@@ -120,7 +120,8 @@ def test_a_znode_blocks(fresh, tmp_path, path, value, check, told):
 def test_a_deletion_that_does_not_end(fresh, tmp_path):
     fresh.run("b3", "systemctl stop kafka")
     try:
-        fresh.admin().delete_topics([TOPIC])[TOPIC].result(30)
+        admin = fresh.admin()  # kept until it has answered
+        admin.delete_topics([TOPIC])[TOPIC].result(30)
         ran, found = looked(fresh, tmp_path)
     finally:
         fresh.run("b3", "systemctl start kafka")

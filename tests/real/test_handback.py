@@ -25,8 +25,9 @@ STATE = znodes.partition_state_path(TOPIC, 0)
 
 
 @contextlib.contextmanager
-def under_kraft(name):
-    """Yields (two brokers, admin client, ZooKeeper client), with a topic whose state carries KRaft's epoch."""
+def under_kraft(name, restarts=0):
+    """Yields (two brokers, admin client, ZooKeeper client), with a topic whose state carries KRaft's epoch; `restarts`
+    of the follower before that make two changes of it each."""
     with servers.workdir(name) as home, servers.zookeeper(home) as ensemble:
         connect = f"{ensemble.connect}/prod/kafka"
         whole = {"offsets.topic.replication.factor": "2"}
@@ -37,9 +38,13 @@ def under_kraft(name):
             servers.wait_for(lambda: servers.in_sync(admin, TOPIC, 2), 60, "both replicas in sync")
             client = KazooClient(hosts=connect)
             client.start(timeout=10)
+            brokers = {1: one, 2: two}
             try:
+                for _restart in range(restarts):
+                    restarted(brokers[3 - leader(client)])
+                    servers.wait_for(lambda: isr(client) == {1, 2}, 60, "both replicas in sync")
                 take(client)
-                yield {1: one, 2: two}, admin, client
+                yield brokers, admin, client
             finally:
                 client.stop()
                 client.close()
@@ -57,6 +62,15 @@ def take(client):
     client.set(STATE, json.dumps({**state, "controller_epoch": EPOCH}).encode())
 
 
+def restarted(broker):
+    broker.stop()
+    broker.start()
+
+
+def isr(client):
+    return set(json.loads(client.get(STATE)[0])["isr"])
+
+
 def leader(client):
     return json.loads(client.get(STATE)[0])["leader"]
 
@@ -65,16 +79,16 @@ def test_a_controller_is_elected_that_can_elect():
     with under_kraft("handback") as (brokers, _admin, client):
         before = int(client.get(znodes.CONTROLLER_EPOCH)[0])
         assert before < EPOCH
-        dry = handback.hand_back(client, [EPOCH - 1, None], 10, 30, dry=True)
+        dry = handback.hand_back(client, [EPOCH - 1, None], {}, 10, 30, dry=True)
         assert (
             dry["changed"] and client.exists(znodes.MIGRATION) and int(client.get(znodes.CONTROLLER_EPOCH)[0]) == before
         )
 
-        told = handback.hand_back(client, [EPOCH - 1, None], 10, 30)
+        told = handback.hand_back(client, [EPOCH - 1, None], {}, 10, 30)
         assert told["controller_epoch"] == EPOCH + 1 and told["deleted"] == [znodes.CONTROLLER, znodes.MIGRATION]
         assert told["elected"] in brokers and client.get(znodes.CONTROLLER)[1].ephemeralOwner
         assert int(client.get(znodes.CONTROLLER_EPOCH)[0]) == EPOCH + 2
-        again = handback.hand_back(client, [EPOCH - 1, None], 10, 30)
+        again = handback.hand_back(client, [EPOCH - 1, None], {}, 10, 30)
         assert not again["changed"] and again["deleted"] == []
 
         led = leader(client)
@@ -88,7 +102,7 @@ def test_why_the_epoch_is_raised(monkeypatch):
     low = reverting.hand_back
     monkeypatch.setattr(reverting, "hand_back", lambda *args: low(*args)._replace(controller_epoch=None))
     with under_kraft("handback_low") as (brokers, _admin, client):
-        elected = handback.hand_back(client, [EPOCH], 10, 30)["elected"]
+        elected = handback.hand_back(client, [EPOCH], {}, 10, 30)["elected"]
         led = leader(client)
         brokers[led].stop()
         other = brokers[3 - led]
@@ -97,11 +111,34 @@ def test_why_the_epoch_is_raised(monkeypatch):
         assert leader(client) == led
 
 
+@pytest.mark.parametrize("raised", [True, False])
+def test_why_versions_are_raised(raised):
+    """A leader passes over what ZooKeeper's controller tells it with a version below the partition epoch that it knows,
+    and keeps a replica that was restarted out of sync for good. Under KRaft it comes to know such epochs since several
+    changes are one write to ZooKeeper; here the state is made anew, so that its version begins at 0."""
+    with under_kraft("handback_versions", restarts=2) as (brokers, _admin, client):
+        led = leader(client)
+        data, stat = client.get(STATE)
+        known = stat.version - 1  # the last write was not a controller's
+        client.delete(STATE)
+        client.create(STATE, data)
+        topic_id = znodes.topic(client.get(znodes.topic_path(TOPIC))[0], TOPIC)["topic_id"]
+        epochs = {TOPIC: {"topic_id": topic_id, "epochs": {"0": known}}} if raised else {}
+        told = handback.hand_back(client, [EPOCH], epochs, 10, 30)
+        assert told["raised"] == int(raised) and client.exists(STATE).version == (known if raised else 0)
+        restarted(brokers[3 - led])
+        if raised:
+            servers.wait_for(lambda: isr(client) == {1, 2}, 60, "both replicas in sync")
+        else:
+            with pytest.raises(TimeoutError):
+                servers.wait_for(lambda: isr(client) == {1, 2}, 10, "both replicas in sync")
+
+
 def test_what_keeps_it_from_being_handed_back_is_told():
     with under_kraft("handback_refused") as (brokers, _admin, client):
         client.set_acls(znodes.CONTROLLER_EPOCH, [make_acl("world", "anyone", read=True, admin=True)])
         with pytest.raises(zk_writing.WriteError, match="/controller_epoch was not set: the ACL there"):
-            handback.hand_back(client, [], 10, 30)
+            handback.hand_back(client, [], {}, 10, 30)
         assert not client.get(znodes.CONTROLLER)[1].ephemeralOwner and client.exists(znodes.MIGRATION)
         client.set_acls(znodes.CONTROLLER_EPOCH, [make_acl("world", "anyone", all=True)])
         for broker in brokers.values():
@@ -110,5 +147,5 @@ def test_what_keeps_it_from_being_handed_back_is_told():
         with pytest.raises(
             handback.HandBackError, match="Seen last: /controller holds nobody, /brokers/ids holds nobody"
         ):
-            handback.hand_back(client, [], 10, 1)
+            handback.hand_back(client, [], {}, 10, 1)
         assert client.exists(znodes.MIGRATION)

@@ -63,7 +63,7 @@ def client(zk, broker):
 
 
 def test_witness_of_a_zookeeper_controller(client, broker):
-    seen = zookeeper.witness(client, max_controller_epoch=True)
+    seen = zookeeper.witness(client)
     controller = seen["controller"]
     assert (controller["exists"], controller["broker_id"], controller["ephemeral"]) == (True, 1, True)
     assert (controller["kraft_controller_epoch"], controller["malformed"]) == (-1, None)
@@ -83,7 +83,6 @@ def test_witness_of_a_zookeeper_controller(client, broker):
     assert seen["cluster_id"] == {"exists": True, "value": servers.CLUSTER_ID, "malformed": None}
     assert seen["delete_topics"] == []
     assert seen["reassign_partitions"] == {"exists": False, "malformed": None, "partitions": None}
-    assert seen["max_controller_epoch_in_states"] == 1
 
 
 def test_witness_names_what_is_malformed(client):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Iterable, Mapping, NamedTuple
 
+from ..formats import znodes
 from . import advice, claim, phase, restoring
 
 ZK, HYBRID = "zk", "hybrid"
@@ -188,8 +189,8 @@ def undrained(facts: Mapping) -> str | None:
     )
 
 
-def hand_back(witness: Mapping, raft_epochs: Iterable[int | None]) -> HandBack:
-    """Return what is to be done in ZooKeeper; `witness` as probes.zookeeper.witness tells it, with the highest
+def hand_back(witness: Mapping, highest: int | None, raft_epochs: Iterable[int | None]) -> HandBack:
+    """Return what is to be done in ZooKeeper; `witness` as probes.zookeeper.witness tells it; `highest`: the highest
     controller epoch in the partitions' states; `raft_epochs`: of the quorum's logs.
 
     A controller elected by ZooKeeper takes /controller_epoch plus one, and cannot elect a leader for a partition whose
@@ -197,9 +198,29 @@ def hand_back(witness: Mapping, raft_epochs: Iterable[int | None]) -> HandBack:
     """
     controller = witness["controller"]
     ours = bool(controller["exists"] and not controller["ephemeral"])
-    above = restoring.epoch_above([witness["max_controller_epoch_in_states"], *raft_epochs])
+    above = restoring.epoch_above([highest, *raft_epochs])
     now = witness["controller_epoch"]["value"] or 0
     return HandBack(above if now < above else None, ours, bool(witness["migration"]["exists"]))
+
+
+def versions_behind(topics: Mapping, partition_epochs: Mapping[str, Mapping]) -> dict[str, int]:
+    """Return {path of a partition's state: the version that it has to get}.
+
+    To ZooKeeper's controller the version of a state's znode is the partition epoch, and a broker passes over what it is
+    told of a partition with a lower one than it knows (Partition.makeLeader, makeFollower). Brokers that ran under
+    KRaft's controllers know theirs, which count every change, where several were often one write to ZooKeeper. Such a
+    leader would keep every restarted replica out of sync. `topics`: of judgements.zk_metadata.normalise;
+    `partition_epochs`: formats.metadata_epochs.
+    """
+    behind = {}
+    for name, topic in topics["topics"].items():
+        known = partition_epochs.get(name)
+        if not known or known["topic_id"] != topic["topic_id"]:
+            continue
+        for number, one in topic["partitions"].items():
+            if one["version"] is not None and one["version"] < known["epochs"].get(number, 0):
+                behind[znodes.partition_state_path(name, number)] = known["epochs"][number]
+    return behind
 
 
 def elected(controller: Mapping) -> bool:

@@ -315,7 +315,7 @@ def read_tree(client, root="/", window=500, max_rate=None, timeout=30.0):
     return Reader(client, window, max_rate, timeout).tree(root)
 
 
-def witness(client, timeout=10.0, max_controller_epoch=False):
+def witness(client, timeout=10.0):
     """What ZooKeeper testifies about the migration's phase, in two round trips. JSON-able:
 
     - ``controller``: ``{"exists", "broker_id", "kraft_controller_epoch", "ephemeral", "czxid", "malformed"}``;
@@ -326,8 +326,7 @@ def witness(client, timeout=10.0, max_controller_epoch=False):
     - ``cluster_id``: ``{"exists", "value", "malformed"}``;
     - ``delete_topics``: sorted names; ``reassign_partitions`` and ``preferred_replica_election``:
       ``{"exists", "partitions", "malformed"}``;
-    - ``zxid``: the last transaction the answering server had processed;
-    - ``max_controller_epoch_in_states``: only on request, since it reads every partition's state.
+    - ``zxid``: the last transaction the answering server had processed.
 
     ``malformed`` is None or the reason; a missing znode has ``exists`` false and None elsewhere.
     """
@@ -366,10 +365,6 @@ def witness(client, timeout=10.0, max_controller_epoch=False):
             lambda data, path=path: {"partitions": znodes.topic_partitions(data, path)},
             ("partitions",),
             lambda stat: {},
-        )
-    if max_controller_epoch:
-        facts["max_controller_epoch_in_states"] = zk_metadata.max_controller_epoch(
-            zk_metadata.normalise(_partition_znodes(reader))
         )
     return facts
 
@@ -445,7 +440,7 @@ def _metadata_znodes(reader):
     """Yields the Znodes that hold metadata, without visiting the directories between."""
     yield from reader.get_many((znodes.CLUSTER_ID, znodes.CONTROLLER_EPOCH, znodes.PRODUCER_ID_BLOCK))
     yield from reader.get_many(below(reader, [znodes.BROKER_IDS, znodes.DELETE_TOPICS, znodes.DELEGATION_TOKENS]))
-    yield from _partition_znodes(reader)
+    yield from partition_znodes(reader)
     entities = below(reader, [f"{znodes.CONFIG}/{name}" for name in znodes.CONFIG_TYPES])
     users = [path for path in entities if path.startswith(f"{znodes.CONFIG}/users/")]
     entities += below(reader, [f"{user}/clients" for user in users])
@@ -457,7 +452,7 @@ def _metadata_znodes(reader):
                 yield node
 
 
-def _partition_znodes(reader):
+def partition_znodes(reader):
     """Yields the Znodes of topics and, next to each, those of its partitions' states."""
     states = deque()
     for node in reader.get_many(below(reader, [znodes.TOPICS])):

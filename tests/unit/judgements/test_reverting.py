@@ -162,11 +162,10 @@ def test_what_cannot_be_told_keeps_zookeeper_from_being_handed_back():
     assert reverting.undrained(recorded.facts("reverting_controller_elected")) is None
 
 
-def witness(epoch, highest, exists=True, ephemeral=False, migration=True):
+def witness(epoch, exists=True, ephemeral=False, migration=True):
     return {
         "controller": {"exists": exists, "ephemeral": ephemeral},
         "controller_epoch": {"value": epoch},
-        "max_controller_epoch_in_states": highest,
         "migration": {"exists": migration},
     }
 
@@ -183,13 +182,23 @@ def witness(epoch, highest, exists=True, ephemeral=False, migration=True):
     ],
 )
 def test_the_controller_epoch_rises_above_that_of_every_partition(epoch, highest, raft, wanted):
-    assert reverting.hand_back(witness(epoch, highest), raft).controller_epoch == wanted
+    assert reverting.hand_back(witness(epoch), highest, raft).controller_epoch == wanted
 
 
 def test_what_is_done_already_is_not_done_again():
-    assert reverting.hand_back(witness(60, 42), [42]) == (None, True, True)
-    assert reverting.hand_back(witness(60, 42, ephemeral=True, migration=False), [42]) == (None, False, False)
-    assert reverting.hand_back(witness(60, 42, exists=False), [42]) == (None, False, True)
+    assert reverting.hand_back(witness(60), 42, [42]) == (None, True, True)
+    assert reverting.hand_back(witness(60, ephemeral=True, migration=False), 42, [42]) == (None, False, False)
+    assert reverting.hand_back(witness(60, exists=False), 42, [42]) == (None, False, True)
+
+
+def test_versions_that_brokers_would_pass_over():
+    versions = {"0": 4, "1": 7, "2": 9, "3": None, "4": 2}
+    partitions = {number: {"version": version} for number, version in versions.items()}
+    topics = {"topics": {"orders": {"topic_id": "id", "partitions": partitions}, "made.since": {"partitions": {}}}}
+    epochs = {"orders": {"topic_id": "id", "epochs": {"0": 6, "1": 7, "2": 8, "3": 5}}}
+    assert reverting.versions_behind(topics, epochs) == {"/brokers/topics/orders/partitions/0/state": 6}
+    epochs["orders"]["topic_id"] = "of one that was deleted"
+    assert reverting.versions_behind(topics, epochs) == {} == reverting.versions_behind(topics, {})
 
 
 def test_who_is_elected():

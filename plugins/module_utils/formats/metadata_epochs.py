@@ -1,0 +1,31 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How often each partition has changed, as the metadata log counts it (PartitionRegistration.partitionEpoch)."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterable
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_log import Record
+
+TYPES = ("TOPIC_RECORD", "REMOVE_TOPIC_RECORD", "PARTITION_RECORD", "PARTITION_CHANGE_RECORD")
+
+
+def partition_epochs(records: Iterable[Record]) -> Dict[str, Dict[str, Any]]:
+    """Return {topic: {"topic_id", "epochs": {partition: partition epoch}}} of what the records leave.
+
+    A change counts one, whatever it changes (PartitionRegistration.merge).
+    """
+    topics: Dict[str, Dict[str, Any]] = {}
+    for record in records:
+        fields = record.fields
+        if record.type == "TOPIC_RECORD":
+            topics[fields["topicId"]] = {"name": fields["name"], "epochs": {}}
+        elif record.type == "REMOVE_TOPIC_RECORD":
+            topics.pop(fields["topicId"], None)
+        elif record.type == "PARTITION_RECORD":
+            topics[fields["topicId"]]["epochs"][str(fields["partitionId"])] = fields["partitionEpoch"]
+        else:
+            topics[fields["topicId"]]["epochs"][str(fields["partitionId"])] += 1
+    return {one["name"]: {"topic_id": topic_id, "epochs": one["epochs"]} for topic_id, one in topics.items()}
