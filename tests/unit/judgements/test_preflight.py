@@ -768,7 +768,7 @@ def test_a_deletion_that_does_not_end():
     facts = lasting(facts)
     assert the_one(facts, "deletions") == f"the deletion of {name} does not end"
     facts.metadata["delete_topics"] = []
-    assert found(lasting(facts, facts), "deletions") == []
+    assert found(lasting(facts), "deletions") == []
 
 
 def test_what_clients_ask_for_all_the_time_is_no_finding():
