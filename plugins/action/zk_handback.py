@@ -12,7 +12,6 @@ class ActionModule(ProbeAction):
     """Hands ZooKeeper back."""
 
     def act(self, args: dict) -> dict:
-        args["partition_epochs"] = self._partition_epochs()
         result = super().act(args)
         if result.get("failed") or self._task.check_mode:
             return result
@@ -27,11 +26,3 @@ class ActionModule(ProbeAction):
         told = {key: result[key] for key in ("controller_epoch", "raised", "elected", "deleted")}
         self.evidence().note("event", "handed back", **told, without_controller_s=result["without_s"])
         return result
-
-    def _partition_epochs(self) -> dict:
-        """Return what the log that reaches furthest tells of each partition."""
-        hosts = self.vars["groups"]["kafka_controller"]
-        told = (self.vars["hostvars"][host].get("rollback_epochs") or {} for host in hosts)
-        read = [one for one in told if "topics" in one]
-        furthest = max(read, key=lambda one: (one["last_epoch"], one["log_end_offset"]), default={"topics": {}})
-        return furthest["topics"]

@@ -18,7 +18,7 @@ from typing import Any, Iterable, Mapping
 from .formats import znodes
 from .judgements import reverting, zk_metadata
 from .probes import zookeeper
-from .zk_writing import writing
+from .zk_writing import WriteError, writing
 
 try:
     from kazoo import exceptions as kazoo_exceptions
@@ -29,7 +29,7 @@ POLL_S = 0.05
 
 
 class HandBackError(RuntimeError):
-    """No broker became controller; the text is for the operator."""
+    """Why ZooKeeper was not handed back, or not to the end; the text is for the operator."""
 
 
 def hand_back(
@@ -45,7 +45,7 @@ def hand_back(
 
     `client`: a kazoo client in the cluster's chroot; `raft_epochs`: of the quorum's logs; `partition_epochs`:
     formats.metadata_epochs; `timeout` bounds each request and `bound_s` the election, in seconds. Raises HandBackError,
-    WriteError, zookeeper.ZooKeeperError.
+    zookeeper.ZooKeeperError.
     """
     reader = zookeeper.Reader(client, timeout=timeout)
     topics = zk_metadata.normalise(zookeeper.partition_znodes(reader))
@@ -56,17 +56,23 @@ def hand_back(
     told.update(raised=len(behind), deleted=[], elected=None)
     if dry:
         return told
-    _raise_versions(reader, behind)
-    if wanted.controller_epoch is not None:
-        with writing(f"{znodes.CONTROLLER_EPOCH} was not set"):
-            data = str(wanted.controller_epoch).encode()
-            version = seen["controller_epoch"]["version"]
-            client.set_async(znodes.CONTROLLER_EPOCH, data, version=version).get(timeout=timeout)
-    if wanted.controller:
-        told["deleted"] += _deleted(client, znodes.CONTROLLER, timeout)
+    try:
+        _raise_versions(reader, behind)
+        if wanted.controller_epoch is not None:
+            with writing(f"{znodes.CONTROLLER_EPOCH} was not set"):
+                data = str(wanted.controller_epoch).encode()
+                version = seen["controller_epoch"]["version"]
+                client.set_async(znodes.CONTROLLER_EPOCH, data, version=version).get(timeout=timeout)
+        if wanted.controller:
+            told["deleted"] += _deleted(client, znodes.CONTROLLER, timeout)
+    except WriteError as error:
+        raise HandBackError(f"{error}. {reverting.NO_CONTROLLER}") from error
     told["elected"] = _elected(client, timeout, bound_s)
-    if wanted.migration:
-        told["deleted"] += _deleted(client, znodes.MIGRATION, timeout)
+    try:
+        if wanted.migration:
+            told["deleted"] += _deleted(client, znodes.MIGRATION, timeout)
+    except WriteError as error:
+        raise HandBackError(f"broker {told['elected']} is the controller, and yet {error}") from error
     return told
 
 

@@ -35,14 +35,6 @@ topics:
   type: dict
   returned: success
   sample: {"orders": {"topic_id": "rEkb6zsIRuC1dqhNSBF0Nw", "epochs": {"0": 4}}}
-last_epoch:
-  description: The leader epoch of the log's last record.
-  type: int
-  returned: success
-log_end_offset:
-  description: Where the log ends.
-  type: int
-  returned: success
 """
 
 import os
@@ -53,28 +45,26 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import (
     metadata_log,
     properties,
 )
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import reverting
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import node
 
 
 def main():
     """Read and exit."""
     module = AnsibleModule(argument_spec={"config_file": {"type": "path", "required": True}}, supports_check_mode=True)
-    told = {"topics": {}, "last_epoch": -1, "log_end_offset": 0}
+    topics = {}
     config_file = module.params["config_file"]
     try:
         directory = node.metadata_dir(node.read_properties(config_file)) if os.path.exists(config_file) else ""
         if os.path.isdir(directory):  # of a controller that never began there is none
             with metadata_log.open_log(directory) as log:
                 extent = metadata_log.scan_log(log)
-                records = metadata_log.log_records(log, extent, metadata_epochs.TYPES)
-                told = {
-                    "topics": metadata_epochs.partition_epochs(records),
-                    "last_epoch": extent.last_epoch,
-                    "log_end_offset": extent.end_offset,
-                }
+                topics = metadata_epochs.partition_epochs(metadata_log.log_records(log, extent, metadata_epochs.TYPES))
     except (OSError, ValueError, properties.PropertiesError) as error:
-        module.fail_json(msg=f"how often partitions have changed could not be read: {error}. Run again")
-    module.exit_json(changed=False, **told)
+        module.fail_json(
+            msg=f"how often partitions have changed could not be read: {error}. Run again. {reverting.NO_CONTROLLER}"
+        )
+    module.exit_json(changed=False, topics=topics)
 
 
 if __name__ == "__main__":

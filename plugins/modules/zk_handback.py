@@ -21,9 +21,9 @@ options:
     description: When the quorum of KRaft's controllers lost its majority, in epoch seconds.
     type: float
   partition_epochs:
-    description: What M(quorumshift.kafka.partition_epochs) told of each partition. The action plugin fills it in.
+    description: What M(quorumshift.kafka.partition_epochs) told of each partition.
     type: dict
-    default: {}
+    required: true
   timeout_s:
     description: How long the election may take, in seconds.
     type: float
@@ -41,6 +41,7 @@ author: Quorumshift maintainers (@quorumshift)
 EXAMPLES = r"""
 - name: Hand the cluster back to ZooKeeper's controller
   quorumshift.kafka.zk_handback:
+    partition_epochs: "{{ read.topics }}"
 """
 
 RETURN = r"""
@@ -73,7 +74,6 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils import handback
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import reverting
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster
-from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_writing import WriteError
 
 
 def main():
@@ -81,7 +81,7 @@ def main():
     module = ProbeModule(
         {
             "stopped_at": {"type": "float"},
-            "partition_epochs": {"type": "dict", "default": {}},
+            "partition_epochs": {"type": "dict", "required": True},
             "timeout_s": {"type": "float", "default": 60},
         }
     )
@@ -93,8 +93,8 @@ def main():
         troubles = [*reverting.not_at_rest(facts), *([undrained] if undrained else [])]
         if troubles:
             module.fail_json(
-                msg=f"ZooKeeper is not handed back: {'; '.join(troubles)}. Until it is, the brokers serve clients and "
-                "have no controller. Nothing was changed."
+                msg=f"ZooKeeper is not handed back: {'; '.join(troubles)}. {reverting.NO_CONTROLLER}. Nothing was "
+                "changed."
             )
         epochs = [(node.get("metadata_log") or {}).get("last_epoch") for node in facts["nodes"].values()]
         with cluster.connect_zookeeper(module.connections) as client:
@@ -107,7 +107,7 @@ def main():
                     given["timeout_s"],
                     module.check_mode,
                 )
-            except (handback.HandBackError, WriteError) as error:
+            except handback.HandBackError as error:
                 module.fail_json(msg=f"{error}.")
         without = told["elected"] is not None and given["stopped_at"]
         return {**told, "without_s": round(time.time() - given["stopped_at"], 3) if without else None}

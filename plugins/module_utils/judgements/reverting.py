@@ -203,6 +203,9 @@ def hand_back(witness: Mapping, highest: int | None, raft_epochs: Iterable[int |
     return HandBack(above if now < above else None, ours, bool(witness["migration"]["exists"]))
 
 
+NO_CONTROLLER = "Until then the brokers serve clients and have no controller"
+
+
 def versions_behind(topics: Mapping, partition_epochs: Mapping[str, Mapping]) -> dict[str, int]:
     """Return {path of a partition's state: the version that it has to get}.
 
