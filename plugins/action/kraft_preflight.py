@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import advice, preflight
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import advice, preflight_screen
 from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import is_secret, seal
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction
 
@@ -29,7 +29,7 @@ class ActionModule(ProbeAction):
         if kept:
             self.evidence().save("preflight.json", json.dumps(kept, indent=1))
         if kept and show:
-            for line in preflight.table(result["findings"], result["checks"]):
+            for line in preflight_screen.table(result["findings"], result["checks"]):
                 self.say(line)
         if result.get("failed"):
             if not kept:

@@ -66,7 +66,7 @@ class ProbeModule(AnsibleModule):
         except (AddressError, SecurityError) as error:
             self.fail_json(msg=str(error))
         except (ZooKeeperError, topics.KafkaException) as error:
-            self.fail_json(msg=f"{self._told(error)}. Run again; if it stays, raise quorumshift_probe_timeout.")
+            self.fail_json(msg=f"{told(error)}. Run again; if it stays, raise quorumshift_probe_timeout.")
         self.exit_json(**{"changed": False, **result})
 
     def wait(self, look: Callable[[], tuple[list[str], dict]], stable_s: float, bound_s: float, what: str) -> dict:
@@ -83,7 +83,7 @@ class ProbeModule(AnsibleModule):
                 troubles, result = look()
             except (ZooKeeperError, topics.KafkaException) as error:
                 # An answer that did not come is a trouble like another, until the bound is over
-                troubles, result = [self._told(error)], {}
+                troubles, result = [told(error)], {}
             now = time.time()
             carry["since"] = None if troubles else (carry.get("since") or now)
             if carry["since"] and now - carry["since"] >= stable_s:
@@ -100,10 +100,6 @@ class ProbeModule(AnsibleModule):
                 return {"done": False, "progress": f"{what}: {seen} ({now - began:.0f} s)", "carry": carry, **result}
             time.sleep(0.2)
 
-    @staticmethod
-    def _told(error: Exception) -> str:
-        return f"the brokers gave no answer: {error.args[0].str()}" if hasattr(error.args[0], "str") else str(error)
-
     def _addressed(self, node: Mapping) -> dict:
         told = dict(node)
         host_address = told.get("host_address", "")
@@ -111,6 +107,11 @@ class ProbeModule(AnsibleModule):
             told["address"] = cluster.client_address(told, host_address, self.connections)
         parse_host_port(told["address"])
         return told
+
+
+def told(error: Exception) -> str:
+    """Return the sentence that tells of an answer which did not come: a ZooKeeperError or a KafkaException."""
+    return f"the brokers gave no answer: {error.args[0].str()}" if hasattr(error.args[0], "str") else str(error)
 
 
 def _held(since_s: float, stable_s: float, trouble: str | None) -> str:

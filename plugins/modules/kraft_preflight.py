@@ -89,7 +89,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import advice, preflight
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements.hazards import requests
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule, told
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, topics, zk_servers, zookeeper
 
 PAUSE_S = 1.0
@@ -162,7 +162,7 @@ def collected(module):
         try:
             min_isr = module.min_isr(name for name in found["partitions"] if name in readable)
         except topics.KafkaException as error:  # told by the check of partitions; the others go on
-            facts["topics"] = {"reached": False, "error": f"the brokers gave no answer: {error.args[0].str()}"}
+            facts["topics"] = {"reached": False, "error": told(error)}
     brokers = {
         host: node["node_id"]
         for host, node in facts["nodes"].items()

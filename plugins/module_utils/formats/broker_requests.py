@@ -106,6 +106,10 @@ METADATA = Request(
     ),
 )
 
+# Bytes that an answer with all topics may have: some 50 a partition, and there is no asking for it in pieces without
+# knowing the names.
+LARGEST_METADATA = 1 << 30
+
 _SYNONYM = (Field("name", "string"), Field("value", "string", nullable=True), Field("source", "int8"))
 _CONFIG = (
     Field("name", "string"),

@@ -20,7 +20,6 @@ except ImportError:  # reported by the module that needs it, with the way to ins
     AdminClient = None
 
 MIN_ISR = "min.insync.replicas"
-_LARGEST_ANSWER = 1 << 30  # bytes: 40 a partition and more
 _BATCH = 500  # resources in one DescribeConfigs: keeps answers of large clusters small
 
 
@@ -55,7 +54,8 @@ def served_by(address: HostPort, client: Security, timeout: float) -> dict[str, 
     with KafkaConnection(address, client, timeout) as connection:
         request = broker_requests.METADATA
         body = broker_requests.metadata(None)
-        answer = connection.request(request.api_key, request.version, body, request.name, timeout, _LARGEST_ANSWER)
+        largest = broker_requests.LARGEST_METADATA
+        answer = connection.request(request.api_key, request.version, body, request.name, timeout, largest)
     try:
         _head, served = broker_requests.read_metadata(answer)
         return {

@@ -35,7 +35,6 @@ from quorumshift_spark.views import Absent, Key, Problem, Statement, View, ViewE
 
 _KINDS = ("topic", "partition", "config", "quota", "scram", "acl", "delegation_token", "feature", "broker")
 _LARGEST_ANSWER = 1 << 28
-_LARGEST_METADATA = 1 << 30  # 50 bytes a partition; there is no asking for it in pieces without knowing the names
 _NAMES_A_REQUEST = 500
 
 # o.a.k.common.config.ConfigResource.Type, and DescribeConfigsResponse.ConfigSource
@@ -214,7 +213,7 @@ class _Talk:
         """Topics, partitions and the brokers that are up; all of them, or topics of these names."""
         pages = [None] if names is None else _pages(names, _NAMES_A_REQUEST) or [[]]
         for number, page in enumerate(pages):
-            answer = self._ask_raw(requests.METADATA, requests.metadata(page), _LARGEST_METADATA)
+            answer = self._ask_raw(requests.METADATA, requests.metadata(page), requests.LARGEST_METADATA)
             head, topics = requests.read_metadata(answer)
             if self._cluster_id and head["clusterId"] != self._cluster_id:
                 raise self._error(f"is of cluster {head['clusterId']}, not of {self._cluster_id}")

@@ -9,6 +9,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements impor
 
 from tests.unit.judgements import recorded
 
+OVER_TLS = {"listener.security.protocol.map": "INTERNAL:SSL,CLIENTS:SASL_SSL"}
+
 
 def collected(name="zk", **changes):
     beside, hosts = recorded.facts("zk_preflight"), recorded.facts("zk_hosts")
@@ -31,6 +33,14 @@ def collected(name="zk", **changes):
         rights=hosts["rights"],
     )
     return told._replace(**changes)
+
+
+def dialling(principal, **properties):
+    """The facts of brokers with these settings, whom controllers dial as `principal`."""
+    facts = collected(controller_principal=principal)
+    for host in facts.brokers:
+        node(facts, host)["file"]["properties"].update(properties)
+    return facts
 
 
 def node(facts, host):

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from typing import Iterable
+from typing import Iterable, Sequence
 
 from ...seal import is_secret
 from .. import kraft_config
@@ -106,13 +106,8 @@ def running_config(facts: Facts) -> Iterable[Found]:
 
 def topic_policies(facts: Facts) -> Iterable[Found]:
     """Policies for topics are obeyed by controllers then, which load their classes."""
-    for hosts, named in by_text(
-        {
-            host: tuple((key, values_of(node)[key]) for key in _TOPIC_POLICIES if values_of(node).get(key))
-            for host, node in facts.brokers.items()
-        }
-    ).items():
-        for key, name in named:
+    for key in _TOPIC_POLICIES:
+        for hosts, name in _brokers_by_value(facts, key):
             yield Found(
                 f"{key} of {shown(hosts)} is {name}",
                 "put its jar onto every controller's class path, which would not start without it. Of incremental "
@@ -122,13 +117,18 @@ def topic_policies(facts: Facts) -> Iterable[Found]:
 
 def control_plane(facts: Facts) -> Iterable[Found]:
     """KRaft has no listener for the control plane."""
-    told = {host: values_of(node).get("control.plane.listener.name") for host, node in facts.brokers.items()}
-    for hosts, name in by_text({host: one for host, one in told.items() if one}).items():
+    for hosts, name in _brokers_by_value(facts, "control.plane.listener.name"):
         yield Found(
             f"{shown(hosts)} has control.plane.listener.name={name}",
             "nothing is to be done: the key is taken out with the restart in KRaft mode, the listener stays and is not "
             "used any more. Close its port in your firewall afterwards",
         )
+
+
+def _brokers_by_value(facts: Facts, key: str) -> Iterable[tuple[Sequence[str], str]]:
+    """The brokers that set `key`, together where they set the same: (hosts, value)."""
+    told = {host: values_of(node).get(key) for host, node in facts.brokers.items()}
+    return by_text({host: value for host, value in told.items() if value}).items()
 
 
 def self_healer(facts: Facts) -> Iterable[Found]:
