@@ -89,21 +89,6 @@ class Bedside:
         """A freshly seeded cluster."""
         subprocess.run([sys.executable, str(TOOL), "reset"], check=True, timeout=600)
 
-    def keep_logs(self, place: pathlib.Path) -> None:
-        """Keep Kafka's and ZooKeeper's logs of every host that is reached, packed, as `place`/HOST.tar.gz."""
-        place.mkdir(parents=True, exist_ok=True)
-
-        def keep(host: str) -> None:
-            with open(place / f"{host}.tar.gz", "wb") as packed:
-                pack = "tar -czf - --ignore-failed-read --warning=no-file-changed -C /var/log kafka zookeeper"
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    subprocess.run(
-                        self.ssh(host, pack), stdout=packed, stderr=subprocess.DEVNULL, timeout=60, check=False
-                    )
-
-        with ThreadPoolExecutor(max_workers=len(self.addresses)) as pool:
-            list(pool.map(keep, self.addresses))
-
     # Hosts ------------------------------------------------------------------------------------------------------
 
     def ssh(self, host: str, command: str) -> list[str]:

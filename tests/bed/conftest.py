@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.bed import bedside
-from tools.demo.bed import VARIANT
+from tools.demo.bed import VARIANT, Bed
 
 # Each variant has its tests: those of the secured bed are run by its molecule scenario, after the migration.
 collect_ignore = [] if VARIANT == "secure" else ["test_secure.py"]
@@ -25,7 +25,7 @@ def pytest_runtest_makereport(item, call):
     if report.failed and call.excinfo and "bed" in item.fixturenames and bedside.INVENTORY.exists():
         place = bedside.KEPT / re.sub(r"[^\w.-]+", "-", item.nodeid.rpartition("/")[2])
         with contextlib.suppress(OSError):  # of a bed that is not reached any more nothing is kept
-            bedside.Bedside().keep_logs(place)
+            Bed().keep_logs(place)
             report.sections.append(("logs of the hosts", str(place)))
     return report
 

@@ -6,11 +6,13 @@ environment chooses which."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,19 @@ class Bed:
             timeout=timeout_s,
         )
         return done.stdout
+
+    def keep_logs(self, place: Path) -> None:
+        """Keep Kafka's and ZooKeeper's logs of every host that is reached, packed, as `place`/HOST.tar.gz."""
+        place.mkdir(parents=True, exist_ok=True)
+        pack = "tar -czf - --ignore-failed-read --warning=no-file-changed -C /var/log kafka zookeeper"
+
+        def keep(host: str) -> None:
+            with (place / f"{host}.tar.gz").open("wb") as packed, contextlib.suppress(subprocess.TimeoutExpired):
+                command = self.ssh(host, pack)
+                subprocess.run(command, stdout=packed, stderr=subprocess.DEVNULL, timeout=60, check=False)
+
+        with ThreadPoolExecutor(max_workers=len(self.hosts)) as pool:
+            list(pool.map(keep, self.hosts))
 
     def librdkafka(self, **more: Any) -> dict[str, Any]:
         """Settings of the operator's clients in librdkafka's keys."""

@@ -236,6 +236,9 @@ def main(arguments: list[str]) -> int:
     )
     for problem in made["problems"]:
         print(f"  ! {problem}")
+    if made["problems"]:
+        Bed().keep_logs(DIRECTORY / "hosts")
+        print(f"  the hosts' logs: {DIRECTORY / 'hosts'}")
     return 0 if made["result"] == "passed" else 1
 
 
