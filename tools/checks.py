@@ -137,6 +137,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
     "molecule-secure": (scenario("secure", 2400),),
     "kills": kills("a migration killed 13 times", 1500, "--points=3", "--moments=10"),
     "kills-all": kills("a migration killed everywhere", 4500),
+    "kills-back": kills("a way back killed everywhere", 4500, "--back"),
     "test-fresh": (Step("new Debian host", script("fresh_host"), 2400),),
     "test-bed": (
         Step("failover", script("demo", "--failover"), 1800),
@@ -146,7 +147,10 @@ PARTS: dict[str, tuple[Step, ...]] = {
     "test-faults": on_the_bed(FAULT_TESTS, 4200),
     "test-back": (*on_the_bed(BACK_TESTS, 3000), *on_the_bed(SECURE_BACK_TESTS, 1200, "secure")),
 }
-LONG = ("molecule-secure", "test-fresh", "test-bed", "test-verify", "test-faults", "test-back", "kills-all", "spark")
+LONG = (
+    *("molecule-secure", "test-fresh", "test-bed", "test-verify", "test-faults", "test-back"),
+    *("kills-all", "kills-back", "spark"),
+)
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},
     "test": ("lint", "unit", "real", "build", "molecule", "kills"),

@@ -1,13 +1,14 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`python -m tools.kills [--points N] [--moments N] [--seed N]`: one migration on the bed, killed and run again.
+"""`python -m tools.kills [--back] [--points N] [--moments N] [--seed N]`: one way on the bed, killed and run again.
 
-Under the witness's traffic `playbooks/migrate.yml` runs from zk to finalized, and its control process is killed with
-SIGKILL just before and just after every record of its journal (points.py), or at N of these points; and besides at N
-random moments. Each next run goes on from there. At the end one more run must change nothing, no more
-than one broker may ever have been down, no broker may have been restarted more often than a migration needs, and the
-witness must have lost nothing. build/kills/run/summary.json tells all of it (docs/summaries.md).
+Under the witness's traffic `playbooks/migrate.yml` runs from zk to finalized, or `playbooks/rollback.yml` from
+dual-write back to zk, and its control process is killed with SIGKILL just before and just after every record of its
+journal (points.py), or at N of these points; and besides at N random moments. Each next run goes on from there. At the
+end one more run must change nothing, no more than one broker may ever have been down, no node may have been restarted
+more often than that way needs, and the witness must have lost nothing. build/kills/run/summary.json tells all of it
+(docs/summaries.md).
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import phase
 
 from tools.demo import bed, marks, screen, steps
 from tools.demo.bed import INVENTORY, ROOT, Bed
 from tools.demo.judge import witness_verdict
 from tools.demo.observers import ObserverError, Observers
 from tools.demo.runs import evidence_since
-from tools.kills import points
+from tools.kills import points, ways
 
 DIRECTORY = ROOT / "build" / "kills" / "run"
 SCHEMA = Path(__file__).parent / "summary.schema.json"
-PLAYBOOK = "playbooks/migrate.yml"
 RUN_LIMIT_S = 900
 # After the run has told in which phase it found the cluster: before, it only looks. Each run takes a dozen seconds to
 # come to where the last one was; ten of such moments then lead through about half of a migration.
@@ -50,15 +51,14 @@ SETTINGS = [
     *("-e", "quorumshift_probe_timeout=15"),
     *("-e", "quorumshift_verify=false"),
 ]
-RESTARTS = {"broker": 2, "controller": 2}  # of a broker both rolls; of a controller its first start and the last roll
 _PHASE = re.compile(r"^    cluster \S+, phase (\w+);", re.MULTILINE)
 
 
 class Kills:
-    """One migration: `wanted` points; after how many seconds its first runs are killed where no point comes first."""
+    """One way: `wanted` points; after how many seconds its first runs are killed where no point comes first."""
 
-    def __init__(self, wanted: list[str], moments: list[float]) -> None:
-        self.wanted, self.moments, self.at_random = wanted, moments, bool(moments)
+    def __init__(self, way: ways.Way, wanted: list[str], moments: list[float]) -> None:
+        self.way, self.wanted, self.moments, self.at_random = way, wanted, moments, bool(moments)
         self.observers = Observers(DIRECTORY)
         self.rows: list[dict[str, Any]] = []
         self.problems: list[str] = []
@@ -67,6 +67,11 @@ class Kills:
     def run(self) -> None:
         """From the seed to the end, however often it is killed."""
         bed.manage("reset")
+        if self.way.begins == phase.DUAL_WRITE:
+            print("there: playbooks/migrate.yml to dual_write", flush=True)
+            command = ["ansible-playbook", "-i", str(INVENTORY), ways.FORWARD.playbook, *SETTINGS]
+            there = {"cwd": ROOT, "env": _environment(), "stdin": subprocess.DEVNULL, "timeout": RUN_LIMIT_S}
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **there)
         self.observers.begin(changes=False)
         word: list[str] = []
         while True:
@@ -94,13 +99,11 @@ class Kills:
         number = len(self.rows) + 1
         log = DIRECTORY / f"run-{number:03}.log"
         given = ["-e", word[0]] if word and word != ["done"] else []
+        given += [part for name, value in self.way.options.items() for part in ("-e", f"{name}={value}")]
         left = sorted(set(self.wanted) - set(self.hit()))
         (DIRECTORY / "pending").write_text("".join(f"{point}\n" for point in left), encoding="utf-8")
         environment = {
-            **os.environ,
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
-            "ANSIBLE_NOCOLOR": "1",
+            **_environment(),
             "ANSIBLE_CALLBACK_PLUGINS": str(Path(__file__).parent / "callback"),
             "ANSIBLE_CALLBACKS_ENABLED": "killer",
             "KILLS_PENDING": str(DIRECTORY / "pending"),
@@ -114,7 +117,7 @@ class Kills:
                     "ansible-playbook",
                     "-i",
                     str(INVENTORY),
-                    PLAYBOOK,
+                    self.way.playbook,
                     *SETTINGS,
                     *(() if moment else ONE_BY_ONE),
                     *given,
@@ -154,7 +157,8 @@ class Kills:
         events, cluster = self.observers.recorded(), Bed()
         journal = [one for run in evidence_since(cluster.evidence, self.observers.begun) for one in run.journal]
         found = steps.find(events, journal)
-        seen = steps.phases(events, found, self.observers.begun)
+        told = sorted((event["t"], event["name"]) for event in journal if event["kind"] == "phase")
+        seen = [one for one, before in zip(told, [(0, ""), *told]) if one[1] != before[1]]
         marks.write(DIRECTORY / "marks.jsonl", marks.make(seen, found, journal))
         verdict = witness_verdict(self.observers) or {}
         down = points.most_down(events, cluster.brokers)
@@ -164,13 +168,13 @@ class Kills:
         if down > 1:
             problems.append(f"{down} brokers were down at once")
         for host, times in started.items():
-            needed = RESTARTS["broker" if host in cluster.brokers else "controller"]
+            needed = self.way.starts["broker" if host in cluster.brokers else "controller"]
             if len(times) != needed and not self.problems:
                 seen = ", ".join(f"{at - self.observers.begun:.0f} s" for at in times)
-                problems.append(f"{host} was started {len(times)} times (at {seen}), a migration needs {needed}")
-        phase = self.rows[-1]["from"] if self.rows else None
-        if phase != "finalized":
-            problems.append(f"the last run found the cluster in phase {phase}")
+                problems.append(f"{host} was started {len(times)} times (at {seen}), this way needs {needed}")
+        last = self.rows[-1]["from"] if self.rows else None
+        if last != self.way.ends:
+            problems.append(f"the last run found the cluster in phase {last}")
         if verdict.get("verdict") != "pass":
             problems.append(f"the witness's verdict is {verdict.get('verdict', 'missing')}")
         return {
@@ -178,7 +182,7 @@ class Kills:
             "result": "failed" if problems else "passed",
             "problems": problems,
             "seed": seed,
-            "phase": phase,
+            "phase": last,
             "wall_s": round(end - self.observers.begun, 1),
             "kills": sum(bool(row["kill"]) for row in self.rows),
             "points": {"wanted": len(self.wanted), "hit": len(set(self.hit()) & set(self.wanted)), "missed": missed},
@@ -187,6 +191,12 @@ class Kills:
             "witness": {key: verdict.get(key) for key in ("verdict", "acked", "lost", "duplicated", "reordered")},
             "runs": self.rows,
         }
+
+
+def _environment() -> dict[str, str]:
+    """That of every run."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "ANSIBLE_NOCOLOR": "1"}
 
 
 def _wait(process: subprocess.Popen, log: Path, moment: float | None) -> None:
@@ -205,6 +215,7 @@ def _kill(group: int) -> None:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.kills", description=__doc__)
+    parser.add_argument("--back", action="store_true", help="the way back, from dual-write to plain ZooKeeper mode")
     parser.add_argument(
         "--points", type=int, help="kill at so many of the points, chosen by the seed; without it, at all"
     )
@@ -214,9 +225,10 @@ def main(arguments: list[str]) -> int:
     chance = random.Random(given.seed)
     print(f"kills: seed {given.seed}", flush=True)
     bed.manage("up")  # an inventory to read
-    every = points.expected(Bed().brokers, Bed().controllers)
+    way = ways.BACK if given.back else ways.FORWARD
+    every = points.expected(way, Bed().brokers, Bed().controllers)
     wanted = every if given.points is None else chance.sample(every, given.points)
-    kills = Kills(wanted, [chance.uniform(*MOMENTS_S) for _number in range(given.moments)])
+    kills = Kills(way, wanted, [chance.uniform(*MOMENTS_S) for _number in range(given.moments)])
     try:
         kills.run()
         made = kills.judge(given.seed)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every record that a migration writes into its journal, and so every moment just before and just after; pure.
+"""Every record that the runs of a way write into their journals, and so every moment just before and just after; pure.
 
 A point is written `before gate after_copy`, `after restart kraft b2`: a side, and what `of_event` says of an event.
 """
@@ -11,42 +11,38 @@ from __future__ import annotations
 import itertools
 from typing import Iterable, Mapping, Sequence
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates, phase
+from tools.kills.ways import Way
 
 SIDES = ("before", "after")
-EVENTS = ("begun", "backup taken", "backup read back", "ended")
-# Whether a run finds the cluster in one of these is a matter of moments: hit where it happens, and not asked for.
-PASSING = (phase.CONTROLLERS_STARTING, phase.COPYING)
-BROKER_ROLLS = ("zk_migration", "kraft")
-# Opened by the admissions of the KRaft roll, whose passes the turns take, and by no task of its own.
-NOT_RECORDED = ("before_kraft",)
+OF_HOSTS = ("masked", "wiped")
 
 
 def of_event(kind: str, name: str, fields: Mapping) -> str:
-    """What identifies a journal's event in a migration."""
-    if kind == "restart":
-        return f"restart {name} {fields['host']}"
+    """What identifies a journal's event on its way."""
+    if kind == "restart" or name in OF_HOSTS:
+        return f"{kind} {name} {fields['host']}"
     if name == "admitted":
         return f"admitted {fields['mode']} {'+'.join(fields['hosts'])}"
     return f"{kind} {name}"
 
 
-def expected(brokers: Iterable[str], controllers: Iterable[str]) -> list[str]:
-    """Every point of a forward migration whose batches hold one host each.
+def expected(way: Way, brokers: Iterable[str], controllers: Iterable[str]) -> list[str]:
+    """Every point of a way whose batches hold one host each.
 
     A node's restart in a roll is recorded once: killed just before that, the next run finds the turn done and has
     nothing to record. So it is one side for each node, in turns, and both sides for each roll.
     """
     brokers, controllers = sorted(brokers), sorted(controllers)
-    events = [f"event {name}" for name in EVENTS]
-    events += [f"phase {name}" for name in phase.FORWARD if name not in PASSING]
-    events += [f"gate {name}" for name in gates.GATES if name not in (*gates.BACK, *NOT_RECORDED)]
-    events += [f"admitted {mode} {host}" for mode in BROKER_ROLLS for host in brokers]
-    events += [f"admitted controller_final {host}" for host in controllers]
-    events += [f"restart controller {host}" for host in controllers]
+    rolls = [(roll, brokers) for roll in way.broker_rolls] + [(roll, controllers) for roll in way.controller_rolls]
+    events = [f"event {name}" for name in way.events]
+    events += [f"phase {name}" for name in way.phases]
+    events += [f"gate {name}" for name in way.gates]
+    events += [f"admitted {roll} {host}" for roll, hosts in rolls for host in hosts]
+    events += [f"{begin} {host}" for begin in way.again for host in controllers]
     points = [f"{side} {event}" for event in events for side in SIDES]
-    for roll, hosts in (*((roll, brokers) for roll in BROKER_ROLLS), ("controller_final", controllers)):
-        points += [f"{side} restart {roll} {host}" for host, side in zip(hosts, itertools.cycle(SIDES))]
+    once = [(f"restart {roll}", hosts) for roll, hosts in rolls] + [(begin, controllers) for begin in way.once]
+    for begin, hosts in once:
+        points += [f"{side} {begin} {host}" for host, side in zip(hosts, itertools.cycle(SIDES))]
     return points
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from tools.kills import points
+from tools.kills import points, ways
 
 BROKERS, CONTROLLERS = ["b2", "b1"], ["c1"]
 
@@ -14,7 +14,7 @@ ROLLS = ("restart zk_migration ", "restart kraft ", "restart controller_final ")
 
 
 def test_every_point_has_both_sides_and_stands_once():
-    told = points.expected(BROKERS, [*CONTROLLERS, "c2"])
+    told = points.expected(ways.FORWARD, BROKERS, [*CONTROLLERS, "c2"])
     assert len(told) == len(set(told))
     sides = {side: {one.partition(" ")[2] for one in told if one.startswith(side)} for side in points.SIDES}
     once = sides["before"] ^ sides["after"]
@@ -24,17 +24,17 @@ def test_every_point_has_both_sides_and_stands_once():
 
 
 def test_a_gate_that_admissions_open_is_not_among_them():
-    assert not [one for one in points.expected(BROKERS, CONTROLLERS) if one.endswith(" before_kraft")]
+    assert not [one for one in points.expected(ways.FORWARD, BROKERS, CONTROLLERS) if one.endswith(" before_kraft")]
 
 
 def test_the_way_back_is_not_among_them():
-    told = " ".join(points.expected(BROKERS, CONTROLLERS))
+    told = " ".join(points.expected(ways.FORWARD, BROKERS, CONTROLLERS))
     assert "revert" not in told and "restart zk " not in told
     assert "gate after_finalize" in told and "restart controller_final c1" in told and "restart controller c1" in told
 
 
 def test_the_points_are_what_the_journal_s_events_say():
-    told = points.expected(BROKERS, CONTROLLERS)
+    told = points.expected(ways.FORWARD, BROKERS, CONTROLLERS)
     events = [
         ("event", "begun", {"user": "ops"}),
         ("phase", "dual_write", {}),
@@ -44,6 +44,22 @@ def test_the_points_are_what_the_journal_s_events_say():
         ("restart", "zk_migration", {"host": "b1"}),
         ("restart", "controller", {"host": "c1"}),
         ("restart", "controller_final", {"host": "c1"}),
+    ]
+    for kind, name, fields in events:
+        assert f"before {points.of_event(kind, name, fields)}" in told
+
+
+def test_the_way_back_has_points_of_its_own():
+    told = points.expected(ways.BACK, BROKERS, CONTROLLERS)
+    assert len(told) == len(set(told)) and not [one for one in told if "finalize" in one or "restart controller" in one]
+    events = [
+        ("event", "handed back", {"elected": 1}),
+        ("phase", "reverting", {}),
+        ("gate", "after_revert", {"result": "pass"}),
+        ("event", "admitted", {"mode": "zk", "hosts": ["b2"]}),
+        ("restart", "hybrid", {"host": "b1"}),
+        ("event", "masked", {"host": "c1", "service": "kafka-controller"}),
+        ("event", "wiped", {"host": "c1", "emptied": []}),
     ]
     for kind, name, fields in events:
         assert f"before {points.of_event(kind, name, fields)}" in told
