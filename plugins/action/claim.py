@@ -42,6 +42,7 @@ class ActionModule(QuorumshiftAction):
             "run": self.session["run"],
             "direction": judged["direction"],
             "target": judged["target"],
+            "gone": judged["gone"],
             "since": time.time(),
             "closed": False,
         }

@@ -18,6 +18,12 @@ options:
         C(kafka_controller) of the inventory.
     type: dict
     default: {}
+  gone:
+    description:
+      - The same of hosts without which a migration is taken back. Nobody asks them anything, and their replicas do not
+        count. The action plugin fills it from C(quorumshift_gone).
+    type: dict
+    default: {}
   carry:
     description:
       - What an earlier, unfinished call of the same wait returned. The action plugin hands it back; leave it out.

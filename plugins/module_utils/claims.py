@@ -42,7 +42,7 @@ def take(path: str, wanted: Mapping, seen: Mapping | None) -> dict:
         if moved or stands.get("number", 0) >= wanted["number"]:
             raise ClaimError(f"{judgement.who(stands)} was faster: this run has changed nothing")
         host_state.write_json(os.path.join(path, host_state.CLAIM), wanted)
-        told = {key: wanted[key] for key in ("number", "direction", "target", "user", "host")}
+        told = {key: wanted.get(key) for key in ("number", "direction", "target", "gone", "user", "host")}
         host_state.note(
             path, "claimed", wanted["run"], **told, over=stands.get("run") if not stands.get("closed") else None
         )

@@ -12,6 +12,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .addresses import AddressError, parse_host_port
 from .argument_specs import CONNECTION
+from .judgements import gone
 from .probes import cluster, topics
 from .probes.zookeeper import ZooKeeperError
 from .security import SecurityError
@@ -30,6 +31,7 @@ class ProbeModule(AnsibleModule):
         spec = {
             **CONNECTION,
             "nodes": {"type": "dict", "default": {}},
+            "gone": {"type": "dict", "default": {}},
             "carry": {"type": "dict", "default": {}},
             **argument_spec,
         }
@@ -46,8 +48,16 @@ class ProbeModule(AnsibleModule):
         self.nodes = {host: self._addressed(node) for host, node in self.params["nodes"].items()}
 
     def facts(self, partitions: bool = True) -> dict:
-        """Collect the cluster's facts (probes.cluster.collect)."""
-        return cluster.collect(self.nodes, self.connections, partitions)
+        """Collect the cluster's facts (probes.cluster.collect), without the hosts that are gone (judgements.gone)."""
+        facts = cluster.collect(self.nodes, self.connections, partitions)
+        kept = ("role", "node_id")
+        gone_ones = {host: {key: node.get(key) for key in kept} for host, node in self.params["gone"].items()}
+        return gone.without(facts, gone_ones)
+
+    def still_there(self) -> dict[str, str | None]:
+        """Return in which mode the hosts that are said to be gone answer, None of those that do not."""
+        nodes = {host: self._addressed(node) for host, node in self.params["gone"].items() if node["role"]}
+        return cluster.modes(nodes, self.connections)
 
     def min_isr(self, partitions: Mapping[str, Any]) -> dict[str, int]:
         """Return min.insync.replicas of each topic in `partitions`; each topic is asked for once.

@@ -156,6 +156,8 @@ def main():
                 excused = restart.unavoidable(found["partitions"], min_isr)
                 health = restart.troubles(found, min_isr, phase.broker_ids(facts), excused)
             health += gates.trailing(facts["quorum"], phase.broker_ids(facts), wanted["lag_s"])
+            if wanted["gate"] == "before_revert":
+                health += restart.sole(found)
             troubles = gates.closed_by(wanted["gate"], judged, health)
             if wanted["gate"] == "after_revert":
                 troubles += reverting.not_gone_back(facts, judged)

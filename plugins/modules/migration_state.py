@@ -141,6 +141,8 @@ def main():
 
     def work():
         facts = module.facts()
+        for host, mode in module.still_there().items():
+            facts["gone"][host]["running"] = mode
         judged = phase.judge(facts)
         return {
             "phase": judged.phase,

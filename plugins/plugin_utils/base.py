@@ -196,22 +196,36 @@ class QuorumshiftAction(ActionBase):
         return given
 
     def nodes(self) -> dict[str, dict]:
-        """Return what is known of every broker and controller of the inventory, as the probe modules take it."""
-        told = {}
+        """Return what is known of every broker and controller of the inventory that is not gone, as the probe modules
+        take it."""
+        gone, told = self._gone(), {}
         for role, group in GROUPS.items():
             for host in self.vars["groups"].get(group, []):
-                node = dict(self.facts_of(host).get("quorumshift_node") or {})
-                node.update({"role": role, "reached": bool(node), "twice": host in told})
-                node["paths"] = self.facts_of(host).get("quorumshift_paths")
-                node["host_address"] = str(self.variable("ansible_host", host) or host)
-                if not node["reached"]:
-                    node["error"] = unread(self.vars["hostvars"][host].get("quorumshift_looked"))
-                    node["node_id"] = self.variable("quorumshift_node_id", host)
-                if role == "controller":
-                    node["node_id"] = node.get("node_id") or self.variable("quorumshift_node_id", host)
-                    node["address"] = controller_address(self, host)
-                told[host] = node
+                if host not in gone:
+                    told[host] = {**self._node(host, role), "twice": host in told}
         return told
+
+    def gone(self) -> dict[str, dict]:
+        """Return the same of the hosts that quorumshift_gone names; of one that is in neither group, role None."""
+        roles = {host: role for role, group in GROUPS.items() for host in self.vars["groups"].get(group, [])}
+        return {host: self._node(host, roles[host]) if host in roles else {"role": None} for host in self._gone()}
+
+    def _gone(self) -> list[str]:
+        named = self.variable("quorumshift_gone") or []
+        return named.split(",") if isinstance(named, str) else list(named)
+
+    def _node(self, host: str, role: str) -> dict:
+        node = dict(self.facts_of(host).get("quorumshift_node") or {})
+        node.update({"role": role, "reached": bool(node)})
+        node["paths"] = self.facts_of(host).get("quorumshift_paths")
+        node["host_address"] = str(self.variable("ansible_host", host) or host)
+        if not node["reached"]:
+            node["error"] = unread(self.vars["hostvars"][host].get("quorumshift_looked"))
+            node["node_id"] = self.variable("quorumshift_node_id", host)
+        if role == "controller":
+            node["node_id"] = node.get("node_id") or self.variable("quorumshift_node_id", host)
+            node["address"] = controller_address(self, host)
+        return node
 
     def _with_interpreter(self) -> dict:
         """Return the task's variables so that what runs on the control node runs with Ansible's own Python.
@@ -240,6 +254,7 @@ class ProbeAction(QuorumshiftAction):
         """Return args with nodes, connection and session filled in where the task does not give them."""
         args = self.connection(args)
         args.setdefault("nodes", self.nodes())
+        args.setdefault("gone", self.gone())
         for option in ("run", "cluster_id"):
             if option in args and not args[option]:
                 args[option] = self.session.get(option)

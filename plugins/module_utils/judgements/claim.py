@@ -3,12 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Who may act on a cluster: the claim that each managed host keeps. No lease, no clock, no majority.
 
-A claim is {number, run, direction, target, user, host, process, job, since, closed, how}. `number` rises by one with
-each run that changes something; `target` is how far back a rollback goes; `how` a closed one's run ended: `ok`, or the
-task that failed. `process` {boot_id, pid_namespace, pid, started} tells a process apart from every other one, as long
-as both are looked for under the same kernel and in the same pid namespace; elsewhere nobody can say whether it lives.
-Two runs are kept apart by one host alone, the arbiter: there a run's claim is written only over the very claim that the
-run has read (compare and set), and the loser stops before it has touched anything.
+A claim is {number, run, direction, target, gone, user, host, process, job, since, closed, how}. `number` rises by one
+with each run that changes something; `target` is how far back a rollback goes, `gone` the hosts that it leaves out;
+`how` a closed one's run ended: `ok`, or the task that failed. `process` {boot_id, pid_namespace, pid, started} tells a
+process apart from every other one, as long as both are looked for under the same kernel and in the same pid namespace;
+elsewhere nobody can say whether it lives. Two runs are kept apart by one host alone, the arbiter: there a claim is
+written only over the very one that its run has read (compare and set), and the loser stops before it has touched
+anything.
 """
 
 from __future__ import annotations
@@ -107,6 +108,7 @@ def who(claim: Mapping) -> str:
     since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(claim["since"]))
     job = f", job {claim['job']}" if claim.get("job") else ""
     way = claim["direction"] + (f" to {claim['target']}" if claim.get("target") else "")
+    way += f" without {', '.join(claim['gone'])}" if claim.get("gone") else ""
     return f"run {claim['run']} ({way}) of {claim['user']} on {claim['host']}{job}, since {since}"
 
 

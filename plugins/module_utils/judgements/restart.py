@@ -127,6 +127,7 @@ def troubles(
     if not topics.get("reached"):
         return [topics.get("error") or "the brokers' metadata could not be read"]
     told = [f"broker {one} is not in the cluster's metadata" for one in expected if str(one) not in topics["brokers"]]
+    told += sole(topics, stop) if stop is not None else []
     excused = set(excused)
     offline, behind, under, would = [], [], [], []
     for name, one in _each(topics["partitions"]):
@@ -150,6 +151,20 @@ def troubles(
             would, f"partition that a stop of broker {stop} takes under min ISR", "partitions of that kind"
         )
     return told + (_differ(topics.get("differ") or {}) if told else [])
+
+
+def sole(topics: Mapping, stop: int | None = None) -> list[str]:
+    """Return which partitions would lose their last in-sync replica with a broker's stop, as a sentence a broker: of
+    broker `stop`, or of any (judgements.gone)."""
+    told = []
+    for broker, names in sorted((topics.get("sole") or {}).items()):
+        if stop in (None, broker):
+            told += _sentence(
+                names,
+                f"partition has its last in-sync replica on broker {broker}",
+                f"partitions have their last in-sync replica on broker {broker}",
+            )
+    return told
 
 
 def _differ(differ: Mapping) -> list[str]:

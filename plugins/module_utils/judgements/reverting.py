@@ -176,7 +176,9 @@ def undrained(facts: Mapping) -> str | None:
     if any(log.get("error") for log in logs) or not logs:
         return "a controller's metadata log could not be read: whether ZooKeeper has all of it cannot be told"
     ends = sorted((log.get("log_end_offset") or 0 for log in logs), reverse=True)
-    committed = ends[len(logs) // 2]
+    # of a controller that is gone nobody knows what it has: it counts as one that has all
+    gone = sum(node["role"] == "controller" for node in (facts.get("gone") or {}).values())
+    committed = ends[max(0, (len(logs) + gone) // 2 - gone)]
     changes = [log["last_change_offset"] for log in logs if log.get("last_change_offset") is not None]
     changed = max((offset for offset in changes if offset < committed), default=-1)
     if mirrored is None:

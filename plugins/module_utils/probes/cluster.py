@@ -71,6 +71,13 @@ def collect(nodes: Mapping[str, Mapping], connections: Connections, partitions: 
     return facts
 
 
+def modes(nodes: Mapping[str, Mapping], connections: Connections) -> dict[str, str | None]:
+    """Return the mode in which each of these nodes runs, None where it does not answer."""
+    with ThreadPoolExecutor(max_workers=min(32, len(nodes) or 1)) as pool:
+        asked = pool.map(lambda node: _node(node, connections)["running"], nodes.values())
+        return dict(zip(nodes, asked))
+
+
 def _of_each_mode(told: dict, nodes: Mapping[str, Mapping], connections: Connections) -> dict:
     """Return the partitions as one broker of each running mode serves them, where there are several modes: each kind
     hears of changes in its own way, and any of them may have answered so far."""

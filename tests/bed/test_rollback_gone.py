@@ -1,0 +1,81 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A migration is taken back without a broker and a controller that are lost, which return afterwards as the last screen
+says."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import topics
+
+from tests.bed import mishaps
+from tests.bed.bedside import wait_for
+from tests.bed.going_back import back, changed, files, no_trace, phase
+
+FAST = {"quorumshift_verify": False, "quorumshift_soak": "0s"}
+LOST = ("b3", "c3")
+
+
+@pytest.fixture(scope="module")
+def lost(fresh):
+    """In dual-write a broker's and a controller's host are cut off from everybody. (The files of before, the hosts.)."""
+    plain = files(fresh)
+    ran = fresh.play(extra=FAST)
+    assert ran.code == 0 and phase(ran) == "dual_write", ran.text
+    for host, service in zip(LOST, ("kafka", "kafka-controller")):
+        fresh.run(host, f"systemctl kill --signal=KILL {service}; systemctl stop {service}; true")
+    hosts = [mishaps.Unreachable(host) for host in LOST]
+    for host in hosts:
+        host.begin()
+    yield plain, hosts
+    for host in hosts:
+        host.end()
+
+
+def test_with_them_it_is_refused(fresh, lost):
+    ran = back(fresh, "zk", **FAST)
+    assert ran.code != 0 and "Every broker and controller has to be claimed, and 2 cannot be" in ran.text, ran.text
+
+
+def test_a_host_that_serves_is_not_left_out(fresh, lost):
+    ran = back(fresh, "zk", quorumshift_gone="b3,c3,b1", **FAST)
+    assert ran.code != 0 and "b1 answers as kraft. Leave it in, or stop it first. Nothing was changed." in ran.text
+
+
+def test_no_migration_goes_on_without_them(fresh, lost):
+    ran = fresh.play(extra={**FAST, "quorumshift_gone": "b3,c3"})
+    assert ran.code != 0 and "everything else needs them all. Nothing was changed." in ran.text, ran.text
+
+
+def test_without_them(fresh, lost):
+    plain, hosts = lost
+    connections = fresh.connections()
+
+    def missed():
+        told = topics.read(connections.bootstrap, connections.client, 5)
+        return told["reached"] and len(told["brokers"]) == len(fresh.brokers) - 1
+
+    wait_for(missed, 60, "the cluster to miss the broker")
+    ran = back(fresh, "zk", quorumshift_gone="b3,c3", **FAST)
+    assert ran.code == 0 and phase(ran) == "zk", ran.text
+    no_trace(fresh)
+    told = re.findall(r"! (b3|c3) was left out: (.*)", ran.text)
+    assert [host for host, _do in told] == ["b3", "c3"], ran.text
+    for host in hosts:
+        host.end()
+    # What the screen says is done
+    (kept,) = re.findall(r"put the properties file of before the migration back, which is (\S+) there", told[0][1])
+    fresh.run("b3", f"cat {kept} > /etc/kafka/server.properties && systemctl start kafka")
+    fresh.run("c3", "rm -rf /var/lib/kafka/metadata/* /etc/kafka/controller.properties")
+    fresh.wait_in_sync()
+    assert files(fresh) == plain
+    again = back(fresh, "zk", **FAST)
+    assert again.code == 0 and phase(again) == "zk" and changed(again, fresh) == [], again.text
+
+
+def test_and_forward_again_with_them(fresh, lost):
+    ran = fresh.play(extra=FAST)
+    assert ran.code == 0 and phase(ran) == "dual_write", ran.text
