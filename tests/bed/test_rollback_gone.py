@@ -21,7 +21,7 @@ LOST = ("b3", "c3")
 
 @pytest.fixture(scope="module")
 def lost(fresh):
-    """In dual-write a broker's and a controller's host are cut off from everybody. (The files of before, the hosts.)."""
+    """In dual-write a broker's and a controller's host are lost. (The files of before, the hosts)."""
     plain = files(fresh)
     ran = fresh.play(extra=FAST)
     assert ran.code == 0 and phase(ran) == "dual_write", ran.text
