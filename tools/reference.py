@@ -39,6 +39,7 @@ TELLS_WHY = (
     "judgements/gates.py:_controllers_differ",
     "judgements/phase.py:_modeless_text",
     "judgements/phase.py:not_ready",
+    "judgements/restart.py:acceptable",
     "modules/metadata_copy.py:awaited",
     "modules/rolling_restart.py:awaited",
     "module_utils/put_back.py:after",

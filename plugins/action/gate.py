@@ -18,7 +18,8 @@ class ActionModule(ProbeAction):
     def act(self, args: dict) -> dict:
         topics = self.variable("quorumshift_fingerprint_topics") or ()
         asked = gates.jobs(args.get("gate"), boolean(self.variable("quorumshift_verify") or False), topics)
-        args = self.filled({"run": None, "verify": asked, **args})
+        accept = self.listed("quorumshift_accept")
+        args = self.filled({"run": None, "verify": asked, "accept": accept, **args})
         result = self.in_slices(args)
         name, failed = args.get("gate"), bool(result.get("failed"))
         verified = {one["job"]: one for one in args.get("verified") or () if one}
@@ -27,6 +28,7 @@ class ActionModule(ProbeAction):
             "reports": {job: one.get("report") for job, one in verified.items() if job in args["verify"]},
             "seconds": round(result.get("waited_s") or 0, 3),
             "result": "differ" if failed else "pass",
+            **({"accepted": accept} if accept else {}),
         }
         if failed:
             self.evidence().note("gate", name, reason=result.get("msg"), **told)

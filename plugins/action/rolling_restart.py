@@ -16,7 +16,7 @@ class ActionModule(ProbeAction):
     """Plans, admits, settles; leaves plan and admissions in the evidence."""
 
     def act(self, args: dict) -> dict:
-        args = self.filled({"run": None, **args})
+        args = self.filled({"run": None, "accept": self.listed("quorumshift_accept"), **args})
         state = args.get("state")
         if state == "admitted":
             refused = self._cut_against_plan(args)

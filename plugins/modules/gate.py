@@ -57,6 +57,13 @@ options:
     type: list
     elements: dict
     default: []
+  accept:
+    description:
+      - For O(gate=before_revert) and O(gate=after_revert), words of what is not healthy and may stay so, as the closed
+        gate tells them. Each stands for what it is now, and for nothing else.
+    type: list
+    elements: str
+    default: []
   soak:
     description: For O(gate=before_finalize), how long ago the last restart must be, as V(24h), V(90m) or seconds.
     type: str
@@ -130,6 +137,7 @@ def main():
                 "default": [gates.METADATA_PARITY],
             },
             "verified": {"type": "list", "elements": "dict", "default": []},
+            "accept": {"type": "list", "elements": "str", "default": []},
             "soak": {"type": "str", "default": "24h"},
             "word": {"type": "str", "default": ""},
         }
@@ -141,6 +149,8 @@ def main():
     except ValueError as error:
         module.fail_json(msg=f"quorumshift_soak: {error}")
 
+    # Who goes back may have to do so because something is red.
+    accepted = wanted["accept"] if wanted["gate"] in gates.BACK else None
     refused = gates.unverified(wanted["gate"], wanted["run"], wanted["verify"], wanted["verified"])
     if refused and not module.check_mode:
         module.fail_json(msg=f"gate {wanted['gate']} stays closed: {refused}. Nothing was changed.")
@@ -154,8 +164,8 @@ def main():
             if found["reached"]:
                 min_isr = module.min_isr(found["partitions"])
                 excused = restart.unavoidable(found["partitions"], min_isr)
-                health = restart.troubles(found, min_isr, phase.broker_ids(facts), excused)
-            health += gates.trailing(facts["quorum"], phase.broker_ids(facts), wanted["lag_s"])
+                health = restart.troubles(found, min_isr, phase.broker_ids(facts), excused, accepted=accepted)
+            health += gates.trailing(facts["quorum"], phase.broker_ids(facts), wanted["lag_s"], accepted)
             if wanted["gate"] == "before_revert":
                 health += restart.sole(found)
             troubles = gates.closed_by(wanted["gate"], judged, health)

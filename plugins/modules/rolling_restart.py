@@ -46,6 +46,12 @@ options:
     description: The run's id, which the gate pass carries.
     type: str
     required: true
+  accept:
+    description:
+      - In a roll back, words of what is not healthy and may stay so, as M(quorumshift.kafka.gate) takes them.
+    type: list
+    elements: str
+    default: []
   stable_s:
     description: For how many seconds on end all must be well.
     type: float
@@ -115,6 +121,7 @@ def main():
             "batch": {"type": "list", "elements": "str", "default": []},
             "plan": {"type": "dict", "default": {}},
             "run": {"type": "str", "required": True},
+            "accept": {"type": "list", "elements": "str", "default": []},
             "stable_s": {"type": "float", "default": 10},
             "timeout_s": {"type": "float", "default": 600},
         }
@@ -177,7 +184,8 @@ def awaited(module):
             found = facts["topics"]
             min_isr = module.min_isr(found.get("partitions") or {})
             excused = restart.unavoidable(found.get("partitions") or {}, min_isr)
-            troubles += restart.troubles(found, min_isr, phase.broker_ids(facts), excused, stop)
+            accepted = given["accept"] if given["mode"] in reverting.TURNS else None
+            troubles += restart.troubles(found, min_isr, phase.broker_ids(facts), excused, stop, accepted)
         # A broker of the batch that is down already is finished first: waiting for its health would wait for ever.
         return troubles, {"phase": judged.phase, "gate_pass": gates.make_pass(gate, judged.phase, given["run"], facts)}
 

@@ -198,7 +198,7 @@ class QuorumshiftAction(ActionBase):
     def nodes(self) -> dict[str, dict]:
         """Return what is known of every broker and controller of the inventory that is not gone, as the probe modules
         take it."""
-        gone, told = self._gone(), {}
+        gone, told = self.listed("quorumshift_gone"), {}
         for role, group in GROUPS.items():
             for host in self.vars["groups"].get(group, []):
                 if host not in gone:
@@ -208,11 +208,13 @@ class QuorumshiftAction(ActionBase):
     def gone(self) -> dict[str, dict]:
         """Return the same of the hosts that quorumshift_gone names; of one that is in neither group, role None."""
         roles = {host: role for role, group in GROUPS.items() for host in self.vars["groups"].get(group, [])}
-        return {host: self._node(host, roles[host]) if host in roles else {"role": None} for host in self._gone()}
+        named = self.listed("quorumshift_gone")
+        return {host: self._node(host, roles[host]) if host in roles else {"role": None} for host in named}
 
-    def _gone(self) -> list[str]:
-        named = self.variable("quorumshift_gone") or []
-        return named.split(",") if isinstance(named, str) else list(named)
+    def listed(self, name: str) -> list[str]:
+        """Return a variable that is a list, or was typed as one with commas."""
+        value = self.variable(name) or []
+        return value.split(",") if isinstance(value, str) else list(value)
 
     def _node(self, host: str, role: str) -> dict:
         node = dict(self.facts_of(host).get("quorumshift_node") or {})

@@ -14,7 +14,7 @@ import json
 import re
 from typing import Iterable, Mapping, NamedTuple
 
-from . import advice, kraft_config, phase
+from . import advice, kraft_config, phase, restart
 from .phase import (
     BROKERS_JOINING,
     CONTROLLERS_READY,
@@ -119,10 +119,13 @@ def closed_by(name: str, judgement: phase.Judgement, health: list[str]) -> list[
     return told + health
 
 
-def trailing(quorum: Mapping, broker_ids: Iterable[int], bound_s: float) -> list[str]:
+def trailing(
+    quorum: Mapping, broker_ids: Iterable[int], bound_s: float, accepted: Iterable[str] | None = None
+) -> list[str]:
     """Return why followers of the metadata log are not with it, as sentences: voters and brokers that have not caught
     up with its leader for longer than `bound_s`. Such a broker serves what it knew then.
 
+    `accepted`: words of what may stay as it is (None: nothing may): those that trail are accepted together by theirs.
     `quorum`: what its leader says of it. It takes itself for caught up now, so that its clock alone counts; a replica
     that has not caught up in its epoch is told as -1 (LeaderState.describeReplicaState).
     """
@@ -132,8 +135,9 @@ def trailing(quorum: Mapping, broker_ids: Iterable[int], bound_s: float) -> list
         return []
     followers = [("voter", one) for one in voters]
     followers += [("broker", one) for one in observers if one["id"] in set(broker_ids)]
-    told = []
+    told, red = [], []
     for what, one in followers:
+        before = len(told)
         behind = max(0, quorum["high_watermark"] - one["log_end_offset"])
         if one["caught_up_ms"] < 0:
             told.append(f"{what} {one['id']} has not caught up with the quorum's leader since that was elected")
@@ -143,7 +147,11 @@ def trailing(quorum: Mapping, broker_ids: Iterable[int], bound_s: float) -> list
                 f"{what} {one['id']} has not caught up with the quorum's leader for {since:.0f} s, "
                 f"{behind} offsets behind"
             )
-    return told
+        red += [f"{what} {one['id']}"] if len(told) > before else []
+    if accepted is None or not red:
+        return told
+    trail = {restart.TRAILING: red}
+    return [] if restart.word(trail) in accepted else [*told, restart.acceptable(trail)]
 
 
 def jobs(name: str, verify: bool, topics: Iterable[str]) -> list[str]:

@@ -19,7 +19,7 @@ def without(facts: Mapping, gone: Mapping[str, Mapping]) -> dict:
     """Return facts, collected without the nodes `gone` {host: {role, node_id, running}}, as they are without these.
 
     Replicas on brokers of which there is no host any more do not count, nor do partitions that lived there alone.
-    `topics` gets `sole`: {broker id: partitions whose last in-sync replica is there, though they have others}.
+    `topics` gets `single`: the partitions that have one replica now and have more in truth.
     """
     told = {**facts, "gone": dict(gone)}
     voters = {node["node_id"] for node in gone.values() if node["role"] == "controller"}
@@ -34,17 +34,17 @@ def without(facts: Mapping, gone: Mapping[str, Mapping]) -> dict:
 
 def _topics(topics: Mapping, left: set[int]) -> dict:
     partitions: dict[str, dict] = {}
-    sole: dict[int, list[str]] = {}
+    single = []
     for topic, numbers in topics["partitions"].items():
         for number, one in numbers.items():
             isr = [broker for broker in one["isr"] if broker in left]
             replicas = [broker for broker in one["replicas"] if broker in left]
             if one["leader"] < 0 and not isr:
                 continue
-            if len(isr) == 1 and len(one["replicas"]) > 1:
-                sole.setdefault(isr[0], []).append(f"{topic}-{number}")
+            if len(replicas) == 1 < len(one["replicas"]):
+                single.append(f"{topic}-{number}")
             partitions.setdefault(topic, {})[number] = {**one, "isr": isr, "replicas": replicas}
-    return {**topics, "partitions": partitions, "sole": sole}
+    return {**topics, "partitions": partitions, "single": single}
 
 
 def refused(facts: Mapping, judged: phase.Judgement, direction: str) -> str | None:

@@ -10,7 +10,13 @@ min.insync.replicas are in sync (NotEnoughReplicas), and a partition without an 
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import Iterable, Iterator, Mapping, NamedTuple
+
+OFFLINE, BEHIND, UNDER, TRAILING = "offline", "behind", "under_min_isr", "trailing"
+"""What may be red: partitions without a leader, without all replicas in sync, with too few of them; followers of the
+metadata log that are not with it."""
 
 _DOWN = "down: before any other is stopped"
 
@@ -117,54 +123,82 @@ def troubles(
     expected: Iterable[int],
     excused: Iterable[str] = (),
     stop: int | None = None,
+    accepted: Iterable[str] | None = None,
 ) -> list[str]:
     """Return why no broker may be stopped now, as sentences; nothing when all is well.
 
     `expected`: the broker ids that must be alive. `excused`: partitions listed beforehand (`unavoidable`); they
     still must have all their replicas in sync. With `stop`, what stopping that broker would take below
-    min.insync.replicas counts as well.
+    min.insync.replicas counts as well. `accepted`: words of what may stay as it is (None: nothing may): partitions that
+    are not whole are accepted by theirs, all of them as they are now. A last in-sync replica never is.
     """
     if not topics.get("reached"):
         return [topics.get("error") or "the brokers' metadata could not be read"]
     told = [f"broker {one} is not in the cluster's metadata" for one in expected if str(one) not in topics["brokers"]]
-    told += sole(topics, stop) if stop is not None else []
-    excused = set(excused)
-    offline, behind, under, would = [], [], [], []
-    for name, one in _each(topics["partitions"]):
-        least = min_isr.get(_topic(name), 1)
-        left = [replica for replica in one["isr"] if replica != stop]
-        if one["leader"] < 0:
-            offline.append(name)
-        elif len(one["isr"]) < len(one["replicas"]):
-            behind.append(name)
-        if name in excused:
-            continue
-        if len(one["isr"]) < least:
-            under.append(name)
-        elif stop in one["replicas"] and len(left) < least:
-            would.append(name)
-    told += _sentence(offline, "partition offline", "partitions offline")
-    told += _sentence(behind, "partition under-replicated", "partitions under-replicated")
-    told += _sentence(under, "partition under min ISR", "partitions under min ISR")
-    if not behind and not offline:
+    red = _red(topics["partitions"], min_isr, set(excused))
+    if accepted is None or (any(red.values()) and word(red) not in accepted):
+        told += _sentence(red[OFFLINE], "partition offline", "partitions offline")
+        told += _sentence(red[BEHIND], "partition under-replicated", "partitions under-replicated")
+        told += _sentence(red[UNDER], "partition under min ISR", "partitions under min ISR")
+        told += [acceptable(red)] if accepted is not None else []
+    if stop is not None and (accepted is not None or not (red[OFFLINE] or red[BEHIND])):
+        told += sole(topics, stop)
+        known = {name for names in red.values() for name in names}.union(excused)
+        would = [
+            name
+            for name, one in _each(topics["partitions"])
+            if name not in known
+            and stop in one["replicas"]
+            and sum(replica != stop for replica in one["isr"]) < min_isr.get(_topic(name), 1)
+        ]
         told += _sentence(
             would, f"partition that a stop of broker {stop} takes under min ISR", "partitions of that kind"
         )
     return told + (_differ(topics.get("differ") or {}) if told else [])
 
 
+def _red(partitions: Mapping, min_isr: Mapping[str, int], excused: set[str]) -> dict[str, list[str]]:
+    """Return the partitions that are not whole, by what ails them."""
+    red: dict[str, list[str]] = {OFFLINE: [], BEHIND: [], UNDER: []}
+    for name, one in _each(partitions):
+        if one["leader"] < 0:
+            red[OFFLINE].append(name)
+        elif len(one["isr"]) < len(one["replicas"]):
+            red[BEHIND].append(name)
+        if name not in excused and len(one["isr"]) < min_isr.get(_topic(name), 1):
+            red[UNDER].append(name)
+    return red
+
+
+def acceptable(red: Mapping[str, Iterable[str]]) -> str:
+    """Return the sentence that tells how what is red can be accepted."""
+    return f"accepted as it is by -e quorumshift_accept={word(red)}"
+
+
+def word(red: Mapping[str, Iterable[str]]) -> str:
+    """Return what an operator types to accept what is red ({kind: names}): another one once anything of it differs."""
+    text = json.dumps({kind: sorted(names) for kind, names in red.items()}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:6]
+
+
 def sole(topics: Mapping, stop: int | None = None) -> list[str]:
-    """Return which partitions would lose their last in-sync replica with a broker's stop, as a sentence a broker: of
-    broker `stop`, or of any (judgements.gone)."""
-    told = []
-    for broker, names in sorted((topics.get("sole") or {}).items()):
-        if stop in (None, broker):
-            told += _sentence(
-                names,
-                f"partition has its last in-sync replica on broker {broker}",
-                f"partitions have their last in-sync replica on broker {broker}",
-            )
-    return told
+    """Return why a broker has to stay up, as a sentence a broker (`stop`, or any): partitions have their last in-sync
+    replica there. A partition of one replica has none to lose: it is `unavoidable`."""
+    last: dict[int, list[str]] = {}
+    single = set(topics.get("single") or ())
+    for name, one in _each(topics.get("partitions") or {}):
+        if len(one["isr"]) == 1 and (len(one["replicas"]) > 1 or name in single):
+            last.setdefault(one["isr"][0], []).append(name)
+    return [
+        line
+        for broker, names in sorted(last.items())
+        if stop in (None, broker)
+        for line in _sentence(
+            names,
+            f"partition has its last in-sync replica on broker {broker}",
+            f"partitions have their last in-sync replica on broker {broker}",
+        )
+    ]
 
 
 def _differ(differ: Mapping) -> list[str]:

@@ -241,3 +241,35 @@ def test_what_no_order_can_keep_available():
 
 def test_leaderships():
     assert restart.leaderships(read(a=one(), b=one((5, 1)), c=one((2,), [], -1))["partitions"]) == {1: 1, 5: 1, -1: 1}
+
+
+def test_what_is_red_is_accepted_by_its_word_and_nothing_else_is():
+    whole, behind = one((1, 2, 5), [1, 2, 5]), one((1, 2, 5), [1, 2])
+    red = read(a=behind, b=whole)
+    *told, hint = restart.troubles(red, {}, BROKERS, accepted=())
+    assert told == ["1 partition under-replicated: a-0"]
+    word = hint.rpartition("=")[2]
+    assert hint == f"accepted as it is by -e quorumshift_accept={word}" and len(word) == 6
+    assert restart.troubles(red, {}, BROKERS, accepted=[word]) == []
+    more = restart.troubles(read(a=behind, b=behind), {}, BROKERS, accepted=[word])
+    assert more[0] == "2 partitions under-replicated: a-0, b-0" and word not in more[1]
+    assert restart.troubles(read(a=behind), {}, [*BROKERS, 9], accepted=[word]) == [
+        "broker 9 is not in the cluster's metadata"
+    ]
+
+
+def test_what_was_accepted_may_get_no_worse():
+    topics = read(a=one((1, 2, 5), [1]), b=one((1, 2, 5), [1, 2]), c=one((1, 2, 5), [1, 2, 5]))
+    word = restart.troubles(topics, {}, BROKERS, accepted=())[-1].rpartition("=")[2]
+    assert restart.troubles(topics, {"b": 2, "c": 2}, BROKERS, (), 2, [word]) == []
+    assert restart.troubles(topics, {"c": 2}, BROKERS, (), 1, [word]) == [
+        "1 partition has its last in-sync replica on broker 1: a-0"
+    ]
+    assert restart.troubles(topics, {"c": 3}, BROKERS, (), 2, [word]) == [
+        "1 partition that a stop of broker 2 takes under min ISR: c-0"
+    ]
+
+
+def test_without_acceptance_red_is_red():
+    told = restart.troubles(read(a=one((1, 2, 5), [1])), {}, BROKERS)
+    assert told == ["1 partition under-replicated: a-0"]
