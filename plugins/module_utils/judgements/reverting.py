@@ -45,6 +45,11 @@ def no_way(facts: Mapping, judged: phase.Judgement, target: str) -> str | None:
     if judged.phase == phase.KRAFT_NATIVE or state == "POST_MIGRATION":
         why = "was born in KRaft mode" if judged.phase == phase.KRAFT_NATIVE else "has ended its migration"
         return f"The phase is {judged.phase}: a cluster that {why} has no way back to ZooKeeper"
+    if judged.phase == phase.UNKNOWN and not facts["zookeeper"].get("reached"):
+        return (
+            f"ZooKeeper could not be read: {facts['zookeeper'].get('error')}. There is no way back but to it: get its "
+            "quorum back first. Meanwhile the brokers serve on under the controllers that they have"
+        )
     if judged.phase == phase.UNKNOWN:
         return ". ".join(advice.sentences(block.text, block.do) for block in judged.blocks)
     if phase.restoring(facts):

@@ -205,3 +205,10 @@ def test_who_is_elected():
     assert reverting.elected({"exists": True, "ephemeral": True, "kraft_controller_epoch": -1})
     assert not reverting.elected({"exists": True, "ephemeral": False, "kraft_controller_epoch": 3})
     assert not reverting.elected({"exists": False, "ephemeral": None, "kraft_controller_epoch": None})
+
+
+def test_there_is_no_way_back_to_a_zookeeper_that_is_down():
+    facts = recorded.facts("dual_write")
+    facts["zookeeper"] = {"reached": False, "error": "z1:2181: connection refused"}
+    told = reverting.no_way(facts, phase.judge(facts), "zk")
+    assert told.startswith("ZooKeeper could not be read: z1:2181: connection refused. There is no way back but to it")
