@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A migration is taken back because something is red, a log directory of a broker. And not while ZooKeeper is down."""
+"""A migration is taken back while something is red, a replica that does not catch up. And not while ZooKeeper is down."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import re
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import topics
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 from tests.bed.bedside import wait_for
 from tests.bed.going_back import back, changed, files, no_trace, phase
 
 FAST = {"quorumshift_verify": False, "quorumshift_soak": "0s"}
-SICK = "b3"
+SICK, TOPIC = "b3", "red"
 
 
 def behind(bed):
@@ -28,23 +29,27 @@ def behind(bed):
 
 @pytest.fixture(scope="module")
 def red(fresh):
-    """Dual-write, a log directory of a broker unreadable; the files of before."""
+    """Dual-write, and a replica that does not catch up any more, because its broker fetches a byte a second; the files
+    of before."""
     plain = files(fresh)
     ran = fresh.play(extra=FAST)
     assert ran.code == 0 and phase(ran) == "dual_write", ran.text
-    directories = fresh.run(SICK, "sed -n 's/^log.dirs *= *//p' /etc/kafka/server.properties").strip().split(",")
-    lost = directories[-1]  # the first one has the broker's metadata log
-    fresh.run(SICK, f"chown root: {lost} && chmod 0 {lost} && systemctl restart kafka")
-    wait_for(lambda: behind(fresh), 120, "partitions that lack a replica")
-    seen = []
-
-    def stays():
-        seen.append(behind(fresh))
-        return len(seen) > 3 and seen[-1] and len(set(seen[-4:])) == 1
-
-    wait_for(stays, 120, "the other replicas to catch up")
-    yield plain
-    fresh.run(SICK, f"chown kafka: {lost} && chmod 0755 {lost} && systemctl restart kafka")
+    admin, sick = fresh.admin(), fresh.node_id(SICK)
+    every = sorted(int(one) for one in admin.list_topics(timeout=20).brokers)
+    throttled = {"follower.replication.throttled.replicas": "*", "min.insync.replicas": "1"}
+    topic = NewTopic(TOPIC, 1, replica_assignment=[sorted(every, key=lambda one: one == sick)], config=throttled)
+    admin.create_topics([topic])[TOPIC].result(30)
+    slow = ConfigEntry("follower.replication.throttled.rate", "1", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.BROKER, str(sick), incremental_configs=[slow])
+    admin.incremental_alter_configs([resource])[resource].result(30)
+    fresh.run(SICK, "systemctl stop kafka")
+    producer = fresh.producer()
+    for number in range(2000):
+        producer.produce(TOPIC, bytes(1000), key=str(number).encode())
+    assert producer.flush(60) == 0
+    fresh.run(SICK, "systemctl start kafka")
+    wait_for(lambda: behind(fresh) == 1, 120, "all replicas but one to be in sync")
+    return plain
 
 
 def test_without_zookeeper_there_is_no_way_back(fresh, red):
@@ -70,6 +75,6 @@ def test_and_opens_it_by_its_word(fresh, red):
     assert ran.code == 0 and phase(ran) == "zk", ran.text
     assert files(fresh) == red
     no_trace(fresh)
-    assert behind(fresh)
+    assert behind(fresh) == 1
     again = back(fresh, "zk", **FAST)
     assert again.code == 0 and changed(again, fresh) == [], again.text
