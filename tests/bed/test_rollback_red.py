@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A migration is taken back while something is red, a replica that does not catch up. And not while ZooKeeper is down."""
+"""A migration is taken back while something is red, a replica that lags for good. And not while ZooKeeper is down."""
 
 from __future__ import annotations
 
