@@ -174,6 +174,7 @@ CHECKS = (
     Check("space", "Room on the disks", "blocks", "KIP-500, metadata.log.segment.bytes", directories.space),
     Check("clocks", "Clocks", "blocks", "soak, delegation tokens (KIP-48), logs", clocks.clocks),
     Check("config_files", "Files that services read", "blocks", "kafka.Kafka, systemd.unit(5)", services.config_files),
+    Check("limits", "Files and memory maps", "warns", "proc(5), LimitNOFILE, vm.max_map_count", services.limits),
     Check("stop_timeouts", "Time to stop", "warns", "systemd.service(5), TimeoutStopSec", services.stop_timeouts),
     Check("restarts", "Automatic restarts", "warns", "systemd.service(5), Restart", services.restarts),
     Check("enabled", "Start at boot", "warns", "systemd.unit(5), [Install]", services.enabled),

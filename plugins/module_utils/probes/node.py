@@ -47,7 +47,8 @@ def facts(
     "state_dir": see _space}, metadata_log: see formats.metadata_image.summarise or None, turn: the host's record of its
     newest turn on this cluster or None, copy: what a keeper remembers of the copy or None, claims: {cluster id: the
     host's claim, see judgements.claim}, journals: {cluster id: see host_state.read_journal}, digest_keys: {cluster id:
-    module digest_key's, sealed}, version: of what runs, or while it is down of the jars in kafka_home, or None}.
+    module digest_key's, sealed}, version: of what runs, or while it is down of the jars in kafka_home, or None,
+    limits: see the function}.
     """
     file = _file(config_file, run_key)
     values = file["properties"] if file["exists"] or not log_dir else {"log.dirs": log_dir}
@@ -84,6 +85,7 @@ def facts(
             if told.get("key")
         },
         "version": _running_version(running["main_pid"]) or _installed_version(kafka_home),
+        "limits": limits(_process(running["main_pid"])[0]),
     }
 
 
@@ -123,7 +125,7 @@ _KAFKA_JAR = re.compile(r"kafka_\d\.\d+-(\d[\w.]*?(?:-[\w.]+)?)\.jar")
 
 def _running_version(pid: int) -> str | None:
     """Return the version of the Kafka jar on a process's class path, None when it is not told there."""
-    found = _KAFKA_JAR.search(" ".join(_command(pid)))
+    found = _KAFKA_JAR.search(" ".join(_process(pid)[1]))
     return found.group(1) if found else None
 
 
@@ -133,7 +135,7 @@ def _runs_with(pid: int, config_file: str) -> dict | None:
 
     kafka.Kafka's first argument is the file (Kafka.getPropsFromArgs).
     """
-    arguments = _command(pid)
+    arguments = _process(pid)[1]
     if _MAIN not in arguments[:-1]:
         return None
     given = arguments[arguments.index(_MAIN) + 1 :]
@@ -158,21 +160,39 @@ def _starts_with(named: str | None, config_file: str) -> dict | None:
     return {"path": named, "same": os.path.realpath(named) == os.path.realpath(config_file)}
 
 
-def _command(pid: int) -> list[str]:
-    """Return the arguments of a process, or of its first descendant that runs Kafka: a unit may start a shell."""
+def _process(pid: int) -> tuple[int, list[str]]:
+    """Return (pid, arguments) of a process, or of its first descendant that runs Kafka: a unit may start a shell."""
     try:
         with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as stream:
             arguments = stream.read().split("\0")[:-1]
     except OSError:
-        return []
+        return pid, []
     if _MAIN in arguments:
-        return arguments
+        return pid, arguments
     try:
         with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as stream:
             children = [int(child) for child in stream.read().split()]
     except OSError:
-        return arguments
-    return next((found for found in map(_command, children) if _MAIN in found), arguments)
+        return pid, arguments
+    return next((found for found in map(_process, children) if _MAIN in found[1]), (pid, arguments))
+
+
+def limits(pid: int) -> dict | None:
+    """Return {open_files, memory_maps: [how many a process has, how many it may have]} (proc(5)); None where nothing
+    runs, or where that may not be seen."""
+    try:
+        with open(f"/proc/{pid}/limits", encoding="ascii") as stream:
+            allowed = next(line.split()[3] for line in stream if line.startswith("Max open files"))
+        with open(f"/proc/{pid}/maps", "rb") as stream:
+            maps = sum(1 for _line in stream)
+        with open("/proc/sys/vm/max_map_count", encoding="ascii") as stream:
+            most = int(stream.read())
+        return {
+            "open_files": [len(os.listdir(f"/proc/{pid}/fd")), int(allowed)],
+            "memory_maps": [maps, most],
+        }
+    except (OSError, StopIteration, ValueError):  # of what is unlimited there is no number, and no need of one
+        return None
 
 
 def _space(path: str) -> dict | None:

@@ -238,3 +238,21 @@ def test_a_service_manager_that_tells_less():
         one["service"] = {"manager": "service", "name": "kafka", "active": True, "main_pid": 0, "masked": False}
     for check in ("config_files", "stop_timeouts", "restarts", "enabled"):
         assert found(facts, check) == []
+
+
+@pytest.mark.parametrize(
+    ("limits", "told"),
+    [
+        (None, []),
+        ({"open_files": [5000, 65536], "memory_maps": [9000, 65530]}, []),
+        (
+            {"open_files": [60000, 65536], "memory_maps": [65000, 65530]},
+            ["has 65000 memory maps of at most 65530", "has 60000 open files of at most 65536"],
+        ),
+    ],
+)
+def test_a_broker_near_its_limits(limits, told):
+    facts = collected()
+    node(facts, "b2")["limits"] = limits
+    assert [one["seen"].partition("of b2 ")[2] for one in found(facts, "limits")] == told
+    assert {one["severity"] for one in found(facts, "limits")} <= {"warns"}

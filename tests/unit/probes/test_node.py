@@ -3,6 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import os
+import resource
+
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import node
 
@@ -43,3 +46,14 @@ def test_the_file_names_the_directory(read, tmp_path):
 def test_what_counts_in_a_directory(read, tmp_path, name, empty):
     (tmp_path / "metadata" / name).touch()
     assert read()["log_dirs"][0]["empty"] is empty
+
+
+def test_what_a_process_has_and_may_have(tmp_path):
+    """Of this very one, which has just opened a file more."""
+    before = node.limits(os.getpid())
+    with open(tmp_path / "one", "w", encoding="ascii"):
+        after = node.limits(os.getpid())
+    assert after["open_files"][0] == before["open_files"][0] + 1
+    soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert after["open_files"][1] == soft and 0 < after["memory_maps"][0] < after["memory_maps"][1]
+    assert node.limits(0) is None

@@ -82,7 +82,7 @@ def kafka(tmp_path):
         process = subprocess.Popen(command, cwd=tmp_path, start_new_session=True)
         started.append(process)
         deadline = time.monotonic() + 10
-        while arguments and arguments[-1] not in node._command(process.pid) and time.monotonic() < deadline:
+        while arguments and arguments[-1] not in node._process(process.pid)[1] and time.monotonic() < deadline:
             time.sleep(0.02)
         return process.pid
 

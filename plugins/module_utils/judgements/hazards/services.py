@@ -15,6 +15,11 @@ from .facts import Facts, Found, by_text, shown
 STOP_S, STOP_S_PER_PARTITION = 60, 0.03
 # The last one that is stopped waits 5 s for the others to take over (KafkaRaftClient's graceful shutdown).
 CONTROLLER_STOP_S = 10
+NEAR = 0.8  # of a limit
+_RAISE = {
+    "open_files": "LimitNOFILE= in a drop-in of its unit (systemctl edit)",
+    "memory_maps": "vm.max_map_count (sysctl)",
+}
 
 
 def config_files(facts: Facts) -> Iterable[Found]:
@@ -38,6 +43,20 @@ def config_files(facts: Facts) -> Iterable[Found]:
                 f"{service['name']} of {host} runs with --override {', '.join(running['overrides'])}",
                 "move these settings into the properties file: on the command line they win over what the tool writes",
             )
+
+
+def limits(facts: Facts) -> Iterable[Found]:
+    """A broker is far from the number of files and of memory maps that it may have: of each log segment it has three
+    files open and two mapped (kafka.log.LocalLog, OffsetIndex, TimeIndex)."""
+    for host, node in sorted(facts.brokers.items()):
+        for what, (used, most) in sorted((node.get("limits") or {}).items()):
+            if used > NEAR * most:
+                name = (node.get("service") or {}).get("name")
+                yield Found(
+                    f"{name} of {host} has {used} {what.replace('_', ' ')} of at most {most}",
+                    f"raise {_RAISE[what]} before the roll: after its restart a broker has all of them again, and the "
+                    "connections of all its clients come at once",
+                )
 
 
 def stop_timeouts(facts: Facts) -> Iterable[Found]:
