@@ -165,7 +165,7 @@ def main():
                 min_isr = module.min_isr(found["partitions"])
                 excused = restart.unavoidable(found["partitions"], min_isr)
                 health = restart.troubles(found, min_isr, phase.broker_ids(facts), excused, accepted=accepted)
-            health += gates.trailing(facts["quorum"], phase.broker_ids(facts), wanted["lag_s"], accepted)
+            health += gates.trailing(facts["quorum"], phase.following(facts), wanted["lag_s"], accepted)
             if wanted["gate"] == "before_revert":
                 health += restart.sole(found)
             troubles = gates.closed_by(wanted["gate"], judged, health)

@@ -494,6 +494,16 @@ def controllers(facts: Mapping) -> dict[str, Mapping]:
     return {host: node for host, node in facts["nodes"].items() if node["role"] == "controller"}
 
 
+def following(facts: Mapping) -> list[int]:
+    """Return the ids of the brokers that follow the metadata log: those that run in migration or KRaft mode.
+
+    The quorum's leader tells of one that went back to plain mode for five minutes more (LeaderState,
+    OBSERVER_SESSION_TIMEOUT_MS).
+    """
+    nodes = [node for node in facts["nodes"].values() if node["role"] == "broker" and node.get("node_id") is not None]
+    return sorted(node["node_id"] for node in nodes if node.get("running") in ("zk_migration", "kraft"))
+
+
 def broker_ids(facts: Mapping) -> list[int]:
     """Return the ids of the brokers in the inventory, as far as they are known."""
     ids = (node.get("node_id") for node in facts["nodes"].values() if node["role"] == "broker")

@@ -487,3 +487,13 @@ def test_every_block_is_provoked_here():
     provoked |= {"file_differs", "zookeeper_broker_left", "no_controller", "quorum_not_ready", "copy_not_acknowledged"}
     provoked |= {"left_registered", "copy_skipped", "restore_unfinished"}
     assert given == provoked
+
+
+def test_who_follows_the_metadata_log():
+    facts = recorded.facts("hybrid")
+    every = phase.broker_ids(facts)
+    assert phase.following(facts) == every
+    facts["nodes"]["b2"]["running"] = "zk"  # it was put back
+    assert phase.following(facts) == [one for one in every if one != facts["nodes"]["b2"]["node_id"]]
+    facts["nodes"]["b1"]["running"] = None
+    assert len(phase.following(facts)) == len(every) - 2
