@@ -144,8 +144,8 @@ PARTS: dict[str, tuple[Step, ...]] = {
         *on_the_bed(OTHER_TESTS, 2700),
     ),
     "test-verify": on_the_bed(VERIFY_TESTS, 4200),
-    "test-faults": on_the_bed(FAULT_TESTS, 4200),
-    "test-back": (*on_the_bed(BACK_TESTS, 3000), *on_the_bed(SECURE_BACK_TESTS, 1200, "secure")),
+    "test-faults": on_the_bed(FAULT_TESTS, 4500),
+    "test-back": (*on_the_bed(BACK_TESTS, 4500), *on_the_bed(SECURE_BACK_TESTS, 2400, "secure")),
 }
 LONG = (
     *("molecule-secure", "test-fresh", "test-bed", "test-verify", "test-faults", "test-back"),
