@@ -20,6 +20,7 @@ from typing import Iterator
 import security
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
 from layout import BROKERS, ZOOKEEPER_CHROOT, BedError, Network
 
 _HOLD = json.dumps({"version": 2, "brokerid": 0, "timestamp": "0", "kraftControllerEpoch": -1}).encode()
@@ -32,7 +33,13 @@ def _session(hosts: str, secrets: dict[str, str]) -> Iterator[KazooClient]:
     retry = {"max_tries": -1, "delay": 0.1, "max_delay": 0.5}
     login = {key.removeprefix("sasl_"): value for key, value in security.zookeeper_client(secrets).items()}
     zookeeper = KazooClient(hosts=hosts, timeout=10, connection_retry=retry, sasl_options=login or None)
-    zookeeper.start(timeout=_TIMEOUT)
+    try:
+        zookeeper.start(timeout=_TIMEOUT)
+    except KazooTimeoutError as error:
+        zookeeper.close()
+        raise BedError(
+            f"waited {_TIMEOUT:.0f} s for ZooKeeper at {hosts}. Put the hosts back to the seeded state: `bed.py reset`"
+        ) from error
     try:
         yield zookeeper
     finally:
