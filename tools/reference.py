@@ -226,11 +226,24 @@ def controller_keys_table() -> str:
 
 def checks_table() -> str:
     """The checks of kraft_preflight, from judgements/preflight.py."""
-    rows = ["| id | check | severity | relies on |", "|---|---|---|---|"]
+    rows = ["| id | check | severity | relies on | found on |", "|---|---|---|---|---|"]
+    brought_about = provoked()
     for check in preflight.CHECKS:
-        anchor = slug(f"Check {check.id}")
-        rows.append(f"| [`{check.id}`](#{anchor}) | {check.title} | {check.severity} | {check.source} |")
+        where = ", ".join(f"`{name}`" for name in brought_about.get(check.id, ())) or "recorded facts"
+        title = f"[`{check.id}`](#{slug(f'Check {check.id}')}) | {check.title}"
+        rows.append(f"| {title} | {check.severity} | {check.source} | {where} |")
     return "\n".join(rows)
+
+
+def provoked() -> dict[str, list[str]]:
+    """Return {check id: files of tests/bed that bring about what it finds}, by the tests' mark `provokes`."""
+    found: dict[str, set[str]] = {}
+    for path in sorted((ROOT / "tests" / "bed").glob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "provokes":
+                for one in node.args:
+                    found.setdefault(ast.literal_eval(one), set()).add(path.name)
+    return {check: sorted(names) for check, names in found.items()}
 
 
 def index() -> str:

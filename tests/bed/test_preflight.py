@@ -56,6 +56,7 @@ def added(bed, hosts, *lines):
         bed.on_each(hosts, f"mv {FILE}.test {FILE}")
 
 
+@pytest.mark.provokes("running_config", "control_plane", "self_healer", "topic_policies")
 def test_a_file_that_was_changed(fresh, tmp_path):
     lines = ("num.network.threads=5", "control.plane.listener.name=INTERNAL", f"metric.reporters={REPORTER}")
     policy = "create.topic.policy.class.name=org.example.Policy"
@@ -70,6 +71,40 @@ def test_a_file_that_was_changed(fresh, tmp_path):
     assert found["topic_policies"] == [("warns", "create.topic.policy.class.name of b1, b2, b3 is org.example.Policy")]
 
 
+@pytest.mark.provokes("agreement", "authorizer", "log_directories", "controller_listener", "unreadable", "limits")
+def test_what_brokers_and_their_files_can_have_wrong(fresh, tmp_path):
+    kept = fresh.run("b3", f"sed -n 's/^log.dirs *= *//p' {FILE}").strip()
+    pid = fresh.run("b1", "systemctl show kafka -p MainPID --value").strip()
+    limit = fresh.run("b1", f"prlimit --pid {pid} --nofile --output SOFT --noheadings").strip()
+    torn = "/kafka-acl/Topic/preflight"
+    with (
+        added(fresh, ["b1"], "num.partitions=7"),
+        added(fresh, ["b2"], "authorizer.class.name=org.example.Authorizer"),
+        added(fresh, ["b3"], f"log.dirs={kept},/var/lib/kafka/nowhere"),
+        fresh.zookeeper() as client,
+    ):
+        client.create(torn, b"{torn")
+        fresh.run("b1", f"prlimit --pid {pid} --nofile=$(( $(ls /proc/{pid}/fd | wc -l) + 20 )):")
+        try:
+            ran, found = looked(fresh, tmp_path, quorumshift_controller_protocol="SASL_PLAINTEXT")
+        finally:
+            client.delete(torn)
+            fresh.run("b1", f"prlimit --pid {pid} --nofile={limit}:")
+    assert ran.code != 0, ran.text
+    shown = json.dumps(found, indent=1)
+    ((severity, seen),) = found["agreement"]
+    assert severity == "blocks" and seen.startswith("brokers disagree on num.partitions, which controllers take"), shown
+    assert found["authorizer"] == [("warns", "b2 uses the authorizer org.example.Authorizer")], shown
+    assert found["log_directories"] == [("blocks", "b3: log directory /var/lib/kafka/nowhere is not there")], shown
+    assert found["controller_listener"][0][1].startswith("the controller listener is SASL_PLAINTEXT with no"), shown
+    assert [seen.partition(": ")[0] for _severity, seen in found["unreadable"]] == [f"ZooKeeper {torn}"], shown
+    ((severity, seen),) = found["limits"]
+    assert severity == "warns" and seen.startswith("kafka.service of b1 has ") and " open files of at most " in seen, (
+        shown
+    )
+
+
+@pytest.mark.provokes("ensemble")
 def test_a_server_of_zookeeper_is_down(fresh, tmp_path):
     fresh.run("b3", "systemctl stop zookeeper")
     try:
@@ -81,6 +116,7 @@ def test_a_server_of_zookeeper_is_down(fresh, tmp_path):
     assert severity == "warns" and seen.startswith("1 of 3 servers of ZooKeeper do not serve ("), seen
 
 
+@pytest.mark.provokes("controller_epoch", "partition_states")
 @pytest.mark.parametrize(
     ("path", "value", "check", "told"),
     [
@@ -117,6 +153,7 @@ def test_a_znode_blocks(fresh, tmp_path, path, value, check, told):
     assert severity == "blocks" and seen.startswith(told), seen
 
 
+@pytest.mark.provokes("deletions")
 def test_a_deletion_that_does_not_end(fresh, tmp_path):
     fresh.run("b3", "systemctl stop kafka")
     try:

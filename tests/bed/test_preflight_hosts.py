@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 
+import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import topics
 from confluent_kafka.admin import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
@@ -52,6 +53,17 @@ def told(directory):
     return found
 
 
+@pytest.mark.provokes(
+    "controller_ports",
+    "reachability",
+    "config_files",
+    "stop_timeouts",
+    "restarts",
+    "enabled",
+    "reached",
+    "space",
+    "overrides",
+)
 def test_everything_that_hosts_can_have_wrong(fresh, tmp_path):
     b2, c3 = fresh.addresses["b2"], fresh.addresses["c3"]
     c1, c2 = (f"{fresh.addresses[host]}:9093" for host in ("c1", "c2"))
@@ -95,6 +107,7 @@ def test_everything_that_hosts_can_have_wrong(fresh, tmp_path):
     assert "clocks" not in found, shown
 
 
+@pytest.mark.provokes("tool_acls")
 def test_a_principal_without_rights(fresh, tmp_path):
     connections = fresh.connections()
     credential = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
@@ -138,6 +151,7 @@ def test_no_automatic_restart_undoes_a_stop(fresh):
         fresh.run("c3", "systemctl reset-failed kafka-controller", check=False)
 
 
+@pytest.mark.provokes("reachability")
 def test_a_port_that_a_firewall_refuses_is_seen_before_any_broker_is_restarted(fresh):
     """REJECT with a reset looks like a port on which nothing listens yet, so it shows only once the controllers run."""
     source = fresh.addresses["b1"]

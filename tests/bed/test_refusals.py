@@ -129,6 +129,7 @@ def znode(bed, path, data):
 # Groups, brokers, ids ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.provokes("groups")
 @pytest.mark.parametrize("group", ["kafka_broker", "kafka_controller"])
 def test_a_missing_group(fresh, inventory, group):
     told = {
@@ -138,11 +139,13 @@ def test_a_missing_group(fresh, inventory, group):
     refused(fresh, told[group], inventory=inventory(lambda groups: groups.pop(group)))
 
 
+@pytest.mark.provokes("groups")
 def test_an_even_number_of_controllers(fresh, inventory):
     path = inventory(lambda groups: groups["kafka_controller"]["hosts"].pop("c3"))
     refused(fresh, "the group kafka_controller has 2 hosts", "Give it an odd number", inventory=path)
 
 
+@pytest.mark.provokes("groups")
 def test_a_host_in_both_groups(fresh, inventory):
     def both(groups):
         groups["kafka_controller"]["hosts"]["b1"] = {
@@ -154,11 +157,13 @@ def test_a_host_in_both_groups(fresh, inventory):
     refused(fresh, "b1 is in both groups, kafka_broker and kafka_controller", inventory=inventory(both))
 
 
+@pytest.mark.provokes("broker_ids")
 def test_a_live_broker_that_is_not_in_the_inventory(fresh, inventory):
     path = inventory(lambda groups: groups["kafka_broker"]["hosts"].pop("b3"))
     refused(fresh, "broker 5 is alive in ZooKeeper and is not in the group kafka_broker", inventory=path)
 
 
+@pytest.mark.provokes("node_ids")
 @pytest.mark.parametrize(("number", "whose"), [(5, "b3"), (101, "c1")])
 def test_node_ids_that_collide(fresh, inventory, number, whose):
     def collide(groups):
@@ -172,6 +177,7 @@ def test_node_ids_that_collide(fresh, inventory, number, whose):
     )
 
 
+@pytest.mark.provokes("cluster_ids")
 def test_a_host_of_another_cluster(fresh):
     path = "/var/lib/kafka/data2/meta.properties"
     fresh.run("b2", f"cp -a {path} {path}.test; sed -i 's/^cluster.id=.*/cluster.id=another/' {path}")
@@ -181,6 +187,7 @@ def test_a_host_of_another_cluster(fresh):
         fresh.run("b2", f"mv {path}.test {path}")
 
 
+@pytest.mark.provokes("zookeeper")
 def test_a_chroot_that_is_another_clusters(fresh):
     connect = fresh.variables["quorumshift_zookeeper_connect"].partition("/")[0] + "/staging"
     refused(fresh, "/staging does not exist in ZooKeeper", extra={"quorumshift_zookeeper_connect": connect})
@@ -189,16 +196,19 @@ def test_a_chroot_that_is_another_clusters(fresh):
 # Versions, partitions ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.provokes("versions")
 def test_a_protocol_version_that_is_not_the_releases(fresh):
     with edited(fresh, "b2", "s/^inter.broker.protocol.version=.*/inter.broker.protocol.version=3.8/"):
         refused(fresh, "b2 runs with inter.broker.protocol.version 3.8, its release is 3.9.2", "Set it to 3.9 on every")
 
 
+@pytest.mark.provokes("versions")
 def test_releases_that_are_mixed(fresh):
     with other_release(fresh, "b2"):
         refused(fresh, "versions are mixed: b1 3.9.2, b2 3.9.1, b3 3.9.2", "Finish the upgrade first")
 
 
+@pytest.mark.provokes("broker_ids")
 def test_a_broker_that_is_down(fresh):
     fresh.run("b3", "systemctl stop kafka")
     try:
@@ -221,6 +231,7 @@ def _live(bed):
         return client.get_children("/brokers/ids")
 
 
+@pytest.mark.provokes("dead_replicas")
 def test_a_replica_on_a_broker_that_is_long_gone(fresh):
     """A topic with a replica on broker 9, as a replaced broker leaves it."""
     state = {"controller_epoch": 1, "leader": 1, "version": 1, "leader_epoch": 0, "isr": [1]}
@@ -243,6 +254,7 @@ def test_a_replica_on_a_broker_that_is_long_gone(fresh):
         settled(fresh)
 
 
+@pytest.mark.provokes("reassignments")
 def test_a_reassignment_in_flight(fresh):
     """Held by throttled followers that may copy one byte a second."""
     with fresh.zookeeper() as client:
@@ -278,17 +290,20 @@ def znode_taken_up(bed, plan):
 # What an earlier attempt left, what is missing -----------------------------------------------------------------------
 
 
+@pytest.mark.provokes("stale_migration")
 def test_a_migration_znode_of_an_earlier_attempt(fresh):
     with znode(fresh, "/migration", json.dumps(mishaps.COPIED_LONG_AGO).encode()):
         ran = refused(fresh, "/migration says that a copy was done", "delete /migration")
     assert "The phase is unknown" in ran.text
 
 
+@pytest.mark.provokes("stale_migration")
 def test_a_torn_migration_znode(fresh):
     with znode(fresh, "/migration", b"{torn"):
         refused(fresh, "/migration is malformed", "delete /migration")
 
 
+@pytest.mark.provokes("encoder_secret")
 def test_a_missing_encoder_secret(fresh):
     path = "/etc/kafka/server.properties"
     fresh.run("b2", f"cp -a {path} {path}.test; sed -i /^password.encoder.secret/d {path}")
@@ -306,6 +321,7 @@ def test_a_missing_encoder_secret(fresh):
 WIPE = "If it is of no use to anybody, stop the service and empty the directory"
 
 
+@pytest.mark.provokes("controller_directories")
 def test_a_controllers_directory_that_is_not_empty(fresh):
     fresh.run("c2", f"touch {METADATA}/old")
     try:
@@ -314,6 +330,7 @@ def test_a_controllers_directory_that_is_not_empty(fresh):
         fresh.run("c2", f"rm {METADATA}/old")
 
 
+@pytest.mark.provokes("controller_directories")
 def test_a_controllers_directory_of_another_cluster(fresh):
     with formatted(fresh, "c2", "AAAAAAAAQsShqPpAhOVFDg", 102):
         refused(
@@ -324,11 +341,13 @@ def test_a_controllers_directory_of_another_cluster(fresh):
         )
 
 
+@pytest.mark.provokes("controller_directories")
 def test_a_controllers_directory_of_another_node(fresh):
     with formatted(fresh, "c2", cluster_id(fresh), 103):
         refused(fresh, f"c2: {METADATA} was formatted for cluster {cluster_id(fresh)}, node 103", WIPE)
 
 
+@pytest.mark.provokes("controller_directories")
 def test_a_controllers_directory_of_these_ids_and_another_attempt(fresh):
     with formatted(fresh, "c2", cluster_id(fresh), 102, served=True):
         refused(fresh, "c2: its metadata log is in state NONE, an earlier attempt's", WIPE)
