@@ -77,12 +77,11 @@ def test_what_brokers_and_their_files_can_have_wrong(fresh, tmp_path):
     pid = fresh.run("b1", "systemctl show kafka -p MainPID --value").strip()
     limit = fresh.run("b1", f"prlimit --pid {pid} --nofile --output SOFT --noheadings").strip()
     torn = "/kafka-acl/Topic/preflight"
-    with (
-        added(fresh, ["b1"], "num.partitions=7"),
-        added(fresh, ["b2"], "authorizer.class.name=org.example.Authorizer"),
-        added(fresh, ["b3"], f"log.dirs={kept},/var/lib/kafka/nowhere"),
-        fresh.zookeeper() as client,
-    ):
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(added(fresh, ["b1"], "num.partitions=7"))
+        stack.enter_context(added(fresh, ["b2"], "authorizer.class.name=org.example.Authorizer"))
+        stack.enter_context(added(fresh, ["b3"], f"log.dirs={kept},/var/lib/kafka/nowhere"))
+        client = stack.enter_context(fresh.zookeeper())
         client.create(torn, b"{torn")
         fresh.run("b1", f"prlimit --pid {pid} --nofile=$(( $(ls /proc/{pid}/fd | wc -l) + 20 )):")
         try:
