@@ -75,10 +75,13 @@ class ActionModule(ProbeAction):
             told = claim.story(newest) if newest and newest["run"] != session["run"] else None
             lines = screen.render(result, passes, self.command(result["next"], result["word"]), told, doubts)
             where = os.path.join(self.variable("quorumshift_state_dir") or "", result["cluster_id"] or "")
-            left_out = [(host, node["role"]) for host, node in self.gone().items()]
-            lines += [f"  ! {text}." for text in gone.returning(left_out, target, where)]
+            roles = [(host, node["role"]) for host, node in self.gone().items()]
+            lines += [f"  ! {text}." for text in gone.returning(roles, target, where)]
             for line in lines + (history.lines(history.runs(facts["nodes"], result["cluster_id"])) if past else []):
                 display.display(line)
+        left_out = gone.refused(facts, judged, direction)
+        if left_out:
+            return {"failed": True, "msg": f"{left_out}. Nothing was changed."}
         if direction and verdict.refused:
             return {"failed": True, "msg": f"{verdict.refused}. Nothing was changed."}
         no_way_on = result["phase"] in NO_WAY_ON and not result["unfinished"]
@@ -86,9 +89,7 @@ class ActionModule(ProbeAction):
             reasons = [advice.sentences(block["text"], block["do"]) for block in result["blocks"]]
             why = ". ".join(reasons) or result["next"]["text"]
             return {"failed": True, "msg": f"The phase is {result['phase']}: {why}. Nothing was changed."}
-        why = gone.refused(facts, judged, direction)
-        if direction == claim.BACK and not result["unfinished"]:
-            why = why or reverting.refused(facts, judged, target)
+        why = reverting.refused(facts, judged, target) if direction == claim.BACK and not result["unfinished"] else None
         if why:
             return {"failed": True, "msg": f"{why}. Nothing was changed."}
         return result
@@ -114,8 +115,7 @@ class ActionModule(ProbeAction):
         if changes and "claim" not in session:
             target = self.variable("quorumshift_rollback_to") if direction == claim.BACK else None
             told = {"number": verdict.number, "hosts": verdict.hosts}
-            left_out = sorted(self.gone())
-            session["claim"] = {**told, "direction": direction, "target": target, "gone": left_out}
+            session["claim"] = {**told, "direction": direction, "target": target, "gone": sorted(self.gone())}
             if verdict.over:
                 self.say(f"takes over the claim of run {verdict.over}")
         return verdict

@@ -11,13 +11,9 @@ from __future__ import annotations
 import difflib
 import time
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import kraft_config, phase
-from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import is_secret, seal
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import (
-    GROUPS,
-    QuorumshiftAction,
-    controller_address,
-)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import phase
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import file_changes
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 _STEPS = {
     "begun": "begins",
@@ -45,7 +41,7 @@ class ActionModule(QuorumshiftAction):
             run_key=self.run_key(),
             registered=sorted(phase.registrations({"nodes": self.nodes()})),
             turn_id=f"{self.session.get('run')}/{'repair' if repair else args.get('kind')}/{host}",
-            **(self._left_file_changes(host) if repair else self._file_changes(args["kind"], host)),
+            **(self._left_file_changes(host) if repair else file_changes.of_turn(self, args["kind"], host)),
         )
         result = {} if part == "see" else self.module({**args, "action": "finish" if repair else "begin"})
         if self._task.check_mode or (result.get("failed") and not result.get("id")):
@@ -74,45 +70,6 @@ class ActionModule(QuorumshiftAction):
         """A broker that was put back leaves something in the quorum, which its role takes away before it ends."""
         return result.get("outcome") != "put_back"
 
-    def _file_changes(self, kind: str, host: str) -> dict:
-        """Return {node_id, changes} or {node_id, content, format_command} for this host's properties file."""
-        node = self.facts_of(host).get("quorumshift_node") or {}
-        values = (node.get("file") or {}).get("properties") or {}
-        if kind == "zk_migration":
-            listener = self.variable("quorumshift_controller_listener")
-            protocol = self.variable("quorumshift_controller_protocol")
-            extra = self._own_settings("quorumshift_broker_config")
-            changes = kraft_config.to_migration_mode(values, node["node_id"], self._voters(), listener, protocol, extra)
-            return {"node_id": node["node_id"], "changes": changes}
-        if kind == "hybrid":  # the keys are those of the way to KRaft mode, which the host knows from the file it kept
-            return {"node_id": node["node_id"], "changes": {}}
-        if kind == "zk":
-            keys = kraft_config.own_keys_of_migration_mode(self.variable("quorumshift_broker_config") or {})
-            return {"node_id": node["node_id"], "changes": dict.fromkeys(keys)}
-        if kind == "kraft":
-            return {"node_id": node["node_id"], "changes": kraft_config.to_kraft_mode(values, node["node_id"])}
-        node_id = int(self.variable("quorumshift_node_id", host))
-        if kind == "controller_migration":
-            return {"node_id": node_id, "changes": {}}
-        if kind == "controller_final":
-            return {"node_id": node_id, "changes": kraft_config.to_final_controller(values)}
-        content = kraft_config.controller_properties(
-            self._broker_properties(),
-            node_id,
-            controller_address(self, host),
-            self._voters(),
-            self.variable("quorumshift_controller_log_dir"),
-            self.variable("quorumshift_controller_listener"),
-            self.variable("quorumshift_controller_protocol"),
-            self.variable("quorumshift_controller_super_users"),
-            self._own_settings("quorumshift_controller_config"),
-        )
-        storage = f"{self.variable('quorumshift_kafka_home')}/bin/kafka-storage.sh"
-        config_file = self.variable("quorumshift_controller_config_file")
-        # With "=": a cluster id may begin with a dash.
-        command = [storage, "format", f"--cluster-id={self.session.get('cluster_id')}", "--config", config_file]
-        return {"node_id": node_id, "content": content, "format_command": command}
-
     def _left_file_changes(self, host: str) -> dict:
         """Return {node_id} or {node_id, changes} for a node that is to run in the mode that its file says.
 
@@ -121,25 +78,8 @@ class ActionModule(QuorumshiftAction):
         """
         node = self.facts_of(host).get("quorumshift_node") or {}
         if (node.get("file") or {}).get("mode") == "zk_migration":
-            return self._file_changes("zk_migration", host)
+            return file_changes.of_turn(self, "zk_migration", host)
         return {"node_id": int(self.nodes()[host]["node_id"])}
-
-    def _own_settings(self, variable: str) -> dict[str, str]:
-        """Return the operator's own settings of the nodes, secrets sealed like those that came from brokers."""
-        given = self.variable(variable) or {}
-        return {key: seal(self.run_key(), str(value)) if is_secret(key) else str(value) for key, value in given.items()}
-
-    def _voters(self) -> str:
-        hosts = self.vars["groups"][GROUPS["controller"]]
-        return ",".join(f"{self.variable('quorumshift_node_id', one)}@{controller_address(self, one)}" for one in hosts)
-
-    def _broker_properties(self) -> dict:
-        """Return the properties of the first broker that was reached; preflight has seen that all agree."""
-        for host in self.vars["groups"][GROUPS["broker"]]:
-            node = self.facts_of(host).get("quorumshift_node") or {}
-            if node.get("file", {}).get("properties"):
-                return node["file"]["properties"]
-        return {}
 
     def _keep(self, host: str, args: dict, result: dict) -> None:
         if result.get("outcome") == "unneeded":

@@ -1,0 +1,80 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a turn changes in its host's properties file: from the host's facts and the operator's variables."""
+
+from __future__ import annotations
+
+from typing import Mapping
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import kraft_config
+from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import is_secret, seal
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import (
+    GROUPS,
+    QuorumshiftAction,
+    controller_address,
+)
+
+
+def of_turn(action: QuorumshiftAction, kind: str, host: str, values: Mapping[str, str] | None = None) -> dict:
+    """Return {node_id, changes} or {node_id, content, format_command} for this host's properties file.
+
+    `values`: the properties that the turn will find, by default those that the host has now.
+    """
+    node = action.facts_of(host).get("quorumshift_node") or {}
+    if values is None:
+        values = (node.get("file") or {}).get("properties") or {}
+    if kind == "zk_migration":
+        listener = action.variable("quorumshift_controller_listener")
+        protocol = action.variable("quorumshift_controller_protocol")
+        extra = _own_settings(action, "quorumshift_broker_config")
+        changes = kraft_config.to_migration_mode(values, node["node_id"], _voters(action), listener, protocol, extra)
+        return {"node_id": node["node_id"], "changes": changes}
+    if kind == "hybrid":  # the keys are those of the way to KRaft mode, which the host knows from the file it kept
+        return {"node_id": node["node_id"], "changes": {}}
+    if kind == "zk":
+        keys = kraft_config.own_keys_of_migration_mode(action.variable("quorumshift_broker_config") or {})
+        return {"node_id": node["node_id"], "changes": dict.fromkeys(keys)}
+    if kind == "kraft":
+        return {"node_id": node["node_id"], "changes": kraft_config.to_kraft_mode(values, node["node_id"])}
+    node_id = int(action.variable("quorumshift_node_id", host))
+    if kind == "controller_migration":
+        return {"node_id": node_id, "changes": {}}
+    if kind == "controller_final":
+        return {"node_id": node_id, "changes": kraft_config.to_final_controller(values)}
+    content = kraft_config.controller_properties(
+        _broker_properties(action),
+        node_id,
+        controller_address(action, host),
+        _voters(action),
+        action.variable("quorumshift_controller_log_dir"),
+        action.variable("quorumshift_controller_listener"),
+        action.variable("quorumshift_controller_protocol"),
+        action.variable("quorumshift_controller_super_users"),
+        _own_settings(action, "quorumshift_controller_config"),
+    )
+    storage = f"{action.variable('quorumshift_kafka_home')}/bin/kafka-storage.sh"
+    config_file = action.variable("quorumshift_controller_config_file")
+    # With "=": a cluster id may begin with a dash.
+    command = [storage, "format", f"--cluster-id={action.session.get('cluster_id')}", "--config", config_file]
+    return {"node_id": node_id, "content": content, "format_command": command}
+
+
+def _own_settings(action: QuorumshiftAction, variable: str) -> dict[str, str]:
+    """Return the operator's own settings of the nodes, secrets sealed like those that came from brokers."""
+    given = action.variable(variable) or {}
+    return {key: seal(action.run_key(), str(value)) if is_secret(key) else str(value) for key, value in given.items()}
+
+
+def _voters(action: QuorumshiftAction) -> str:
+    hosts = action.vars["groups"][GROUPS["controller"]]
+    return ",".join(f"{action.variable('quorumshift_node_id', one)}@{controller_address(action, one)}" for one in hosts)
+
+
+def _broker_properties(action: QuorumshiftAction) -> dict:
+    """Return the properties of the first broker that was reached; preflight has seen that all agree."""
+    for host in action.vars["groups"][GROUPS["broker"]]:
+        node = action.facts_of(host).get("quorumshift_node") or {}
+        if node.get("file", {}).get("properties"):
+            return node["file"]["properties"]
+    return {}
