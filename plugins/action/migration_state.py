@@ -79,7 +79,7 @@ class ActionModule(ProbeAction):
             lines += [f"  ! {text}." for text in gone.returning(roles, target, where)]
             for line in lines + (history.lines(history.runs(facts["nodes"], result["cluster_id"])) if past else []):
                 display.display(line)
-        left_out = gone.refused(facts, judged, direction)
+        left_out = gone.refused(facts, judged, direction) if direction else None
         if left_out:
             return {"failed": True, "msg": f"{left_out}. Nothing was changed."}
         if direction and verdict.refused:
