@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import pytest
@@ -44,11 +45,21 @@ def red(fresh):
     admin.incremental_alter_configs([resource])[resource].result(30)
     fresh.run(SICK, "systemctl stop kafka")
     producer = fresh.producer()
-    for number in range(2000):
-        producer.produce(TOPIC, bytes(1000), key=str(number).encode())
+    for number in range(1000):  # a broker that starts fetches for a moment before it knows its limit
+        producer.produce(TOPIC, os.urandom(100_000), key=str(number).encode())
+        producer.poll(0)
     assert producer.flush(60) == 0
     fresh.run(SICK, "systemctl start kafka")
-    wait_for(lambda: behind(fresh) == 1, 120, "all replicas but one to be in sync")
+    seen = []
+
+    def lags():
+        seen.append(behind(fresh))
+        return seen[-5:] == [1] * 5
+
+    try:
+        wait_for(lags, 120, "all replicas but one to be in sync")
+    except TimeoutError:
+        pytest.fail(f"so many partitions lacked a replica, look by look: {seen}")
     return plain
 
 
