@@ -32,6 +32,8 @@ NOT_VARIABLES = {
     "quorumshift_show",
     "quorumshift_direction",
     "quorumshift_record",
+    "quorumshift_planned",
+    "quorumshift_only_planned",
     "quorumshift_unregistered",
     "quorumshift_places",
     "quorumshift_spark",

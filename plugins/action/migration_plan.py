@@ -1,0 +1,83 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""migration_plan: what changes in each file is added, the plan is printed and kept as evidence."""
+
+from __future__ import annotations
+
+import json
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import planning, planning_screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import is_secret
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import file_changes
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction, display
+
+LISTED = 5
+# What each turn of a way forward finds in the file: the turn before it has been there
+_CHAIN = {"kraft": ("zk_migration",), "controller_final": ("controller",)}
+
+
+class ActionModule(ProbeAction):
+    """Plans. Task option of this action: `ends`, nothing comes after it in the run."""
+
+    def act(self, args: dict) -> dict:
+        ends = args.pop("ends", False)
+        args.setdefault("target", self.variable("quorumshift_rollback_to") or "")
+        args.setdefault("canary", self.variable("quorumshift_canary") or None)
+        result = super().act(args)
+        if result.get("failed"):
+            return result
+        told = [planning.Step(**step) for step in result["steps"]]
+        changes = {step.name: self._changes(step) for step in told if step.batches}
+        each_s = planning.restart_s(self.evidence().all_events())
+        cluster = self.session.get("cluster_id")
+        lines = planning_screen.lines(cluster, result["phase"], args["target"], told, changes, each_s)
+        lost = list(result["unavoidable"].items()) if any(step.kind == planning.ROLL for step in told) else []
+        lines += [f"  cannot stay available: {name} ({why})" for name, why in lost[:LISTED]]
+        lines += [f"  and {len(lost) - LISTED} more, all in plan.json of the evidence"] * (len(lost) > LISTED)
+        for line in lines:
+            display.display(line)
+        kept = {
+            **{key: result[key] for key in ("phase", "steps", "unavoidable")},
+            "target": args["target"] or "finalized",
+            "changes": {
+                turn: [{"hosts": list(hosts), "lines": text} for hosts, text in by_hosts.items()]
+                for turn, by_hosts in changes.items()
+            },
+            "restart_s": each_s,
+            "restarts_s": planning.estimate_s(told, each_s),
+        }
+        if not self._task.check_mode:
+            self.evidence().save("plan.json", json.dumps(kept, indent=1))
+            if ends:
+                self.evidence().note("event", "ended", result="ok")
+        return {**result, "changed": False, "restarts_s": kept["restarts_s"]}
+
+    def _changes(self, step: planning.Step) -> dict[tuple[str, ...], list[str]]:
+        """Return {hosts: lines} of what a turn changes in its hosts' files, together where it is the same."""
+        by_text: dict[tuple[str, ...], list[str]] = {}
+        for host in sorted(host for batch in step.batches for host in batch):
+            by_text.setdefault(tuple(self._lines(step.name, host)), []).append(host)
+        return {tuple(hosts): list(text) for text, hosts in by_text.items()}
+
+    def _lines(self, kind: str, host: str) -> list[str]:
+        node = self.facts_of(host).get("quorumshift_node") or {}
+        before = dict((node.get("file") or {}).get("properties") or {})
+        mode = (node.get("file") or {}).get("mode")
+        if kind in ("hybrid", "zk", "controller_migration"):
+            return ["as it was before, from what is kept on the host"]
+        for earlier in _CHAIN.get(kind, ()):
+            if (earlier, mode) in (("zk_migration", "zk_migration"), ("controller", "controller_migration")):
+                continue  # it has been there
+            before = _applied(before, file_changes.of_turn(self, earlier, host, before))
+        told = file_changes.of_turn(self, kind, host, before)
+        if "content" in told:
+            return [f"written whole: {len(told['content'])} keys, from what the brokers have"]
+        return planning_screen.file_lines(before, told["changes"], is_secret)
+
+
+def _applied(before: dict, told: dict) -> dict:
+    if "content" in told:
+        return told["content"]
+    after = {**before, **told["changes"]}
+    return {key: value for key, value in after.items() if value is not None}

@@ -1,0 +1,135 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run has ahead of it: its steps from the phase in which the cluster is, in order, and what is restarted when.
+Pure, over collected facts (probes.cluster.collect gives their shape).
+"""
+
+from __future__ import annotations
+
+from typing import Iterable, Mapping, NamedTuple
+
+from . import claim, gates, phase, restart, reverting
+
+GATE, ROLL, START, ONLY = "gate", "roll", "start", "step"
+"""Kinds of steps: a gate; nodes restarted one after the other; nodes started together; anything else."""
+
+
+class Step(NamedTuple):
+    """`name`: of the gate or of the turn; `text`: for people; `batches`: hosts in order; `reasons`: why one stands
+    where it stands; `back`: how far back a rollback goes from here on (None: there is no way back)."""
+
+    kind: str
+    name: str
+    text: str
+    batches: list[list[str]]
+    reasons: dict[str, str]
+    back: str | None
+
+
+class _Stage(NamedTuple):
+    """A step, and the phases in which it is still ahead."""
+
+    kind: str
+    name: str
+    text: str
+    ahead: tuple[str, ...]
+    back: str | None = reverting.ZK
+
+
+_FROM = phase.FORWARD.index
+_UP_TO = {name: phase.FORWARD[: _FROM(name) + 1] for name in phase.FORWARD}
+_FORWARD = (
+    _Stage(ONLY, "backup", "back up ZooKeeper's tree on two hosts, and read it back", _UP_TO[phase.CONTROLLERS_READY]),
+    _Stage(GATE, "before_controllers", "", _UP_TO[phase.CONTROLLERS_STARTING]),
+    _Stage(START, "controller", "bring up the controllers", _UP_TO[phase.CONTROLLERS_STARTING]),
+    _Stage(GATE, "before_trigger", "", _UP_TO[phase.BROKERS_JOINING]),
+    _Stage(ROLL, "zk_migration", "restart brokers in migration mode", _UP_TO[phase.BROKERS_JOINING]),
+    _Stage(ONLY, "copy", "the copy: begun by the last of them, counted against ZooKeeper", _UP_TO[phase.COPYING]),
+    _Stage(GATE, "after_copy", "", _UP_TO[phase.HYBRID]),
+    _Stage(ROLL, "kraft", "restart brokers in KRaft mode", _UP_TO[phase.HYBRID]),
+    _Stage(GATE, "after_kraft", "", _UP_TO[phase.HYBRID]),
+    _Stage(ONLY, "soak", "the run ends here and prints the word; soak", _UP_TO[phase.DUAL_WRITE]),
+    _Stage(GATE, "before_finalize", "", _UP_TO[phase.FINALIZING]),
+    _Stage(ROLL, "controller_final", "restart controllers without the migration flag", _UP_TO[phase.FINALIZING], None),
+    _Stage(GATE, "after_finalize", "", _UP_TO[phase.FINALIZING], None),
+)
+_KRAFT_LEFT = (phase.HYBRID, phase.DUAL_WRITE, phase.FINALIZING)
+_BEGUN = (*_UP_TO[phase.FINALIZING][1:],)
+_BACK = (
+    _Stage(GATE, "before_revert", "", _KRAFT_LEFT),
+    _Stage(ROLL, "controller_migration", "restart controllers with the migration flag", (phase.FINALIZING,)),
+    _Stage(ROLL, "hybrid", "restart brokers back in migration mode", _KRAFT_LEFT),
+)
+_BACK_TO_ZK = (
+    *_BACK,
+    _Stage(GATE, "before_revert", "", _BEGUN),
+    _Stage(ONLY, "stop", "stop the controllers and keep them down, the quorum's leader last", _BEGUN),
+    _Stage(ONLY, "hand_back", "have ZooKeeper's own controller elected", (*_BEGUN, phase.REVERTING)),
+    _Stage(ROLL, "zk", "restart brokers in plain ZooKeeper mode", (*_BEGUN, phase.REVERTING)),
+    _Stage(ONLY, "wipe", "leave nothing of the migration on the controllers", (*_BEGUN, phase.REVERTING)),
+    _Stage(GATE, "after_revert", "", (*_BEGUN, phase.REVERTING)),
+)
+
+
+def steps(
+    facts: Mapping, judged: phase.Judgement, min_isr: Mapping[str, int], canary: str | None, target: str = ""
+) -> list[Step]:
+    """Return what is ahead, on the way forward or, with `target` (reverting.TARGETS), on the way back; a roll in which
+    nobody is left to be restarted is no step."""
+    way = {"": _FORWARD, reverting.HYBRID: _BACK}.get(target, _BACK_TO_ZK)
+    told = []
+    for stage in way:
+        if judged.phase not in stage.ahead:
+            continue
+        text = gates.GATES[stage.name].moment if stage.kind == GATE else stage.text
+        plan = _order(facts, stage, min_isr, canary)
+        if stage.kind in (ROLL, START) and not plan.batches:
+            continue
+        told.append(Step(stage.kind, stage.name, text, plan.batches, plan.reasons, stage.back))
+    return _without_idle_gates(told, judged)
+
+
+def _without_idle_gates(told: list[Step], judged: phase.Judgement) -> list[Step]:
+    """A way back from where no broker runs in KRaft mode has one gate less."""
+    rolls = {step.name for step in told if step.kind == ROLL}
+    first = next((step for step in told if step.kind == GATE), None)
+    twice = first is not None and [step.name for step in told].count(first.name) > 1
+    if twice and first.name == "before_revert" and "hybrid" not in rolls:
+        return [step for step in told if step is not first]
+    return told
+
+
+def _order(facts: Mapping, stage: _Stage, min_isr: Mapping[str, int], canary: str | None) -> restart.Plan:
+    nodes, mode = facts["nodes"], gates.MODE_OF_TURN.get(stage.name, stage.name)
+    if stage.kind == START:
+        running = [host for host, node in sorted(phase.controllers(facts).items()) if not node.get("running")]
+        return restart.Plan([running] if running else [], [], {}, {})
+    if stage.kind != ROLL:
+        return restart.Plan([], [], {}, {})
+    if stage.name.startswith("controller_"):
+        return restart.plan_controllers(nodes, mode, (facts.get("quorum") or {}).get("leader_id"))
+    topics = {"partitions": (facts.get("topics") or {}).get("partitions") or {}, "min_isr": min_isr}
+    controller = ((facts.get("zookeeper") or {}).get("controller") or {}).get("broker_id")
+    return restart.plan(nodes, mode, canary, controller, topics)
+
+
+def direction(target: str) -> str:
+    """Return the direction of the run that is planned (judgements.claim)."""
+    return claim.BACK if target else claim.FORWARD
+
+
+def restart_s(events: Iterable[Mapping]) -> float | None:
+    """Return how many seconds a broker's restart took on this cluster, its admission included, on average; None where
+    none is known. `events`: of the runs' journals."""
+    took = [one["turn_s"] for one in events if one["kind"] == "restart" and one.get("turn_s")]
+    waited = [one["waited_s"] for one in events if one["name"] == "admitted" and one.get("waited_s")]
+    if not took:
+        return None
+    return sum(took) / len(took) + (sum(waited) / len(waited) if waited else 0)
+
+
+def estimate_s(told: Iterable[Step], each_s: float | None) -> float | None:
+    """Return how long the restarts of `told` take, one batch after the other; None where nothing is known of one."""
+    batches = sum(len(step.batches) for step in told if step.kind in (ROLL, START))
+    return None if each_s is None else batches * each_s

@@ -1,0 +1,49 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""playbooks/plan.yml tells what a run then does, and changes nothing."""
+
+from __future__ import annotations
+
+import re
+
+from tests.bed.going_back import back, changed, phase
+
+FAST = {"quorumshift_verify": False, "quorumshift_soak": "0s"}
+
+
+def planned(bed, target="", **extra):
+    """The plan as it is printed: {what a roll is called: hosts in order}, and all of its text. Nothing changes."""
+    before = bed.fingerprint(claimed=True)
+    ran = bed.play("plan", extra={**FAST, "quorumshift_rollback_to": target, **extra})
+    assert ran.code == 0 and changed(ran, bed) == [], ran.text
+    assert bed.fingerprint(claimed=True) == before
+    rolls = re.findall(r"^ +\d+  (restart .*?): (.*)$", ran.text, re.MULTILINE)
+    return {what: re.findall(r"(?:^|then )(\w+)", hosts) for what, hosts in rolls}, ran.text
+
+
+def restarted(ran):
+    """The hosts in the order in which a run stopped them."""
+    return re.findall(r"^    (\w+) stops$", ran.text, re.MULTILINE)
+
+
+def test_a_migration_is_as_planned(fresh):
+    rolls, text = planned(fresh, quorumshift_canary="b2")
+    brokers = rolls["restart brokers in migration mode"]
+    assert brokers[0] == "b2" and sorted(brokers) == sorted(fresh.brokers), text
+    assert "  3  bring up the controllers: c1, c2, c3 together" in text, text
+    assert "way back: up to step 11; none once a controller runs without the flag" in text, text
+    assert "+ node.id=(its own)" in text and "password.encoder.secret=(secret)" in text, text
+    ran = fresh.play(extra={**FAST, "quorumshift_canary": "b2"})
+    assert ran.code == 0 and phase(ran) == "dual_write", ran.text
+    assert restarted(ran)[: len(brokers)] == brokers, ran.text
+
+
+def test_a_way_back_is_as_planned(fresh):
+    rolls, text = planned(fresh, "zk")
+    assert re.search(r"time: [\d.]+ min for 6 restarts, at \d+ s each as in this cluster's journals", text), text
+    checked = fresh.play("rollback", "--check", extra={**FAST, "quorumshift_rollback_to": "zk"})
+    assert checked.code == 0 and "Plan for cluster" in checked.text, checked.text
+    ran = back(fresh, "zk", **FAST)
+    assert ran.code == 0 and phase(ran) == "zk", ran.text
+    assert restarted(ran)[:3] == rolls["restart brokers back in migration mode"], (rolls, ran.text)
