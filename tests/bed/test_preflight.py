@@ -94,8 +94,6 @@ def test_what_brokers_and_their_files_can_have_wrong(fresh, tmp_path):
     assert found["log_directories"] == [("blocks", "b3: log directory /var/lib/kafka/nowhere is not there")], shown
     assert found["controller_listener"][0][1].startswith("the controller listener is SASL_PLAINTEXT with no"), shown
     assert [seen.partition(": ")[0] for _severity, seen in found["unreadable"]] == [f"ZooKeeper {torn}"], shown
-        shown
-    )
 
 
 @pytest.mark.provokes("ensemble")
