@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import sys
 import time
@@ -36,6 +37,8 @@ _CONNECTION = {
 }
 _SPECIAL_TAGS = ("all", "always", "tagged", "untagged")
 _UNTOUCHED = "Every run finds by itself what is done. Nothing was changed"
+_WAITED = re.compile(r" \(\d+ s\)$")
+REPEATED_S = 15.0  # after which what is awaited is told again
 GROUPS = {"broker": "kafka_broker", "controller": "kafka_controller"}
 
 
@@ -114,12 +117,17 @@ class QuorumshiftAction(ActionBase):
         )
 
     def in_slices(self, args: dict) -> dict:
-        """Run a module that waits in slices (probe_module.ProbeModule.wait), showing its progress between them."""
+        """Run a module that waits in slices (probe_module.ProbeModule.wait), showing its progress between them: at once
+        what is new, and now and then that nothing is."""
+        shown, at = "", 0.0
         while True:
             result = self.module(args)
             if result.get("failed") or result.get("done", True):
                 return result
-            self.say(result["progress"])
+            seen = _WAITED.sub("", result["progress"])
+            if seen != shown or time.monotonic() - at >= REPEATED_S:
+                self.say(result["progress"])
+                shown, at = seen, time.monotonic()
             args["carry"] = result["carry"]
 
     def say(self, text: str) -> None:

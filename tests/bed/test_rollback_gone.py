@@ -10,10 +10,13 @@ import re
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import topics
+from kafka import TopicPartition
+from kafka.admin import KafkaAdminClient
 
 from tests.bed import mishaps
 from tests.bed.bedside import wait_for
 from tests.bed.going_back import back, changed, files, no_trace, phase
+from tools.demo.bed import Bed
 
 FAST = {"quorumshift_verify": False, "quorumshift_soak": "0s"}
 LOST = ("b3", "c3")
@@ -50,15 +53,43 @@ def test_no_migration_goes_on_without_them(fresh, lost):
     assert ran.code != 0 and "everything else needs them all. Nothing was changed." in ran.text, ran.text
 
 
-def test_without_them(fresh, lost):
-    plain, hosts = lost
+def test_a_last_in_sync_replica_keeps_the_gate_closed(fresh, lost):
+    """Of topics with two replicas one is on the lost broker. Each gets another one, as the runbook says."""
     connections = fresh.connections()
 
+    def read():
+        return topics.read(connections.bootstrap, connections.client, 5)
+
     def missed():
-        told = topics.read(connections.bootstrap, connections.client, 5)
+        told = read()
         return told["reached"] and len(told["brokers"]) == len(fresh.brokers) - 1
 
     wait_for(missed, 60, "the cluster to miss the broker")
+    ran = back(fresh, "zk", quorumshift_gone="b3,c3", **FAST)
+    assert ran.code != 0 and "partitions have their last in-sync replica on broker 1: " in ran.text, ran.text
+    left = [fresh.node_id(host) for host in ("b1", "b2")]
+    short = {
+        TopicPartition(name, int(number)): left
+        for name, numbers in read()["partitions"].items()
+        for number, one in numbers.items()
+        if len(one["replicas"]) == 2 and len(one["isr"]) == 1
+    }
+    client = Bed().kafka_python()
+    admin = KafkaAdminClient(**client)
+    try:
+        assert not any(admin.alter_partition_reassignments(short).values())
+    finally:
+        admin.close()
+
+    def whole():
+        partitions = read().get("partitions") or {}
+        return all(sorted(partitions[one.topic][str(one.partition)]["isr"]) == sorted(left) for one in short)
+
+    wait_for(whole, 120, "the new replicas to be in sync")
+
+
+def test_without_them(fresh, lost):
+    plain, hosts = lost
     ran = back(fresh, "zk", quorumshift_gone="b3,c3", **FAST)
     assert ran.code == 0 and phase(ran) == "zk", ran.text
     no_trace(fresh)
