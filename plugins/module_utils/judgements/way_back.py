@@ -57,7 +57,8 @@ def _zookeeper(facts: Mapping, judged: phase.Judgement) -> list[str]:
         return []
     return [
         f"ZooKeeper is {behind} offsets behind the quorum, and what it lacks would be missing. Look at the active "
-        "controller's log: it does not write there"
+        "controller's log, why it does not write there; where it says BadVersion for /migration, restart that "
+        "controller"
     ]
 
 
