@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import phase
 
 from tools.demo import bed, marks, screen, steps
 from tools.demo.bed import INVENTORY, ROOT, Bed
@@ -67,7 +66,7 @@ class Kills:
     def run(self) -> None:
         """From the seed to the end, however often it is killed."""
         bed.manage("reset")
-        if self.way.begins == phase.DUAL_WRITE:
+        if self.way is ways.BACK:
             print("there: playbooks/migrate.yml to dual_write", flush=True)
             command = ["ansible-playbook", "-i", str(INVENTORY), ways.FORWARD.playbook, *SETTINGS]
             there = {"cwd": ROOT, "env": _environment(), "stdin": subprocess.DEVNULL, "timeout": RUN_LIMIT_S}
