@@ -29,7 +29,8 @@ def lost(fresh):
     ran = fresh.play(extra=FAST)
     assert ran.code == 0 and phase(ran) == "dual_write", ran.text
     for host, service in zip(LOST, ("kafka", "kafka-controller")):
-        fresh.run(host, f"systemctl kill --signal=KILL {service}; systemctl stop {service}; true")
+        killed = f"systemctl kill --signal=KILL {service}; systemctl stop {service}; systemctl reset-failed {service}"
+        fresh.run(host, f"{killed}; true")
     hosts = [mishaps.Unreachable(host) for host in LOST]
     for host in hosts:
         host.begin()
