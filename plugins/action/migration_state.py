@@ -53,7 +53,11 @@ class ActionModule(ProbeAction):
         target = self.variable("quorumshift_rollback_to") or ""
         judged = phase.judge(facts)
         result["idle"] = self._idle(direction, facts, judged, target) and not result["unfinished"]
-        verdict = self._claim(facts["nodes"], session, direction, result["idle"])
+        unproved = direction != claim.FORWARD and reverting.unproved(facts, judged, session["run"])
+        if unproved:
+            result["next"] = screen.TO_PROVE._asdict()
+        result["to_prove"] = unproved and direction == claim.BACK and target == reverting.ZK
+        verdict = self._claim(facts["nodes"], session, direction, result["idle"] and not result["to_prove"])
         result["ansible_facts"] = {"quorumshift_session": session}
         self.session = session
         record = record and not self._task.check_mode

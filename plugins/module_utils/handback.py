@@ -16,7 +16,7 @@ from collections import deque
 from typing import Any, Iterable, Mapping
 
 from .formats import znodes
-from .judgements import reverting, zk_metadata
+from .judgements import reverting, zk_controller, zk_metadata
 from .probes import zookeeper
 from .zk_writing import WriteError, writing
 
@@ -51,7 +51,7 @@ def hand_back(
     topics = zk_metadata.normalise(zookeeper.partition_znodes(reader))
     seen = zookeeper.witness(client, timeout)
     wanted = reverting.hand_back(seen, zk_metadata.max_controller_epoch(topics), raft_epochs)
-    behind = {} if reverting.elected(seen["controller"]) else reverting.versions_behind(topics, partition_epochs)
+    behind = {} if zk_controller.elected(seen["controller"]) else reverting.versions_behind(topics, partition_epochs)
     told = {"changed": any(wanted) or bool(behind), "controller_epoch": wanted.controller_epoch}
     told.update(raised=len(behind), deleted=[], elected=None)
     if dry:
@@ -64,7 +64,7 @@ def hand_back(
                 version = seen["controller_epoch"]["version"]
                 client.set_async(znodes.CONTROLLER_EPOCH, data, version=version).get(timeout=timeout)
         if wanted.controller:
-            told["deleted"] += _deleted(client, znodes.CONTROLLER, timeout)
+            told["deleted"] += _deleted(client, znodes.CONTROLLER, timeout, seen["controller"]["czxid"])
     except WriteError as error:
         raise HandBackError(f"{error}. {reverting.NO_CONTROLLER}") from error
     told["elected"] = _elected(client, timeout, bound_s)
@@ -93,10 +93,11 @@ def _confirm(reader: zookeeper.Reader, path: str, request: Any) -> None:
         request.get(timeout=reader.timeout)
 
 
-def _deleted(client: Any, path: str, timeout: float) -> list[str]:
-    """Delete a persistent znode as it is now; return its path, or nothing where it is gone or ephemeral already."""
+def _deleted(client: Any, path: str, timeout: float, made: int | None = None) -> list[str]:
+    """Delete a znode as it is now; return its path, or nothing where it is gone already, or, with `made`, where it is
+    not the one any more that this transaction made."""
     stat = zookeeper.Reader(client, timeout=timeout).stat(path)
-    if stat is None or stat.ephemeralOwner:
+    if stat is None or made not in (None, stat.czxid):
         return []
     with writing(f"{path} was not deleted"), contextlib.suppress(kazoo_exceptions.NoNodeError):
         client.delete_async(path, version=stat.version).get(timeout=timeout)
@@ -109,7 +110,7 @@ def _elected(client: Any, timeout: float, bound_s: float) -> int:
     while True:
         seen = zookeeper.witness(client, timeout)
         controller = seen["controller"]
-        if reverting.elected(controller):
+        if zk_controller.elected(controller):
             return controller["broker_id"]
         if time.monotonic() - began > bound_s:
             owner = controller["broker_id"] if controller["exists"] else "nobody"

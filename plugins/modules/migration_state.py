@@ -92,6 +92,12 @@ idle:
   description: Whether a run of the direction asked for has nothing to change now.
   type: bool
   returned: success
+to_prove:
+  description:
+    - Whether a rollback has nothing to take back and its last gate is still to be passed, since the run before it was
+      cut off short of that.
+  type: bool
+  returned: success
 unfinished:
   description: Hosts on which an earlier run left a turn half done.
   type: list

@@ -103,6 +103,23 @@ def test_killed_at_each_step(fresh, plain):
     assert again.code == 0 and changed(again, fresh) == [], again.text
 
 
+def test_killed_before_its_last_gate(fresh, plain):
+    """Nothing is left to take back then, and nobody has seen it: the next run passes the gate and ends what is open."""
+    ran = fresh.play(extra=FAST)
+    assert ran.code == 0 and phase(ran) == "dual_write", ran.text
+    killed = back(fresh, "zk", kill_when=at("Gate after_revert"), **FAST)
+    assert killed.code < 0, killed.text
+    status = fresh.play("status").text
+    assert "it was cut off before its last gate" in status and "rollback.yml -e quorumshift_rollback_to=zk" in status
+    ran = back(fresh, "zk", **FAST)
+    assert ran.code == 0 and phase(ran) == "zk" and "gate after_revert" in ran.text, ran.text
+    assert files(fresh) == plain
+    no_trace(fresh)
+    again = back(fresh, "zk", **FAST)
+    assert again.code == 0 and changed(again, fresh) == [] and "gate after_revert:" not in again.text, again.text
+    assert "cut off" not in fresh.play("status").text
+
+
 def test_from_a_half_done_finalization(fresh, plain):
     stopped = fresh.play(extra=FAST)
     word = {"quorumshift_finalize": re.search(r"quorumshift_finalize=(\S+)", stopped.text).group(1)}

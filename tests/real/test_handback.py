@@ -11,7 +11,8 @@ import json
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils import handback
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import reverting
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import reverting, zk_controller
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
 from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient
 from kazoo.security import make_acl
@@ -62,6 +63,10 @@ def take(client):
     client.set(STATE, json.dumps({**state, "controller_epoch": EPOCH}).encode())
 
 
+def has_a_state(client, topic):
+    return client.exists(znodes.partition_state_path(topic, 0)) is not None
+
+
 def restarted(broker):
     broker.stop()
     broker.start()
@@ -109,6 +114,31 @@ def test_why_the_epoch_is_raised(monkeypatch):
         refused = "the LeaderAndIsr path was already written by another controller"
         servers.wait_for(lambda: other.printed(refused) or brokers[elected].printed(refused), 60, refused)
         assert leader(client) == led
+
+
+def test_a_controller_that_was_elected_goes_on_working_when_it_is_handed_back_once_more():
+    """Its own states carry its epoch by then."""
+    with under_kraft("handback_again") as (_brokers, admin, client):
+        first = handback.hand_back(client, [EPOCH], {}, 10, 30)
+        admin.create_topics([NewTopic("made.since", 1, 2)])["made.since"].result(60)
+        servers.wait_for(lambda: has_a_state(client, "made.since"), 60, "a state of the new topic")
+        again = handback.hand_back(client, [EPOCH], {}, 10, 30)
+        assert not again["changed"] and again["elected"] == first["elected"]
+        admin.create_topics([NewTopic("made.then", 1, 2)])["made.then"].result(60)
+        servers.wait_for(lambda: has_a_state(client, "made.then"), 60, "a state of the next topic")
+
+
+def test_a_controller_that_can_write_nothing_is_replaced():
+    with under_kraft("handback_fenced") as (_brokers, admin, client):
+        handback.hand_back(client, [EPOCH], {}, 10, 30)
+        client.set(znodes.CONTROLLER_EPOCH, str(EPOCH + 9).encode())
+        assert zk_controller.fenced(zookeeper.witness(client))
+        admin.create_topics([NewTopic("orphan", 1, 2)])
+        with pytest.raises(TimeoutError):
+            servers.wait_for(lambda: has_a_state(client, "orphan"), 10, "a state of the new topic")
+        told = handback.hand_back(client, [EPOCH], {}, 10, 30)
+        assert told["deleted"] == [znodes.CONTROLLER] and not zk_controller.fenced(zookeeper.witness(client))
+        servers.wait_for(lambda: has_a_state(client, "orphan"), 60, "a state of the new topic")
 
 
 @pytest.mark.parametrize("raised", [True, False])

@@ -68,7 +68,9 @@ def test_witness_of_a_zookeeper_controller(client, broker):
     assert (controller["exists"], controller["broker_id"], controller["ephemeral"]) == (True, 1, True)
     assert (controller["kraft_controller_epoch"], controller["malformed"]) == (-1, None)
     assert controller["czxid"] > 0
-    assert seen["controller_epoch"] == {"exists": True, "value": 1, "version": 1, "malformed": None}
+    # an election writes both in one transaction
+    epoch = {"exists": True, "value": 1, "version": 1, "mzxid": controller["czxid"], "malformed": None}
+    assert seen["controller_epoch"] == epoch
     assert seen["migration"]["exists"] is False
     assert seen["migration"]["kraft_metadata_offset"] is None and seen["migration"]["malformed"] is None
     (registration,) = seen["broker_ids"].values()

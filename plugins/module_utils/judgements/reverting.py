@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Iterable, Mapping, NamedTuple
 
 from ..formats import znodes
-from . import advice, claim, phase, restoring
+from . import advice, claim, phase, restoring, zk_controller
 
 ZK, HYBRID = "zk", "hybrid"
 TARGETS = (ZK, HYBRID)
@@ -25,7 +25,7 @@ TURNS = ("controller_migration", "hybrid", "zk")
 
 class HandBack(NamedTuple):
     """What ZooKeeper is still to be told: the `controller_epoch` to set first (None: it is high enough), whether
-    KRaft's `/controller` and whether `/migration` is to be deleted."""
+    `/controller` is to be deleted, KRaft's or that of a broker that can write nothing, and whether `/migration` is."""
 
     controller_epoch: int | None
     controller: bool
@@ -84,12 +84,24 @@ def stopped_by_forward(facts: Mapping) -> Mapping | None:
 def under_way(facts: Mapping, judged: phase.Judgement) -> str | None:
     """Return how far back the newest run was to go, where it did not end well and is not there yet. None otherwise; so
     too where it was stopped before anything was restarted: then nothing has begun."""
-    newest = claim.newest_in(facts["nodes"], phase.cluster_id(facts)) or {}
-    target = newest.get("target")
-    if newest.get("direction") != claim.BACK or not target or claim.ended_well(newest):
+    target = _cut_off(facts).get("target")
+    if not target:
         return None
     begun = any((node.get("turn") or {}).get("kind") in TURNS for node in facts["nodes"].values())
     return target if begun and not (no_way(facts, judged, target) or idle(facts, judged, target)) else None
+
+
+def unproved(facts: Mapping, judged: phase.Judgement, run: str | None = None) -> bool:
+    """Say whether a rollback to plain ZooKeeper mode, another run than this one, was cut off when it had nothing left
+    to take back, and before its last gate: nobody has seen then that the cluster is as it was."""
+    newest = _cut_off(facts)
+    return newest.get("target") == ZK and newest["run"] != run and idle(facts, judged, ZK)
+
+
+def _cut_off(facts: Mapping) -> Mapping:
+    """Return the newest claim where it is that of a rollback that did not end well, {} otherwise."""
+    newest = claim.newest_in(facts["nodes"], phase.cluster_id(facts)) or {}
+    return {} if newest.get("direction") != claim.BACK or claim.ended_well(newest) else newest
 
 
 def idle(facts: Mapping, judged: phase.Judgement, target: str) -> bool:
@@ -132,6 +144,8 @@ def traces(facts: Mapping) -> list[str]:
     controller = zookeeper.get("controller") or {}
     if controller.get("exists") and not controller.get("ephemeral"):
         told.append("/controller is KRaft's")
+    fenced = zk_controller.fenced_sentence(zookeeper)
+    told += [fenced] if fenced else []
     for host, node in sorted(facts["nodes"].items()):
         if node["role"] == "controller":
             left = [one["path"] for one in node.get("log_dirs") or [] if one.get("meta")]
@@ -201,13 +215,20 @@ def hand_back(witness: Mapping, highest: int | None, raft_epochs: Iterable[int |
     controller epoch in the partitions' states; `raft_epochs`: of the quorum's logs.
 
     A controller elected by ZooKeeper takes /controller_epoch plus one, and cannot elect a leader for a partition whose
-    state carries a higher one, which KRaft writes there from its own epoch.
+    state carries a higher one, which KRaft writes there from its own epoch. One that was elected and can write is left
+    alone: whoever writes the epoch now fences it off. Another one is elected in its place where it cannot.
     """
-    controller = witness["controller"]
-    ours = bool(controller["exists"] and not controller["ephemeral"])
-    above = restoring.epoch_above([highest, *raft_epochs])
+    controller, migration = witness["controller"], bool(witness["migration"]["exists"])
     now = witness["controller_epoch"]["value"] or 0
-    return HandBack(above if now < above else None, ours, bool(witness["migration"]["exists"]))
+    in_office = zk_controller.elected(controller)
+    if in_office and not zk_controller.fenced(witness) and now >= (highest or 0):
+        return HandBack(None, False, migration)
+    above = restoring.epoch_above([highest, *raft_epochs])
+    return HandBack(above if now < above else None, in_office or _kraft_owned(controller), migration)
+
+
+def _kraft_owned(controller: Mapping) -> bool:
+    return bool(controller["exists"] and not controller["ephemeral"])
 
 
 NO_CONTROLLER = "Until then the brokers serve clients and have no controller"
@@ -231,9 +252,3 @@ def versions_behind(topics: Mapping, partition_epochs: Mapping[str, Mapping]) ->
             if one["version"] is not None and one["version"] < known["epochs"].get(number, 0):
                 behind[znodes.partition_state_path(name, number)] = known["epochs"][number]
     return behind
-
-
-def elected(controller: Mapping) -> bool:
-    """Say whether `/controller` is a ZooKeeper-mode broker's: ephemeral, without a KRaft epoch."""
-    ours = controller.get("exists") and controller.get("ephemeral")
-    return bool(ours) and (controller.get("kraft_controller_epoch") or -1) < 0

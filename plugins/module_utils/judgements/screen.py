@@ -34,6 +34,7 @@ _STEPS = {
     phase.KRAFT_NATIVE: ("nothing: this cluster was born in KRaft mode", None),
     phase.UNKNOWN: ("look: the evidence contradicts itself or lacks a witness", None),
 }
+TO_PROVE = Next("finish the rollback: it was cut off before its last gate", "rollback", False, target=reverting.ZK)
 _MIRRORING = (phase.HYBRID, phase.DUAL_WRITE, phase.FINALIZING)  # later /migration stands still for good
 _WATCH = (
     "under-replicated and offline partitions stay at 0, and clients see no more errors and no more latency than before",

@@ -319,7 +319,7 @@ def witness(client, timeout=10.0):
     """What ZooKeeper testifies about the migration's phase, in two round trips. JSON-able:
 
     - ``controller``: ``{"exists", "broker_id", "kraft_controller_epoch", "ephemeral", "czxid", "malformed"}``;
-    - ``controller_epoch``: ``{"exists", "value", "version", "malformed"}``;
+    - ``controller_epoch``: ``{"exists", "value", "version", "mzxid", "malformed"}``;
     - ``migration``: ``{"exists", "kraft_metadata_offset", "kraft_metadata_epoch", "kraft_controller_id",
       "kraft_controller_epoch", "version", "mzxid", "malformed"}``;
     - ``broker_ids``: ``{"1": {"endpoints", "rack", "ephemeral_owner" (hex), "czxid", "malformed"}}``;
@@ -348,7 +348,11 @@ def witness(client, timeout=10.0):
     facts = {
         "controller": _fact(found, znodes.CONTROLLER, znodes.controller, _CONTROLLER_FIELDS, _ephemeral),
         "controller_epoch": _fact(
-            found, znodes.CONTROLLER_EPOCH, lambda data: {"value": znodes.controller_epoch(data)}, ("value",), _version
+            found,
+            znodes.CONTROLLER_EPOCH,
+            lambda data: {"value": znodes.controller_epoch(data)},
+            ("value",),
+            _version_mzxid,
         ),
         "migration": _fact(found, znodes.MIGRATION, znodes.migration, _MIGRATION_FIELDS, _version_mzxid),
         "broker_ids": {node.path.rpartition("/")[2]: _broker(node) for node in reader.get_many(brokers)},
@@ -402,10 +406,6 @@ _NO_STAT = znodes.Stat(*([0] * len(znodes.Stat._fields)))
 
 def _ephemeral(stat):
     return {"ephemeral": stat.ephemeralOwner != 0, "czxid": stat.czxid}
-
-
-def _version(stat):
-    return {"version": stat.version}
 
 
 def _version_mzxid(stat):

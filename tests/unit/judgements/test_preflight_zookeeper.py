@@ -219,6 +219,14 @@ def test_a_controller_epoch_that_elects_nobody(epoch, seen):
     assert "3 with zookeeper-shell.sh" in found(facts, "controller_epoch")[0]["do"] or not epoch["exists"]
 
 
+def test_a_controller_that_can_write_nothing_more():
+    facts = collected()
+    assert found(facts, "controller_epoch") == []
+    facts.zookeeper["controller_epoch"]["mzxid"] = facts.zookeeper["controller"]["czxid"] + 1
+    assert "can write nothing more" in the_one(facts, "controller_epoch")
+    assert "delete /controller" in found(facts, "controller_epoch")[0]["do"]
+
+
 def test_servers_of_zookeeper():
     serving = {"version": [3, 8, 4], "mode": "follower", "error": None}
     facts = collected()._replace(ensemble={"z1:2181": serving, "z2:2181": dict(serving), "z3:2181": dict(serving)})

@@ -110,6 +110,29 @@ def test_a_rollback_that_was_cut_off_is_under_way_until_it_is_there():
     assert target("dual_write", "kraft", target="zk", closed=True, how="Gate before_revert") is None
 
 
+def test_a_rollback_that_was_cut_off_before_its_last_gate_is_to_be_proved():
+    def unproved(name, direction=claim.BACK, **more):
+        facts = claimed(recorded.facts(name), direction, **more)
+        return reverting.unproved(facts, phase.judge(facts), "r2")
+
+    for ended in ({"closed": False}, {"closed": True, "how": "Gate after_revert"}):
+        assert unproved("zk", target="zk", **ended)
+        assert not unproved("zk", target="zk", run="r2", **ended)
+        assert not unproved("reverting_wiped", target="zk", **ended)
+        assert not unproved("hybrid", target="hybrid", **ended)
+        assert not unproved("zk", claim.FORWARD, **ended)
+    assert not unproved("zk", target="zk", closed=True, how="ok")
+    facts = recorded.facts("zk")
+    assert not reverting.unproved(facts, phase.judge(facts))
+
+
+def test_a_controller_that_can_write_nothing_is_left_of_a_migration():
+    facts = recorded.facts("zk")
+    facts["zookeeper"]["controller_epoch"]["mzxid"] = facts["zookeeper"]["controller"]["czxid"] + 1
+    (told,) = reverting.traces(facts)
+    assert "can write nothing more" in told and not reverting.idle(facts, phase.judge(facts), "zk")
+
+
 def test_a_controller_that_runs_or_may_start_keeps_zookeeper_from_being_handed_back():
     assert reverting.not_at_rest(recorded.facts("reverting_controllers_down")) == []
     facts = recorded.facts("reverting_controllers_down")
@@ -162,10 +185,10 @@ def test_what_cannot_be_told_keeps_zookeeper_from_being_handed_back():
     assert reverting.undrained(recorded.facts("reverting_controller_elected")) is None
 
 
-def witness(epoch, exists=True, ephemeral=False, migration=True):
+def witness(epoch, exists=True, ephemeral=False, migration=True, since=0):
     return {
-        "controller": {"exists": exists, "ephemeral": ephemeral},
-        "controller_epoch": {"value": epoch},
+        "controller": {"exists": exists, "ephemeral": ephemeral, "czxid": 700},
+        "controller_epoch": {"exists": True, "value": epoch, "mzxid": 700 + since},
         "migration": {"exists": migration},
     }
 
@@ -191,6 +214,18 @@ def test_what_is_done_already_is_not_done_again():
     assert reverting.hand_back(witness(60, exists=False), 42, [42]) == (None, False, True)
 
 
+def test_a_controller_that_was_elected_is_left_alone_while_it_can_write():
+    """Its own states carry its epoch, by which no state is above it: the epoch was never to be raised over that."""
+    assert reverting.hand_back(witness(44, ephemeral=True), 44, [42]) == (None, False, True)
+    assert reverting.hand_back(witness(44, ephemeral=True), None, [90]) == (None, False, True)
+
+
+def test_another_one_is_elected_in_place_of_one_that_cannot():
+    assert reverting.hand_back(witness(45, ephemeral=True, since=3), 44, [42]) == (None, True, True)
+    assert reverting.hand_back(witness(44, ephemeral=True, since=3), 44, [42]) == (45, True, True)
+    assert reverting.hand_back(witness(30, ephemeral=True), 44, [42]) == (45, True, True)
+
+
 def test_versions_that_brokers_would_pass_over():
     versions = {"0": 4, "1": 7, "2": 9, "3": None, "4": 2}
     partitions = {number: {"version": version} for number, version in versions.items()}
@@ -199,12 +234,6 @@ def test_versions_that_brokers_would_pass_over():
     assert reverting.versions_behind(topics, epochs) == {"/brokers/topics/orders/partitions/0/state": 6}
     epochs["orders"]["topic_id"] = "of one that was deleted"
     assert reverting.versions_behind(topics, epochs) == {} == reverting.versions_behind(topics, {})
-
-
-def test_who_is_elected():
-    assert reverting.elected({"exists": True, "ephemeral": True, "kraft_controller_epoch": -1})
-    assert not reverting.elected({"exists": True, "ephemeral": False, "kraft_controller_epoch": 3})
-    assert not reverting.elected({"exists": False, "ephemeral": None, "kraft_controller_epoch": None})
 
 
 def test_there_is_no_way_back_to_a_zookeeper_that_is_down():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Iterable
 
-from .. import clean_up, kraft_config, zk_metadata
+from .. import clean_up, kraft_config, zk_controller, zk_metadata
 from .facts import Facts, Found, values_of
 
 OLDEST_ZOOKEEPER = (3, 5)
@@ -57,8 +57,8 @@ def stale_migration(facts: Facts) -> Iterable[Found]:
 
 
 def controller_epoch(facts: Facts) -> Iterable[Found]:
-    """/controller_epoch is above every partition state's: below it ZooKeeper's controller elects no leader, and neither
-    would it after a way back."""
+    """/controller_epoch is above every partition state's, and as the controller's election left it: else ZooKeeper's
+    controller elects no leader, now or after a way back."""
     if not facts.zookeeper.get("reached"):
         return
     epoch = facts.zookeeper.get("controller_epoch") or {}
@@ -73,6 +73,9 @@ def controller_epoch(facts: Facts) -> Iterable[Found]:
             f"/controller_epoch is {epoch['value']}, a partition's state has {highest}: no leader is elected there",
             above,
         )
+    fenced = zk_controller.fenced_sentence(facts.zookeeper)
+    if fenced:
+        yield Found(fenced, "delete /controller with zookeeper-shell.sh: a broker is elected that can")
 
 
 def ensemble(facts: Facts) -> Iterable[Found]:
