@@ -79,6 +79,8 @@ def around(arguments: argparse.Namespace) -> int:
         else:
             summary = judge(observers, Told(arguments.phase, arguments.soak, arguments.stable))
             report(summary, observers.directory)
+            if summary["problems"]:
+                Bed().keep_logs(observers.directory / "hosts")  # what comes next may remove the hosts
             return 0 if summary["result"] == "passed" else 1
     except ObserverError as error:
         print(f"{arguments.command}: {error}", file=sys.stderr)

@@ -59,6 +59,11 @@ RETRIABLE = {
     KafkaError.THROTTLING_QUOTA_EXCEEDED,
     # fewer brokers alive than replicas asked for, during a restart
     KafkaError.INVALID_REPLICATION_FACTOR,
+    # UNKNOWN_SERVER_ERROR, of a controller that has just started: until it has loaded the ACLs, it answers so to
+    # whoever is no super user (StandardAuthorizerData.authorize: AuthorizerNotReadyException, for which there is no
+    # error code), and a broker may still take it for the active one (NodeToControllerRequestThread keeps the address
+    # until a request fails). Nothing was changed then. A change that is refused so for good is still a failure.
+    KafkaError.UNKNOWN,
 }
 NOT_OURS_TO_DO = {
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
