@@ -13,6 +13,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils import handback
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import reverting, zk_controller
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient
 from kazoo.security import make_acl
@@ -65,6 +66,24 @@ def take(client):
 
 def has_a_state(client, topic):
     return client.exists(znodes.partition_state_path(topic, 0)) is not None
+
+
+def made(client, admin, topic):
+    """A topic is made, by whoever is the controller: right after an election brokers and clients know another one."""
+
+    def stands():
+        with contextlib.suppress(KafkaException):
+            admin.list_topics(timeout=10)  # the client asks whom it took for the controller until it looks again
+            # the broker answers when the topic has leaders, which it may never get
+            admin.create_topics([NewTopic(topic, 1, 2)], request_timeout=10)[topic].result(20)
+        return client.exists(znodes.topic_path(topic))
+
+    servers.wait_for(stands, 60, f"{topic} to be made")
+
+
+def led_from_its_making(client, admin, topic):
+    made(client, admin, topic)
+    servers.wait_for(lambda: has_a_state(client, topic), 60, f"a state of {topic}")
 
 
 def restarted(broker):
@@ -120,20 +139,19 @@ def test_a_controller_that_was_elected_goes_on_working_when_it_is_handed_back_on
     """Its own states carry its epoch by then."""
     with under_kraft("handback_again") as (_brokers, admin, client):
         first = handback.hand_back(client, [EPOCH], {}, 10, 30)
-        admin.create_topics([NewTopic("made.since", 1, 2)])["made.since"].result(60)
-        servers.wait_for(lambda: has_a_state(client, "made.since"), 60, "a state of the new topic")
+        led_from_its_making(client, admin, "made.since")
         again = handback.hand_back(client, [EPOCH], {}, 10, 30)
         assert not again["changed"] and again["elected"] == first["elected"]
-        admin.create_topics([NewTopic("made.then", 1, 2)])["made.then"].result(60)
-        servers.wait_for(lambda: has_a_state(client, "made.then"), 60, "a state of the next topic")
+        led_from_its_making(client, admin, "made.then")
 
 
 def test_a_controller_that_can_write_nothing_is_replaced():
     with under_kraft("handback_fenced") as (_brokers, admin, client):
         handback.hand_back(client, [EPOCH], {}, 10, 30)
+        led_from_its_making(client, admin, "made.since")
         client.set(znodes.CONTROLLER_EPOCH, str(EPOCH + 9).encode())
         assert zk_controller.fenced(zookeeper.witness(client))
-        admin.create_topics([NewTopic("orphan", 1, 2)])
+        made(client, admin, "orphan")
         with pytest.raises(TimeoutError):
             servers.wait_for(lambda: has_a_state(client, "orphan"), 10, "a state of the new topic")
         told = handback.hand_back(client, [EPOCH], {}, 10, 30)
