@@ -1,7 +1,8 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A Spark standalone cluster, a master and two workers on hosts of the bed, finds what `local[*]` finds."""
+"""A Spark standalone cluster, a master and two workers on hosts of the bed, finds what `local[*]` finds; and so does a
+job that runs on a host of its own."""
 
 from __future__ import annotations
 
@@ -38,6 +39,14 @@ def environment(bed, hosts):
         subprocess.run(bed.ssh(host, f"install -m 755 /dev/stdin {PYTHON}"), input=script.encode(), check=True)
 
 
+def with_the_ca(bed, hosts):
+    """It stands at the same path on each host."""
+    cafile = pathlib.Path(bed.variables["quorumshift_client"]["ssl_cafile"])
+    for host in hosts:
+        bed.run(host, f"mkdir -p {cafile.parent}")
+        bed.send(host, [cafile], str(cafile.parent))
+
+
 @pytest.fixture(scope="module")
 def master(bed, fresh):
     """URL of a master whose two workers are there."""
@@ -53,11 +62,7 @@ def master(bed, fresh):
     for host in (first, second):
         worker = start.format("spark-worker", "worker.Worker", fresh.addresses[host])
         fresh.run(host, f"{worker} --cores 1 --memory 1g {url}")
-    # The CA stands at the same path on each host
-    cafile = pathlib.Path(fresh.variables["quorumshift_client"]["ssl_cafile"])
-    for host in (first, second):
-        fresh.run(host, f"mkdir -p {cafile.parent}")
-        fresh.send(host, [cafile], str(cafile.parent))
+    with_the_ca(fresh, (first, second))
 
     def joined():
         return fresh.run(first, "journalctl -u spark-master -o cat | grep -c 'Registering worker'", check=False) == "2"
@@ -94,3 +99,20 @@ def test_the_same_as_in_one_process(fresh, master):
     tasks = fresh.run(fresh.controllers[1], f"ls {HOME}/pyspark/work/*/*/stderr | wc -l")
     assert int(tasks) >= 1, "the second worker ran no executor"
     nothing_left(fresh)
+
+
+def test_the_same_from_another_host(fresh):
+    host = fresh.controllers[2]
+    environment(fresh, [host])
+    with_the_ca(fresh, [host])
+    elsewhere = {
+        "quorumshift_spark_host": host,
+        "quorumshift_spark_submit": ["env", f"SPARK_HOME={HOME}/pyspark", f"{HOME}/pyspark/bin/spark-submit"],
+        "quorumshift_spark_python": PYTHON,
+    }
+    ran, there = verify(fresh, **elsewhere)
+    assert ran.code == 0 and there["verdict"] == "pass", (ran.text, there.get("reasons"))
+    here = verify(fresh).result
+    assert {name: here[name] for name in SAME} == {name: there[name] for name in SAME}
+    nothing_left(fresh)
+    assert fresh.run(host, "find /tmp /var/tmp -name 'quorumshift-*'") == ""
