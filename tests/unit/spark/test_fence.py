@@ -63,7 +63,7 @@ def test_fence_that_was_read_after_the_cut_does_not_count(run):
 
 
 def test_zookeeper_is_waited_for_and_not_for_ever(run):
-    assert run(GIVEN, ZooKeeper((AT - 2, 1), (AT - 1, 2), (AT, 3))).advance() == Fence(ZXID, False)
+    assert run(GIVEN, ZooKeeper((AT - 2, 1), (AT - 1, 2), (AT, 3)), fence_s=30).advance() == Fence(ZXID, False)
     behind = run(GIVEN, ZooKeeper((AT - 2, 1))).advance()
     assert behind.zxid is None
     assert "/migration stands at offset 98 and has not passed 100 within 0.3 s" in behind.said
@@ -96,7 +96,7 @@ def answering(directory, number, answer):
 
 
 def test_another_cut_has_the_fence_that_was_read_before_it(run, tmp_path):
-    made = run(GIVEN, ZooKeeper((110, 7100), (111, 7101), (120, 7200)), log_refresh_s=5)
+    made = run(GIVEN, ZooKeeper((110, 7100), (111, 7101), (120, 7200)), log_refresh_s=5, fence_s=30)
     log = {"directory": "/second", "end_offset": 121}
     thread = answering(tmp_path, 1, {"nonce": "n", "round": 1, **log})
     assert made.advance() == Fence(7100, True)
