@@ -24,6 +24,9 @@ class ActionModule(ProbeAction):
         args["controller_config"] = {
             key: seal(self.run_key(), str(value)) if is_secret(key) else str(value) for key, value in given.items()
         }
+        args["nodes"] = {
+            host: {**node, "paths": self.facts_of(host).get("quorumshift_paths")} for host, node in self.nodes().items()
+        }
         result = super().act(args)
         kept = {key: value for key, value in result.items() if key in KEPT}
         if kept:

@@ -11,7 +11,7 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import Quor
 
 
 class ActionModule(QuorumshiftAction):
-    """Fills in `dial`, `listen` and `timeout`."""
+    """Fills in `dial`, `listen`, `log_dirs` and `timeout`."""
 
     def act(self, args: dict) -> dict:
         host, nodes = self.vars["inventory_hostname"], self.nodes()
@@ -23,6 +23,8 @@ class ActionModule(QuorumshiftAction):
         args.setdefault("timeout", self.variable("quorumshift_probe_timeout") or 5)
         if nodes[host]["role"] == "controller" and not nodes[host]["service"]["active"]:
             args.setdefault("listen", nodes[host]["address"])
+        if nodes[host]["role"] == "broker" and not required:
+            args.setdefault("log_dirs", [one["path"] for one in nodes[host]["log_dirs"] if one["exists"]])
         result = self.module(args)
         told = (result.get("ansible_facts") or {}).get("quorumshift_paths")
         if required and told and told["failed"]:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_paths
-short_description: See whom one broker or controller host reaches, and whether a controller can listen there
+short_description: See what the preflight asks of one host, whom it reaches and whose replicas it holds
 version_added: 0.1.0
 description:
   - Connects by TCP from the host to each target, all at once, and tells which did not answer and why. Nothing is said
     on the connections.
   - Binds O(listen) for a moment, without listening, as the controller will.
+  - Reads of every partition in O(log_dirs) the topic id.
   - Needs nothing but Python's standard library on the host, and changes nothing there.
 options:
   dial:
@@ -40,6 +41,11 @@ options:
   listen:
     description: Where the controller of this host is to listen, as V(host:port). Left out when it runs already.
     type: str
+  log_dirs:
+    description: The broker's log directories. When it is left out, the action plugin of this module fills it in.
+    type: list
+    elements: path
+    default: []
   required:
     description:
       - Dial the controllers alone, which run by now, and fail when one does not answer. Without it, what does not
@@ -72,7 +78,8 @@ ansible_facts:
     quorumshift_paths:
       description:
         - C(dialled), how many targets of each kind were tried; C(failed), those that did not answer, with C(reason) and
-          C(error); C(listen), what was found where the controller is to listen.
+          C(error); C(listen), what was found where the controller is to listen; C(replicas), the topic ids and
+          partitions in the log directories.
       type: dict
       returned: success
 """
@@ -81,7 +88,7 @@ from collections import Counter
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import AddressError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import paths
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import paths, replicas
 
 
 def main():
@@ -95,6 +102,7 @@ def main():
         argument_spec={
             "dial": {"type": "list", "elements": "dict", "default": [], "options": target},
             "listen": {"type": "str"},
+            "log_dirs": {"type": "list", "elements": "path", "default": []},
             "required": {"type": "bool", "default": False},
             "timeout": {"type": "float", "default": 5},
         },
@@ -106,6 +114,7 @@ def main():
             "dialled": dict(Counter(one["kind"] for one in given["dial"])),
             "failed": paths.dial(given["dial"], given["timeout"]),
             "listen": paths.port(given["listen"]) if given["listen"] else None,
+            "replicas": replicas.look(given["log_dirs"]),
         }
     except AddressError as error:
         module.fail_json(msg=str(error))

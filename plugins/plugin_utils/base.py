@@ -227,7 +227,6 @@ class QuorumshiftAction(ActionBase):
     def _node(self, host: str, role: str) -> dict:
         node = dict(self.facts_of(host).get("quorumshift_node") or {})
         node.update({"role": role, "reached": bool(node)})
-        node["paths"] = self.facts_of(host).get("quorumshift_paths")
         node["host_address"] = str(self.variable("ansible_host", host) or host)
         if not node["reached"]:
             node["error"] = unread(self.vars["hostvars"][host].get("quorumshift_looked"))

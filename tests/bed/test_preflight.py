@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import pathlib
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
@@ -20,9 +21,9 @@ TOPIC = "scratch.rf2-2"
 DELETED = "scratch.rf2-1"  # another one: of that one's state the controller knows another version by then
 
 
-def looked(bed, directory, **extra):
+def looked(bed, directory, inventory=None, **extra):
     """Run the playbook; return it and its findings, {check: [(severity, seen)]}."""
-    ran = bed.play("preflight", extra={"quorumshift_evidence_dir": str(directory), **extra})
+    ran = bed.play("preflight", inventory=inventory, extra={"quorumshift_evidence_dir": str(directory), **extra})
     assert changed(ran, bed) == [], ran.text
     newest = sorted(directory.glob("*/*/preflight.json"))[-1]
     found = {}
@@ -94,6 +95,43 @@ def test_what_brokers_and_their_files_can_have_wrong(fresh, tmp_path):
     assert found["log_directories"] == [("blocks", "b3: log directory /var/lib/kafka/nowhere is not there")], shown
     assert found["controller_listener"][0][1].startswith("the controller listener is SASL_PLAINTEXT with no"), shown
     assert [seen.partition(": ")[0] for _severity, seen in found["unreadable"]] == [f"ZooKeeper {torn}"], shown
+
+
+@pytest.mark.provokes("partition_metadata")
+def test_directories_that_are_of_no_topic_or_another(fresh, tmp_path):
+    of_b1, of_b3, *_others = (
+        fresh.run(host, "ls -d /var/lib/kafka/data*/scratch.rf2-*[0-9] | head -1").strip() for host in ("b1", "b3")
+    )
+    nobodys = f"{pathlib.PurePath(of_b1).parent}/nobodys-0"
+    fresh.run("b1", f"cp -a {of_b1}/partition.metadata /root/kept && cp -a {of_b1} {nobodys}")
+    fresh.run(
+        "b1", f"sed -i 's/topic_id: ..../topic_id: AAAA/' {of_b1}/partition.metadata {nobodys}/partition.metadata"
+    )
+    fresh.run("b3", f"rm {of_b3}/partition.metadata")
+    try:
+        ran, found = looked(fresh, tmp_path)
+    finally:
+        fresh.run("b1", f"cp -a /root/kept {of_b1}/partition.metadata; rm -r {nobodys} /root/kept")
+        fresh.run("b3", "systemctl restart kafka")  # the cure that is printed
+    assert ran.code != 0 and set(found) == {"enabled", "partition_metadata"}, ran.text
+    name = pathlib.PurePath(of_b1).name
+    assert sorted(found["partition_metadata"]) == [
+        ("blocks", f"b1 holds partitions under another topic id than ZooKeeper's: {name}"),
+        ("blocks", f"b3 has directories without partition.metadata: {of_b3}"),
+        ("warns", "b1 has directories of partitions that ZooKeeper does not place there: nobodys-0"),
+    ], found
+    fresh.wait_in_sync()
+    ran, found = looked(fresh, tmp_path / "after")
+    assert ran.code == 0 and "partition_metadata" not in found, ran.text
+
+
+def test_one_host_under_two_names(fresh, tmp_path, inventory):
+    def twin(groups):
+        brokers = groups["kafka_broker"]["hosts"]
+        brokers["b2-again"] = dict(brokers["b2"])
+
+    ran, found = looked(fresh, tmp_path, inventory=inventory(twin))
+    assert ran.code != 0 and found["broker_ids"] == [("blocks", "b2, b2-again have the same broker id, 2")], ran.text
 
 
 @pytest.mark.provokes("ensemble")

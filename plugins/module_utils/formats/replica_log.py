@@ -21,6 +21,7 @@ _PREFIX = struct.Struct(">qiib")  # baseOffset, length of what follows, leader e
 _LENGTH_FROM = 12
 _LAST_DELTA_AT, _LAST_DELTA = 23, struct.Struct(">i")
 _ENTRY = struct.Struct(">ii")
+_TOPIC_ID = re.compile(r"version:\s+\d+\ntopic_id:\s+([A-Za-z0-9_-]{22})\n?")
 _SMALLEST = 14  # of a message of magic 0, after offset and size
 
 
@@ -48,16 +49,20 @@ def partition_of(name: str) -> tuple[str, int] | None:
 
 def read(directory: str) -> ReplicaLog:
     """Read one partition's directory of a broker that is stopped. Raises ReplicaLogError, OSError."""
+    try:
+        of_topic = topic_id(directory)
+    except ReplicaLogError:  # where records stand they are read all the same
+        of_topic = None
     epochs = _epochs(os.path.join(directory, "leader-epoch-checkpoint"))
     segments = sorted(name for name in os.listdir(directory) if _SEGMENT.fullmatch(name))
     if not segments:
-        return ReplicaLog(_topic_id(directory), -1, 0, max((epoch for epoch, _start in epochs), default=-1))
+        return ReplicaLog(of_topic, -1, 0, max((epoch for epoch, _start in epochs), default=-1))
     path = os.path.join(directory, segments[-1])
     end, epoch = _end(path, int(segments[-1][:20]))
     if epoch is None:  # a segment that was just begun, or records older than epochs
         epoch = max((one for one, start in epochs if start < end), default=-1)
     newest = max([epoch, *(one for one, _start in epochs)])
-    return ReplicaLog(_topic_id(directory), epoch, end, newest)
+    return ReplicaLog(of_topic, epoch, end, newest)
 
 
 def _end(path: str, base: int) -> tuple[int, int | None]:
@@ -117,10 +122,15 @@ def _epochs(path: str) -> list[tuple[int, int]]:
         raise ReplicaLogError(f"{path} is no checkpoint of leader epochs") from None
 
 
-def _topic_id(directory: str) -> str | None:
+def topic_id(directory: str) -> str | None:
+    """Return the topic id that a partition's directory says it is of, None where it says nothing. Raises
+    ReplicaLogError where Kafka would take the whole log directory for failed (PartitionMetadataFile), OSError."""
+    path = os.path.join(directory, "partition.metadata")
     try:
-        with open(os.path.join(directory, "partition.metadata"), encoding="utf-8") as stream:
-            told = dict(line.partition(": ")[::2] for line in stream.read().splitlines())
+        with open(path, encoding="latin-1") as stream:
+            found = _TOPIC_ID.fullmatch(stream.read(100))
     except FileNotFoundError:
         return None
-    return told.get("topic_id")
+    if not found:
+        raise ReplicaLogError(f"{path} does not hold a topic id as Kafka writes it")
+    return found[1]

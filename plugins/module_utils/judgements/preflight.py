@@ -98,6 +98,13 @@ CHECKS = (
         replicas.dead_replicas,
     ),
     Check(
+        "partition_metadata",
+        "Topic ids on the disks",
+        "blocks",
+        "LogManager.findStrayReplicas, PartitionMetadataFile",
+        replicas.partition_metadata,
+    ),
+    Check(
         "stale_migration",
         "Earlier attempts in ZooKeeper",
         "blocks",

@@ -40,9 +40,10 @@ def normalise(tree, digest_key=None):
     :returns: dict of
 
         - ``cluster_id``; ``controller_epoch`` (int); ``broker_ids`` (sorted ints, registered in ZooKeeper);
-        - ``topics``: ``{name: {"topic_id", "partitions": {"0": {"replicas", "adding", "removing", "leader",
-          "leader_epoch", "controller_epoch", "isr", "leader_recovery_state", "version"}}}}``; ``version`` is the
-          data version of the state znode, KRaft's partition epoch; all of the state is None where it is missing;
+        - ``topics``: ``{name: {"topic_id", "created_ms" (of the znode, by its server's clock), "partitions": {"0":
+          {"replicas", "adding", "removing", "leader", "leader_epoch", "controller_epoch", "isr",
+          "leader_recovery_state", "version"}}}}``; ``version`` is the data version of the state znode, KRaft's
+          partition epoch; all of the state is None where it is missing;
         - ``delete_topics``: sorted names of topics whose deletion is pending (they stand in ``topics`` as well);
         - ``configs``: ``{"topic"|"broker": {entity: {key: value}}}``; the default broker entity is ``""`` as in
           KRaft; a secret's value is ``{"digest": hex or None}``;
@@ -136,7 +137,7 @@ class _Builder:
         if topic["topic_id"] is None:
             # ZkTopicMigrationClient.iterateTopics takes topicIdOpt.get
             self.problem(path, "has no topic_id, on which the copy to KRaft aborts")
-        self.result["topics"][names[-1]] = topic
+        self.result["topics"][names[-1]] = {**topic, "created_ms": node.stat.ctime}
 
     def partition_state(self, path, names, node):
         state = znodes.partition_state(node.data, path)

@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import Iterable, Mapping
 
 from .. import phase, restart, zk_metadata
-from .facts import Facts, Found
+from .facts import Facts, Found, shown
+
+FRESH_S = 60  # a topic that was made so shortly before the hosts were read, or after, may have had another id then
 
 
 def partitions(facts: Facts) -> Iterable[Found]:
@@ -77,8 +79,86 @@ def dead_replicas(facts: Facts) -> Iterable[Found]:
     for broker, names in zk_metadata.unregistered_replicas(facts.metadata).items():
         if int(broker) in facts.dead:
             continue
-        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         yield Found(
-            f"broker {broker} holds replicas and is not there: {shown}",
+            f"broker {broker} holds replicas and is not there: {shown(names)}",
             "start the broker, or reassign its replicas: the copy to KRaft would wait for it for ever",
+        )
+
+
+def partition_metadata(facts: Facts) -> Iterable[Found]:
+    """Each directory of a partition is of the topic id that ZooKeeper has, and the broker is to hold it: others are put
+    aside as -stray, and over one without an id a broker in migration mode fails (LogManager.findStrayReplicas)."""
+    if facts.metadata is None:
+        return  # the check `zookeeper` says so
+    for host, node in sorted(facts.brokers.items()):
+        told = (node.get("paths") or {}).get("replicas")
+        if told:
+            yield from _directories(host, told, _Assigned(facts.metadata["topics"], node))
+        left = [name for directory in node.get("log_dirs") or [] for name in directory.get("stray") or []]
+        if left:
+            yield Found(
+                f"{host} has directories that a broker put aside earlier: {shown(left)}",
+                "see whether anybody misses what is in them, then move them away: after the roll a new one is to be "
+                "seen",
+                warns=True,
+            )
+
+
+class _Assigned:
+    """What ZooKeeper says of the partitions that were found on a host."""
+
+    def __init__(self, topics: Mapping, node: Mapping):
+        self.topics, self.broker = topics, node.get("node_id")
+        self.fresh_ms = ((node.get("time") or 0) - FRESH_S) * 1000
+
+    def kind(self, topic: str, partition: int, topic_id: str) -> str:
+        """Return `right`, `wrong` (of another id) or `stray` (not the broker's); what cannot be known yet is right."""
+        known = self.topics.get(topic)
+        if known is None:
+            return "stray"
+        if known["topic_id"] is None or (known.get("created_ms") or 0) > self.fresh_ms:
+            return "right"  # the check `unreadable` tells of a topic without an id
+        if self.broker not in known["partitions"].get(str(partition), {}).get("replicas", ()):
+            return "stray"
+        return "right" if known["topic_id"] == topic_id else "wrong"
+
+
+def _directories(host: str, told: Mapping, assigned: _Assigned) -> Iterable[Found]:
+    found = [(topic, number, one) for topic, (one, numbers) in told["topics"].items() for number in numbers]
+    found += [(one["topic"], one["partition"], one["id"]) for one in told["others"] if one["id"]]
+    names: dict[str, list[str]] = {"right": [], "wrong": [], "stray": []}
+    for topic, number, one in sorted(found):
+        names[assigned.kind(topic, number, one)].append(f"{topic}-{number}")
+    errors = [one["error"] for one in told["others"] if one["error"]]
+    without = [one["path"] for one in told["others"] if not (one["id"] or one["error"])]
+    again = "restart the broker in plain ZooKeeper mode, which writes that file for each partition that it is to hold"
+    if errors:
+        yield Found(
+            f"{host}: {shown(errors, 2)}",
+            f"at its next start the broker takes the whole log directory for failed. Remove the file and {again}",
+        )
+    if without:
+        yield Found(
+            f"{host} has directories without partition.metadata: {shown(without)}",
+            f"{again}, and move any other directory out of there. Over one that is left the broker fails to follow "
+            "KRaft's controllers in migration mode, and in KRaft mode it puts it aside as -stray",
+        )
+    if names["wrong"]:
+        yield Found(
+            f"{host} holds partitions under another topic id than ZooKeeper's: {shown(names['wrong'])}",
+            "see that each is in sync on another broker, stop this one, move the directories away and start it: it "
+            "copies them anew. In migration or KRaft mode it puts them aside as -stray, and begins empty where it is "
+            "the only one",
+        )
+    if told["twice"]:
+        yield Found(
+            f"{host} has partitions in two log directories: {shown(told['twice'])}",
+            "stop the broker, and move away the one of each that is older: with both it does not start again",
+        )
+    if names["stray"]:
+        yield Found(
+            f"{host} has directories of partitions that ZooKeeper does not place there: {shown(names['stray'])}",
+            "unless they were deleted or moved in these minutes, see what they are and move them away: in migration or "
+            "KRaft mode the broker renames them to -stray",
+            warns=True,
         )

@@ -1,0 +1,125 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hazards on the disks: whose replicas stand there."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.judgements.preflight_facts import collected, found, node, the_one
+
+OTHER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+
+
+def holding(host="b1"):
+    """Facts, with each broker holding what ZooKeeper assigns to it, and what one host told, to change something in."""
+    facts = collected()
+    for name in facts.brokers:
+        told = {}
+        for topic, known in facts.metadata["topics"].items():
+            mine = [
+                int(one)
+                for one, assigned in known["partitions"].items()
+                if node(facts, name)["node_id"] in assigned["replicas"]
+            ]
+            if mine:
+                told[topic] = [known["topic_id"], sorted(mine)]
+        node(facts, name)["paths"] = {
+            "dialled": {},
+            "failed": [],
+            "listen": None,
+            "replicas": {"topics": told, "others": [], "twice": []},
+        }
+    return facts, node(facts, host)["paths"]["replicas"]
+
+
+def test_what_zookeeper_assigns():
+    facts, told = holding()
+    assert len(told["topics"]) > 10 and found(facts, "partition_metadata") == []
+    assert found(facts._replace(metadata=None), "partition_metadata") == []
+
+
+def severity(facts):
+    (one,) = found(facts, "partition_metadata")
+    return one["severity"]
+
+
+def test_a_directory_of_another_topic_id():
+    facts, told = holding()
+    topic = sorted(told["topics"])[0]
+    first = told["topics"][topic][1].pop(0)
+    told["others"] = [{"path": "/data/x", "topic": topic, "partition": first, "id": OTHER_ID, "error": None}]
+    assert (
+        the_one(facts, "partition_metadata")
+        == f"b1 holds partitions under another topic id than ZooKeeper's: {topic}-{first}"
+    )
+    assert severity(facts) == "blocks"
+
+
+def test_a_topic_that_is_of_another_id_altogether():
+    facts, told = holding()
+    topic = sorted(told["topics"])[0]
+    told["topics"][topic][0] = OTHER_ID
+    assert the_one(facts, "partition_metadata").startswith(
+        f"b1 holds partitions under another topic id than ZooKeeper's: {topic}-"
+    )
+
+
+@pytest.mark.parametrize(("later_s", "expected"), [(-3600, 1), (-59, 0), (5, 0)])
+def test_a_topic_that_was_made_again_meanwhile(later_s, expected):
+    facts, told = holding()
+    topic = sorted(told["topics"])[0]
+    told["topics"][topic][0] = OTHER_ID
+    facts.metadata["topics"][topic]["created_ms"] = (node(facts, "b1")["time"] + later_s) * 1000
+    assert len(found(facts, "partition_metadata")) == expected
+
+
+def test_a_topic_without_an_id_is_told_elsewhere():
+    facts, told = holding()
+    topic = sorted(told["topics"])[0]
+    facts.metadata["topics"][topic]["topic_id"] = None
+    assert found(facts, "partition_metadata") == []
+
+
+def test_directories_without_an_id():
+    facts, told = holding()
+    told["others"] = [{"path": "/data/gone-0", "topic": "gone", "partition": 0, "id": None, "error": None}]
+    assert the_one(facts, "partition_metadata") == "b1 has directories without partition.metadata: /data/gone-0"
+    assert severity(facts) == "blocks"
+
+
+def test_a_file_that_cannot_be_read():
+    facts, told = holding()
+    error = "/data/t-0/partition.metadata does not hold a topic id as Kafka writes it"
+    told["others"] = [{"path": "/data/t-0", "topic": "t", "partition": 0, "id": None, "error": error}]
+    assert the_one(facts, "partition_metadata") == f"b1: {error}" and severity(facts) == "blocks"
+
+
+def test_partitions_that_are_not_the_brokers():
+    facts, told = holding()
+    told["topics"]["nobody.knows"] = [OTHER_ID, [0, 3]]
+    topic, known = next(
+        (name, one)
+        for name, one in sorted(facts.metadata["topics"].items())
+        if any(1 not in part["replicas"] for part in one["partitions"].values())
+    )
+    number = next(int(one) for one, part in known["partitions"].items() if 1 not in part["replicas"])
+    told["topics"].setdefault(topic, [known["topic_id"], []])[1].append(number)
+    seen = the_one(facts, "partition_metadata")
+    assert seen.startswith("b1 has directories of partitions that ZooKeeper does not place there: ")
+    assert set(seen.partition(": ")[2].split(", ")) == {"nobody.knows-0", "nobody.knows-3", f"{topic}-{number}"}
+    assert severity(facts) == "warns"
+
+
+def test_a_partition_in_two_log_directories():
+    facts, told = holding("b3")
+    told["twice"] = ["orders-0"]
+    assert the_one(facts, "partition_metadata") == "b3 has partitions in two log directories: orders-0"
+
+
+def test_what_was_put_aside_earlier():
+    facts, _told = holding()
+    node(facts, "b2")["log_dirs"][0]["stray"] = ["t-0.0d2f-stray"]
+    assert the_one(facts, "partition_metadata") == "b2 has directories that a broker put aside earlier: t-0.0d2f-stray"
+    assert severity(facts) == "warns"
