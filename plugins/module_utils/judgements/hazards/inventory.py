@@ -10,7 +10,7 @@ from typing import Iterable
 
 from .. import phase
 from . import replicas
-from .facts import Facts, Found
+from .facts import Facts, Found, shown
 
 
 def groups(facts: Facts) -> Iterable[Found]:
@@ -86,8 +86,13 @@ def broker_ids(facts: Facts) -> Iterable[Found]:
             f"{do}. If it is gone for good, reassign its replicas and take its host out of the inventory: the copy to "
             "KRaft would wait for it for ever",
         )
-    if len(set(listed)) != len(listed):
-        yield Found("two hosts of the group kafka_broker have the same broker id", "look at their broker.id")
+    for one in sorted({one for one in listed if listed.count(one) > 1}):
+        hosts = sorted(host for host, node in facts.brokers.items() if node.get("node_id") == one)
+        yield Found(
+            f"{shown(hosts)} have the same broker id, {one}",
+            "they may be one host under several names: leave one of these in the inventory. Or one's properties are a "
+            "copy: each broker has a broker.id of its own",
+        )
 
 
 def cluster_ids(facts: Facts) -> Iterable[Found]:
@@ -137,8 +142,8 @@ def versions(facts: Facts) -> Iterable[Found]:
             yield Found(f"the Kafka version of {host} could not be read", "set quorumshift_kafka_home")
     known = {version for version in found.values() if version}
     if len(known) > 1:
-        shown = ", ".join(f"{host} {version}" for host, version in sorted(found.items()))
-        yield Found(f"versions are mixed: {shown}", "finish the upgrade first: all nodes run one release")
+        mixed = ", ".join(f"{host} {version}" for host, version in sorted(found.items()))
+        yield Found(f"versions are mixed: {mixed}", "finish the upgrade first: all nodes run one release")
     for version in known:
         if _release(version) < (3, 9):
             yield Found(
