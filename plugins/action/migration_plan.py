@@ -10,7 +10,7 @@ import json
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import planning, planning_screen
 from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import is_secret
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import file_changes
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction, display
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PLAN, ProbeAction, display
 
 LISTED = 5
 # What each turn of a way forward finds in the file: the turn before it has been there
@@ -18,25 +18,36 @@ _CHAIN = {"kraft": ("zk_migration",), "controller_final": ("controller",)}
 
 
 class ActionModule(ProbeAction):
-    """Plans. Task option of this action: `ends`, nothing comes after it in the run."""
+    """Plans. Task option of this action: `ends`, nothing comes after it in the run. Where a run goes on with it, it is
+    told in a line, and kept."""
+
+    def ends_run(self, result):
+        """A run that cannot plan goes on: whatever is in its way is told where it stands there."""
+        return self.shows
 
     def act(self, args: dict) -> dict:
         ends = args.pop("ends", False)
+        self.shows = ends or self._task.check_mode
         args.setdefault("target", self.variable("quorumshift_rollback_to") or "")
         args.setdefault("canary", self.variable("quorumshift_canary") or None)
         result = super().act(args)
         if result.get("failed"):
+            if not self.shows:
+                self.say(f"no plan: {result.get('msg')}")
             return result
         told = [planning.Step(**step) for step in result["steps"]]
         changes = {step.name: self._changes(step) for step in told if step.batches}
-        each_s = planning.restart_s(self.evidence().all_events())
+        each = planning.each_s(self.evidence().all_events())
         cluster = self.session.get("cluster_id")
-        lines = planning_screen.lines(cluster, result["phase"], args["target"], told, changes, each_s)
+        lines = planning_screen.lines(cluster, result["phase"], args["target"], told, changes, each)
         lost = list(result["unavoidable"].items()) if any(step.kind == planning.ROLL for step in told) else []
         lines += [f"  cannot stay available: {name} ({why})" for name, why in lost[:LISTED]]
         lines += [f"  and {len(lost) - LISTED} more, all in plan.json of the evidence"] * (len(lost) > LISTED)
-        for line in lines:
-            display.display(line)
+        if self.shows:
+            for line in lines:
+                display.display(line)
+        else:
+            self.say(f"plan: {planning_screen.line(told, each)} ({PLAN} of the evidence)")
         kept = {
             **{key: result[key] for key in ("phase", "steps", "unavoidable")},
             "target": args["target"] or "finalized",
@@ -44,11 +55,11 @@ class ActionModule(ProbeAction):
                 turn: [{"hosts": list(hosts), "lines": text} for hosts, text in by_hosts.items()]
                 for turn, by_hosts in changes.items()
             },
-            "restart_s": each_s,
-            "restarts_s": planning.estimate_s(told, each_s),
+            "each_s": each,
+            "restarts_s": planning.estimate_s(told, each),
         }
         if not self._task.check_mode:
-            self.evidence().save("plan.json", json.dumps(kept, indent=1))
+            self.evidence().save(PLAN, json.dumps(kept, indent=1))
             if ends:
                 self.evidence().note("event", "ended", result="ok")
         return {**result, "changed": False, "restarts_s": kept["restarts_s"]}

@@ -21,6 +21,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements impor
     gone,
     history,
     phase,
+    planning,
+    planning_screen,
     reverting,
     screen,
 )
@@ -61,8 +63,10 @@ class ActionModule(ProbeAction):
         result["ansible_facts"] = {"quorumshift_session": session}
         self.session = session
         record = record and not self._task.check_mode
+        plan = self.planned() if show else None
+        took = planning.took(plan, self.evidence().events(), session["run"]) if plan else []
         if record:
-            self._record(facts, result["phase"], first, last=show)
+            self._record(facts, result["phase"], first, last=show, took=took)
         events = self.evidence().all_events()
         passes = passed_gates(events)
         doubts = history.contradictions(facts["nodes"], result["cluster_id"], events) if first else []
@@ -80,6 +84,7 @@ class ActionModule(ProbeAction):
             lines = screen.render(result, passes, self.command(result["next"], result["word"]), told, doubts)
             where = os.path.join(self.variable("quorumshift_state_dir") or "", result["cluster_id"] or "")
             roles = [(host, node["role"]) for host, node in self.gone().items()]
+            lines += planning_screen.took_lines(took, time.time() - self.evidence().events()[0]["t"]) if took else []
             lines += [f"  ! {text}." for text in gone.returning(roles, target, where)]
             for line in lines + (history.lines(history.runs(facts["nodes"], result["cluster_id"])) if past else []):
                 display.display(line)
@@ -145,8 +150,9 @@ class ActionModule(ProbeAction):
         files = [part for one in context.CLIARGS.get("extra_vars") or () if one.startswith("@") for part in ("-e", one)]
         return shlex.join(["ansible-playbook", *repeated, playbook, *files, *given])
 
-    def _record(self, facts, phase, first, last):
-        """Journal the phase, and the run's begin and end; keep the facts as judged, for whoever looks into it."""
+    def _record(self, facts, phase, first, last, took):
+        """Journal the phase, and the run's begin and end with what became of its plan; keep the facts as judged, for
+        whoever looks into it."""
         evidence = self.evidence()
         if first:
             playbook = (context.CLIARGS.get("args") or ("",))[0]
@@ -154,6 +160,8 @@ class ActionModule(ProbeAction):
         evidence.note("phase", phase)
         number = sum(1 for name in os.listdir(evidence.directory) if name.startswith("facts-"))
         evidence.save(f"facts-{number:02d}-{phase}.json", json.dumps(facts, indent=1, sort_keys=True, default=str))
+        for one in took:
+            evidence.note("event", "took", turn=one.name, planned_s=one.planned_s, took_s=round(one.took_s, 3))
         if last:
             evidence.note("event", "ended", result="ok")
 

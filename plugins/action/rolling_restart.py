@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import planning
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction
 
 LISTED = 5
@@ -22,12 +23,17 @@ class ActionModule(ProbeAction):
             refused = self._cut_against_plan(args)
             if refused:
                 return {"failed": True, "msg": f"{refused}. Nothing was changed."}
+        ahead = self.planned() if state == "planned" else None
+        order = planning.order(ahead, args["mode"]) if ahead else None
+        if order:
+            args.setdefault("planned", order)
         result = self.in_slices(args)
         if result.get("failed"):
             return result
         if state == "planned":
             self.evidence().save(f"plan-{args['mode']}.json", json.dumps(result["plan"], indent=1))
             self._show(result["plan"])
+            self._compare(order, result["plan"])
         if state == "admitted":
             self.evidence().note("phase", result["phase"])
             self.evidence().note(
@@ -50,6 +56,13 @@ class ActionModule(ProbeAction):
             self.say(f"cannot stay available: {name} ({why})")
         if len(lost) > LISTED:
             self.say(f"and {len(lost) - LISTED} more, all in plan-{plan['mode']}.json of the evidence")
+
+    def _compare(self, order: list[str] | None, plan: dict) -> None:
+        """Tell, and journal, where the roll does otherwise than the plan that this run has made at its beginning."""
+        why = planning.otherwise(order, plan) if order else []
+        if why:
+            self.say(f"otherwise than planned ({', then '.join(order)}): {'; '.join(why)}")
+            self.evidence().note("event", "otherwise than planned", mode=plan["mode"], planned=order, why=why)
 
     def _cut_against_plan(self, args: dict) -> str | None:
         """Return why this batch is not the plan's: --limit re-cuts batches silently, and a host that became

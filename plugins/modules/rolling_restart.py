@@ -33,6 +33,13 @@ options:
   canary:
     description: The host to restart first; by default the broker that leads the fewest partitions.
     type: str
+  planned:
+    description:
+      - With O(state=planned), the brokers in the order in which the run's own plan has them. It holds where none is
+        down and the controller has not moved.
+    type: list
+    elements: str
+    default: []
   batch:
     description: The hosts to be stopped, with O(state=admitted).
     type: list
@@ -118,6 +125,7 @@ def main():
             "state": {"type": "str", "required": True, "choices": ["planned", "admitted", "settled"]},
             "mode": {"type": "str", "required": True, "choices": list(SETTLED_PHASES)},
             "canary": {"type": "str"},
+            "planned": {"type": "list", "elements": "str", "default": []},
             "batch": {"type": "list", "elements": "str", "default": []},
             "plan": {"type": "dict", "default": {}},
             "run": {"type": "str", "required": True},
@@ -143,7 +151,8 @@ def planned(module):
         module.fail_json(msg=f"quorumshift_canary is {given['canary']}, which is not in the group kafka_broker")
     min_isr = module.min_isr(found["partitions"])
     controller = (facts["zookeeper"].get("controller") or {}).get("broker_id")
-    plan = restart.plan(facts["nodes"], mode, given["canary"], controller, {**found, "min_isr": min_isr})
+    health = {**found, "min_isr": min_isr}
+    plan = restart.plan(facts["nodes"], mode, given["canary"], controller, health, given["planned"])
     return {"plan": {**plan._asdict(), "min_isr": min_isr, "mode": given["mode"]}}
 
 

@@ -10,6 +10,7 @@ hosts told comes together, and from where lines reach the operator's terminal (a
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import secrets
@@ -38,6 +39,7 @@ _CONNECTION = {
 _SPECIAL_TAGS = ("all", "always", "tagged", "untagged")
 _UNTOUCHED = "Every run finds by itself what is done. Nothing was changed"
 _WAITED = re.compile(r" \(\d+ s\)$")
+PLAN = "plan.json"
 REPEATED_S = 15.0  # after which what is awaited is told again
 GROUPS = {"broker": "kafka_broker", "controller": "kafka_controller"}
 
@@ -149,6 +151,11 @@ class QuorumshiftAction(ActionBase):
     def _evidence(self) -> Evidence:
         where = self.variable("quorumshift_evidence_dir") or os.path.join(os.getcwd(), "quorumshift-evidence")
         return Evidence(where, self.session.get("cluster_id") or "unknown", self.session.get("run") or "unknown")
+
+    def planned(self) -> dict | None:
+        """Return the plan that this run has made at its beginning; None where it made none."""
+        text = self._evidence().read(PLAN)
+        return json.loads(text) if text else None
 
     def ended(self, reason: str | None, task: str) -> None:
         """Journal that the run failed, once: the task that failed first tells why."""

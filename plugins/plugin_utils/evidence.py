@@ -60,6 +60,14 @@ class Evidence:
         os.replace(path + ".new", path)
         return path
 
+    def read(self, name: str) -> str | None:
+        """Return a file of the run's evidence, None where there is none."""
+        path = os.path.join(self.directory, name)
+        if not os.path.exists(path):
+            return None
+        with open(path, encoding="utf-8") as stream:
+            return stream.read()
+
     def place(self, name: str) -> str:
         """Return a directory of the run's evidence that no earlier one of the same name has: NAME, NAME-2, ..."""
         path = os.path.join(self.directory, name)

@@ -7,12 +7,14 @@ Pure, over collected facts (probes.cluster.collect gives their shape).
 
 from __future__ import annotations
 
-from typing import Iterable, Mapping, NamedTuple
+from typing import Iterable, Mapping, NamedTuple, Sequence
 
 from . import claim, gates, phase, restart, reverting
 
 GATE, ROLL, START, ONLY = "gate", "roll", "start", "step"
 """Kinds of steps: a gate; nodes restarted one after the other; nodes started together; anything else."""
+
+ADMITTED = "admitted"  # the journal's event of a batch that may be stopped
 
 
 class Step(NamedTuple):
@@ -111,6 +113,8 @@ def _order(facts: Mapping, stage: _Stage, min_isr: Mapping[str, int], canary: st
         return restart.plan_controllers(nodes, mode, (facts.get("quorum") or {}).get("leader_id"))
     topics = {"partitions": (facts.get("topics") or {}).get("partitions") or {}, "min_isr": min_isr}
     controller = ((facts.get("zookeeper") or {}).get("controller") or {}).get("broker_id")
+    if stage.name in ("kraft", "hybrid"):
+        controller = None  # it is one of KRaft's by then
     return restart.plan(nodes, mode, canary, controller, topics)
 
 
@@ -119,17 +123,96 @@ def direction(target: str) -> str:
     return claim.BACK if target else claim.FORWARD
 
 
-def restart_s(events: Iterable[Mapping]) -> float | None:
-    """Return how many seconds a broker's restart took on this cluster, its admission included, on average; None where
-    none is known. `events`: of the runs' journals."""
-    took = [one["turn_s"] for one in events if one["kind"] == "restart" and one.get("turn_s")]
-    waited = [one["waited_s"] for one in events if one["name"] == "admitted" and one.get("waited_s")]
-    if not took:
-        return None
-    return sum(took) / len(took) + (sum(waited) / len(waited) if waited else 0)
+def each_s(events: Iterable[Mapping]) -> dict[str, float]:
+    """Return {turn: seconds} that a node's restart of that kind took on this cluster on average, its admission
+    included; "" is the average of all. Empty where none is known. `events`: of the runs' journals."""
+    took: dict[str, list[float]] = {}
+    waited: dict[str, list[float]] = {}
+    for one in events:
+        if one["kind"] == "restart" and one.get("turn_s") and one.get("outcome") == "done":
+            took.setdefault(one["name"], []).append(one["turn_s"])
+        elif one["name"] == ADMITTED and one.get("waited_s") is not None:
+            waited.setdefault(one["mode"], []).append(one["waited_s"])
+    told = {turn: _mean(seconds) + _mean(waited.get(turn, ())) for turn, seconds in took.items()}
+    if told:
+        told[""] = sum(told[turn] * len(took[turn]) for turn in took) / sum(map(len, took.values()))
+    return told
 
 
-def estimate_s(told: Iterable[Step], each_s: float | None) -> float | None:
-    """Return how long the restarts of `told` take, one batch after the other; None where nothing is known of one."""
-    batches = sum(len(step.batches) for step in told if step.kind in (ROLL, START))
-    return None if each_s is None else batches * each_s
+def _mean(seconds: Sequence[float]) -> float:
+    return sum(seconds) / len(seconds) if seconds else 0.0
+
+
+def step_s(step: Step, each: Mapping[str, float]) -> float | None:
+    """Return how long a step's restarts take, one batch after the other; None where nothing is known of one."""
+    one = each.get(step.name, each.get(""))
+    return None if one is None else len(step.batches) * one
+
+
+def restarts(told: Iterable[Step]) -> list[Step]:
+    """Return the steps in which nodes are started or restarted."""
+    return [step for step in told if step.kind in (ROLL, START)]
+
+
+def estimate_s(told: Iterable[Step], each: Mapping[str, float]) -> float | None:
+    """Return how long all restarts of `told` take; None where nothing is known of one."""
+    return sum(step_s(step, each) for step in restarts(told)) if each else None
+
+
+class Took(NamedTuple):
+    """What became of a step: batches and seconds as planned (None: no figure was known), and as they were."""
+
+    name: str
+    text: str
+    planned: int
+    planned_s: float | None
+    batches: int
+    took_s: float
+
+
+def took(plan: Mapping, events: Iterable[Mapping], run: str) -> list[Took]:
+    """Return what a run's restarts took, beside what its plan (plan.json of its evidence) had for them.
+
+    Turns that an earlier run began are none of the plan's. Controllers are brought up together, so the longest of their
+    turns counts; in a roll one follows the other.
+    """
+    turns: dict[str, list[float]] = {}
+    waited: dict[str, float] = {}
+    for one in events:
+        if one["kind"] == "restart" and str(one.get("turn")).startswith(f"{run}/{one['name']}/"):
+            turns.setdefault(one["name"], []).append(one.get("turn_s") or 0.0)
+        elif one["name"] == ADMITTED:
+            waited[one["mode"]] = waited.get(one["mode"], 0.0) + (one.get("waited_s") or 0.0)
+    told = []
+    for step in (Step(**step) for step in plan["steps"]):
+        seconds = turns.get(step.name)
+        if seconds and step.kind in (ROLL, START):
+            together = step.kind == START
+            spent = max(seconds) if together else sum(seconds) + waited.get(step.name, 0.0)
+            batches = 1 if together else len(seconds)
+            told.append(Took(step.name, step.text, len(step.batches), step_s(step, plan["each_s"]), batches, spent))
+    return told
+
+
+def order(plan: Mapping, turn: str) -> list[str] | None:
+    """Return in which order a plan has the hosts of a turn, None where it has no such step."""
+    of_turn = [step for step in plan["steps"] if step["name"] == turn]
+    return [host for batch in of_turn[0]["batches"] for host in batch] if of_turn else None
+
+
+def otherwise(planned: Sequence[str], plan: Mapping) -> list[str]:
+    """Return where a roll (restart.Plan as a mapping) does otherwise than it was planned, as sentences with the
+    reason."""
+    now = [host for batch in plan["batches"] for host in batch]
+    if now == list(planned):
+        return []
+    told = [f"{host} runs so already" for host in planned if host in plan["done"]]
+    told += [f"{host} is no broker or controller of this run" for host in planned if host not in (*now, *plan["done"])]
+    new = [host for host in now if host not in planned]
+    told += [f"{host} is to be restarted as well" for host in new]
+    left, right = [host for host in planned if host in now], [host for host in now if host in planned]
+    moved = [host for host, other in zip(right, left) if host != other]
+    told += [f"{host} {plan['reasons'][host]}" for host in moved if host in plan["reasons"]]
+    if moved and not any(host in plan["reasons"] for host in moved):
+        told.append("what had its place for a reason has it no more")
+    return told

@@ -5,17 +5,23 @@
 
 from __future__ import annotations
 
-from typing import Callable, Mapping, Sequence
+from typing import Callable, Iterable, Mapping, Sequence
 
-from . import planning
+from . import planning, screen
 
 OWN = ("broker.id", "node.id")
 
 
 def lines(
-    cluster: str | None, seen: str, target: str, told: Sequence[planning.Step], changes: Mapping, each_s: float | None
+    cluster: str | None,
+    seen: str,
+    target: str,
+    told: Sequence[planning.Step],
+    changes: Mapping,
+    each: Mapping[str, float],
 ) -> list[str]:
-    """Return the plan as lines for people. `changes`: {turn: {hosts: lines of what changes in their files}}."""
+    """Return the plan as lines for people. `changes`: {turn: {hosts: lines of what changes in their files}}; `each`:
+    planning.each_s."""
     where = target or "finalized"
     if not told:
         return [f"Plan for cluster {cluster or '?'}: nothing is ahead, from {seen} to {where}"]
@@ -35,17 +41,35 @@ def lines(
     if not target:
         until = f"up to step {last - 1}" if last and last > 1 else "from none of them"
         shown += ["", f"  way back: {until}; none once a controller runs without the flag"]
-    took = planning.estimate_s(told, each_s)
-    restarts = sum(len(step.batches) for step in told if step.kind in (planning.ROLL, planning.START))
-    if restarts:
-        time = (
-            f"{took / 60:.0f} min for {restarts} restarts, at {each_s:.0f} s each as in this cluster's journals; "
-            "gates, the copy and the soak come to it"
-            if took is not None
-            else f"{restarts} restarts; how long one takes here is known once the first was done"
-        )
-        shown.append(f"  time: {time}")
-    return shown
+    return shown + [f"  time: {_time(told, each)}"] * bool(planning.restarts(told))
+
+
+def _time(told: Sequence[planning.Step], each: Mapping[str, float]) -> str:
+    count = sum(len(step.batches) for step in planning.restarts(told))
+    took = planning.estimate_s(told, each)
+    if took is None:
+        return f"{count} restarts; how long one takes here is known once the first was done"
+    return (
+        f"{screen.duration(took)} for {count} restarts, at {took / count:.0f} s each as in this cluster's journals; "
+        "gates, the copy and the soak come to it"
+    )
+
+
+def line(told: Sequence[planning.Step], each: Mapping[str, float]) -> str:
+    """Return the plan of a run that goes on with it, in a line."""
+    return f"{len(told)} steps ahead" + (f"; {_time(told, each)}" if planning.restarts(told) else "")
+
+
+def took_lines(told: Iterable[planning.Took], seconds: float) -> list[str]:
+    """Return what restarts took beside what was planned, as lines for people; `seconds` that the run took in all."""
+    shown = []
+    for one in told:
+        planned = "no figure was known" if one.planned_s is None else f"planned {screen.duration(one.planned_s)}"
+        took = screen.duration(one.took_s)
+        if one.planned != one.batches:
+            planned, took = f"{planned} for {one.planned} of them", f"{took} for {one.batches}"
+        shown.append(f"  {one.text}: {planned}, took {took}")
+    return [*shown, f"  the run in all, gates and what else it waited for included: {screen.duration(seconds)}"]
 
 
 def _why(host: str, reasons: Mapping[str, str]) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Iterable, Iterator, Mapping, NamedTuple
+from typing import Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 OFFLINE, BEHIND, UNDER, TRAILING = "offline", "behind", "under_min_isr", "trailing"
 """What may be red: partitions without a leader, without all replicas in sync, with too few of them; followers of the
@@ -33,23 +33,31 @@ class Plan(NamedTuple):
 
 
 def plan(
-    nodes: Mapping[str, Mapping], mode: str, canary: str | None, controller_id: int | None, topics: Mapping
+    nodes: Mapping[str, Mapping],
+    mode: str,
+    canary: str | None,
+    controller_id: int | None,
+    topics: Mapping,
+    planned: Sequence[str] = (),
 ) -> Plan:
     """Plan the roll of the brokers among `nodes` into `mode`: one at a time, the canary first, the controller last.
 
     A broker that runs in `mode` and whose file says so is done. One that is down comes before all others, since none
     of these may be stopped while it is. Without a chosen canary the broker that leads the fewest partitions goes
-    first, so that a bad surprise hurts least. `topics` is {partitions, min_isr}.
+    first, so that a bad surprise hurts least. `topics` is {partitions, min_isr}. `planned`: hosts in the order in which
+    the run's plan has them, which decides where nothing above does.
     """
     brokers = {host: node for host, node in nodes.items() if node["role"] == "broker"}
     done = sorted(host for host, node in brokers.items() if node.get("running") == mode and node.get("next") == mode)
     led = leaderships(topics["partitions"])
+    place = {host: number for number, host in enumerate(planned)}
     todo = sorted(
         (host for host in brokers if host not in done),
         key=lambda host: (
             bool(brokers[host].get("running")),
             host != canary,
             brokers[host].get("node_id") == controller_id,
+            place.get(host, len(place)),
             led.get(brokers[host].get("node_id"), 0),
             host,
         ),
@@ -62,8 +70,8 @@ def plan(
         if brokers[host].get("node_id") == controller_id:
             reasons[host] = "controller: last, so that it moves once"
     if up and not down:
-        chosen = "chosen" if up[0] == canary else f"leads fewest partitions ({led.get(brokers[up[0]]['node_id'], 0)})"
-        reasons[up[0]] = f"canary: {chosen}"
+        least = f"leads fewest partitions ({led.get(brokers[up[0]]['node_id'], 0)})"
+        reasons[up[0]] = f"canary: {'chosen' if up[0] == canary else 'as planned' if up[0] in place else least}"
     return Plan([[host] for host in todo], done, reasons, unavoidable(topics["partitions"], topics["min_isr"]))
 
 

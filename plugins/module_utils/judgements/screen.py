@@ -61,7 +61,7 @@ def next_step(facts: Mapping, judged: phase.Judgement, soak_s: float) -> Next:
     if left <= 0:
         return Next("finalize: the soak is over. It cannot be undone", "migrate", True, _WATCH)
     until = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(facts["time"] + left))
-    return Next(f"soak until {until} ({_duration(left)} to go), then finalize", "migrate", True, _WATCH)
+    return Next(f"soak until {until} ({duration(left)} to go), then finalize", "migrate", True, _WATCH)
 
 
 def _and_what_was_left(facts: Mapping, text: str) -> str:
@@ -69,7 +69,8 @@ def _and_what_was_left(facts: Mapping, text: str) -> str:
     return f"finish the turn that was left half done on {', '.join(left)}, then {text}" if left else text
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Return a duration for people."""
     hours, rest = divmod(int(seconds + 0.5), 3600)
     minutes, rest = divmod(rest, 60)
     if hours:

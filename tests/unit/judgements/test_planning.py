@@ -38,7 +38,7 @@ def test_what_is_ahead_in_a_phase(name, first):
 
 def test_nothing_is_ahead_of_who_arrived():
     assert ahead("finalized") == []
-    lines = planning_screen.lines("x", "finalized", "", [], {}, None)
+    lines = planning_screen.lines("x", "finalized", "", [], {}, {})
     assert lines == ["Plan for cluster x: nothing is ahead, from finalized to finalized"]
 
 
@@ -68,24 +68,92 @@ def test_the_way_back():
 
 def test_up_to_where_there_is_a_way_back():
     told = ahead("dual_write")
-    lines = planning_screen.lines("x", "dual_write", "", told, {}, None)
+    lines = planning_screen.lines("x", "dual_write", "", told, {}, {})
     assert lines[-2] == "  way back: up to step 2; none once a controller runs without the flag"
     assert [step.back is None for step in told] == [False, False, True, True]
 
 
+def restarted(name, turn_s, run="r1", **more):
+    told = {"kind": "restart", "name": name, "turn_s": turn_s, "outcome": "done", "turn": f"{run}/{name}/b1"}
+    return {**told, **more}
+
+
+def admitted(turn, waited_s):
+    return {"kind": "event", "name": "admitted", "mode": turn, "hosts": ["b1"], "waited_s": waited_s}
+
+
 def test_how_long_it_takes_is_told_from_this_clusters_own_figures():
     events = [
-        {"kind": "restart", "name": "zk_migration", "turn_s": 20},
-        {"kind": "restart", "name": "zk_migration", "turn_s": 30},
-        {"kind": "event", "name": "admitted", "waited_s": 5},
+        *(restarted("zk_migration", 20), restarted("zk_migration", 30), restarted("controller", 13)),
+        *(admitted("zk_migration", 5), restarted("zk_migration", 400, outcome="put_back")),
         {"kind": "gate", "name": "after_copy"},
     ]
-    assert planning.restart_s(events) == 30 and planning.restart_s(events[2:]) is None
+    each = planning.each_s(events)
+    assert each == {"zk_migration": 30, "controller": 13, "": (30 + 30 + 13) / 3}
+    assert planning.each_s(events[3:]) == {}
     told = ahead("zk")
-    batches = 3 + 3 + 3 + 1
-    assert planning.estimate_s(told, 30) == batches * 30 and planning.estimate_s(told, None) is None
-    assert f"5 min for {batches} restarts, at 30 s each" in planning_screen.lines("x", "zk", "", told, {}, 30)[-1]
-    assert "is known once the first was done" in planning_screen.lines("x", "zk", "", told, {}, None)[-1]
+    (joining,) = [step for step in told if step.name == "zk_migration"]
+    assert planning.step_s(joining, each) == 90 and planning.step_s(joining, {}) is None
+    assert planning.estimate_s(told, {"": 30.0}) == 10 * 30 and planning.estimate_s(told, {}) is None
+    assert "5 min 0 s for 10 restarts, at 30 s each" in planning_screen.lines("x", "zk", "", told, {}, {"": 30.0})[-1]
+    assert "is known once the first was done" in planning_screen.lines("x", "zk", "", told, {}, {})[-1]
+    assert planning_screen.line(told, {"": 30.0}).startswith("13 steps ahead; 5 min 0 s for 10 restarts, at 30 s each")
+
+
+def kept(name="zk", each=(), target=""):
+    """A plan as a run keeps it."""
+    return {"steps": [step._asdict() for step in ahead(name, target)], "each_s": dict(each)}
+
+
+def test_what_it_took_stands_beside_what_was_planned():
+    events = [
+        *(restarted("controller", 13), restarted("controller", 15)),
+        *(admitted("zk_migration", 5), restarted("zk_migration", 20)),
+        *(admitted("zk_migration", 7), restarted("zk_migration", 25)),
+        restarted("zk_migration", 99, turn="r1/repair/b3"),  # an earlier run's turn, finished
+        restarted("kraft", 50, run="r0"),
+    ]
+    told = planning.took(kept(each={"": 10.0, "zk_migration": 20.0}), events, "r1")
+    assert [one[:1] + one[2:] for one in told] == [("controller", 1, 10, 1, 15), ("zk_migration", 3, 60, 2, 57)]
+    assert planning_screen.took_lines(told, 301) == [
+        "  bring up the controllers: planned 10 s, took 15 s",
+        "  restart brokers in migration mode: planned 1 min 0 s for 3 of them, took 57 s for 2",
+        "  the run in all, gates and what else it waited for included: 5 min 1 s",
+    ]
+    (first, _second) = planning.took(kept(), events, "r1")
+    assert planning_screen.took_lines([first], 1)[0] == "  bring up the controllers: no figure was known, took 15 s"
+    assert planning.took(kept(), [], "r1") == []
+
+
+def roll(*hosts, done=(), **reasons):
+    return {"batches": [[host] for host in hosts], "done": list(done), "reasons": reasons}
+
+
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [
+        (roll("b1", "b2", "b3", b1="canary: as planned"), []),
+        (roll("b2", "b3", done=["b1"]), ["b1 runs so already"]),
+        (roll("b3", "b1", "b2", b3="down: before any other is stopped"), ["b3 down: before any other is stopped"]),
+        (roll("b1", "b3", "b2", b2="controller: last"), ["b2 controller: last"]),
+        (roll("b2", "b1", "b3"), ["what had its place for a reason has it no more"]),
+        (roll("b1", "b2", "b3", "b4"), ["b4 is to be restarted as well"]),
+        (roll("b1", "b2"), ["b3 is no broker or controller of this run"]),
+    ],
+)
+def test_where_a_roll_does_otherwise_than_planned(now, told):
+    assert planning.otherwise(["b1", "b2", "b3"], now) == told
+
+
+def test_the_order_of_a_turn():
+    plan = kept("hybrid")
+    assert sorted(planning.order(plan, "kraft")) == ["b1", "b2", "b3"] and planning.order(plan, "zk_migration") is None
+
+
+def test_no_broker_is_the_controller_in_the_roll_to_kraft():
+    (first, second) = [step for step in ahead("zk") if step.name in ("zk_migration", "kraft")]
+    assert any("controller" in reason for reason in first.reasons.values())
+    assert not any("controller" in reason for reason in second.reasons.values())
 
 
 def test_secrets_are_not_shown():
@@ -109,6 +177,6 @@ def test_secrets_are_not_shown():
 
 def test_what_changes_stands_below_its_step():
     told = ahead("hybrid")
-    lines = planning_screen.lines("x", "hybrid", "", told, {"kraft": {("b1", "b2"): ["+ process.roles=broker"]}}, None)
+    lines = planning_screen.lines("x", "hybrid", "", told, {"kraft": {("b1", "b2"): ["+ process.roles=broker"]}}, {})
     at = next(number for number, line in enumerate(lines) if "restart brokers in KRaft mode: " in line)
     assert lines[at + 1 : at + 3] == ["        file of b1, b2:", "          + process.roles=broker"]

@@ -60,6 +60,21 @@ def test_the_canary_is_the_operators_choice_even_if_it_is_the_controller():
     assert plan.reasons == {"b1": "canary: chosen"}
 
 
+def test_the_runs_plan_holds_where_nothing_is_in_its_way():
+    facts = with_leaders()
+    order = ["b3", "b1", "b2"]
+
+    def now(canary=None, controller=None):
+        topics = {**facts["topics"], "min_isr": {}}
+        return restart.plan(facts["nodes"], "zk_migration", canary, controller, topics, order)
+
+    assert now().batches == [["b3"], ["b1"], ["b2"]] and now().reasons == {"b3": "canary: as planned"}
+    assert now(canary="b1").batches == [["b1"], ["b3"], ["b2"]] and now(canary="b1").reasons == {"b1": "canary: chosen"}
+    assert now(controller=1).batches == [["b3"], ["b2"], ["b1"]]
+    recorded.down(facts, "b2")
+    assert now().batches == [["b2"], ["b3"], ["b1"]]
+
+
 def test_what_runs_in_the_mode_with_its_file_is_done():
     facts = recorded.facts("brokers_joining_1")
     joined = [host for host, node in facts["nodes"].items() if node["running"] == "zk_migration"]
