@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Mapping, NamedTuple, Sequence
 
+from .advice import shown
+
 TRANSACTION = "ZK Migration"
 SLACK = 10
 
@@ -32,7 +34,7 @@ def judge(before: Mapping, after: Mapping, transactions: Sequence[Mapping]) -> C
     committed = [one for one in transactions if one["name"] == TRANSACTION and one["outcome"] == "committed"]
     gone = {kind: sorted(set(before[kind]) - set(after[kind])) for kind in ("topics", "acls", "configs")}
     if not committed:
-        lost = [f"{len(names)} {kind} are gone from ZooKeeper: {_some(names)}" for kind, names in gone.items() if names]
+        lost = [f"{len(names)} {kind} are gone from ZooKeeper: {shown(names)}" for kind, names in gone.items() if names]
         return Copied(
             [f"the metadata log has no committed transaction {TRANSACTION!r}: the copy was skipped", *lost], [], [], {}
         )
@@ -55,9 +57,5 @@ def judge(before: Mapping, after: Mapping, transactions: Sequence[Mapping]) -> C
     # The copy reads all of ZooKeeper in one transaction, and what it read the first reconciliation leaves alone: once
     # it is committed, a name that is gone was deleted by somebody. A count below what is left is a difference all the
     # same.
-    moved += [f"{kind} deleted meanwhile: {_some(names)}" for kind, names in gone.items() if names]
+    moved += [f"{kind} deleted meanwhile: {shown(names)}" for kind, names in gone.items() if names]
     return Copied([], differences, moved, records)
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -14,6 +14,8 @@ import hashlib
 import json
 from typing import Iterable, Iterator, Mapping, NamedTuple, Sequence
 
+from . import advice
+
 OFFLINE, BEHIND, UNDER, TRAILING = "offline", "behind", "under_min_isr", "trailing"
 """What may be red: partitions without a leader, without all replicas in sync, with too few of them; followers of the
 metadata log that are not with it."""
@@ -234,5 +236,4 @@ def _topic(name: str) -> str:
 def _sentence(names: list[str], singular: str, plural: str) -> list[str]:
     if not names:
         return []
-    shown = ", ".join(sorted(names)[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    return [f"{len(names)} {singular if len(names) == 1 else plural}: {shown}"]
+    return [f"{len(names)} {singular if len(names) == 1 else plural}: {advice.shown(sorted(names))}"]

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Iterable, Mapping
 
 from .. import kraft_config
-from .facts import Facts, Found, shown, values_of
+from ..advice import shown
+from .facts import Facts, Found, values_of
 
 _AUTHORIZER = "authorizer.class.name"
 

@@ -90,8 +90,3 @@ def by_text(told: Mapping[str, Any]) -> dict[Sequence[str], Any]:
     for host, one in sorted(told.items()):
         hosts.setdefault(one, []).append(host)
     return {tuple(names): one for one, names in hosts.items()}
-
-
-def shown(names: Sequence[str], most: int = 5) -> str:
-    """Return names as a list for people, no longer than a line."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -14,7 +14,8 @@ from typing import Iterable, Mapping
 
 from ...addresses import AddressError, parse_zookeeper_connect
 from .. import kraft_config
-from .facts import Facts, Found, by_text, shown, values_of
+from ..advice import shown
+from .facts import Facts, Found, by_text, values_of
 
 _WHAT = {
     "zookeeper": "ZooKeeper at",

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Iterable, Mapping
 
 from .. import phase, restart, zk_metadata
-from .facts import Facts, Found, shown
+from ..advice import shown
+from .facts import Facts, Found
 
 FRESH_S = 60  # a topic that was made so shortly before the hosts were read, or after, may have had another id then
 

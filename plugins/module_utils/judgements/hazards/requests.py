@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import Iterable, Mapping
 
-from .facts import Facts, Found, shown
+from ..advice import shown
+from .facts import Facts, Found
 
 CHECKS = DELETIONS, ELECTIONS, STATES = "deletions", "elections", "partition_states"
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from typing import Iterable, Mapping
 
-from .facts import Facts, Found, by_text, shown
+from ..advice import shown
+from .facts import Facts, Found, by_text
 
 # What a stop takes beyond moving leaders away grows with the logs to be flushed and closed. An estimate: 180 s, which
 # Confluent's unit gives, for 4000 partitions, commonly advised as the most for one broker.

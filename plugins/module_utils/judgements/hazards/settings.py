@@ -10,7 +10,8 @@ from typing import Iterable, Sequence
 
 from ...seal import is_secret
 from .. import kraft_config
-from .facts import Facts, Found, by_text, shown, values_of
+from ..advice import shown
+from .facts import Facts, Found, by_text, values_of
 
 _TOPIC_POLICIES = ("create.topic.policy.class.name", "alter.config.policy.class.name")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Iterable
 
 from .. import clean_up, kraft_config, zk_controller, zk_metadata
+from ..advice import shown
 from .facts import Facts, Found, values_of
 
 OLDEST_ZOOKEEPER = (3, 5)
@@ -119,10 +120,10 @@ def encoder_secret(facts: Facts) -> Iterable[Found]:
     )
     if not encrypted:
         return
-    shown = ", ".join(encrypted[:3])
+    some = shown(encrypted, 3)
     for host, node in sorted(facts.brokers.items()):
         if values_of(node) and kraft_config.ENCODER_SECRET not in values_of(node):
             yield Found(
-                f"ZooKeeper holds encrypted configs ({shown}), and {host} has no {kraft_config.ENCODER_SECRET}",
+                f"ZooKeeper holds encrypted configs ({some}), and {host} has no {kraft_config.ENCODER_SECRET}",
                 f"set {kraft_config.ENCODER_SECRET} as where they were written: controllers would copy ciphertext",
             )
