@@ -12,7 +12,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .addresses import AddressError, parse_host_port
 from .argument_specs import CONNECTION
-from .judgements import gone
+from .judgements import advice, gone
 from .probes import cluster, topics
 from .probes.zookeeper import ZooKeeperError
 from .security import SecurityError
@@ -83,7 +83,8 @@ class ProbeModule(AnsibleModule):
         """Wait until `look` finds no trouble for `stable_s` on end, for `bound_s` in all, in slices.
 
         `look` returns (troubles, result). Returns its last result with `done` true; or with `done` false, `progress`
-        and `carry` for the next call. Fails the module when the bound is over, with what was seen last.
+        and `carry` for the next call. Fails the module when the bound is over, with what was seen last, and what the
+        result's `do` says to do about it.
         """
         carry = dict(self.params["carry"])
         began = carry.setdefault("began", time.time())
@@ -100,7 +101,9 @@ class ProbeModule(AnsibleModule):
                 return {"done": True, "waited_s": round(now - began, 3), "carry": {}, **result}
             carry["trouble"] = "; ".join(troubles) or carry.get("trouble")
             seen = "; ".join(troubles) or _held(now - carry["since"], stable_s, carry["trouble"])
+            do = result.pop("do", None)
             if now - began >= bound_s:
+                seen = f"{advice.sentences(seen, do)}." if do else seen
                 self.fail_json(
                     msg=f"waited {now - began:.0f} s for {what}. Seen last: {seen}", waited_s=round(now - began, 3)
                 )

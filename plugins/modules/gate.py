@@ -114,7 +114,13 @@ phase:
   returned: success
 """
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates, phase, restart, reverting
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import (
+    gates,
+    phase,
+    restart,
+    reverting,
+    way_back,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import lag
 
@@ -168,19 +174,20 @@ def main():
             health += gates.trailing(facts["quorum"], phase.following(facts), wanted["lag_s"], accepted)
             if wanted["gate"] == "before_revert":
                 health += restart.sole(found)
-            troubles = gates.closed_by(wanted["gate"], judged, health)
+            troubles, do = gates.closed_by(wanted["gate"], judged, health), {}
             if wanted["gate"] == "after_revert":
                 troubles += reverting.not_gone_back(facts, judged)
             # Once some controller is final, nobody may write to ZooKeeper any more: there is no lag to ask for. Nor is
             # there before the copy, and when a rollback has stopped the controllers.
             if not troubles and wanted["gate"] in MIRRORED and judged.phase in (phase.HYBRID, phase.DUAL_WRITE):
                 troubles = lag.behind(module.connections, phase.controllers(facts), wanted["lag_s"])
+                do = {"do": way_back.to_be_written(facts)} if troubles else {}
             if wanted["gate"] == "before_finalize":
                 refused = gates.finalize_troubles(facts, judged, wanted["word"], soak_s)
                 if refused:  # none of it passes while a gate waits
                     module.fail_json(msg=f"finalizing is refused: {'; '.join(refused)}. Nothing was changed.")
             gate_pass = gates.make_pass(wanted["gate"], judged.phase, wanted["run"], facts)
-            told = {"phase": judged.phase, "gate_pass": gate_pass, "word": gates.finalize_word(facts)}
+            told = {"phase": judged.phase, "gate_pass": gate_pass, "word": gates.finalize_word(facts), **do}
             if wanted["gate"] == "before_finalize":
                 told["zookeeper"] = facts["zookeeper"]
             return troubles, told

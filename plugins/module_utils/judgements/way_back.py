@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Mapping, NamedTuple
 
-from . import phase, reverting
+from . import advice, phase, reverting
 
 MIB = 1024 * 1024
 LOG_DIR_BYTES = 100 * MIB
@@ -55,11 +55,22 @@ def _zookeeper(facts: Mapping, judged: phase.Judgement) -> list[str]:
     behind = quorum["high_watermark"] - 1 - mirrored
     if behind <= LAG:
         return []
-    return [
-        f"ZooKeeper is {behind} offsets behind the quorum, and what it lacks would be missing. Look at the active "
-        "controller's log, why it does not write there; where it says BadVersion for /migration, restart that "
-        "controller"
-    ]
+    seen = f"ZooKeeper is {behind} offsets behind the quorum, and what it lacks would be missing"
+    return [advice.sentences(seen, to_be_written(facts))]
+
+
+def to_be_written(facts: Mapping) -> str:
+    """Return what to do where ZooKeeper stays behind the quorum. An active controller of Kafka 3.9.2 whose write's
+    answer got lost goes on with the old version of `/migration` for ever."""
+    leader = (facts.get("quorum") or {}).get("leader_id")
+    nodes = sorted(phase.controllers(facts).items())
+    host, node = next(((host, node) for host, node in nodes if node.get("node_id") == leader), ("", {}))
+    named = f", {host}," if host else ""
+    typed = f": systemctl restart {node['service']['name']}" if node.get("service") else ""
+    return (
+        f"look at the log of the active controller{named} why it does not write to ZooKeeper; where it says BadVersion "
+        f"for /migration, restart that controller{typed}"
+    )
 
 
 def _disks(facts: Mapping) -> list[str]:

@@ -10,6 +10,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements impor
 
 from tests.unit.judgements import recorded
 
+TYPED = "systemctl restart kafka-controller.service"
+
 
 def judged(facts):
     return way_back.judge(facts, phase.judge(facts))
@@ -66,6 +68,22 @@ def test_zookeeper_that_lacks_more_than_a_minute():
     assert hurts(facts) == ""
     facts["zookeeper"]["migration"]["kraft_metadata_offset"] -= 1
     assert f"ZooKeeper is {way_back.LAG + 1} offsets behind the quorum" in hurts(facts)
+
+
+def test_what_to_do_about_it_names_the_active_controller():
+    facts = recorded.facts("dual_write")
+    leader = next(host for host, node in facts["nodes"].items() if node["node_id"] == facts["quorum"]["leader_id"])
+    told = way_back.to_be_written(facts)
+    assert f"the active controller, {leader}, why" in told
+    assert told.endswith("where it says BadVersion for /migration, restart that controller: " + TYPED)
+    facts["zookeeper"]["migration"]["kraft_metadata_offset"] = 1
+    assert told[1:] in hurts(facts), "status and the gates tell the same"
+
+
+@pytest.mark.parametrize("quorum", [{}, {"reached": False, "error": "no leader"}, {"reached": True, "leader_id": 7}])
+def test_what_to_do_where_nobody_knows_the_active_controller(quorum):
+    told = way_back.to_be_written({**recorded.facts("dual_write"), "quorum": quorum})
+    assert "the active controller why" in told and told.endswith("restart that controller")
 
 
 def test_a_disk_without_room():
