@@ -33,7 +33,8 @@ class ActionModule(QuorumshiftAction):
     while the turn goes on, `see` watches one that was begun: for nodes that need each other to come up."""
 
     def act(self, args: dict) -> dict:
-        host, part = self.vars["inventory_hostname"], args.pop("part", "all")
+        # A host's turn may be taken in the batch of another one, which waits for it.
+        host, part = self._task.delegate_to or self.vars["inventory_hostname"], args.pop("part", "all")
         repair = args.pop("repair", False)
         args.update(
             run=self.session.get("run"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import planning
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import planning, stuck
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction
 
 LISTED = 5
@@ -34,7 +34,9 @@ class ActionModule(ProbeAction):
             self.evidence().save(f"plan-{args['mode']}.json", json.dumps(result["plan"], indent=1))
             self._show(result["plan"])
             self._compare(order, result["plan"])
-        if state == "admitted":
+        if state == "admitted" and result.get("first"):
+            self._first(stuck.Stuck(**result["first"]), args)
+        if state == "admitted" and (result.get("first") or {}).get("host") in (None, *args["batch"]):
             self.evidence().note("phase", result["phase"])
             self.evidence().note(
                 "event", "admitted", mode=args["mode"], hosts=args["batch"], waited_s=result["waited_s"]
@@ -42,6 +44,13 @@ class ActionModule(ProbeAction):
         if state == "settled":
             self.evidence().note("phase", result["phase"])
         return result
+
+    def _first(self, leader: stuck.Stuck, args: dict) -> None:
+        """Tell who is restarted first, and why."""
+        lines = stuck.told(leader, planning.restart_s(self.evidence().all_events()))
+        for line in lines:
+            self.say(line)
+        self.evidence().note("event", "restarted first", mode=args["mode"], **leader._asdict())
 
     def _show(self, plan: dict) -> None:
         order = [

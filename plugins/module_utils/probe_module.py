@@ -45,6 +45,7 @@ class ProbeModule(AnsibleModule):
         except (AddressError, SecurityError) as error:
             self.fail_json(msg=str(error))
         self.known_min_isr: dict[str, int] = {}
+        self.same: Mapping[str, Any] = self.params["carry"].get("same") or {}
         self.nodes = {host: self._addressed(node) for host, node in self.params["nodes"].items()}
 
     def facts(self, partitions: bool = True) -> dict:
@@ -68,6 +69,13 @@ class ProbeModule(AnsibleModule):
         connections = self.connections
         self.known_min_isr.update(topics.min_isr(connections.bootstrap, connections.client, new, connections.timeout))
         return self.known_min_isr
+
+    def lasted(self, what: str | None) -> float:
+        """Return for how many seconds the looks of a `wait` have seen just this, this one included."""
+        now = time.time()
+        if what is None or self.same.get("what") != what:
+            self.same = {"what": what, "since": now}
+        return now - self.same["since"]
 
     def run(self, work: Callable[[], dict]) -> None:
         """Exit with what `work` returns; its typed errors become the module's failure."""
@@ -96,6 +104,7 @@ class ProbeModule(AnsibleModule):
                 # An answer that did not come is a trouble like another, until the bound is over
                 troubles, result = [told(error)], {}
             now = time.time()
+            carry["same"] = self.same
             carry["since"] = None if troubles else (carry.get("since") or now)
             if carry["since"] and now - carry["since"] >= stable_s:
                 return {"done": True, "waited_s": round(now - began, 3), "carry": {}, **result}

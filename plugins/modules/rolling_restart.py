@@ -15,6 +15,8 @@ description:
     the partitions whose replication leaves no spare.
   - O(state=admitted) waits until the batch may be stopped. The phase is as expected, every broker is alive, no
     partition is offline, under-replicated or would fall under min.insync.replicas, all held for O(stable_s).
+  - A leader that takes no replica back in sync any more keeps that from ever being so. With O(mode=zk) it is told as
+    RV(first) once that is proved and all else is well, to be restarted before O(batch).
   - O(state=settled) waits for the same after the last batch.
 options:
   state:
@@ -97,14 +99,25 @@ gate_pass:
     wiping takes.
   type: dict
   returned: with O(state=admitted), when admitted; with O(state=settled) and O(mode=zk)
+first:
+  description: The leader to be restarted first, whose restart mends it; its host, the partitions, what it takes.
+  type: dict
+  returned: with O(state=admitted) and O(mode=zk), where there is one
 waited_s:
   description: How long the batch waited for its admission, in seconds.
   type: float
   returned: with O(state=admitted) and O(state=settled)
 """
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates, phase, restart, reverting
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import (
+    gates,
+    phase,
+    restart,
+    reverting,
+    stuck,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import log_ends, topics
 
 CONTROLLER_FINAL = "controller_final"
 OF_CONTROLLERS = (CONTROLLER_FINAL, "controller_migration")
@@ -164,7 +177,7 @@ def awaited(module):
     module.known_min_isr.update(plan.get("min_isr") or {})
 
     def look():
-        facts = module.facts()
+        facts, first = module.facts(), None
         judged = phase.judge(facts)
         troubles = gates.closed_by(gate, judged, []) if admitting else settled(given["mode"], judged)
         if given["mode"] in reverting.TURNS:
@@ -194,15 +207,50 @@ def awaited(module):
             min_isr = module.min_isr(found.get("partitions") or {})
             excused = restart.unavoidable(found.get("partitions") or {}, min_isr)
             accepted = given["accept"] if given["mode"] in reverting.TURNS else None
-            troubles += restart.troubles(found, min_isr, phase.broker_ids(facts), excused, stop, accepted)
+
+            def health(topics, stop):
+                return restart.troubles(topics, min_isr, phase.broker_ids(facts), excused, stop, accepted)
+
+            ill = health(found, stop)
+            if ill and not troubles and given["mode"] == "zk" and admitting:
+                ill, first = leader_first(module, facts, min_isr, health, ill)
+            troubles += ill
         # A broker of the batch that is down already is finished first: waiting for its health would wait for ever.
-        return troubles, {"phase": judged.phase, "gate_pass": gates.make_pass(gate, judged.phase, given["run"], facts)}
+        gate_pass = gates.make_pass(gate, judged.phase, given["run"], facts)
+        return troubles, {"phase": judged.phase, "gate_pass": gate_pass, **({"first": first} if first else {})}
 
     what = f"{', '.join(batch)} may be stopped" if admitting else f"the roll to {given['mode']} to settle"
     result = module.wait(look, given["stable_s"], given["timeout_s"], what)
     if not (result["done"] and (admitting or given["mode"] == "zk")):
         result.pop("gate_pass", None)
     return result
+
+
+def leader_first(module, facts, min_isr, health, ill):
+    """Return why no broker may be stopped now, and the leader that has to be restarted first, as a dict, or None.
+
+    `health(topics, stop)`: restart.troubles; `ill`: what it tells of all topics.
+    """
+    nodes, found, connections = facts["nodes"], facts["topics"], module.connections
+    held = stuck.held_out(nodes, found) if found.get("reached") else []
+    if held and not health(stuck.without(found, held), None):  # else there is more to wait for first
+        held = log_ends.caught_up(held, nodes, connections)
+    else:
+        held = []
+    lasted_s = module.lasted(stuck.word(held))
+    leaders = stuck.leaders(held, nodes, min_isr)
+    if not leaders:
+        return ill, None
+    first = leaders[0]
+    others = health(stuck.without(found, held), first.broker)
+    if others or lasted_s < stuck.PROVED_S:
+        return [*(others or ill), *stuck.not_proved(leaders, lasted_s)], None
+    topics_alone = {one.topic for one in held if one.name in first.alone}
+    unclean = topics.settings(
+        connections.bootstrap, connections.client, topics_alone, topics.UNCLEAN, connections.timeout
+    )
+    refused = stuck.unclean(first, [name for name, value in unclean.items() if value != "false"])
+    return refused, None if refused else first._asdict()
 
 
 def settled(mode, judged):

@@ -27,6 +27,7 @@ DescribeAcls                   its authorizer's cache, filled by ZooKeeper's  it
 DescribeDelegationToken        its token cache, filled by ZooKeeper's change  its token cache, filled from the log
                                notifications                                  (DelegationTokenPublisher)
 ApiVersions                    /feature of ZooKeeper                          its image, with the image's offset
+ListOffsets                    its own logs                                   its own logs
 =============================  =============================================  ======================================
 
 Two answers leave out what the asking principal may not describe, without a word: Metadata of all topics, and
@@ -190,6 +191,25 @@ DESCRIBE_TOKENS = Request(
     (Field("errorCode", "int16"), Field("tokens", "[]struct", fields=_TOKEN), _THROTTLE),
 )
 
+_END = (
+    Field("partitionIndex", "int32"),
+    Field("errorCode", "int16"),
+    Field("timestamp", "int64"),
+    Field("offset", "int64"),
+    Field("leaderEpoch", "int32"),
+)
+LIST_OFFSETS = Request(
+    "ListOffsets",
+    2,
+    7,
+    (
+        _THROTTLE,
+        Field("topics", "[]struct", fields=(Field("name", "string"), Field("partitions", "[]struct", fields=_END))),
+    ),
+)
+# In place of a replica's id: answer for the own log to its very end, leader or not (ListOffsetsRequest, KafkaApis).
+_DEBUGGING_REPLICA, _LATEST, _NO_EPOCH = -2, -1, -1
+
 # --- bodies of the requests ------------------------------------------------------------------------------
 
 _ANY = b"\1"  # in each of DescribeAcls' enums: ResourceType, PatternType, AclOperation, AclPermissionType
@@ -230,11 +250,32 @@ def delegation_tokens() -> bytes:
     return _NULL + NO_TAGS
 
 
+def ends_of_replicas(partitions: Iterable[Tuple[str, int]]) -> bytes:
+    """The end offsets of the logs of these partitions, (topic, partition), on the broker that is asked."""
+    numbers: Dict[str, list] = {}
+    for topic, number in partitions:
+        numbers.setdefault(topic, []).append(number)
+    listed = compact_array(
+        compact_string(topic)
+        + compact_array(struct.pack(">iiq", number, _NO_EPOCH, _LATEST) + NO_TAGS for number in wanted)
+        + NO_TAGS
+        for topic, wanted in numbers.items()
+    )
+    return struct.pack(">ib", _DEBUGGING_REPLICA, 0) + listed + NO_TAGS
+
+
 # --- answers ---------------------------------------------------------------------------------------------
 
 _READERS = {
     request.api_key: struct_reader(request.fields, request.version)
-    for request in (DESCRIBE_CONFIGS, DESCRIBE_CLIENT_QUOTAS, DESCRIBE_SCRAM, DESCRIBE_ACLS, DESCRIBE_TOKENS)
+    for request in (
+        DESCRIBE_CONFIGS,
+        DESCRIBE_CLIENT_QUOTAS,
+        DESCRIBE_SCRAM,
+        DESCRIBE_ACLS,
+        DESCRIBE_TOKENS,
+        LIST_OFFSETS,
+    )
 }
 _UNFIT = (IndexError, ValueError, struct.error)
 

@@ -20,6 +20,7 @@ except ImportError:  # reported by the module that needs it, with the way to ins
     AdminClient = None
 
 MIN_ISR = "min.insync.replicas"
+UNCLEAN = "unclean.leader.election.enable"
 _BATCH = 500  # resources in one DescribeConfigs: keeps answers of large clusters small
 
 
@@ -103,7 +104,14 @@ def united(told: dict, views: Mapping[str, Mapping[str, Mapping[str, Mapping]]])
 
 
 def min_isr(bootstrap: Iterable[HostPort], client: Security, names: Iterable[str], timeout: float) -> dict[str, int]:
-    """Return each topic's effective min.insync.replicas; a topic that was deleted meanwhile is left out.
+    """Return each topic's effective min.insync.replicas, as `settings`."""
+    return {name: int(value) for name, value in settings(bootstrap, client, names, MIN_ISR, timeout).items()}
+
+
+def settings(
+    bootstrap: Iterable[HostPort], client: Security, names: Iterable[str], key: str, timeout: float
+) -> dict[str, str]:
+    """Return a setting of each topic as it is in effect; a topic that was deleted meanwhile is left out.
 
     Raises KafkaException.
     """
@@ -113,7 +121,7 @@ def min_isr(bootstrap: Iterable[HostPort], client: Security, names: Iterable[str
         answers = admin_client.describe_configs(resources, request_timeout=timeout)
         for resource, future in answers.items():
             try:
-                found[resource.name] = int(future.result()[MIN_ISR].value)
+                found[resource.name] = future.result()[key].value
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     raise

@@ -9,8 +9,9 @@ import re
 from typing import Iterable
 
 from .. import phase
+from ..advice import shown
 from . import replicas
-from .facts import Facts, Found, shown
+from .facts import Facts, Found
 
 
 def groups(facts: Facts) -> Iterable[Found]:
