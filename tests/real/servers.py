@@ -165,6 +165,10 @@ class JavaServer:
             self._watcher.stdin.close()
             self._watcher = None
 
+    def add_classes(self, directory: pathlib.Path) -> None:
+        """Has the next start find the classes in a directory as well."""
+        self._command[self._command.index("-cp") + 1] += f"{os.pathsep}{directory}"
+
     def printed(self, text: str) -> bool:
         """Whether the log has `text` since the last start."""
         with open(self.log, "rb") as log:
@@ -228,6 +232,16 @@ class KafkaServer(JavaServer):
     def is_started(self) -> bool:
         """Whether this start's log says that the server is up."""
         return self.printed("started (kafka.server.")
+
+
+def compiled(source: pathlib.Path, home: pathlib.Path) -> pathlib.Path:
+    """The directory with the classes of a Java source that needs Kafka's."""
+    classes = home / "classes"
+    command = ["javac", "-cp", class_path(), "-d", str(classes), str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=START_SECONDS, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{source.name}: {done.stderr}")
+    return classes
 
 
 def java(options: Sequence[str] = ()) -> List[str]:
