@@ -17,6 +17,7 @@ from tests.bed.going_back import back, changed, files, no_trace, phase
 
 FAST = {"quorumshift_verify": False, "quorumshift_soak": "0s"}
 SICK, TOPIC = "b3", "red"
+RESTART = "systemctl restart kafka-controller.service"
 
 
 def behind(bed):
@@ -88,7 +89,16 @@ def test_a_controller_that_does_not_find_back_to_zookeeper(fresh, red):
         leader = re.search(r"quorum: leader (\d+),", text).group(1)
         host = next(one for one in fresh.controllers if fresh.node_id(one) == int(leader))
         assert "BadVersion for /migration" in fresh.run(host, "grep BadVersion /var/log/kafka/controller.log | tail -1")
-        fresh.run(host, "systemctl restart kafka-controller")
+        assert f"restart that controller: {RESTART}" in text, text
+        shut = back(fresh, "zk", quorumshift_gate_timeout_s=20, **FAST)
+        (word,) = set(re.findall(r"quorumshift_accept=(\w{6})", shut.text))
+        shut = back(fresh, "zk", quorumshift_accept=word, quorumshift_gate_timeout_s=20, **FAST)
+        assert shut.code != 0 and changed(shut, fresh) == [], shut.text
+        message = (
+            r"waited \d+ s for gate before_revert .* Seen last: /migration stands at offset .* Look at the log of "
+        )
+        assert re.search(rf"{message}the active controller, {host}, why .*: {RESTART}\.", shut.text), shut.text
+        fresh.run(host, RESTART)
         again = wait_for(told, 60, "the next controller to write to ZooKeeper")
         assert "offsets behind the quorum" not in again, again
 
