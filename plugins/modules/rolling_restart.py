@@ -115,6 +115,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements impor
     restart,
     reverting,
     stuck,
+    zk_controller,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import log_ends, topics
@@ -193,6 +194,8 @@ def awaited(module):
         if given["mode"] == "zk":
             steps = phase.RevertStep
             troubles += reverting.to_do(judged, steps.MIGRATION_GONE if admitting else steps.BROKERS_PLAIN)
+            fenced = zk_controller.fenced_sentence(facts["zookeeper"])
+            troubles += [fenced] if fenced else []
         if given["mode"] == "hybrid" and not admitting:
             troubles += [f"{host} runs or will start in KRaft mode" for host in reverting.in_mode(facts, "kraft")]
         down = [

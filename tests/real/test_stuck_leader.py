@@ -19,7 +19,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import (
     metadata_log,
     znodes,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import stuck
+from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import stuck, zk_controller
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, log_ends, topics
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security, ZkSecurity
 from confluent_kafka import Producer
@@ -134,6 +134,8 @@ def test_a_leader_that_takes_no_replica_back_is_told_and_its_restart_mends_it():
         def held():
             facts = cluster.collect(nodes, tool)
             assert facts["topics"]["reached"], facts["topics"]
+            assert zk_controller.elected(facts["zookeeper"]["controller"])
+            assert not zk_controller.fenced(facts["zookeeper"])
             return facts, stuck.held_out(facts["nodes"], facts["topics"])
 
         assert held()[1] == []

@@ -10,9 +10,9 @@ client then meets them, `A metric named ... already exists`, and its thread ends
 broker serves on and changes no in-sync replicas until it is restarted, in plain mode for good: there the kind of the
 controller never changes.
 
-So it is judged by what the cluster shows: ZooKeeper's controller has taken a restarted replica out of sync, the replica
-has all that its leader has, and only this leader does not take it back. A leader that works does within moments
-(Partition.maybeExpandIsr, on each fetch).
+So it is judged by what the cluster shows: ZooKeeper's controller, which can write (zk_controller), has taken a
+restarted replica out of sync, the replica has all that its leader has, nothing else is red, and the leader does not
+take it back. One that works does within moments (Partition.maybeExpandIsr, on each fetch).
 """
 
 from __future__ import annotations
