@@ -247,7 +247,7 @@ def leader_first(module, facts, min_isr, health, ill):
     first = leaders[0]
     others = health(stuck.without(found, held), first.broker)
     if others or lasted_s < stuck.PROVED_S:
-        return [*(others or ill), *stuck.not_proved(leaders, lasted_s)], None
+        return [*(others or ill), *stuck.not_proved(leaders)], None
     topics_alone = {one.topic for one in held if one.name in first.alone}
     unclean = topics.settings(
         connections.bootstrap, connections.client, topics_alone, topics.UNCLEAN, connections.timeout

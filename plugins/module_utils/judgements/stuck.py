@@ -105,11 +105,11 @@ def word(held: Collection[HeldOut]) -> str | None:
     return restart.word({"held out": [f"{one.name} {one.leader} {one.out}" for one in held]}) if held else None
 
 
-def not_proved(found: Iterable[Stuck], lasted_s: float) -> list[str]:
+def not_proved(found: Iterable[Stuck]) -> list[str]:
     """Return why these leaders are not restarted yet, as sentences."""
     return [
-        f"{one.host} has not taken {_replicas(one)} back in sync for {lasted_s:.0f} s, though they have all of its "
-        f"records; after {PROVED_S:g} s it is restarted"
+        f"{one.host} does not take {_replicas(one)} back in sync, though they have all of its records; when that has "
+        f"lasted {PROVED_S:g} s and nothing else is red, it is restarted"
         for one in found
     ]
 
