@@ -22,6 +22,10 @@ options:
     description: The operator's own settings of the controllers (quorumshift_controller_config).
     type: dict
     default: {}
+  controller_listener:
+    description: The name of the controllers' listener.
+    type: str
+    default: CONTROLLER
   controller_protocol:
     description: The security protocol of the controller listener.
     type: str
@@ -102,6 +106,7 @@ def main():
         {
             "report_only": {"type": "bool", "default": False},
             "controller_config": {"type": "dict", "default": {}},
+            "controller_listener": {"type": "str", "default": "CONTROLLER"},
             "controller_protocol": {"type": "str", "default": "PLAINTEXT"},
             "controller_principal": {"type": "str", "default": "User:ANONYMOUS"},
             "controller_super_users": {"type": "list", "elements": "str", "default": ["User:ANONYMOUS"]},
@@ -186,6 +191,7 @@ def collected(module):
         connections.client.principal,
         connections.controller_client.principal,
         ensemble=_ensemble(connections),
+        controller_listener=given["controller_listener"],
     )
 
 

@@ -12,7 +12,9 @@ import pathlib
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+from confluent_kafka.admin import NewTopic
 
+from tests.bed.bedside import wait_for
 from tests.bed.going_back import changed
 
 FILE = "/etc/kafka/server.properties"
@@ -73,18 +75,22 @@ def test_a_file_that_was_changed(fresh, tmp_path):
     assert found["topic_policies"] == [("warns", "create.topic.policy.class.name of b1, b2, b3 is org.example.Policy")]
 
 
-@pytest.mark.provokes("agreement", "authorizer", "log_directories", "controller_listener", "unreadable")
+@pytest.mark.provokes("agreement", "authorizer", "controller_listener", "id_generation", "listeners", "unreadable")
 def test_what_brokers_and_their_files_can_have_wrong(fresh, tmp_path):
     kept = fresh.run("b3", f"sed -n 's/^log.dirs *= *//p' {FILE}").strip()
     torn = "/kafka-acl/Topic/preflight"
     with contextlib.ExitStack() as stack:
-        stack.enter_context(added(fresh, ["b1"], "num.partitions=7"))
+        stack.enter_context(added(fresh, ["b1"], "num.partitions=7", "broker.id=-1"))
         stack.enter_context(added(fresh, ["b2"], "authorizer.class.name=org.example.Authorizer"))
         stack.enter_context(added(fresh, ["b3"], f"log.dirs={kept},/var/lib/kafka/nowhere"))
         client = stack.enter_context(fresh.zookeeper())
         client.create(torn, b"{torn")
         try:
-            ran, found = looked(fresh, tmp_path, quorumshift_controller_protocol="SASL_PLAINTEXT")
+            listener = {
+                "quorumshift_controller_protocol": "SASL_PLAINTEXT",
+                "quorumshift_controller_listener": "clients",
+            }
+            ran, found = looked(fresh, tmp_path, **listener)
         finally:
             client.delete(torn)
     assert ran.code != 0, ran.text
@@ -93,6 +99,9 @@ def test_what_brokers_and_their_files_can_have_wrong(fresh, tmp_path):
     assert severity == "blocks" and seen.startswith("brokers disagree on num.partitions, which controllers take"), shown
     assert found["authorizer"] == [("warns", "b2 uses the authorizer org.example.Authorizer")], shown
     assert found["log_directories"] == [("blocks", "b3: log directory /var/lib/kafka/nowhere is not there")], shown
+    assert found["id_generation"] == [("warns", "b1 let ZooKeeper generate their broker ids")], shown
+    names = [seen for _severity, seen in found["listeners"]]
+    assert names == [f"b{one} has a listener CLIENTS, which is to be the name of the controllers'" for one in (1, 2, 3)]
     assert found["controller_listener"][0][1].startswith("the controller listener is SASL_PLAINTEXT with no"), shown
     assert [seen.partition(": ")[0] for _severity, seen in found["unreadable"]] == [f"ZooKeeper {torn}"], shown
 
@@ -132,6 +141,25 @@ def test_one_host_under_two_names(fresh, tmp_path, inventory):
 
     ran, found = looked(fresh, tmp_path, inventory=inventory(twin))
     assert ran.code != 0 and found["broker_ids"] == [("blocks", "b2, b2-again have the same broker id, 2")], ran.text
+
+
+@pytest.mark.provokes("log_directories")
+def test_a_log_directory_that_failed(fresh, tmp_path):
+    failing, topic = "/var/lib/kafka/data2", "preflight.disk"
+    given_up = f"grep -c 'Stopping serving logs in dir {failing}' /var/log/kafka/server.log || true"
+    before = fresh.run("b3", given_up)
+    fresh.run("b3", f"chmod 555 {failing}")
+    admin = fresh.admin()  # kept until it has answered
+    try:
+        admin.create_topics([NewTopic(topic, 8, 3)])[topic].result(30)
+        wait_for(lambda: fresh.run("b3", given_up) != before, 60, "the broker to give up its log directory")
+        ran, found = looked(fresh, tmp_path)
+    finally:
+        fresh.run("b3", f"chmod 755 {failing}; systemctl restart kafka")
+        fresh.wait_in_sync()
+        admin.delete_topics([topic])[topic].result(30)
+    assert ran.code != 0, ran.text
+    assert found["log_directories"] == [("blocks", f"b3: the broker has given up its log directory {failing}")], found
 
 
 @pytest.mark.provokes("ensemble")

@@ -160,6 +160,7 @@ CHECKS = (
         "WAIT_FOR_BROKERS counts old registrations",
         directories.controller_directories,
     ),
+    Check("listeners", "Listeners of brokers", "blocks", "KafkaConfig.validateValues", settings.listeners),
     Check("controller_listener", "Controller listener", "blocks", "KIP-900, KIP-48", settings.controller_listener),
     Check(
         "controller_acl", "Controllers' access to brokers", "blocks", "KafkaApis, ClusterAction", access.controller_acl
@@ -181,6 +182,7 @@ CHECKS = (
     Check("space", "Room on the disks", "blocks", "KIP-500, metadata.log.segment.bytes", directories.space),
     Check("clocks", "Clocks", "blocks", "soak, delegation tokens (KIP-48), logs", clocks.clocks),
     Check("config_files", "Files that services read", "blocks", "kafka.Kafka, systemd.unit(5)", services.config_files),
+    Check("id_generation", "Generated broker ids", "warns", "KAFKA-17543, KafkaConfig", inventory.id_generation),
     Check("limits", "Files and memory maps", "warns", "proc(5), LimitNOFILE, vm.max_map_count", services.limits),
     Check("stop_timeouts", "Time to stop", "warns", "systemd.service(5), TimeoutStopSec", services.stop_timeouts),
     Check("restarts", "Automatic restarts", "warns", "systemd.service(5), Restart", services.restarts),

@@ -43,17 +43,20 @@ def facts(
     `journal_events`: how many of the newest events of a journal are told.
     Shape: {role, time, hostname, service: see probes.service.state, file: {path, exists, sha256, error, mode,
     properties (secrets sealed under run_key)}, runs_with, starts_with: see the functions, node_id, log_dirs: [{path,
-    exists, meta, free_bytes, total_bytes, empty, partitions, stray, error}], space: {"log_dir" | "config_file" |
-    "state_dir": see _space}, metadata_log: see formats.metadata_image.summarise or None, turn: the host's record of its
-    newest turn on this cluster or None, copy: what a keeper remembers of the copy or None, claims: {cluster id: the
-    host's claim, see judgements.claim}, journals: {cluster id: see host_state.read_journal}, digest_keys: {cluster id:
-    module digest_key's, sealed}, version: of what runs, or while it is down of the jars in kafka_home, or None,
+    exists, in_use, meta, free_bytes, total_bytes, empty, partitions, stray, error}], space: {"log_dir" |
+    "config_file" | "state_dir": see _space}, metadata_log: see formats.metadata_image.summarise or None, turn: the
+    host's record of its newest turn on this cluster or None, copy: what a keeper remembers of the copy or None, claims:
+    {cluster id: the host's claim, see judgements.claim}, journals: {cluster id: see host_state.read_journal},
+    digest_keys: {cluster id: module digest_key's, sealed}, version: of what runs, or while it is down of the jars in
+    kafka_home, or None,
     limits: see the function}.
     """
     file = _file(config_file, run_key)
     values = file["properties"] if file["exists"] or not log_dir else {"log.dirs": log_dir}
-    log_dirs = [_log_dir(path) for path in log_dir_paths(values)]
     running = service.state(service_name)
+    pid = _process(running["main_pid"])[0]
+    held = locks(pid)
+    log_dirs = [_log_dir(path, held) for path in log_dir_paths(values)]
     kept = _kept(state_dir)
     cluster_ids = [told["meta"]["cluster.id"] for told in log_dirs if (told["meta"] or {}).get("cluster.id")]
     remembered = os.path.join(state_dir, cluster_ids[0]) if cluster_ids else ""
@@ -85,7 +88,7 @@ def facts(
             if told.get("key")
         },
         "version": _running_version(running["main_pid"]) or _installed_version(kafka_home),
-        "limits": limits(_process(running["main_pid"])[0]),
+        "limits": limits(pid),
     }
 
 
@@ -195,6 +198,21 @@ def limits(pid: int) -> dict | None:
         return None
 
 
+def locks(pid: int) -> set[int] | None:
+    """Return the inodes of the files on which a process holds locks (proc(5)); None where none can be seen.
+
+    Kafka holds one on `.lock` of each log directory that it uses, and gives up that of one that has failed
+    (LogManager.handleLogDirFailure).
+    """
+    try:
+        with open("/proc/locks", encoding="ascii") as stream:
+            rows = [line.split() for line in stream]
+    except OSError:
+        return None
+    # 1: POSIX ADVISORY WRITE pid major:minor:inode from to; one who waits has an arrow in the second column
+    return {int(row[5].rpartition(":")[2]) for row in rows if len(row) > 5 and row[4] == str(pid)} or None
+
+
 def _space(path: str) -> dict | None:
     """Return {path, free_bytes, read_only} of the file system that holds `path`, or will once it is made."""
     while path and not os.path.isdir(path) and path != os.path.dirname(path):
@@ -247,10 +265,12 @@ def _node_id(values: dict, log_dirs: list[dict]) -> int | None:
     return None
 
 
-def _log_dir(path: str) -> dict:
+def _log_dir(path: str, held: set[int] | None) -> dict:
+    """Tell of a log directory; `in_use` by what runs: None where that cannot be seen."""
     told: dict = {
         "path": path,
         "exists": os.path.isdir(path),
+        "in_use": None,
         "meta": None,
         "error": None,
         "partitions": 0,
@@ -266,6 +286,9 @@ def _log_dir(path: str) -> dict:
         told["empty"] = not set(names) - NOBODYS
         told["partitions"] = sum(1 for name in names if name[-1:].isdigit() and "-" in name)
         told["stray"] = sorted(os.path.basename(name) for name in glob.glob(os.path.join(path, "*-stray")))
+        lock = os.path.join(path, ".lock")
+        if held is not None:
+            told["in_use"] = os.path.exists(lock) and os.stat(lock).st_ino in held
         meta = os.path.join(path, "meta.properties")
         if os.path.exists(meta):
             told["meta"] = read_properties(meta)

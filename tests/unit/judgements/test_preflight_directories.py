@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hazards on the disks: whose replicas stand there."""
+"""Hazards on the disks: whose replicas stand there, and what the broker makes of its directories."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def test_what_zookeeper_assigns():
     assert found(facts._replace(metadata=None), "partition_metadata") == []
 
 
-def severity(facts):
-    (one,) = found(facts, "partition_metadata")
+def severity_of(facts, check):
+    (one,) = found(facts, check)
     return one["severity"]
 
 
@@ -54,7 +54,7 @@ def test_a_directory_of_another_topic_id():
         the_one(facts, "partition_metadata")
         == f"b1 holds partitions under another topic id than ZooKeeper's: {topic}-{first}"
     )
-    assert severity(facts) == "blocks"
+    assert severity_of(facts, "partition_metadata") == "blocks"
 
 
 def test_a_topic_that_is_of_another_id_altogether():
@@ -86,14 +86,16 @@ def test_directories_without_an_id():
     facts, told = holding()
     told["others"] = [{"path": "/data/gone-0", "topic": "gone", "partition": 0, "id": None, "error": None}]
     assert the_one(facts, "partition_metadata") == "b1 has directories without partition.metadata: /data/gone-0"
-    assert severity(facts) == "blocks"
+    assert severity_of(facts, "partition_metadata") == "blocks"
 
 
 def test_a_file_that_cannot_be_read():
     facts, told = holding()
     error = "/data/t-0/partition.metadata does not hold a topic id as Kafka writes it"
     told["others"] = [{"path": "/data/t-0", "topic": "t", "partition": 0, "id": None, "error": error}]
-    assert the_one(facts, "partition_metadata") == f"b1: {error}" and severity(facts) == "blocks"
+    assert (
+        the_one(facts, "partition_metadata") == f"b1: {error}" and severity_of(facts, "partition_metadata") == "blocks"
+    )
 
 
 def test_partitions_that_are_not_the_brokers():
@@ -109,7 +111,7 @@ def test_partitions_that_are_not_the_brokers():
     seen = the_one(facts, "partition_metadata")
     assert seen.startswith("b1 has directories of partitions that ZooKeeper does not place there: ")
     assert set(seen.partition(": ")[2].split(", ")) == {"nobody.knows-0", "nobody.knows-3", f"{topic}-{number}"}
-    assert severity(facts) == "warns"
+    assert severity_of(facts, "partition_metadata") == "warns"
 
 
 def test_a_partition_in_two_log_directories():
@@ -122,4 +124,27 @@ def test_what_was_put_aside_earlier():
     facts, _told = holding()
     node(facts, "b2")["log_dirs"][0]["stray"] = ["t-0.0d2f-stray"]
     assert the_one(facts, "partition_metadata") == "b2 has directories that a broker put aside earlier: t-0.0d2f-stray"
-    assert severity(facts) == "warns"
+    assert severity_of(facts, "partition_metadata") == "warns"
+
+
+# Log directories -----------------------------------------------------------------------------------------------------
+
+
+def test_a_log_directory_that_the_broker_has_given_up():
+    facts = collected()
+    one = node(facts, "b2")["log_dirs"][1]
+    one["in_use"] = False
+    facts.running["b2"]["log.dirs"] = f"/elsewhere, {one['path']}"
+    assert the_one(facts, "log_directories") == f"b2: the broker has given up its log directory {one['path']}"
+    assert severity_of(facts, "log_directories") == "blocks"
+    facts.running["b2"]["log.dirs"] = "/elsewhere"  # it was added since the start
+    assert found(facts, "log_directories") == []
+    one["in_use"] = None
+    assert found(facts, "log_directories") == []
+
+
+def test_meta_properties_of_another_broker():
+    facts = collected()
+    one = node(facts, "b3")["log_dirs"][0]
+    one["meta"]["broker.id"] = "7"
+    assert the_one(facts, "log_directories") == f"b3: {one['path']}/meta.properties is of broker 7, and its id is 5"

@@ -258,3 +258,19 @@ def test_a_broker_that_could_not_be_asked():
     facts = collected()
     facts.running["b1"] = {"error": "Local: Timed out"}
     assert the_one(facts, "versions") == "the running configuration of b1 could not be asked: Local: Timed out"
+
+
+# Generated ids -------------------------------------------------------------------------------------------------------
+
+
+def test_broker_ids_that_zookeeper_generates():
+    facts = collected()
+    assert found(facts, "id_generation") == []
+    node(facts, "b2")["file"]["properties"].pop("broker.id", None)
+    node(facts, "b3")["file"]["properties"].update({"broker.id": "-1", "reserved.broker.max.id": "2000"})
+    assert the_one(facts, "id_generation") == "b2, b3 let ZooKeeper generate their broker ids"
+    assert found(facts, "id_generation")[0]["severity"] == "warns"
+    node(facts, "c2")["node_id"] = 1001
+    assert [one["seen"] for one in found(facts, "id_generation")][1:] == [
+        "node ids of c2 are above 1000, where ZooKeeper generates broker ids"
+    ]

@@ -335,3 +335,28 @@ def test_cruise_control_runs():
     reporter = "com.linkedin.kafka.cruisecontrol.metricsreporter.CruiseControlMetricsReporter"
     node(facts, "b2")["file"]["properties"]["metric.reporters"] = f"org.example.Reporter,{reporter}"
     assert the_one(facts, "self_healer") == "b2 reports to Cruise Control"
+
+
+# Listeners -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_broker_that_has_a_listener_of_the_controllers_name():
+    facts = collected()
+    assert found(facts, "listeners") == []
+    assert [one["seen"] for one in found(facts._replace(controller_listener="internal"), "listeners")] == [
+        f"{host} has a listener INTERNAL, which is to be the name of the controllers'" for host in ("b1", "b2", "b3")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("listeners", "INTERNAL:9092", "the listeners of b2 cannot be read: 'INTERNAL:9092' is not a listener: "),
+        ("inter.broker.listener.name", "GONE", "b2 advertises no listener on which brokers and controllers are to"),
+        ("advertised.listeners", "CLIENTS://b2:9094", "b2 advertises no listener on which brokers and controllers"),
+    ],
+)
+def test_listeners_with_which_a_broker_does_not_start_again(key, value, told):
+    facts = collected()
+    node(facts, "b2")["file"]["properties"][key] = value
+    assert the_one(facts, "listeners").startswith(told)

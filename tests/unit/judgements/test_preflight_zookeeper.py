@@ -234,5 +234,11 @@ def test_servers_of_zookeeper():
     facts.ensemble["z2:2181"]["error"] = "connection refused"
     assert the_one(facts, "ensemble") == "1 of 3 servers of ZooKeeper do not serve (z2:2181: connection refused)"
     assert found(facts, "ensemble")[0]["severity"] == "warns"
+    facts.ensemble["z2:2181"] = {**serving, "mode": "standalone"}
+    assert the_one(facts, "ensemble") == (
+        "z2:2181 of 3 servers in the connect string is a ZooKeeper of its own, no member of an ensemble"
+    )
+    assert found(facts, "ensemble")[0]["severity"] == "blocks"
+    assert found(facts._replace(ensemble={"z2:2181": facts.ensemble["z2:2181"]}), "ensemble") == []
     facts.ensemble["z2:2181"] = {"version": [3, 4, 14], "mode": "leader", "error": None}
     assert the_one(facts, "ensemble") == "z2:2181 is ZooKeeper 3.4.14"

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import fcntl
 import os
 import resource
 
@@ -57,3 +58,22 @@ def test_what_a_process_has_and_may_have(tmp_path):
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     assert after["open_files"][1] == soft and 0 < after["memory_maps"][0] < after["memory_maps"][1]
     assert node.limits(0) is None
+
+
+def test_which_log_directories_a_process_uses(tmp_path):
+    """As Kafka locks them (Java's FileLock is fcntl's), and lets go of one that has failed."""
+    for name in ("one", "two", "three"):
+        (tmp_path / name).mkdir()
+
+    def in_use():
+        return [
+            node._log_dir(str(tmp_path / name), node.locks(os.getpid()))["in_use"] for name in ("one", "two", "three")
+        ]
+
+    with open(tmp_path / "one" / ".lock", "w", encoding="ascii") as one:
+        with open(tmp_path / "two" / ".lock", "w", encoding="ascii") as two:
+            fcntl.lockf(one, fcntl.LOCK_EX)
+            fcntl.lockf(two, fcntl.LOCK_EX)
+            assert in_use() == [True, True, False]
+        assert in_use() == [True, False, False]
+    assert node.locks(0) is None

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Iterable
+from typing import Iterable, Mapping
 
 from .. import phase, zk_metadata
 from .facts import Facts, Found, logs_of
@@ -92,14 +92,33 @@ def controller_directories(facts: Facts) -> Iterable[Found]:
 def log_directories(facts: Facts) -> Iterable[Found]:
     """Broker log directories are whole."""
     for host, node in sorted(facts.brokers.items()):
+        runs_with = _paths(facts.running.get(host) or {})
         for directory in node.get("log_dirs") or []:
+            path, meta = directory["path"], directory.get("meta") or {}
+            stored = meta.get("node.id", meta.get("broker.id"))
             if not directory.get("exists") or directory.get("error"):
                 yield Found(
-                    f"{host}: log directory {directory['path']} {directory.get('error') or 'is not there'}",
+                    f"{host}: log directory {path} {directory.get('error') or 'is not there'}",
                     "mend it: a broker in migration mode halts when a log directory fails (KAFKA-16431)",
                 )
-            elif (directory.get("meta") or {}).get("version") == "1" and node.get("running") == phase.ZK:
+            elif directory.get("in_use") is False and path in runs_with:
                 yield Found(
-                    f"{host}: {directory['path']}/meta.properties is of version 1",
+                    f"{host}: the broker has given up its log directory {path}",
+                    "see in its log why (`Stopping serving logs in dir`), mend that and restart the broker: in "
+                    "migration mode it halts when a log directory fails (KAFKA-16431)",
+                )
+            elif stored is not None and node.get("node_id") is not None and stored.strip() != str(node["node_id"]):
+                yield Found(
+                    f"{host}: {path}/meta.properties is of broker {stored}, and its id is {node['node_id']}",
+                    "correct log.dirs, or broker.id: with both the broker does not start again",
+                )
+            elif meta.get("version") == "1" and node.get("running") == phase.ZK:
+                yield Found(
+                    f"{host}: {path}/meta.properties is of version 1",
                     "it was formatted for KRaft; a plain ZooKeeper-mode broker does not start with it (KAFKA-20762)",
                 )
+
+
+def _paths(running: Mapping[str, str]) -> list[str]:
+    """Return the log directories with which a broker runs, [] where that could not be asked."""
+    return [path.strip() for path in (running.get("log.dirs") or running.get("log.dir") or "").split(",")]

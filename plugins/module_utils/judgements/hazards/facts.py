@@ -23,7 +23,8 @@ class Facts(NamedTuple):
     """What the checks look at. `cluster`: probes.cluster.collect; `metadata`: judgements.zk_metadata.normalise of
     ZooKeeper, None when it could not be read; `running`: each broker host's running configuration ({"error"} when it
     could not be asked); `controller_config`: the operator's quorumshift_controller_config;
-    `controller_protocol`: of the controller listener; `controller_principal`: what a controller is to the brokers;
+    `controller_listener`, `controller_protocol`: name and security protocol of the controller listener;
+    `controller_principal`: what a controller is to the brokers;
     `controller_super_users`: the principals of quorumshift_controller_super_users;
     `min_isr`: {topic: int}; `metadata_error`: why `metadata` is None;
     `stop_timeout_s`: quorumshift_stop_timeout_s; `rights`: probes.topics.rights, None when no broker answers;
@@ -46,6 +47,7 @@ class Facts(NamedTuple):
     tool_principal: str | None = None
     lasting: Mapping[str, Sequence[str]] = MappingProxyType({})
     ensemble: Mapping[str, Mapping] = MappingProxyType({})
+    controller_listener: str = "CONTROLLER"
 
     @property
     def brokers(self) -> dict[str, Mapping]:

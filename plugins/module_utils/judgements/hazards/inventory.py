@@ -11,7 +11,9 @@ from typing import Iterable
 from .. import phase
 from ..advice import shown
 from . import replicas
-from .facts import Facts, Found
+from .facts import Facts, Found, values_of
+
+RESERVED_IDS = 1000  # Kafka's default of reserved.broker.max.id (ServerConfigs)
 
 
 def groups(facts: Facts) -> Iterable[Found]:
@@ -133,6 +135,30 @@ def node_ids(facts: Facts) -> Iterable[Found]:
             )
         else:
             seen[number] = host
+
+
+def id_generation(facts: Facts) -> Iterable[Found]:
+    """Where ZooKeeper generates broker ids, above reserved.broker.max.id: a broker in migration mode takes none, and no
+    controller has an id that a new broker may get."""
+    generated = {
+        host: int(values_of(node).get("reserved.broker.max.id") or RESERVED_IDS)
+        for host, node in sorted(facts.brokers.items())
+        if node.get("next") == phase.ZK and values_of(node).get("broker.id", "-1").strip() == "-1"
+    }
+    if not generated:
+        return
+    yield Found(
+        f"{shown(list(generated))} let ZooKeeper generate their broker ids",
+        "know that the roll writes the id of each into its properties, with broker.id.generation.enable=false. Until "
+        "the migration is done start no new broker without a broker.id",
+    )
+    least = min(generated.values())
+    taken = [host for host, node in sorted(facts.controllers.items()) if (node.get("node_id") or 0) > least]
+    if taken:
+        yield Found(
+            f"node ids of {shown(taken)} are above {least}, where ZooKeeper generates broker ids",
+            f"choose ids up to {least} that nobody has: a new broker might be given a controller's",
+        )
 
 
 def versions(facts: Facts) -> Iterable[Found]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Iterable, Sequence
 
+from ...addresses import AddressError, parse_listeners
 from ...seal import is_secret
 from .. import kraft_config
 from ..advice import shown
@@ -82,6 +83,32 @@ def controller_listener(facts: Facts) -> Iterable[Found]:
             f"the controller listener is {facts.controller_protocol} with {mechanism or 'no mechanism set'}",
             "set sasl.mechanism.controller.protocol in quorumshift_controller_config to PLAIN or GSSAPI, or use SSL",
         )
+
+
+def listeners(facts: Facts) -> Iterable[Found]:
+    """Brokers have no listener of the controllers' name, and advertise the one on which they are dialled by others."""
+    name = facts.controller_listener.upper()
+    for host, node in sorted(facts.brokers.items()):
+        values = values_of(node)
+        if not values:
+            continue  # the check `reached` says why
+        try:
+            names = [one.name for one in parse_listeners(values.get("listeners") or "PLAINTEXT://:9092")]
+        except AddressError as error:
+            yield Found(f"the listeners of {host} cannot be read: {error}", "correct them in its properties")
+            continue
+        if name in names:
+            yield Found(
+                f"{host} has a listener {name}, which is to be the name of the controllers'",
+                "set quorumshift_controller_listener to a name that no broker has for a listener of its own: in KRaft "
+                "mode a broker does not start with one of that name",
+            )
+        if kraft_config.inter_broker_address(values, host) is None:
+            yield Found(
+                f"{host} advertises no listener on which brokers and controllers are to dial it",
+                "correct inter.broker.listener.name, security.inter.broker.protocol or advertised.listeners: with "
+                "these the broker does not start again",
+            )
 
 
 def running_config(facts: Facts) -> Iterable[Found]:

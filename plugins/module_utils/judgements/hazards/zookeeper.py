@@ -90,6 +90,13 @@ def ensemble(facts: Facts) -> Iterable[Found]:
             "stops it and the way back",
             warns=True,
         )
+    alone = [server for server, one in sorted(facts.ensemble.items()) if one.get("mode") == "standalone"]
+    if alone and len(facts.ensemble) > 1:
+        yield Found(
+            f"{shown(alone)} of {len(facts.ensemble)} servers in the connect string is a ZooKeeper of its own, no "
+            "member of an ensemble",
+            "correct the connect string, or the server's configuration: it holds other data than the others",
+        )
     for server, one in sorted(facts.ensemble.items()):
         version = one.get("version")
         if version and tuple(version) < OLDEST_ZOOKEEPER:
@@ -120,10 +127,10 @@ def encoder_secret(facts: Facts) -> Iterable[Found]:
     )
     if not encrypted:
         return
-    some = shown(encrypted, 3)
     for host, node in sorted(facts.brokers.items()):
         if values_of(node) and kraft_config.ENCODER_SECRET not in values_of(node):
             yield Found(
-                f"ZooKeeper holds encrypted configs ({some}), and {host} has no {kraft_config.ENCODER_SECRET}",
+                f"ZooKeeper holds encrypted configs ({shown(encrypted, 3)}), and {host} has no "
+                f"{kraft_config.ENCODER_SECRET}",
                 f"set {kraft_config.ENCODER_SECRET} as where they were written: controllers would copy ciphertext",
             )
