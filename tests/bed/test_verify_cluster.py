@@ -23,6 +23,8 @@ PYTHON = "/opt/quorumshift-spark-python"
 # What the executors' Python needs; the collection's own code travels with the job.
 PACKAGES = ("pyspark", "pyarrow*", "pandas*", "numpy*", "kazoo", "confluent_kafka*", "cryptography*", "cffi*", "_cffi*")
 PACKAGES += ("pycparser", "jinja2", "markupsafe", "py4j", "pytz", "dateutil", "six.py", "tzdata")
+# What a driver needs besides
+PACKAGES += ("jsonschema*", "referencing", "rpds", "attr", "attrs", "typing_extensions.py")
 SAME = ("verdict", "counts", "differences", "unsettled", "comparisons")
 
 
