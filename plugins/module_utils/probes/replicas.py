@@ -15,7 +15,7 @@ from collections import Counter
 from ..formats import replica_log
 from .node import METADATA_LOG
 
-WRITTEN_S = 2.0  # a new partition has its directory a moment before its partition.metadata
+WRITTEN_S = 10.0  # a new partition has its directory a moment before its partition.metadata, longer on a busy broker
 _PAUSE_S = 0.1
 
 

@@ -87,6 +87,11 @@ def test_directories_without_an_id():
     told["others"] = [{"path": "/data/gone-0", "topic": "gone", "partition": 0, "id": None, "error": None}]
     assert the_one(facts, "partition_metadata") == "b1 has directories without partition.metadata: /data/gone-0"
     assert severity_of(facts, "partition_metadata") == "blocks"
+    topic = sorted(facts.metadata["topics"])[0]
+    told["others"][0].update(path=f"/data/{topic}-9", topic=topic, partition=9)
+    assert len(found(facts, "partition_metadata")) == 1
+    facts.metadata["topics"][topic]["created_ms"] = node(facts, "b1")["time"] * 1000
+    assert found(facts, "partition_metadata") == []
 
 
 def test_a_file_that_cannot_be_read():

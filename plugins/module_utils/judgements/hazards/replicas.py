@@ -112,12 +112,16 @@ class _Assigned:
         self.topics, self.broker = topics, node.get("node_id")
         self.fresh_ms = ((node.get("time") or 0) - FRESH_S) * 1000
 
+    def fresh(self, topic: str) -> bool:
+        """Say whether a topic may have been made, or made anew, while the hosts were read."""
+        return (self.topics.get(topic, {}).get("created_ms") or 0) > self.fresh_ms
+
     def kind(self, topic: str, partition: int, topic_id: str) -> str:
         """Return `right`, `wrong` (of another id) or `stray` (not the broker's); what cannot be known yet is right."""
         known = self.topics.get(topic)
         if known is None:
             return "stray"
-        if known["topic_id"] is None or (known.get("created_ms") or 0) > self.fresh_ms:
+        if known["topic_id"] is None or self.fresh(topic):
             return "right"  # the check `unreadable` tells of a topic without an id
         if self.broker not in known["partitions"].get(str(partition), {}).get("replicas", ()):
             return "stray"
@@ -131,7 +135,8 @@ def _directories(host: str, told: Mapping, assigned: _Assigned) -> Iterable[Foun
     for topic, number, one in sorted(found):
         names[assigned.kind(topic, number, one)].append(f"{topic}-{number}")
     errors = [one["error"] for one in told["others"] if one["error"]]
-    without = [one["path"] for one in told["others"] if not (one["id"] or one["error"])]
+    silent = [one for one in told["others"] if not (one["id"] or one["error"] or assigned.fresh(one["topic"]))]
+    without = [one["path"] for one in silent]
     again = "restart the broker in plain ZooKeeper mode, which writes that file for each partition that it is to hold"
     if errors:
         yield Found(
