@@ -81,10 +81,10 @@ class ActionModule(ProbeAction):
         if show:
             newest = verdict.newest or {}
             told = claim.story(newest) if newest and newest["run"] != session["run"] else None
-            lines = screen.render(result, passes, self.command(result["next"], result["word"]), told, doubts)
+            before = planning_screen.took_lines(took, time.time() - self.evidence().events()[0]["t"]) if took else []
+            lines = before + screen.render(result, passes, self.command(result["next"], result["word"]), told, doubts)
             where = os.path.join(self.variable("quorumshift_state_dir") or "", result["cluster_id"] or "")
             roles = [(host, node["role"]) for host, node in self.gone().items()]
-            lines += planning_screen.took_lines(took, time.time() - self.evidence().events()[0]["t"]) if took else []
             lines += [f"  ! {text}." for text in gone.returning(roles, target, where)]
             for line in lines + (history.lines(history.runs(facts["nodes"], result["cluster_id"])) if past else []):
                 display.display(line)

@@ -129,14 +129,19 @@ def each_s(events: Iterable[Mapping]) -> dict[str, float]:
     took: dict[str, list[float]] = {}
     waited: dict[str, list[float]] = {}
     for one in events:
-        if one["kind"] == "restart" and one.get("turn_s") and one.get("outcome") == "done":
-            took.setdefault(one["name"], []).append(one["turn_s"])
+        if one["kind"] == "restart" and one.get("outcome") == "done":
+            took.setdefault(one["name"], []).append(_turn_s(one))
         elif one["name"] == ADMITTED and one.get("waited_s") is not None:
             waited.setdefault(one["mode"], []).append(one["waited_s"])
     told = {turn: _mean(seconds) + _mean(waited.get(turn, ())) for turn, seconds in took.items()}
     if told:
         told[""] = sum(told[turn] * len(took[turn]) for turn in took) / sum(map(len, took.values()))
     return told
+
+
+def _turn_s(event: Mapping) -> float:
+    """Return how long a turn took: as it was watched, or by its host's clock where it was begun before that."""
+    return max(event.get("turn_s") or 0.0, (event.get("end") or 0.0) - (event.get("t") or 0.0))
 
 
 def _mean(seconds: Sequence[float]) -> float:
@@ -180,7 +185,7 @@ def took(plan: Mapping, events: Iterable[Mapping], run: str) -> list[Took]:
     waited: dict[str, float] = {}
     for one in events:
         if one["kind"] == "restart" and str(one.get("turn")).startswith(f"{run}/{one['name']}/"):
-            turns.setdefault(one["name"], []).append(one.get("turn_s") or 0.0)
+            turns.setdefault(one["name"], []).append(_turn_s(one))
         elif one["name"] == ADMITTED:
             waited[one["mode"]] = waited.get(one["mode"], 0.0) + (one.get("waited_s") or 0.0)
     told = []

@@ -107,7 +107,7 @@ def kept(name="zk", each=(), target=""):
 
 def test_what_it_took_stands_beside_what_was_planned():
     events = [
-        *(restarted("controller", 13), restarted("controller", 15)),
+        *(restarted("controller", 13), restarted("controller", 5, t=100.0, end=115.0)),
         *(admitted("zk_migration", 5), restarted("zk_migration", 20)),
         *(admitted("zk_migration", 7), restarted("zk_migration", 25)),
         restarted("zk_migration", 99, turn="r1/repair/b3"),  # an earlier run's turn, finished
