@@ -25,6 +25,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.record_b
 
 ZK_MIGRATION_TRANSACTION = "ZK Migration"
 _ZK_MIGRATION_STATES = {0: "NONE", 1: "MIGRATION", 2: "PRE_MIGRATION", 3: "POST_MIGRATION"}
+_CLIENT_METRICS = 16  # ConfigResource.Type
 _FENCED = {-1: False, 1: True}
 _METADATA_VERSION = "metadata.version"
 
@@ -49,8 +50,9 @@ def summarise(
     None, zk_migration_state (name, None while the log says nothing), zk_migration_state_offset, metadata_version,
     features {name: level}, brokers {id: {epoch, incarnation_id, is_migrating_zk_broker, fenced, in_controlled_shutdown,
     rack, log_dirs, registered_offset}}, controllers {id: {incarnation_id, zk_migration_ready, end_points,
-    registered_offset}}, open_transaction {name, offset} or None, zk_migration_transactions [{name, begin_offset,
-    end_offset, outcome, records {type: count}}], image_counts (with_counts, see metadata_counts.counts; else None)}.
+    registered_offset}}, client_metrics {name: [key]} (KIP-714's configs), open_transaction {name, offset} or None,
+    zk_migration_transactions [{name, begin_offset, end_offset, outcome, records {type: count}}], image_counts
+    (with_counts, see metadata_counts.counts; else None)}.
 
     Offsets of what a checkpoint holds are those of its last record, hence upper bounds. Transactions are those after
     the checkpoint; `with_history` also takes those before it whose segments still stand. `log_start_offset` is where
@@ -66,7 +68,7 @@ def summarise(
         for record in log_records(log, extent, types, check_crc):
             if record.type in _APPLY:
                 apply(state, record)
-            else:
+            if image is not None and record.type in metadata_counts.COUNTED:
                 metadata_counts.count_record(image, record.type, record.fields)
     whole = _whole(directory, extent, check_crc) if with_history else extent
     segments = log.files.segments
@@ -112,12 +114,13 @@ def empty_state() -> dict[str, Any]:
         "features": {},
         "brokers": {},
         "controllers": {},
+        "client_metrics": {},
     }
 
 
 def apply(state: dict[str, Any], record: Record) -> None:
-    """Apply one record of brokers, controllers, features or the migration. Raises InconsistentLog, and KeyError for a
-    record of another type."""
+    """Apply one record of brokers, controllers, features, client metrics or the migration. Raises InconsistentLog, and
+    KeyError for a record of another type."""
     _APPLY[record.type](state, record)
 
 
@@ -190,7 +193,18 @@ def _zk_migration_state(state, record):
     state["zk_migration_state_offset"] = record.offset
 
 
+def _client_metrics(state, record):
+    fields = record.fields
+    if fields["resourceType"] != _CLIENT_METRICS:
+        return
+    name, told = fields["resourceName"], state["client_metrics"]
+    keys = {*told.pop(name, ()), fields["name"]} - ({fields["name"]} if fields["value"] is None else set())
+    if keys:
+        told[name] = sorted(keys)
+
+
 _APPLY = {
+    "CONFIG_RECORD": _client_metrics,
     "REGISTER_BROKER_RECORD": _register_broker,
     "UNREGISTER_BROKER_RECORD": _unregister_broker,
     "FENCE_BROKER_RECORD": _set_fenced(True),

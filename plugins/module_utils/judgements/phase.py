@@ -369,6 +369,16 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
                 "look at the active controller's log: it cannot write to ZooKeeper",
             )
         )
+    metrics = sorted(seen.log.get("client_metrics") or {})
+    if metrics and phase in (COPYING, HYBRID, DUAL_WRITE, FINALIZING) and seen.state == "MIGRATION":
+        blocks.append(
+            Block(
+                "client_metrics",
+                f"client metrics are configured ({', '.join(metrics)}), for which ZooKeeper has no place: the next "
+                "active controller will write nothing there",
+                "delete them until the migration is finalized: kafka-client-metrics.sh --delete --name NAME",
+            )
+        )
     if phase in (CONTROLLERS_STARTING, BROKERS_JOINING):
         left = [str(one) for one in left_registered(seen.facts)]
         if left:

@@ -24,6 +24,12 @@ def topic(name, number):
     return b"\x01\x02\x00" + bytes([len(name) + 1]) + name.encode() + bytes([number] * 16) + b"\0"
 
 
+def config(kind, resource, name, value):
+    """The value of a CONFIG_RECORD; None takes the key away."""
+    texts = [b"\0" if text is None else bytes([len(text) + 1]) + text.encode() for text in (resource, name, value)]
+    return b"\x01\x04\x00" + struct.pack(">b", kind) + b"".join(texts) + b"\0"
+
+
 def feature(name, level):
     """The value of a FEATURE_LEVEL_RECORD."""
     return b"\x01\x0c\x00" + bytes([len(name) + 1]) + name.encode() + struct.pack(">h", level) + b"\0"

@@ -309,6 +309,17 @@ def test_a_broker_left_behind_by_finalization(mode):
     assert judged.phase == "finalizing" and ids(judged) == ["zookeeper_broker_left"]
 
 
+@pytest.mark.parametrize(("name", "told"), [("hybrid", True), ("dual_write", True), ("finalized", False)])
+def test_client_metrics_while_zookeeper_is_written(name, told):
+    facts = recorded.facts(name)
+    for node in facts["nodes"].values():
+        if node["metadata_log"]:
+            node["metadata_log"]["client_metrics"] = {"all": ["interval.ms"]}
+    judged = phase.judge(facts)
+    assert judged.phase == name and ids(judged) == ["client_metrics"] * told
+    assert not told or judged.blocks[0].text.startswith("client metrics are configured (all), for which")
+
+
 def test_a_finalized_controller_that_is_down_stays_final():
     judged = phase.judge(recorded.down(recorded.facts("finalized"), "c2"))
     assert (judged.phase, ids(judged)) == ("finalized", ["controllers_down"])
@@ -485,7 +496,7 @@ def test_every_block_is_provoked_here():
             given.update(one.value for one in node.args[:1] if isinstance(one, ast.Constant))
     provoked = {one for _phase, blocks in RECORDED.values() for one in blocks}
     provoked |= {"file_differs", "zookeeper_broker_left", "no_controller", "quorum_not_ready", "copy_not_acknowledged"}
-    provoked |= {"left_registered", "copy_skipped", "restore_unfinished"}
+    provoked |= {"left_registered", "copy_skipped", "restore_unfinished", "client_metrics"}
     assert given == provoked
 
 

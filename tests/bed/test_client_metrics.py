@@ -1,0 +1,23 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Client metrics that somebody configures in dual-write, which the next active controller cannot write to ZooKeeper:
+`status` tells of them before that."""
+
+from __future__ import annotations
+
+from tests.bed.going_back import phase
+
+TOOL = "/opt/kafka/bin/kafka-client-metrics.sh --bootstrap-server $(hostname -I | cut -d' ' -f1):9092"
+
+
+def test_client_metrics_are_told_before_they_do_harm(fresh):
+    ran = fresh.play(extra={"quorumshift_soak": "0s"})
+    assert ran.code == 0 and phase(ran) == "dual_write", ran.text
+    assert "client metrics" not in ran.text
+    fresh.run("b1", f"{TOOL} --alter --name everybody --metrics org.apache.kafka. --interval 60000")
+    status = fresh.play("status")
+    assert "client metrics are configured (everybody), for which ZooKeeper has no place" in status.text, status.text
+    fresh.run("b1", f"{TOOL} --delete --name everybody")
+    status = fresh.play("status")
+    assert "client metrics" not in status.text, status.text
