@@ -55,8 +55,7 @@ def facts(
     values = file["properties"] if file["exists"] or not log_dir else {"log.dirs": log_dir}
     running = service.state(service_name)
     pid = _process(running["main_pid"])[0]
-    held = locks(pid)
-    log_dirs = [_log_dir(path, held) for path in log_dir_paths(values)]
+    log_dirs = _log_dirs(log_dir_paths(values), pid)
     kept = _kept(state_dir)
     cluster_ids = [told["meta"]["cluster.id"] for told in log_dirs if (told["meta"] or {}).get("cluster.id")]
     remembered = os.path.join(state_dir, cluster_ids[0]) if cluster_ids else ""
@@ -265,8 +264,17 @@ def _node_id(values: dict, log_dirs: list[dict]) -> int | None:
     return None
 
 
+def _log_dirs(paths: list[str], pid: int) -> list[dict]:
+    """Tell of log directories; `in_use` by the process: None where that cannot be seen."""
+    held = locks(pid)
+    told = [_log_dir(path, held) for path in paths]
+    if not any(one["in_use"] for one in told):
+        for one in told:
+            one["in_use"] = None  # no Kafka runs without one, so these are not the inodes that the kernel tells of
+    return told
+
+
 def _log_dir(path: str, held: set[int] | None) -> dict:
-    """Tell of a log directory; `in_use` by what runs: None where that cannot be seen."""
     told: dict = {
         "path": path,
         "exists": os.path.isdir(path),

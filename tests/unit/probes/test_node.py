@@ -66,9 +66,8 @@ def test_which_log_directories_a_process_uses(tmp_path):
         (tmp_path / name).mkdir()
 
     def in_use():
-        return [
-            node._log_dir(str(tmp_path / name), node.locks(os.getpid()))["in_use"] for name in ("one", "two", "three")
-        ]
+        told = node._log_dirs([str(tmp_path / name) for name in ("one", "two", "three")], os.getpid())
+        return [one["in_use"] for one in told]
 
     with open(tmp_path / "one" / ".lock", "w", encoding="ascii") as one:
         with open(tmp_path / "two" / ".lock", "w", encoding="ascii") as two:
@@ -76,4 +75,5 @@ def test_which_log_directories_a_process_uses(tmp_path):
             fcntl.lockf(two, fcntl.LOCK_EX)
             assert in_use() == [True, True, False]
         assert in_use() == [True, False, False]
+    assert in_use() == [None, None, None]
     assert node.locks(0) is None
