@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from tests.bed.going_back import phase
 
-TOOL = "/opt/kafka/bin/kafka-client-metrics.sh --bootstrap-server $(hostname -I | cut -d' ' -f1):9092"
+TOOL = (
+    "/opt/kafka/bin/kafka-configs.sh --bootstrap-server $(hostname -I | cut -d' ' -f1):9092 --alter "
+    "--entity-type client-metrics --entity-name everybody"
+)
 
 
 def test_client_metrics_are_told_before_they_do_harm(fresh):
     ran = fresh.play(extra={"quorumshift_soak": "0s"})
     assert ran.code == 0 and phase(ran) == "dual_write", ran.text
     assert "client metrics" not in ran.text
-    fresh.run("b1", f"{TOOL} --alter --name everybody --metrics org.apache.kafka. --interval 60000")
+    fresh.run("b1", f"{TOOL} --add-config metrics=org.apache.kafka.,interval.ms=60000")
     status = fresh.play("status")
     assert "client metrics are configured (everybody), for which ZooKeeper has no place" in status.text, status.text
-    fresh.run("b1", f"{TOOL} --delete --name everybody")
+    fresh.run("b1", f"{TOOL} --delete-config metrics,interval.ms")
     status = fresh.play("status")
     assert "client metrics" not in status.text, status.text

@@ -95,8 +95,11 @@ def test_what_brokers_and_their_files_can_have_wrong(fresh, tmp_path):
             client.delete(torn)
     assert ran.code != 0, ran.text
     shown = json.dumps(found, indent=1)
-    ((severity, seen),) = found["agreement"]
-    assert severity == "blocks" and seen.startswith("brokers disagree on num.partitions, which controllers take"), shown
+    of_keys = [(severity, seen.partition(", which controllers take")[0]) for severity, seen in found["agreement"]]
+    assert of_keys == [
+        ("blocks", "brokers disagree on authorizer.class.name"),
+        ("blocks", "brokers disagree on num.partitions"),
+    ], shown
     assert found["authorizer"] == [("warns", "b2 uses the authorizer org.example.Authorizer")], shown
     assert found["log_directories"] == [("blocks", "b3: log directory /var/lib/kafka/nowhere is not there")], shown
     assert found["id_generation"] == [("warns", "b1 let ZooKeeper generate their broker ids")], shown
