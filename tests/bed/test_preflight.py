@@ -209,6 +209,10 @@ def test_a_znode_blocks(fresh, tmp_path, path, value, check, told):
                 client.create(path, before, acl=acl)
             else:
                 client.set(path, before)
+            # The controller is fenced off by another version of its epoch, and knows another one of the state: another
+            # election reads both.
+            client.delete(znodes.CONTROLLER)
+            wait_for(lambda: client.exists(znodes.CONTROLLER), 30, "a controller to be elected")
     assert ran.code != 0 and f"In the way of the migration: {check}. Nothing was changed." in ran.text, ran.text
     ((severity, seen),) = found[check]
     assert severity == "blocks" and seen.startswith(told), seen

@@ -73,7 +73,9 @@ def plan(
             reasons[host] = "controller: last, so that it moves once"
     if up and not down:
         least = f"leads fewest partitions ({led.get(brokers[up[0]]['node_id'], 0)})"
-        reasons[up[0]] = f"canary: {'chosen' if up[0] == canary else 'as planned' if up[0] in place else least}"
+        if up[0] == canary or not place.get(up[0]):  # in the place of one that was planned first it stands by itself
+            chosen = "chosen" if up[0] == canary else "as planned" if up[0] in place else least
+            reasons[up[0]] = f"canary: {chosen}"
     return Plan([[host] for host in todo], done, reasons, unavoidable(topics["partitions"], topics["min_isr"]))
 
 

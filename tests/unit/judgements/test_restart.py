@@ -71,6 +71,8 @@ def test_the_runs_plan_holds_where_nothing_is_in_its_way():
     assert now().batches == [["b3"], ["b1"], ["b2"]] and now().reasons == {"b3": "canary: as planned"}
     assert now(canary="b1").batches == [["b1"], ["b3"], ["b2"]] and now(canary="b1").reasons == {"b1": "canary: chosen"}
     assert now(controller=1).batches == [["b3"], ["b2"], ["b1"]]
+    assert now(controller=5).batches == [["b1"], ["b2"], ["b3"]]
+    assert now(controller=5).reasons == {"b3": "controller: last, so that it moves once"}
     recorded.down(facts, "b2")
     assert now().batches == [["b2"], ["b3"], ["b1"]]
 
