@@ -15,7 +15,7 @@ from typing import Callable, Iterator
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import read_tree
 
-from tests.bed.bedside import ROOT, Bedside
+from tools.bedside.bedside import ROOT, Bedside
 from tools.demo import bed as demo_bed
 
 # What a running cluster moves by itself, and what its controllers keep of their own

@@ -13,7 +13,7 @@ import signal
 import threading
 from typing import Callable, Iterator, NamedTuple
 
-from tests.bed.bedside import Bedside, Ran, meanwhile
+from tools.bedside.bedside import Bedside, Ran, meanwhile
 
 METADATA, RECORDS = "metadata_parity", "data_fingerprint"
 # Where the action puts what a job reads (roles/quorumshift/vars/main.yml)

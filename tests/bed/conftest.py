@@ -11,7 +11,7 @@ import re
 import pytest
 import yaml
 
-from tests.bed import bedside
+from tools.bedside import bedside
 from tools.demo.bed import VARIANT, Bed
 
 # Each variant has its tests: those of the secured bed are run by its molecule scenario, after the migration.

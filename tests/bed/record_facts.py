@@ -33,8 +33,8 @@ from ansible_collections.quorumshift.kafka.plugins.modules import metadata_copy
 from kazoo.exceptions import NoNodeError
 from kazoo.security import make_acl
 
-from tests.bed.bedside import ROOT, Bedside, nth, wait_for
 from tests.real import servers
+from tools.bedside.bedside import ROOT, Bedside, nth, wait_for
 
 FACTS = ROOT / "tests" / "unit" / "fixtures" / "facts"
 CONFIGS = "/var/lib/quorumshift/*/configs"

@@ -14,10 +14,8 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.bed.bedside import Ran, nth, wait_for
+from tools.bedside.bedside import ELSEWHERE, Ran, nth, wait_for
 
-# Another container: its processes are not to be seen from here, and ours not from there.
-ELSEWHERE = ("unshare", "--fork", "--pid", "--mount-proc")
 STOPS = " stops\n"
 
 

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from tests.bed.going_back import phase
+from tools.bedside.going_back import phase
 
 TOOL = (
     "/opt/kafka/bin/kafka-configs.sh --bootstrap-server $(hostname -I | cut -d' ' -f1):9092 --alter "

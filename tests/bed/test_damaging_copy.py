@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from tests.bed import mishaps
+from tools.bedside import mishaps
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pathlib
 
 import pytest
 
-from tests.bed.bedside import nth, wait_for
+from tools.bedside.bedside import nth, wait_for
 
 # What the turn's progress says once the node is down.
 STOPPED = " gets its new properties file"

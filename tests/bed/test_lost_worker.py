@@ -10,7 +10,7 @@ import contextlib
 
 import pytest
 
-from tests.bed import mishaps
+from tools.bedside import mishaps
 
 STEPS = [("keep the old file", 0), ("stop", 0), ("stop", 0.4), ("write the file", 0), ("start", 0), ("register", 0)]
 

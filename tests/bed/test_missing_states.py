@@ -9,8 +9,8 @@ from __future__ import annotations
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 from confluent_kafka.admin import NewTopic
 
-from tests.bed.bedside import wait_for
-from tests.bed.going_back import phase
+from tools.bedside.bedside import wait_for
+from tools.bedside.going_back import phase
 
 TOPIC = "created.too.late"
 

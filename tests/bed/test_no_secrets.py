@@ -24,7 +24,7 @@ import pandas
 import pytest
 import yaml
 
-from tests.bed.bedside import LOG, ROOT, STATE, Bedside, meanwhile
+from tools.bedside.bedside import LOG, ROOT, STATE, Bedside, meanwhile
 from tools.demo.bed import VARIANT
 
 # The operator's own files, with the passwords that he put there, and what the tool keeps of them or of ZooKeeper:

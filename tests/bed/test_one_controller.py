@@ -8,8 +8,9 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from tests.bed import bedside
-from tests.bed.test_claims import ELSEWHERE, STOPS, holder, phase
+from tests.bed.test_claims import STOPS, holder, phase
+from tools.bedside import bedside
+from tools.bedside.bedside import ELSEWHERE
 
 ONE_FORK = ("--forks", "1")
 

@@ -10,7 +10,7 @@ import re
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 
-from tests.bed.going_back import back, changed, phase
+from tools.bedside.going_back import back, changed, phase
 
 FAST = {"quorumshift_verify": False, "quorumshift_soak": "0s"}
 

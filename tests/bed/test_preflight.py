@@ -14,8 +14,8 @@ import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 from confluent_kafka.admin import NewTopic
 
-from tests.bed.bedside import wait_for
-from tests.bed.going_back import changed
+from tools.bedside.bedside import wait_for
+from tools.bedside.going_back import changed
 
 FILE = "/etc/kafka/server.properties"
 REPORTER = "com.linkedin.kafka.cruisecontrol.metricsreporter.CruiseControlMetricsReporter"

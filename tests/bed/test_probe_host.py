@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from tests.bed import bedside, mishaps
+from tools.bedside import bedside, mishaps
 
 PROBE = "c3"
 PACKAGES = "/usr/local/lib/python3.11/dist-packages"

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
 
-from tests.bed import bedside, mishaps
+from tools.bedside import bedside, mishaps
 
 SEEN_UP_S = 60
 

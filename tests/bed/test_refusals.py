@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
 import time
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
 
-from tests.bed import bedside, mishaps
+from tools.bedside import bedside, mishaps
 
-OTHER_RELEASE = "3.9.1"
 METADATA = "/var/lib/kafka/metadata"
 
 
@@ -40,43 +38,6 @@ def _difference(before, after):
 
 def settled(bed):
     bed.wait_in_sync()
-
-
-def restarted(bed, host, change):
-    """Run a command on a broker's host, restart the broker, and wait until the cluster has settled."""
-    bed.run(host, f"{change} && systemctl restart kafka")
-    bed.wait_listening(host, 9092)
-    settled(bed)
-
-
-@contextlib.contextmanager
-def edited(bed, host, expression):
-    """A broker's properties edited by sed and the broker restarted with them; put back in the end."""
-    path = "/etc/kafka/server.properties"
-    restarted(bed, host, f"cp -a {path} {path}.test && sed -i '{expression}' {path}")
-    try:
-        yield
-    finally:
-        restarted(bed, host, f"mv {path}.test {path}")
-
-
-@contextlib.contextmanager
-def other_release(bed, host):
-    """A broker that runs another release than the rest: that one's own jars, on the rest of the class path."""
-    jars = bedside.ROOT / ".build" / "kafka" / OTHER_RELEASE
-    goal = ("dependency:copy-dependencies", "-DincludeGroupIds=org.apache.kafka", f"-DoutputDirectory={jars}")
-    pom = bedside.TOOL.with_name("pom.xml")
-    subprocess.run(
-        ["mvn", "-q", "-B", "-f", str(pom), f"-Dkafka.version={OTHER_RELEASE}", *goal], check=True, timeout=300
-    )
-    libs, aside = "/opt/kafka/libs", "/root/libs.test"
-    bed.run(host, f"mkdir {aside} && mv {libs}/kafka*.jar {aside}/")
-    try:
-        bed.send(host, sorted(jars.glob("kafka*.jar")), libs)
-        restarted(bed, host, "true")
-        yield
-    finally:
-        restarted(bed, host, f"rm -f {libs}/kafka*.jar && mv {aside}/* {libs}/ && rmdir {aside}")
 
 
 @contextlib.contextmanager
@@ -198,13 +159,13 @@ def test_a_chroot_that_is_another_clusters(fresh):
 
 @pytest.mark.provokes("versions")
 def test_a_protocol_version_that_is_not_the_releases(fresh):
-    with edited(fresh, "b2", "s/^inter.broker.protocol.version=.*/inter.broker.protocol.version=3.8/"):
+    with mishaps.edited(fresh, "b2", "s/^inter.broker.protocol.version=.*/inter.broker.protocol.version=3.8/"):
         refused(fresh, "b2 runs with inter.broker.protocol.version 3.8, its release is 3.9.2", "Set it to 3.9 on every")
 
 
 @pytest.mark.provokes("versions")
 def test_releases_that_are_mixed(fresh):
-    with other_release(fresh, "b2"):
+    with mishaps.other_release(fresh, "b2"):
         refused(fresh, "versions are mixed: b1 3.9.2, b2 3.9.1, b3 3.9.2", "Finish the upgrade first")
 
 

@@ -11,8 +11,8 @@ import time
 
 import pytest
 
-from tests.bed import mishaps
 from tests.bed.clients import held, nothing_lost, witnessed
+from tools.bedside import mishaps
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import z
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 from tests.bed.clients import held, nothing_lost, witnessed
-from tests.bed.going_back import back, changed, files, no_trace, phase
+from tools.bedside.going_back import back, changed, files, no_trace, phase
 
 MADE, GONE, CHANGED = "made.on.kraft", "scratch.rf2-2", "eu.orders"
 

@@ -13,9 +13,9 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import to
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 
-from tests.bed import mishaps
-from tests.bed.bedside import wait_for
-from tests.bed.going_back import back, changed, files, no_trace, phase
+from tools.bedside import mishaps
+from tools.bedside.bedside import wait_for
+from tools.bedside.going_back import back, changed, files, no_trace, phase
 from tools.demo.bed import Bed
 
 FAST = {"quorumshift_verify": False, "quorumshift_soak": "0s"}

@@ -11,9 +11,9 @@ import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 from confluent_kafka.admin import NewTopic
 
-from tests.bed import mishaps
-from tests.bed.bedside import nth
-from tests.bed.going_back import back, changed, files, no_trace, phase
+from tools.bedside import mishaps
+from tools.bedside.bedside import nth
+from tools.bedside.going_back import back, changed, files, no_trace, phase
 
 FAST = {"quorumshift_verify": False, "quorumshift_soak": "0s"}
 

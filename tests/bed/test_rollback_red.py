@@ -12,8 +12,8 @@ import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import topics
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
-from tests.bed.bedside import wait_for
-from tests.bed.going_back import back, changed, files, no_trace, phase
+from tools.bedside.bedside import wait_for
+from tools.bedside.going_back import back, changed, files, no_trace, phase
 
 FAST = {"quorumshift_verify": False, "quorumshift_soak": "0s"}
 SICK, TOPIC = "b3", "red"

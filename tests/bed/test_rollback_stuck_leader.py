@@ -10,7 +10,7 @@ import zipfile
 
 import pytest
 
-from tests.bed.going_back import back, changed, files, no_trace, phase
+from tools.bedside.going_back import back, changed, files, no_trace, phase
 from tests.real import servers
 from tests.real.test_stuck_leader import ENDED, TAKEN
 

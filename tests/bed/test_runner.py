@@ -15,8 +15,8 @@ import time
 
 import pytest
 
-from tests.bed import bedside
-from tests.bed.bedside import FAST, ROOT
+from tools.bedside import bedside
+from tools.bedside.bedside import FAST, ROOT
 
 JOB = "4711"
 TOOLS = os.path.dirname(sys.executable)

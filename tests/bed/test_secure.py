@@ -17,7 +17,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import p
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security
 
-from tests.bed.bedside import STATE
+from tools.bedside.bedside import STATE
 
 
 @pytest.fixture(scope="module")

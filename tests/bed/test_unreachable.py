@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from tests.bed import mishaps
+from tools.bedside import mishaps
 
 # As in the operators' guide, sooner: else ssh waits for ever on a connection whose other end is gone.
 ALIVE = {"ansible_ssh_args": "-C -o ControlMaster=no -o ServerAliveInterval=2 -o ServerAliveCountMax=2"}

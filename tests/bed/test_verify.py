@@ -14,9 +14,9 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster i
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import NewTopic
 
-from tests.bed import mishaps
-from tests.bed.bedside import wait_for
 from tests.bed.comparing import nothing_left, verify
+from tools.bedside import mishaps
+from tools.bedside.bedside import wait_for
 
 TOPIC = "eu.orders"
 OF_TOPIC = f"/brokers/topics/{TOPIC}"

@@ -13,8 +13,8 @@ import sys
 import pyspark
 import pytest
 
-from tests.bed.bedside import wait_for
 from tests.bed.comparing import nothing_left, verify
+from tools.bedside.bedside import wait_for
 
 HOME = "/opt/quorumshift-spark"
 PORT = 7077

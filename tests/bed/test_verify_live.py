@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from tests.bed.bedside import ROOT
 from tests.bed.comparing import verify
+from tools.bedside.bedside import ROOT
 from tools.demo.judge import witness_verdict
 from tools.demo.observers import Observers
 

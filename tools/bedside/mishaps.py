@@ -1,7 +1,8 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What can happen to a host while a broker of it takes its turn, brought about from within the host or below it."""
+"""What can happen to a host, brought about from within it or from below: before a run, or while a broker takes its
+turn."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from typing import Iterator, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
 
-from tests.bed.bedside import TOOL, Bedside, Ran, meanwhile
+from tools.bedside.bedside import ROOT, TOOL, Bedside, Ran, meanwhile, wait_for
 
 COPIED_LONG_AGO = {
     "version": 0,
@@ -26,6 +27,10 @@ COPIED_LONG_AGO = {
     "kraft_controller_epoch": 3,
 }
 """What /migration says after an attempt that got as far as the copy."""
+
+OTHER_RELEASE = "3.9.1"
+_METADATA = "/var/lib/kafka/metadata"
+_REBOOT_LIMIT_S = 180
 
 _TURN = """
 import glob, json, os, signal, time
@@ -99,6 +104,12 @@ subprocess.run(["systemctl", "kill", "--signal=KILL", "kafka"])
 """
 
 
+_KILL_IN_COPY = """
+grep -q -m1 "Starting ZK migration" < <(tail -n 0 -F /var/log/kafka/controller.log 2>/dev/null)
+systemctl kill --signal=KILL kafka-controller && date > /root/killed-in-copy && systemctl restart kafka-controller
+"""
+
+
 @contextlib.contextmanager
 def _script(bed: Bedside, host: str, name: str, script: str) -> Iterator[None]:
     """A Python script that runs on the host as a unit of its own, ended at the end."""
@@ -144,14 +155,21 @@ def disk_full(bed: Bedside, host: str, path: str, spare_kb: int = 1200 * 1024) -
         bed.run(host, f"rm -f {path}/somebody-elses-dump")
 
 
-def _from_below(host: str, command: str, namespace: str = "-m") -> None:
-    """Run a command in one namespace of a host's container."""
+def _podman(host: str, *command: str) -> str:
+    """What podman says to a command on a host's container."""
     script = (
         "import sys; sys.path.insert(0, sys.argv[1]); import podman, layout; "
-        "print(podman.podman('inspect', '--format', '{{.State.Pid}}', layout.host_named(sys.argv[2]).container))"
+        "print(podman.podman(*sys.argv[3:], layout.host_named(sys.argv[2]).container))"
     )
-    asked = [sys.executable, "-c", script, str(TOOL.parent), host]
-    pid = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
+    asked = [sys.executable, "-c", script, str(TOOL.parent), host, *command]
+    return subprocess.run(
+        asked, check=True, capture_output=True, text=True, timeout=_REBOOT_LIMIT_S + 30
+    ).stdout.strip()
+
+
+def _from_below(host: str, command: str, namespace: str = "-m") -> None:
+    """Run a command in one namespace of a host's container."""
+    pid = _podman(host, "inspect", "--format", "{{.State.Pid}}")
     subprocess.run(["nsenter", "-t", pid, namespace, "sh", "-ec", command], check=True, timeout=60)
 
 
@@ -257,6 +275,114 @@ def ended_when_copied(bed: Bedside, host: str) -> Iterator[None]:
                 yield
         finally:
             bed.run(host, "rm -f /root/end-broker")
+
+
+def service_of(bed: Bedside, host: str) -> tuple[str, str, int]:
+    """A host's service of Kafka, its properties file, and the port that is open when it is up."""
+    if host in bed.controllers:
+        return "kafka-controller", "/etc/kafka/controller.properties", 9093
+    return "kafka", "/etc/kafka/server.properties", 9092
+
+
+def restarted(bed: Bedside, host: str, change: str) -> None:
+    """Run a command on a host, restart what it has of Kafka, and wait until it is up and the brokers have settled."""
+    service, _file, port = service_of(bed, host)
+    bed.run(host, f"{change} && systemctl restart {service}")
+    bed.wait_listening(host, port)
+    if host in bed.brokers:
+        bed.wait_in_sync()
+
+
+@contextlib.contextmanager
+def edited(bed: Bedside, host: str, expression: str) -> Iterator[None]:
+    """A node's properties edited by sed and the node restarted with them; put back in the end."""
+    _service, path, _port = service_of(bed, host)
+    restarted(bed, host, f"cp -a {path} {path}.test && sed -i '{expression}' {path}")
+    try:
+        yield
+    finally:
+        restarted(bed, host, f"mv {path}.test {path}")
+
+
+@contextlib.contextmanager
+def other_release(bed: Bedside, host: str) -> Iterator[None]:
+    """A broker that runs another release than the rest: that one's own jars, on the rest of the class path."""
+    jars = ROOT / ".build" / "kafka" / OTHER_RELEASE
+    goal = ("dependency:copy-dependencies", "-DincludeGroupIds=org.apache.kafka", f"-DoutputDirectory={jars}")
+    pom = TOOL.with_name("pom.xml")
+    subprocess.run(
+        ["mvn", "-q", "-B", "-f", str(pom), f"-Dkafka.version={OTHER_RELEASE}", *goal], check=True, timeout=300
+    )
+    libs, aside = "/opt/kafka/libs", "/root/libs.test"
+    bed.run(host, f"mkdir {aside} && mv {libs}/kafka*.jar {aside}/")
+    try:
+        bed.send(host, sorted(jars.glob("kafka*.jar")), libs)
+        restarted(bed, host, "true")
+        yield
+    finally:
+        restarted(bed, host, f"rm -f {libs}/kafka*.jar && mv {aside}/* {libs}/ && rmdir {aside}")
+
+
+def leader(bed: Bedside) -> str:
+    """The host of the quorum's leader. Raises TimeoutError when there is none."""
+
+    def asked() -> str | None:
+        for host in bed.controllers:
+            try:
+                told = kafka_wire.describe_quorum(kafka_wire.HostPort(bed.addresses[host], 9093), None, 2)
+            except kafka_wire.WireError:
+                continue
+            return next(one for one in bed.controllers if bed.node_id(one) == told.leader_id)
+        return None
+
+    return str(wait_for(asked, 60, "a leader of the quorum"))
+
+
+def reboot(bed: Bedside, host: str) -> None:
+    """Boot a host anew: what systemd starts at boot comes up, and nothing else. Until it is reached by SSH again."""
+    _podman(host, "restart", "--time", str(_REBOOT_LIMIT_S))
+    wait_for(lambda: bed.run(host, "echo up", check=False) == "up", 60, f"{host} to be reached by SSH")
+
+
+@contextlib.contextmanager
+def controller_disk_full(bed: Bedside, host: str, spare_kb: int = 8 * 1024) -> Iterator[None]:
+    """A controller's metadata log on a disk of its own, filled to the brim by somebody else; at the end that file is
+    removed and the controller is up again, the disk stays."""
+    path, dump = _METADATA, f"{_METADATA}/somebody-elses-dump"
+    bed.run(host, f"systemctl stop kafka-controller && cp -a --sparse=always {path} {path}.moved")
+    size = f"$(( $(du -sk {path}.moved | cut -f1) + {spare_kb} ))k"
+    # The container's root may not mount: from outside, in the container's mount namespace.
+    _from_below(
+        host,
+        f"mount -t tmpfs -o size={size} tmpfs {path} && chown --reference={path}.moved {path} && "
+        f"cp -a --sparse=always {path}.moved/. {path}/",
+    )
+    bed.run(host, "systemctl start kafka-controller")
+    bed.wait_listening(host, 9093)
+    bed.run(host, f"cat /dev/zero > {dump} 2>/dev/null; true")
+    try:
+        yield
+    finally:
+        bed.run(host, f"rm -f {dump}; systemctl restart kafka-controller")
+        bed.wait_listening(host, 9093)
+
+
+@contextlib.contextmanager
+def killed_in_copy(bed: Bedside) -> Iterator[None]:
+    """Whichever controller begins to copy the metadata is killed then, once, and started again as a service manager
+    would. Raises RuntimeError at the end when none was."""
+    unit, mark = "kill-in-copy", "/root/killed-in-copy"
+    command = f"systemd-run --quiet --collect --unit={unit} /bin/bash -c {shlex.quote(_KILL_IN_COPY)}"
+    bed.on_each(bed.controllers, f"rm -f {mark}; {command}")
+    try:
+        yield
+    finally:
+        bed.on_each(
+            bed.controllers, f"systemctl stop {unit} 2>/dev/null; systemctl reset-failed {unit} 2>/dev/null; true"
+        )
+    killed = [host for host in bed.controllers if bed.run(host, f"cat {mark} 2>/dev/null", check=False)]
+    if not killed:
+        raise RuntimeError("no controller was killed: none said that it begins the copy")
 
 
 class Availability(threading.Thread):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Callable
 
-from tests.bed.bedside import Bedside, Ran
+from tools.bedside.bedside import Bedside, Ran
 
 
 def back(bed: Bedside, target: str, kill_when: Callable[[str], bool] | None = None, **extra: object) -> Ran:

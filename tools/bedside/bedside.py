@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The bed in the hands of a test: commands on its hosts, its ZooKeeper, playbooks run, cut and read."""
+"""The bed in the hands of a test or a drill: commands on its hosts, its ZooKeeper, playbooks run, cut and read."""
 
 from __future__ import annotations
 
@@ -40,6 +40,8 @@ from tools.demo.bed import INVENTORY, ROOT, STATE, TOOL
 
 LOG = STATE / "plays.log"
 KEPT = ROOT / "build" / "test" / "hosts"
+# Another container: its processes are not to be seen from here, and ours not from there.
+ELSEWHERE = ("unshare", "--fork", "--pid", "--mount-proc")
 CLAIMED = (host_state.LOCK, host_state.CLAIM, host_state.JOURNAL)
 FAST = {
     "quorumshift_stable_s": 1,
