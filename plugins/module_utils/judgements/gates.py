@@ -115,6 +115,7 @@ def closed_by(name: str, judgement: phase.Judgement, health: list[str]) -> list[
         told.append(f"the phase is {judgement.phase}, {name} opens in {' or '.join(gate.phases)}")
     closing = _CLOSING + (("quorum_not_ready",) if name == "before_trigger" else ())
     closing += ("zookeeper_broker_left",) if name != "before_kraft" else ()  # that one is what the KRaft roll mends
+    closing += ("flag_missing",) if name not in BACK else ()  # the way back stops the controllers
     told += [advice.sentences(block.text, block.do) for block in judgement.blocks if block.id in closing]
     return told + health
 

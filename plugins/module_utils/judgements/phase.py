@@ -394,6 +394,17 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
             Block("quorum_not_ready", text, "wait, or look at that controller's log")
             for text in not_ready(seen.controllers, seen.quorum, seen.log, seen.offset, [*seen.joining(), *left])
         ]
+    if phase in (COPYING, HYBRID):
+        blocks += [
+            Block(
+                "flag_missing",
+                f"{host} runs or will start without the migration flag, while brokers run in a ZooKeeper mode: as the "
+                "quorum's leader it would end the migration over them",
+                "put zookeeper.metadata.migration.enable=true back into its file and restart it",
+            )
+            for host, node in sorted(seen.controllers.items())
+            if "controller_final" in _controller_modes(node)
+        ]
     if phase == FINALIZING:
         for host, mode in sorted(seen.modes.items()):
             if mode != "kraft":

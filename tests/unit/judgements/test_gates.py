@@ -83,6 +83,8 @@ def test_blocks_that_close_every_gate(gate, block):
         ("quorum_not_ready", {"before_trigger"}),
         # the KRaft roll is what mends it
         ("zookeeper_broker_left", set(OPEN) - {"before_kraft"}),
+        # the way back stops the controllers, with and without it
+        ("flag_missing", set(OPEN) - set(gates.BACK)),
     ],
 )
 def test_blocks_that_close_some_gates(block, closed):

@@ -320,6 +320,15 @@ def test_client_metrics_while_zookeeper_is_written(name, told):
     assert not told or judged.blocks[0].text.startswith("client metrics are configured (all), for which")
 
 
+@pytest.mark.parametrize("name", ["copying_held", "hybrid"])
+def test_a_controller_without_the_flag_over_brokers_in_migration_mode(name):
+    """It would write POST_MIGRATION as soon as it leads (ActivationRecordsGenerator, Kafka 3.9)."""
+    mode = "controller_final"
+    judged = phase.judge(bent(name, nodes__c2__running=mode, nodes__c2__next=mode))
+    assert judged.phase == RECORDED[name][0] and ids(judged) == ["flag_missing"], judged.blocks
+    assert judged.blocks[0].text.startswith("c2 runs or will start without the migration flag")
+
+
 def test_a_finalized_controller_that_is_down_stays_final():
     judged = phase.judge(recorded.down(recorded.facts("finalized"), "c2"))
     assert (judged.phase, ids(judged)) == ("finalized", ["controllers_down"])
@@ -496,7 +505,7 @@ def test_every_block_is_provoked_here():
             given.update(one.value for one in node.args[:1] if isinstance(one, ast.Constant))
     provoked = {one for _phase, blocks in RECORDED.values() for one in blocks}
     provoked |= {"file_differs", "zookeeper_broker_left", "no_controller", "quorum_not_ready", "copy_not_acknowledged"}
-    provoked |= {"left_registered", "copy_skipped", "restore_unfinished", "client_metrics"}
+    provoked |= {"left_registered", "copy_skipped", "restore_unfinished", "client_metrics", "flag_missing"}
     assert given == provoked
 
 
