@@ -70,6 +70,18 @@ def judge(observers: Observers, told: Told) -> dict[str, Any]:
     return made
 
 
+def story(observers: Observers) -> tuple[list[dict], list[dict], dict[str, Any]]:
+    """End recorder and witness, with phases and restarts as marks of its picture; (the recorder's events, those of the
+    runs' journals, the witness's verdict, {} where there is none). Raises ObserverError."""
+    observers.end_recorder()
+    runs = evidence_since(Bed().evidence, observers.begun)
+    events, journal = observers.recorded(), [event for run in runs for event in run.journal]
+    told = sorted((event["t"], event["name"]) for event in journal if event["kind"] == "phase")
+    seen = [one for one, before in zip(told, [(0, ""), *told]) if one[1] != before[1]]
+    marks.write(observers.directory / "marks.jsonl", marks.make(seen, steps.find(events, journal), journal))
+    return events, journal, witness_verdict(observers) or {}
+
+
 def witness_verdict(observers: Observers) -> dict[str, Any] | None:
     """Stop the witness; write its verdict and picture, with the marks in marks.jsonl; return the verdict."""
     directory = observers.directory

@@ -28,11 +28,10 @@ from typing import Any
 
 import jsonschema
 
-from tools.demo import bed, marks, screen, steps
+from tools.demo import bed, screen
 from tools.demo.bed import INVENTORY, ROOT, Bed
-from tools.demo.judge import witness_verdict
+from tools.demo.judge import story
 from tools.demo.observers import ObserverError, Observers
-from tools.demo.runs import evidence_since
 from tools.kills import points, ways
 
 DIRECTORY = ROOT / "build" / "kills" / "run"
@@ -152,14 +151,8 @@ class Kills:
     def judge(self, seed: int) -> dict[str, Any]:
         """End the observers and say how it went."""
         end = time.time()
-        self.observers.end_recorder()
-        events, cluster = self.observers.recorded(), Bed()
-        journal = [one for run in evidence_since(cluster.evidence, self.observers.begun) for one in run.journal]
-        found = steps.find(events, journal)
-        told = sorted((event["t"], event["name"]) for event in journal if event["kind"] == "phase")
-        seen = [one for one, before in zip(told, [(0, ""), *told]) if one[1] != before[1]]
-        marks.write(DIRECTORY / "marks.jsonl", marks.make(seen, found, journal))
-        verdict = witness_verdict(self.observers) or {}
+        events, journal, verdict = story(self.observers)
+        cluster = Bed()
         down = points.most_down(events, cluster.brokers)
         started = points.starts(events, cluster.hosts)
         missed = points.missed(self.wanted, self.hit(), journal, self.at_random)
