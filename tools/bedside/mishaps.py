@@ -345,7 +345,7 @@ def reboot(bed: Bedside, host: str) -> None:
 
 
 @contextlib.contextmanager
-def controller_disk_full(bed: Bedside, host: str, spare_kb: int = 8 * 1024) -> Iterator[None]:
+def controller_disk_full(bed: Bedside, host: str, spare_kb: int = 64 * 1024) -> Iterator[None]:
     """A controller's metadata log on a disk of its own, filled to the brim by somebody else; at the end that file is
     removed and the controller is up again, the disk stays."""
     path, dump = _METADATA, f"{_METADATA}/somebody-elses-dump"
@@ -361,6 +361,8 @@ def controller_disk_full(bed: Bedside, host: str, spare_kb: int = 8 * 1024) -> I
     bed.wait_listening(host, 9093)
     bed.run(host, f"cat /dev/zero > {dump} 2>/dev/null; true")
     try:
+        with contextlib.suppress(TimeoutError):  # one that goes on is told as well
+            wait_for(lambda: bed.run(host, "systemctl is-active kafka-controller; true") != "active", 20, "its end")
         yield
     finally:
         bed.run(host, f"rm -f {dump}; systemctl restart kafka-controller")

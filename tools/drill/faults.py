@@ -1,0 +1,217 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The faults of the drills: broken inside each context, mended behind it, from a stretch.Scene."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from typing import Iterator
+
+from confluent_kafka.admin import NewTopic
+
+from tools.bedside import mishaps
+from tools.bedside.bedside import ELSEWHERE, Bedside, wait_for
+from tools.demo import screen
+from tools.drill.stretch import Scene
+
+FLAG = "zookeeper.metadata.migration.enable"
+ZOOKEEPER_AWAY_S = 30.0
+WRITTEN_AGAIN_S = 120.0
+DELETED = "drill.deleted"
+
+
+def none(_scene: Scene) -> contextlib.AbstractContextManager[None]:
+    """Nothing but what the drill does to the run itself."""
+    return contextlib.nullcontext()
+
+
+def protocol_version(scene: Scene) -> contextlib.AbstractContextManager[None]:
+    """A broker runs with another inter.broker.protocol.version."""
+    expression = "s/^inter.broker.protocol.version=.*/inter.broker.protocol.version=3.8/"
+    return mishaps.edited(scene.bed, scene.bed.brokers[1], expression)
+
+
+def other_release(scene: Scene) -> contextlib.AbstractContextManager[None]:
+    """A broker runs another release of Kafka."""
+    return mishaps.other_release(scene.bed, scene.bed.brokers[1])
+
+
+@contextlib.contextmanager
+def pending_deletion(scene: Scene) -> Iterator[None]:
+    """A topic is deleted while a broker that holds a replica is down."""
+    bed, pending = scene.bed, f"/admin/delete_topics/{DELETED}"
+    admin = bed.admin()  # kept until it has answered
+    admin.create_topics([NewTopic(DELETED, 1, 3)])[DELETED].result(30)
+    del admin  # it would dial the broker that is down without a pause
+    with bed.zookeeper() as client:
+        controller = json.loads(client.get("/controller")[0])["brokerid"]
+    dead = next(host for host in bed.brokers if bed.node_id(host) != controller)
+    bed.run(dead, "systemctl stop kafka")
+    try:
+        with bed.zookeeper() as client:
+            client.create(pending)
+        yield
+    finally:
+        bed.run(dead, "systemctl start kafka")
+        bed.wait_in_sync()
+    with bed.zookeeper() as client:
+        wait_for(lambda: not client.exists(pending), 60, f"{DELETED} to be deleted")
+
+
+@contextlib.contextmanager
+def second_control_node(scene: Scene) -> Iterator[str]:
+    """Somebody begins a run on another control node."""
+    ran = scene.bed.play(under=ELSEWHERE)
+    if ran.code <= 0:
+        raise RuntimeError(f"the second control node's run ended with {ran.code}: {ran.text[-2000:]}")
+    yield ran.text
+
+
+@contextlib.contextmanager
+def flagless_controller(scene: Scene) -> Iterator[None]:
+    """A controller that follows is started over a file without the migration flag. (One that leads would end the
+    migration at once: ActivationRecordsGenerator.)"""
+    bed = scene.bed
+    with mishaps.edited(bed, _follower(bed), f"/^{FLAG}/d"):
+        yield
+
+
+@contextlib.contextmanager
+def flag_left_on(scene: Scene) -> Iterator[None]:
+    """A controller that follows is started with the migration flag again; the next run has to take it out."""
+    bed, (_service, path, _port) = scene.bed, mishaps.service_of(scene.bed, scene.bed.controllers[0])
+    host = _follower(bed)
+    connect = bed.variables["quorumshift_zookeeper_connect"]
+    mishaps.restarted(bed, host, f"sed -i '$ a {FLAG}=true\\nzookeeper.connect={connect}' {path}")
+    yield
+    left = bed.run(host, f"grep '^{FLAG}=true' {path}; true")
+    if left:
+        mishaps.restarted(bed, host, f"sed -i '/^{FLAG}/d; /^zookeeper.connect/d' {path}")
+        raise RuntimeError(f"{host} still had {left}: it was taken out by hand")
+
+
+def _follower(bed: Bedside) -> str:
+    leader = mishaps.leader(bed)
+    return next(host for host in bed.controllers if host != leader)
+
+
+@contextlib.contextmanager
+def another_broker_killed(scene: Scene) -> Iterator[None]:
+    """Another broker than the one in its turn gets SIGKILL, and nobody starts it."""
+    bed = scene.bed
+    host = next(one for one in bed.brokers if one != scene.host and f"    {one} is up (" not in scene.text)
+    bed.run(host, "systemctl kill --signal=KILL kafka")
+    yield
+    node = f"/brokers/ids/{bed.node_id(host)}"
+    with bed.zookeeper() as client:  # before, its next process would find another one's znode there, and end
+        wait_for(lambda: not client.exists(node), 60, f"the ZooKeeper session of {host} to end")
+    bed.run(host, "systemctl start kafka")
+    bed.wait_in_sync()
+
+
+@contextlib.contextmanager
+def active_controller_killed(scene: Scene) -> Iterator[None]:
+    """The quorum's leader gets SIGKILL, and nobody starts it."""
+    host = mishaps.leader(scene.bed)
+    scene.bed.run(host, "systemctl kill --signal=KILL kafka-controller")
+    yield
+    scene.bed.run(host, "systemctl start kafka-controller")
+    scene.bed.wait_listening(host, 9093)
+
+
+def active_controller_killed_in_copy(scene: Scene) -> contextlib.AbstractContextManager[None]:
+    """The controller that copies gets SIGKILL as it begins, and is started again at once."""
+    return mishaps.killed_in_copy(scene.bed)
+
+
+@contextlib.contextmanager
+def zookeeper_lost(scene: Scene) -> Iterator[None]:
+    """Two of three servers of ZooKeeper are stopped, for half a minute at least. After it the way on is tried that
+    `status` tells: restart the active controller where it writes nothing more."""
+    bed, began = scene.bed, time.monotonic()
+    bed.on_each(bed.brokers[:2], "systemctl stop zookeeper")
+    try:
+        yield
+        time.sleep(max(0.0, began + ZOOKEEPER_AWAY_S - time.monotonic()))  # to be away so long is the fault
+    finally:
+        bed.on_each(bed.brokers[:2], "systemctl start zookeeper")
+    with bed.zookeeper() as client:
+        before = client.get("/migration")[0]
+        with contextlib.suppress(TimeoutError):
+            wait_for(lambda: client.get("/migration")[0] != before, 20, "/migration to move")
+            return
+    told = bed.play("status").text
+    shown = screen.read(told)
+    if "restart that controller" not in told or not shown or not shown.leader:
+        raise RuntimeError(f"/migration does not move, and status does not say what to do: {told[-3000:]}")
+    host = next(one for one in bed.controllers if bed.node_id(one) == shown.leader)
+    bed.run(host, "systemctl restart kafka-controller")
+    with bed.zookeeper() as client:
+        wait_for(lambda: client.get("/migration")[0] != before, WRITTEN_AGAIN_S, "/migration to move after the restart")
+
+
+@contextlib.contextmanager
+def leader_cut_off(scene: Scene) -> Iterator[None]:
+    """What brokers send to the quorum's leader drops, until it has fenced one."""
+    bed = scene.bed
+    host = mishaps.leader(bed)
+    rules = [f"INPUT -p tcp --dport 9093 -s {bed.addresses[broker]}" for broker in bed.brokers]
+    fenced = "grep -c 'Fencing broker' /var/log/kafka/controller.log; true"
+    before = bed.run(host, fenced)
+    with mishaps.dropped(bed, [host], *rules):
+        wait_for(lambda: bed.run(host, fenced) != before, 60, f"{host} to fence a broker")
+    yield
+
+
+@contextlib.contextmanager
+def ssh_lost(scene: Scene) -> Iterator[None]:
+    """The host in its turn is not reached by SSH any more."""
+    with mishaps.Unreachable(str(scene.host)) as lost:
+        lost.begin()
+        yield
+
+
+def controller_disk_full(scene: Scene) -> contextlib.AbstractContextManager[None]:
+    """The disk of a controller's metadata log is full; of one that follows."""
+    return mishaps.controller_disk_full(scene.bed, _follower(scene.bed))
+
+
+@contextlib.contextmanager
+def rebooted(scene: Scene) -> Iterator[None]:
+    """The host named is booted anew."""
+    mishaps.reboot(scene.bed, str(scene.host))
+    yield
+
+
+@contextlib.contextmanager
+def next_one_rebooted(scene: Scene) -> Iterator[None]:
+    """A broker's host that has not had its turn yet is booted anew."""
+    bed = scene.bed
+    mishaps.reboot(bed, next(one for one in reversed(bed.brokers) if f"    {one} is up (" not in scene.text))
+    yield
+
+
+@contextlib.contextmanager
+def controller_rebooted(scene: Scene) -> Iterator[None]:
+    """A controller's host is booted anew, and its controller, which is not enabled, started by hand at last."""
+    bed, host = scene.bed, scene.bed.controllers[0]
+    mishaps.reboot(bed, host)
+    yield
+    bed.run(host, "systemctl start kafka-controller")
+    bed.wait_listening(host, 9093)
+
+
+@contextlib.contextmanager
+def masked_controller_rebooted(scene: Scene) -> Iterator[None]:
+    """A controller's host is booted anew while its controller is to stay down, which it has to over that."""
+    bed, host = scene.bed, scene.bed.controllers[1]
+    bed.run(host, "systemctl enable kafka-controller 2>/dev/null; true")
+    mishaps.reboot(bed, host)
+    state = bed.run(host, "systemctl is-active kafka-controller; true")
+    if state in ("active", "activating"):
+        raise RuntimeError(f"the controller of {host} is {state} after a reboot, though it was masked")
+    yield
+    bed.run(host, "systemctl disable kafka-controller 2>/dev/null; true")
