@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shlex
+import socket
 import subprocess
 import sys
 import threading
@@ -341,6 +342,17 @@ def leader(bed: Bedside) -> str:
 def reboot(bed: Bedside, host: str) -> None:
     """Boot a host anew: what systemd starts at boot comes up, and nothing else. Until it is reached by SSH again."""
     _podman(host, "restart", "--time", str(_REBOOT_LIMIT_S))
+
+    def answers() -> bool:
+        # A short try each: a host that starts nothing that dials keeps its old neighbour entry elsewhere for half a
+        # minute, and a connection that was begun meanwhile waits out TCP's growing pauses.
+        try:
+            with socket.create_connection((bed.addresses[host], 22), 2) as to:
+                return bool(to.recv(3))
+        except OSError:
+            return False
+
+    wait_for(answers, 120, f"{host} to answer on SSH's port")
     wait_for(lambda: bed.run(host, "echo up", check=False) == "up", 60, f"{host} to be reached by SSH")
 
 

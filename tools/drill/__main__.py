@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import re
 import signal
 import subprocess
@@ -51,6 +52,7 @@ def drive(name: str, legs: Sequence[Leg]) -> dict[str, Any]:
         if all(stretch.leg(leg) for leg in legs):
             stretch.nothing_left(legs[-1]._replace(word=False))
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # `timeout` sends it twice, and what was seen is judged
         stretch.problems.append(INTERRUPTED)
     except BaseException:
         observers.stop_all()
@@ -104,6 +106,7 @@ def main(arguments: list[str]) -> int:
 
     for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell in the background had Ctrl-C ignored
         signal.signal(number, signal.default_int_handler)
+    logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # that ZooKeeper is away is told by others
     bed.manage("up")  # an inventory to read
     told: list[dict[str, Any]] = []
     try:

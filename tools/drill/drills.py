@@ -12,6 +12,8 @@ from tools.drill.trials import AFTER_RERUN, STOPPED, Drill
 TAKEN_OVER = r"takes over the claim of run \S+"
 HYBRID_ROLL, KRAFT_ROLL = r"Plan the roll to zk_migration\].*", r"Plan the roll to kraft\].*"
 NEW_FILE, UP, STOPS = r"    (b\d) gets its new properties file\n", r"    (b\d) is up \(", r"    (b\d) stops\n"
+# a host that is back within seconds may be missed by nobody
+BACK_SOON = r"does not answer: [^\n]*|UNREACHABLE|is not in the cluster's metadata|under-replicated|    b\d is up \("
 NO_FLAG = r"does not answer as a controller in migration mode|without the migration flag"
 NO_ZOOKEEPER = r"ZooKeeper could not be read[^\n]*|no ZooKeeper session[^\n]*|its ensemble has no quorum"
 
@@ -84,7 +86,7 @@ _IN_HYBRID = (
         faults.flagless_controller,
         NO_FLAG,
         STOPPED,
-        r"Compare the copy with ZooKeeper\]",
+        r"    copied: TOPIC_RECORD",
     ),
     Drill(
         "ZooKeeper without a quorum, before a broker restarts",
@@ -157,8 +159,8 @@ BACK = (
             Drill(
                 "a broker's host rebooted before its turn",
                 "brokers_joining",
-                faults.next_one_rebooted,
-                r"does not answer|UNREACHABLE|is not in the cluster's metadata|under-replicated",
+                faults.last_one_rebooted,
+                BACK_SOON,
                 AFTER_RERUN,
                 HYBRID_ROLL + UP,
             ),
@@ -166,7 +168,7 @@ BACK = (
                 "a broker's host rebooted just after its turn",
                 "brokers_joining",
                 faults.rebooted,
-                r"does not answer|UNREACHABLE|is not in the cluster's metadata|under-replicated",
+                BACK_SOON,
                 AFTER_RERUN,
                 HYBRID_ROLL + UP,
             ),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import time
 from typing import Iterator
 
@@ -62,12 +63,13 @@ def pending_deletion(scene: Scene) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def second_control_node(scene: Scene) -> Iterator[str]:
+def second_control_node(scene: Scene) -> Iterator[None]:
     """Somebody begins a run on another control node."""
     ran = scene.bed.play(under=ELSEWHERE)
     if ran.code <= 0:
         raise RuntimeError(f"the second control node's run ended with {ran.code}: {ran.text[-2000:]}")
-    yield ran.text
+    scene.heard.append(ran.text)
+    yield
 
 
 @contextlib.contextmanager
@@ -98,11 +100,17 @@ def _follower(bed: Bedside) -> str:
     return next(host for host in bed.controllers if host != leader)
 
 
+def _last_in_plan(scene: Scene) -> str:
+    """The broker whose turn is the last of the roll that the run has planned."""
+    return re.findall(r", then (b\d)", scene.text)[-1]
+
+
 @contextlib.contextmanager
 def another_broker_killed(scene: Scene) -> Iterator[None]:
-    """Another broker than the one in its turn gets SIGKILL, and nobody starts it."""
+    """The broker whose turn is the roll's last gets SIGKILL, and nobody starts it. (The one whose turn is next would be
+    started by that.)"""
     bed = scene.bed
-    host = next(one for one in bed.brokers if one != scene.host and f"    {one} is up (" not in scene.text)
+    host = _last_in_plan(scene)
     bed.run(host, "systemctl kill --signal=KILL kafka")
     yield
     node = f"/brokers/ids/{bed.node_id(host)}"
@@ -135,6 +143,7 @@ def zookeeper_lost(scene: Scene) -> Iterator[None]:
     bed.on_each(bed.brokers[:2], "systemctl stop zookeeper")
     try:
         yield
+        scene.heard.append(bed.play("status").text)
         time.sleep(max(0.0, began + ZOOKEEPER_AWAY_S - time.monotonic()))  # to be away so long is the fault
     finally:
         bed.on_each(bed.brokers[:2], "systemctl start zookeeper")
@@ -187,10 +196,9 @@ def rebooted(scene: Scene) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def next_one_rebooted(scene: Scene) -> Iterator[None]:
-    """A broker's host that has not had its turn yet is booted anew."""
-    bed = scene.bed
-    mishaps.reboot(bed, next(one for one in reversed(bed.brokers) if f"    {one} is up (" not in scene.text))
+def last_one_rebooted(scene: Scene) -> Iterator[None]:
+    """The host of the broker whose turn is the roll's last is booted anew."""
+    mishaps.reboot(scene.bed, _last_in_plan(scene))
     yield
 
 
@@ -198,10 +206,12 @@ def next_one_rebooted(scene: Scene) -> Iterator[None]:
 def controller_rebooted(scene: Scene) -> Iterator[None]:
     """A controller's host is booted anew, and its controller, which is not enabled, started by hand at last."""
     bed, host = scene.bed, scene.bed.controllers[0]
-    mishaps.reboot(bed, host)
-    yield
-    bed.run(host, "systemctl start kafka-controller")
-    bed.wait_listening(host, 9093)
+    try:
+        mishaps.reboot(bed, host)
+        yield
+    finally:
+        bed.run(host, "systemctl start kafka-controller")
+        bed.wait_listening(host, 9093)
 
 
 @contextlib.contextmanager

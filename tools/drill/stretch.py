@@ -41,11 +41,13 @@ class Leg(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """What a fault is given: the bed, what the run has said so far, and the host that the drill's `at` names."""
+    """What a fault is given: the bed, what the run has said so far, the host that the drill's `at` names; in `heard` it
+    leaves what else was said."""
 
     bed: Bedside
     text: str
     host: str | None
+    heard: list[str]
 
 
 class Stretch:
@@ -99,7 +101,7 @@ class Stretch:
         """A drill that strikes before a run, which meets it."""
         number = self.runs + 1
         trial = Trial(drill, number, time.time(), f"run-{number:03}.log")
-        if not self._strike(trial, Scene(self.bed, "", None)):
+        if not self._strike(trial, Scene(self.bed, "", None, trial.heard)):
             self._mend()
             self._open.remove(trial)  # no run: over nothing broken it would go on its way
             self._tell(trials.judge(trial, None, time.time()))
@@ -133,8 +135,10 @@ class Stretch:
             self._mend()
             self._settle(self.runs)
             drill = left.pop(0)
-            struck.append(Trial(drill, self.runs, time.time(), self._log))
-            self._strike(struck[-1], Scene(self.bed, text, found.group(found.lastindex) if found.lastindex else None))
+            trial = Trial(drill, self.runs, time.time(), self._log)
+            struck.append(trial)
+            host = found.group(found.lastindex) if found.lastindex else None
+            self._strike(trial, Scene(self.bed, text, host, trial.heard))
             return drill.kills
 
         ran = self._play(leg, watch)
@@ -160,7 +164,7 @@ class Stretch:
         self._open.append(trial)
         self._broken = (trial, stack)
         try:
-            trial.heard.append(stack.enter_context(trial.drill.fault(scene)) or "")
+            stack.enter_context(trial.drill.fault(scene))
         except Exception as error:
             trial.problems.append(f"it could not be brought about: {error!r}")
         return not trial.problems

@@ -19,11 +19,11 @@ SAID_LENGTH = 160
 class Drill(NamedTuple):
     """A fault, where it strikes, and what is to come of it.
 
-    `fault`: a context manager over what the bed is at that moment (stretch.Scene): broken inside, mended behind; it may
-    give a text that somebody else said. `said`: a regular expression, `.` for line ends too, over what is said from the
-    strike until the drill is settled; where the run has to stop, over what that run says. `at`: one over all that a run
-    has said; it strikes as soon as that has an end behind the last strike. Without it, it strikes before a run. `ends`:
-    AFTER_RERUN, which FINISHED fulfils as well, or STOPPED. `kills`: the run gets SIGKILL, which is the fault.
+    `fault`: a context manager over what the bed is at that moment (stretch.Scene): broken inside, mended behind.
+    `said`: a regular expression, `.` for line ends too, over what is said from the strike until the drill is settled;
+    where the run has to stop, over what that run says. `at`: one over all that a run has said; it strikes as soon as
+    that has an end behind the last strike. Without it, it strikes before a run. `ends`: AFTER_RERUN, which FINISHED
+    fulfils as well, or STOPPED. `kills`: the run gets SIGKILL, which is the fault.
     """
 
     name: str
