@@ -8,7 +8,7 @@ export LC_ALL := C.UTF-8
 
 PY := .venv/bin/python
 BED := $(PY) extensions/molecule/bed/bed.py
-CHECKS := lint unit real spark build molecule molecule-secure kills kills-all kills-back test test-full test-fresh test-bed test-verify test-faults test-back
+CHECKS := lint unit real spark build molecule molecule-secure kills kills-all kills-back drill test test-full test-fresh test-bed test-verify test-faults test-back
 
 .PHONY: help setup demo $(CHECKS) lock bed-up bed-down bed-reset bed-ssh clean
 
@@ -19,7 +19,7 @@ demo: setup ## the main job: a live cluster on the bed goes from ZooKeeper to KR
 	@$(PY) -m tools.demo
 
 test: setup ## all fast checks: lint, unit, real, build, molecule, kills
-test-full: setup ## the long checks: molecule-secure, test-fresh, test-bed, test-verify, test-faults, test-back, kills-all, kills-back, spark
+test-full: setup ## the long checks: molecule-secure, test-fresh, test-bed, test-verify, test-faults, test-back, kills-all, kills-back, drill, spark
 lint: setup ## ruff, yamllint, ansible-lint (production), ansible-test sanity, shellcheck
 unit: setup ## unit tests, target-side code on the oldest target Python too
 real: setup ## tests against servers that they start themselves (Kafka, ZooKeeper)
@@ -30,6 +30,7 @@ molecule-secure: setup ## molecule scenario `secure`: every listener secured, co
 kills: setup ## one migration whose control process is killed at 3 records of its journal and 10 random moments
 kills-all: setup ## the same, killed before and after every record
 kills-back: setup ## a way back from dual-write to plain ZooKeeper mode, killed before and after every record
+drill: setup ## migrations and a way back that are broken on purpose, fault after fault, under clients that lose nothing
 test-fresh: setup ## setup, lint, unit, real and build on a new minimal Debian with empty caches
 test-bed: setup ## on the bed: the main job with a controller killed, every refusal, a probe host of its own, no secrets anywhere
 test-verify: setup ## on the bed: the comparison under clients, with differences planted, with Spark, brokers and disks that fail

@@ -138,6 +138,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
     "kills": kills("a migration killed 13 times", 1500, "--points=3", "--moments=10"),
     "kills-all": kills("a migration killed everywhere", 4500),
     "kills-back": kills("a way back killed everywhere", 4500, "--back"),
+    "drill": (Step("migrations broken on purpose", (PYTHON, "-m", "tools.drill"), 4500), BED_DOWN),
     "test-fresh": (Step("new Debian host", script("fresh_host"), 2400),),
     "test-bed": (
         Step("failover", script("demo", "--failover"), 1800),
@@ -149,7 +150,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
 }
 LONG = (
     *("molecule-secure", "test-fresh", "test-bed", "test-verify", "test-faults", "test-back"),
-    *("kills-all", "kills-back", "spark"),
+    *("kills-all", "kills-back", "drill", "spark"),
 )
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},
