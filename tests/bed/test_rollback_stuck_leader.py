@@ -10,9 +10,9 @@ import zipfile
 
 import pytest
 
-from tools.bedside.going_back import back, changed, files, no_trace, phase
 from tests.real import servers
 from tests.real.test_stuck_leader import ENDED, TAKEN
+from tools.bedside.going_back import back, changed, files, no_trace, phase
 
 FIRST, WAITS, STUCK = "b1", "b2", "b3"
 FAST = {"quorumshift_verify": False, "quorumshift_soak": "0s"}
