@@ -41,7 +41,7 @@ def lines(
     if not target:
         until = f"up to step {last - 1}" if last and last > 1 else "from none of them"
         shown += ["", f"  way back: {until}; none once a controller runs without the flag"]
-    return shown + [f"  time: {_time(told, each)}"] * bool(planning.restarts(told))
+    return [*shown, f"  time: {_time(told, each)}"] if planning.restarts(told) else shown
 
 
 def _time(told: Sequence[planning.Step], each: Mapping[str, float]) -> str:

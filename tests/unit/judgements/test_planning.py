@@ -100,6 +100,14 @@ def test_how_long_it_takes_is_told_from_this_clusters_own_figures():
     assert planning_screen.line(told, {"": 30.0}).startswith("13 steps ahead; 5 min 0 s for 10 restarts, at 30 s each")
 
 
+def test_a_way_without_a_restart_is_told_without_a_time():
+    told = ahead("controllers_ready", "zk")
+    assert told and not planning.restarts(told)
+    lines = planning_screen.lines("x", "controllers_ready", "zk", told, {}, {"": 30.0})
+    assert not any("time:" in line for line in lines)
+    assert planning_screen.line(told, {"": 30.0}) == f"{len(told)} steps ahead"
+
+
 def kept(name="zk", each=(), target=""):
     """A plan as a run keeps it."""
     return {"steps": [step._asdict() for step in ahead(name, target)], "each_s": dict(each)}
