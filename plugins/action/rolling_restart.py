@@ -47,8 +47,8 @@ class ActionModule(ProbeAction):
 
     def _first(self, leader: stuck.Stuck, args: dict) -> None:
         """Tell who is restarted first, and why."""
-        lines = stuck.told(leader, planning.restart_s(self.evidence().all_events()))
-        for line in lines:
+        each = planning.each_s(self.evidence().all_events())
+        for line in stuck.told(leader, each.get(args["mode"], each.get(""))):
             self.say(line)
         self.evidence().note("event", "restarted first", mode=args["mode"], **leader._asdict())
 
