@@ -156,7 +156,7 @@ def zookeeper_lost(scene: Scene) -> Iterator[None]:
     shown = screen.read(told)
     if "restart that controller" not in told or not shown or not shown.leader:
         raise RuntimeError(f"/migration does not move, and status does not say what to do: {told[-3000:]}")
-    host = next(one for one in bed.controllers if bed.node_id(one) == shown.leader)
+    (host,) = [one for one in bed.controllers if bed.node_id(one) == shown.leader]
     bed.run(host, "systemctl restart kafka-controller")
     with bed.zookeeper() as client:
         wait_for(lambda: client.get("/migration")[0] != before, WRITTEN_AGAIN_S, "/migration to move after the restart")
