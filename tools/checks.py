@@ -126,7 +126,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
     ),
     "real": (
         Step("jars", (PYTHON, BED, "jars"), 900),
-        Step("pytest", (PYTHON, "-m", "pytest", "-q", "tests/real"), 1200, counts_tests=True),
+        Step("pytest", (PYTHON, "-m", "pytest", "-q", "tests/real"), 1800, counts_tests=True),
     ),
     "spark": (
         Step("jars", (PYTHON, BED, "jars"), 900),
