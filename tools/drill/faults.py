@@ -49,7 +49,7 @@ def pending_deletion(scene: Scene) -> Iterator[None]:
     del admin  # it would dial the broker that is down without a pause
     with bed.zookeeper() as client:
         controller = json.loads(client.get("/controller")[0])["brokerid"]
-    dead = next(host for host in bed.brokers if bed.node_id(host) != controller)
+    dead, *_others = (host for host in bed.brokers if bed.node_id(host) != controller)
     bed.run(dead, "systemctl stop kafka")
     try:
         with bed.zookeeper() as client:
