@@ -11,7 +11,6 @@ import pickle
 import re
 import subprocess
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -24,7 +23,7 @@ from quorumshift_spark.normal_form import key_of
 from quorumshift_spark.views import Absent, Statement, ViewError
 from quorumshift_spark.views.brokers import BrokerView, parsed
 
-from tests.real import servers
+from tests.real import seeded, servers
 
 pytestmark = pytest.mark.real
 SECONDS = 60
@@ -121,7 +120,7 @@ def kafka_tools(jobs):
     """What Kafka's command line tools print, run one after the other in one JVM."""
     utf8 = [f"-D{name}=UTF-8" for name in ("file.encoding", "sun.stdout.encoding")]
     ended = subprocess.run(
-        [*servers.java(utf8), str(Path(__file__).with_name("KafkaTools.java"))],
+        [*servers.java(utf8), str(seeded.TOOLS)],
         input="".join("\t".join(job) + "\n" for job in jobs),
         capture_output=True,
         encoding="utf-8",

@@ -17,6 +17,7 @@ import threading
 from unittest.mock import ANY
 
 import pandas
+import pyarrow.parquet as pq
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_snapshot
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
@@ -28,6 +29,7 @@ from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC
 from cryptography.hazmat.primitives.padding import PKCS7
 from quorumshift_spark import package
 from quorumshift_spark.normal_form import canonical
+from quorumshift_spark.views.baseline import BaselineWriter, about
 
 from tests.real import seeded, servers
 from tests.real.seeded import CHROOT
@@ -44,6 +46,7 @@ LOGIN = {
     "sasl_username": "admin",
     "sasl_password": "x",
 }
+OTHER = "AAAAAAAAAAAAAAAAAAAAAA"  # a cluster id
 ENCODER = [SETTINGS["password.encoder.secret"]]
 
 
@@ -174,12 +177,25 @@ def test_view_that_cannot_be_read_is_an_error_that_names_it(home, views, views_c
     assert named in run.result["reasons"][0]
 
 
-def test_baseline_of_another_cluster_or_key_is_refused(home, views, first):
-    views = {**views, "baseline": first.baseline}
-    run = Run(home, "before_trigger", views, cluster_id="AAAAAAAAAAAAAAAAAAAAAA").go()
+def test_zookeeper_of_another_cluster_is_refused(home, views):
+    run = Run(home, "before_controllers", views, cluster_id=OTHER).go()
     assert run.verdict == "error"
-    for named in ("baseline:zookeeper", "view zookeeper", "broker:1"):
-        assert any(named in reason and "cluster" in reason for reason in run.result["reasons"]), run.story()
+    assert f"holds cluster {servers.CLUSTER_ID}, not {OTHER}" in run.result["reasons"][0]
+
+
+@pytest.mark.parametrize(
+    ("told", "other", "reason"), [("cluster_id", OTHER, OTHER), ("key_id", "0" * 16, "digest key")]
+)
+def test_baseline_of_another_cluster_or_key_is_refused(home, views, first, told, other, reason):
+    """The file says so of itself; its rows are the same."""
+    made = first.baseline["path"]
+    path = home / f"{told}.parquet"
+    with BaselineWriter(str(path), {**about(made), told: other}) as writer:
+        writer.write(pq.read_table(made))
+    given = {**views, "baseline": {"path": str(path)}}
+    run = Run(home, "before_trigger", given, cluster_id=servers.CLUSTER_ID).go()
+    assert run.verdict == "error"
+    assert any("view baseline:zookeeper" in one and reason in one for one in run.result["reasons"]), run.story()
 
 
 # --- from here on the cluster migrates -------------------------------------------------------------------
