@@ -48,7 +48,8 @@ def after(spec: Mapping[str, Any], record: Record, directory: str, error: Except
         how = f"Its file starts it in mode {there}. Mend the cause, then start {unit} on this host or run again"
         own = getattr(second, "excerpt", "")
         told = f"{why} Going back to mode {earlier} did not work either: {second}. {how}."
-        return "failed", _joined(told, excerpt, own if own != excerpt else "")
+        again = own_node.without_times(own) == own_node.without_times(excerpt)
+        return "failed", _joined(told, excerpt, "" if again else own)
     told = f"{why} Its properties file was put back and it is up in mode {earlier} again. Mend the cause and run again."
     return "put_back", _joined(told, excerpt)
 

@@ -181,6 +181,19 @@ def test_errors_of_this_start_are_quoted(tmp_path):
     assert told == [f"{log} says:", "[t] ERROR cannot bind", "java.net.BindException: in use"]
 
 
+def test_what_is_said_again_is_quoted_once(tmp_path):
+    log = tmp_path / "server.log"
+    stamp = "[2026-11-23 14:23:0{},472] ERROR {} (kafka.Kafka$)\nCaused by: java.net.BindException: in use\n"
+    log.write_text(stamp.format(3, "no acceptor") + stamp.format(4, "exiting") + stamp.format(5, "exiting"))
+    told = own_node.log_excerpt(str(log), 0, "kafka").splitlines()[1:]
+    assert [own_node.without_times(line) for line in told] == [
+        "ERROR no acceptor (kafka.Kafka$)",
+        "ERROR exiting (kafka.Kafka$)",
+        "Caused by: java.net.BindException: in use",
+    ]
+    assert told[1].startswith("[2026-11-23 14:23:05")
+
+
 def test_a_rotated_and_a_silent_log(tmp_path):
     log = tmp_path / "server.log"
     log.write_text("[t] INFO begins\n")

@@ -9,6 +9,7 @@ Runs on managed hosts: standard library only, no credentials needed.
 from __future__ import annotations
 
 import os
+import re
 from typing import Mapping
 
 from ..addresses import HostPort, parse_listeners
@@ -20,6 +21,7 @@ from .socket_wire import TlsError, WireError
 
 _ASKABLE = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL", "SSL")
 _LOG_LINES = 12
+_TIME = re.compile(r"\[\d{4}-\d\d-\d\d [\d:,.]+\] ")
 _TELLING = (" ERROR ", " FATAL ", "Exception")
 _NOISE = "(state.change.logger)"  # what any start says as ERROR of partitions whose leader is elsewhere or down
 
@@ -84,7 +86,15 @@ def log_excerpt(path: str, start: int, service_name: str) -> str:
     if not lines:
         return f"{path} says nothing of this start; look at `journalctl -u {service_name}`"
     telling = [line for line in lines if any(word in line for word in _TELLING) and _NOISE not in line]
-    return "\n".join([f"{path} says:", *(telling or lines)[-_LOG_LINES:]])
+    once: dict[str, str] = {}  # an exception's causes stand there anew for each that logs them
+    for line in reversed(telling or lines):
+        once.setdefault(without_times(line), line)
+    return "\n".join([f"{path} says:", *reversed(list(once.values())[:_LOG_LINES])])
+
+
+def without_times(text: str) -> str:
+    """Return what a log says without when it said it, to be compared."""
+    return _TIME.sub("", text)
 
 
 def _own_listener(values: Mapping[str, str]) -> tuple[HostPort, str]:
