@@ -437,7 +437,8 @@ def _failures(recorded: Recorded, gates: list[Gate], restarts: list[Restart]) ->
     for kind in dict.fromkeys(one.kind for one in failed):
         hosts = [one.host for one in failed if one.kind == kind]
         told.append(f"the turn of {', '.join(hosts)} ({kind}) did not end well")
-    reasons += [f"on {one.host}: {one.reason}" for one in failed if one.reason]
+    # What its log says stands with the restart
+    reasons += [f"on {one.host}: {one.reason.splitlines()[0]}" for one in failed if one.reason]
     compared = mapping(load(recorded.files, "copy-compared.json"))
     wrong = [str(one) for one in items(compared.get("damage")) + items(compared.get("differences"))]
     if wrong:

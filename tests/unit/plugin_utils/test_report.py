@@ -156,14 +156,19 @@ def test_a_gate_that_opened_later_did_not_stop_the_run():
 
 def test_a_failed_turn_stops():
     run = recorded(
-        [phase(0, "zk"), gate(1, "before_controllers"), restart(5, "c1", "controller", "died", reason="gone")]
+        [
+            phase(0, "zk"),
+            gate(1, "before_controllers"),
+            restart(5, "c1", "controller", "died", reason="gone\nits.log says:\nwhy"),
+        ]
     )
     story = report_story.tell(run)
     assert story.outcome == "stopped" and "the turn of c1 (controller) did not end well" in story.sentence
     assert story.reasons == ["on c1: gone"]
     assert [stage[0] for stage in story.restarts[0].stages] == ["failed"]
     assert story.restarts[0].own_s is None
-    assert "✕ died" in page(run).text
+    text = page(run).text
+    assert "✕ died" in text and text.count("why") == 1  # with the restart
 
 
 def test_preflight_stops_and_says_what_to_do():
