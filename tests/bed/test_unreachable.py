@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from tools.bedside import mishaps
 
@@ -25,7 +26,7 @@ def roll(bed, host, at):
 
         with mishaps.Availability(bed) as availability:
             ran = bed.play(extra={**ALIVE, **CANARY}, kill_when=cut)
-    assert ran.code != 0 and "UNREACHABLE" in ran.text, ran.text
+    assert ran.code != 0 and re.search(mishaps.UNREACHED, ran.text), ran.text
     assert len(availability.worst) <= 1, availability.worst
     return ran
 

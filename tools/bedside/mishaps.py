@@ -174,6 +174,10 @@ def _from_below(host: str, command: str, namespace: str = "-m") -> None:
     subprocess.run(["nsenter", "-t", pid, namespace, "sh", "-ec", command], check=True, timeout=60)
 
 
+# How Ansible tells of a host that it does not reach: of an item of a loop that is delegated there, in words alone
+UNREACHED = "UNREACHABLE|could not be sent to remote host"
+
+
 class Unreachable:
     """A host that can be cut off from SSH, and nothing else: what is sent there drops."""
 

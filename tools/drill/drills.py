@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from tools.bedside.mishaps import UNREACHED
 from tools.drill import faults
 from tools.drill.stretch import Leg
 from tools.drill.trials import AFTER_RERUN, STOPPED, Drill
@@ -13,7 +14,7 @@ TAKEN_OVER = r"takes over the claim of run \S+"
 HYBRID_ROLL, KRAFT_ROLL = r"Plan the roll to zk_migration\].*", r"Plan the roll to kraft\].*"
 NEW_FILE, UP, STOPS = r"    (b\d) gets its new properties file\n", r"    (b\d) is up \(", r"    (b\d) stops\n"
 # a host that is back within seconds may be missed by nobody
-BACK_SOON = r"does not answer: [^\n]*|UNREACHABLE|is not in the cluster's metadata|under-replicated|    b\d is up \("
+BACK_SOON = rf"does not answer: [^\n]*|{UNREACHED}|is not in the cluster's metadata|under-replicated|    b\d is up \("
 NO_FLAG = r"does not answer as a controller in migration mode|without the migration flag"
 NO_ZOOKEEPER = r"ZooKeeper could not be read[^\n]*|no ZooKeeper session[^\n]*|its ensemble has no quorum"
 
@@ -184,7 +185,7 @@ BACK = (
                 "SSH lost in the middle of a restart",
                 "hybrid",
                 faults.ssh_lost,
-                "UNREACHABLE",
+                UNREACHED,
                 AFTER_RERUN,
                 KRAFT_ROLL + STOPS,
             ),
@@ -198,7 +199,7 @@ BACK = (
                 "a controller's host rebooted, brokers back in migration mode",
                 "hybrid",
                 faults.controller_rebooted,
-                r"controllers down: c1|c1 does not answer[^\n]*|UNREACHABLE",
+                rf"controllers down: c1|c1 does not answer[^\n]*|{UNREACHED}",
                 STOPPED,
                 r"See the roll settled\]",
             ),
@@ -207,7 +208,7 @@ BACK = (
                 "a controller's host rebooted, the controllers masked",
                 "reverting",
                 faults.masked_controller_rebooted,
-                r"Hand the cluster back to ZooKeeper's controller\]|UNREACHABLE",
+                rf"Hand the cluster back to ZooKeeper's controller\]|{UNREACHED}",
                 AFTER_RERUN,
                 r"Read how often partitions have changed",
             ),
@@ -215,7 +216,7 @@ BACK = (
                 "a controller's host rebooted, handed back to ZooKeeper",
                 "reverting",
                 faults.masked_controller_rebooted,
-                r"    b\d is up \(|UNREACHABLE",
+                rf"    b\d is up \(|{UNREACHED}",
                 AFTER_RERUN,
                 STOPS,
             ),
