@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 
+from ansible.errors import AnsibleError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import planning, planning_screen
 from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import is_secret
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import file_changes
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PLAN, ProbeAction, display
 
 LISTED = 5
+# A plan comes before the preflight, which tells what an inventory or a broker's file lacks
+UNTOLD = "cannot be told yet: the inventory or the brokers' files lack what it is made of, and the preflight says what"
 # What each turn of a way forward finds in the file: the turn before it has been there
 _CHAIN = {"kraft": ("zk_migration",), "controller_final": ("controller",)}
 
@@ -68,7 +71,11 @@ class ActionModule(ProbeAction):
         """Return {hosts: lines} of what a turn changes in its hosts' files, together where it is the same."""
         by_text: dict[tuple[str, ...], list[str]] = {}
         for host in sorted(host for batch in step.batches for host in batch):
-            by_text.setdefault(tuple(self._lines(step.name, host)), []).append(host)
+            try:
+                lines = self._lines(step.name, host)
+            except (AnsibleError, LookupError, TypeError, ValueError):
+                lines = [UNTOLD]
+            by_text.setdefault(tuple(lines), []).append(host)
         return {tuple(hosts): list(text) for text, hosts in by_text.items()}
 
     def _lines(self, kind: str, host: str) -> list[str]:
