@@ -12,12 +12,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pwd
-import subprocess
 import time
 from typing import Any, Callable, Iterator, Mapping
 
-from . import claims, detached, host_state, put_back, turn_files, turn_record, turn_steps
+from . import as_user, claims, detached, host_state, put_back, turn_files, turn_record, turn_steps
 from .formats import properties
 from .judgements import kraft_config
 from .probes import own_node, service
@@ -182,23 +180,10 @@ def _format(spec: Mapping, record: Record, values: Mapping[str, str]) -> None:
     if any(os.path.exists(os.path.join(path, "meta.properties")) for path in log_dirs):
         return  # formatted by an earlier, interrupted turn of this attempt: preflight has judged whose it is
     record.step("format")
-    account = pwd.getpwnam(spec["owner"])
-    done = subprocess.run(
-        spec["format"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=spec["start_timeout_s"],
-        preexec_fn=lambda: _become(account),
-    )
-    if done.returncode != 0:
-        raise TurnError(f"{' '.join(spec['format'])} failed: {(done.stderr or done.stdout).strip()[-600:]}")
-
-
-def _become(account: pwd.struct_passwd) -> None:
-    os.setgid(account.pw_gid)
-    os.setuid(account.pw_uid)
+    done = as_user.run(spec["owner"], spec["format"], spec["start_timeout_s"])
+    if done.code != 0:
+        said = (done.errors or done.output).strip()[-600:] or f"exit code {done.code}"
+        raise TurnError(f"{' '.join(spec['format'])} failed: {said}")
 
 
 def _died(told: Mapping) -> str:

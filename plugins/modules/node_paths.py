@@ -14,7 +14,8 @@ description:
     on the connections.
   - Binds O(listen) for a moment, without listening, as the controller will.
   - Reads of every partition in O(log_dirs) the topic id.
-  - Needs nothing but Python's standard library on the host, and changes nothing there.
+  - Logs in to the brokers with Kafka's own client, as the controller of this host will.
+  - Needs nothing but Python's standard library on the host, and Kafka for O(login). It changes nothing there.
 options:
   dial:
     description:
@@ -46,6 +47,37 @@ options:
     type: list
     elements: path
     default: []
+  login:
+    description:
+      - How the controller of this host will log in to brokers. Left out where it dials them without TLS and login. When
+        it is left out, the action plugin of this module fills it in.
+    type: dict
+    suboptions:
+      brokers:
+        description: Where brokers listen for controllers, as V(host:port). All brokers are asked, whichever are named.
+        type: list
+        elements: str
+        required: true
+      settings:
+        description: A client's settings, secrets sealed.
+        type: dict
+        required: true
+      run_key:
+        description: The key with which the secrets are sealed.
+        type: str
+        required: true
+      user:
+        description: The user that runs the controller.
+        type: str
+        required: true
+      kafka_home:
+        description: Where Kafka is installed.
+        type: str
+        required: true
+      timeout:
+        description: How many seconds all brokers together may take.
+        type: float
+        default: 60
   required:
     description:
       - Dial the controllers alone, which run by now, and fail when one does not answer. Without it, what does not
@@ -79,7 +111,8 @@ ansible_facts:
       description:
         - C(dialled), how many targets of each kind were tried; C(failed), those that did not answer, with C(reason) and
           C(error); C(listen), what was found where the controller is to listen; C(replicas), the topic ids and
-          partitions in the log directories.
+          partitions in the log directories; C(login), C(answered) with the ids of the brokers that let it in and
+          C(errors), or null where none was asked for.
       type: dict
       returned: success
 """
@@ -88,7 +121,8 @@ from collections import Counter
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import AddressError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import paths, replicas
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import logins, paths, replicas
+from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import SealError, unseal
 
 
 def main():
@@ -98,11 +132,20 @@ def main():
         "to": {"type": "str", "required": True},
         "address": {"type": "str", "required": True},
     }
+    login = {
+        "brokers": {"type": "list", "elements": "str", "required": True},
+        "settings": {"type": "dict", "required": True},
+        "run_key": {"type": "str", "required": True, "no_log": True},
+        "user": {"type": "str", "required": True},
+        "kafka_home": {"type": "str", "required": True},
+        "timeout": {"type": "float", "default": 60},
+    }
     module = AnsibleModule(
         argument_spec={
             "dial": {"type": "list", "elements": "dict", "default": [], "options": target},
             "listen": {"type": "str"},
             "log_dirs": {"type": "list", "elements": "path", "default": []},
+            "login": {"type": "dict", "options": login},
             "required": {"type": "bool", "default": False},
             "timeout": {"type": "float", "default": 5},
         },
@@ -115,10 +158,16 @@ def main():
             "failed": paths.dial(given["dial"], given["timeout"]),
             "listen": paths.port(given["listen"]) if given["listen"] else None,
             "replicas": replicas.look(given["log_dirs"]),
+            "login": _login(given["login"]) if given["login"] else None,
         }
-    except AddressError as error:
+    except (AddressError, SealError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=False, ansible_facts={"quorumshift_paths": told})
+
+
+def _login(given):
+    settings = {key: unseal(given["run_key"], str(value)) for key, value in given["settings"].items()}
+    return logins.attempt(given["kafka_home"], given["user"], settings, given["brokers"], given["timeout"])
 
 
 if __name__ == "__main__":

@@ -42,9 +42,19 @@ def of_turn(action: QuorumshiftAction, kind: str, host: str, values: Mapping[str
         return {"node_id": node_id, "changes": {}}
     if kind == "controller_final":
         return {"node_id": node_id, "changes": kraft_config.to_final_controller(values)}
-    content = kraft_config.controller_properties(
+    content = of_controller(action, host)
+    storage = f"{action.variable('quorumshift_kafka_home')}/bin/kafka-storage.sh"
+    config_file = action.variable("quorumshift_controller_config_file")
+    # With "=": a cluster id may begin with a dash.
+    command = [storage, "format", f"--cluster-id={action.session.get('cluster_id')}", "--config", config_file]
+    return {"node_id": node_id, "content": content, "format_command": command}
+
+
+def of_controller(action: QuorumshiftAction, host: str) -> dict[str, str]:
+    """Return the whole properties of the controller on this host in migration mode, secrets sealed."""
+    return kraft_config.controller_properties(
         _broker_properties(action),
-        node_id,
+        action.variable("quorumshift_node_id", host),
         controller_address(action, host),
         _voters(action),
         action.variable("quorumshift_controller_log_dir"),
@@ -53,11 +63,6 @@ def of_turn(action: QuorumshiftAction, kind: str, host: str, values: Mapping[str
         action.variable("quorumshift_controller_super_users"),
         _own_settings(action, "quorumshift_controller_config"),
     )
-    storage = f"{action.variable('quorumshift_kafka_home')}/bin/kafka-storage.sh"
-    config_file = action.variable("quorumshift_controller_config_file")
-    # With "=": a cluster id may begin with a dash.
-    command = [storage, "format", f"--cluster-id={action.session.get('cluster_id')}", "--config", config_file]
-    return {"node_id": node_id, "content": content, "format_command": command}
 
 
 def _own_settings(action: QuorumshiftAction, variable: str) -> dict[str, str]:

@@ -161,7 +161,7 @@ def to_final_controller(properties: Mapping[str, str]) -> dict[str, str | None]:
 
 def controller_properties(
     broker: Mapping[str, str],
-    node_id: int,
+    node_id: int | str,
     address: str,
     voters: str,
     log_dir: str,
@@ -222,6 +222,32 @@ def inter_broker_protocol(properties: Mapping[str, str]) -> str:
     if not name:
         return properties.get("security.inter.broker.protocol", "PLAINTEXT")
     return protocol_map(properties).get(name.upper(), name.upper())
+
+
+def inter_broker_client(properties: Mapping[str, str]) -> tuple[dict[str, str], str]:
+    """Return the client settings with which a controller of these properties dials brokers, and why they are not to be
+    had ('' when they are): ControllerChannelManager, ChannelBuilders.clientChannelBuilder, KafkaConfig.
+
+    Settings under the listener's own prefix win over the plain ones (AbstractConfig.valuesWithPrefixOverride).
+    """
+    protocol = inter_broker_protocol(properties)
+    own = f"listener.name.{(properties.get('inter.broker.listener.name') or protocol).lower()}."
+    settings = {key: value for key, value in properties.items() if key.startswith(("ssl.", "sasl."))}
+    settings.update({key[len(own) :]: value for key, value in properties.items() if key.startswith(own)})
+    settings["security.protocol"] = protocol
+    if not protocol.startswith("SASL"):
+        return settings, ""
+    mechanism = settings.get("sasl.mechanism.inter.broker.protocol", "GSSAPI")
+    # A mechanism's own settings; a login that stands in a file (java.security.auth.login.config) is the service's.
+    ours = f"{mechanism.lower()}."
+    settings.update({key[len(ours) :]: value for key, value in settings.items() if key.startswith(ours)})
+    settings["sasl.mechanism"] = mechanism
+    if not (properties.get(f"{own}{ours}sasl.jaas.config")):
+        return (
+            {},
+            f"the login for {mechanism} is not in {own}{ours}sasl.jaas.config: a client does not read the service's",
+        )
+    return settings, ""
 
 
 def inter_broker_address(properties: Mapping[str, str], host_address: str) -> str | None:

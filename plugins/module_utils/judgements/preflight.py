@@ -166,6 +166,13 @@ CHECKS = (
         "controller_acl", "Controllers' access to brokers", "blocks", "KafkaApis, ClusterAction", access.controller_acl
     ),
     Check(
+        "controller_logins",
+        "Controllers' logins to brokers",
+        "blocks",
+        "ControllerChannelManager, ChannelBuilders",
+        access.controller_logins,
+    ),
+    Check(
         "controller_super_users",
         "Super users of controllers",
         "blocks",

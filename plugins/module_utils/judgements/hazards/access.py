@@ -9,7 +9,7 @@ from typing import Iterable, Mapping
 
 from .. import kraft_config
 from ..advice import shown
-from .facts import Facts, Found, values_of
+from .facts import Facts, Found, by_text, values_of
 
 _AUTHORIZER = "authorizer.class.name"
 
@@ -51,6 +51,43 @@ def _may_cluster_action(acls: Iterable[Mapping], principal: str) -> bool:
     ]
     allowed = any(acl["permission"] == "ALLOW" and acl["host"] == "*" for acl in ours)
     return allowed and not any(acl["permission"] == "DENY" for acl in ours)
+
+
+def controller_logins(facts: Facts) -> Iterable[Found]:
+    """Every broker lets every controller in: TLS and login, tried with the settings that the controller will have.
+
+    Once the copy is made nobody else tells brokers who leads; a broker that lets no controller in hears nothing more.
+    """
+    told = {}
+    for host, node in facts.controllers.items():
+        login = (node.get("paths") or {}).get("login")
+        if login:
+            silent = map(str, sorted(_alive(facts) - set(login["answered"]))) if not login["errors"] else []
+            told[host] = (tuple(login["errors"]), tuple(silent), login.get("untried") or "")
+    for hosts, (errors, silent, untried) in by_text(told).items():
+        if untried:
+            yield Found(
+                f"whether brokers let {shown(hosts)} in was not tried: {untried}",
+                "see that it does: kafka-broker-api-versions.sh on those hosts, with the settings that a controller "
+                "will have for the inter-broker listener",
+                warns=True,
+            )
+        elif errors:
+            yield Found(
+                f"{shown(hosts)} cannot log in to the brokers' inter-broker listener as a controller will: "
+                f"{'; '.join(errors)}",
+                "correct the stores on those hosts, or quorumshift_controller_config: controllers send LeaderAndIsr "
+                "and UpdateMetadata there",
+            )
+        elif silent:
+            yield Found(
+                f"{shown(hosts)} logged in to brokers, and broker {shown(silent)} was not among those that answered",
+                "see whether it runs, and what it advertises on the inter-broker listener",
+            )
+
+
+def _alive(facts: Facts) -> set[int]:
+    return {node["node_id"] for node in facts.brokers.values() if node.get("node_id") is not None} - set(facts.dead)
 
 
 def controller_super_users(facts: Facts) -> Iterable[Found]:

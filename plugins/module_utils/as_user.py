@@ -1,0 +1,91 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Kafka's own tools on a managed host, run as the user that runs Kafka there."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import pwd
+import subprocess
+import tempfile
+import time
+from typing import IO, Mapping, NamedTuple, Sequence
+
+_PAUSE_S = 0.05
+_TRACE_S = 0.3  # for what it is just printing
+
+
+class Ended(NamedTuple):
+    """`code`: the exit code, None for a command that did not end by itself and was killed."""
+
+    code: int | None
+    output: str
+    errors: str
+
+
+def run(
+    user: str,
+    command: Sequence[str],
+    timeout: float,
+    text: str = "",
+    env: Mapping[str, str] | None = None,
+    last_words: str = "",
+) -> Ended:
+    """Return how a command ended, or what it printed until it was killed: after `timeout` seconds, or once
+    `last_words` stands in its standard error.
+
+    `text` is its standard input, which it may open by name too (/dev/stdin), so that a secret needs no file; `env` adds
+    to ours. Raises KeyError for a user whom this host does not know, OSError for a command that cannot be started.
+    """
+    account = pwd.getpwnam(user)
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors, _given(text, account) as given:
+        process = subprocess.Popen(
+            command,
+            stdin=given,
+            stdout=output,
+            stderr=errors,
+            env={**os.environ, **(env or {})},
+            preexec_fn=lambda: _become(account),
+        )
+        ends = time.monotonic() + timeout
+        code = process.poll()
+        while code is None and time.monotonic() < ends and not (last_words and last_words in _text(errors)):
+            time.sleep(_PAUSE_S)
+            code = process.poll()
+        if code is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_TRACE_S)
+            process.kill()
+            process.wait()
+        return Ended(code, _text(output), _text(errors))
+
+
+def _given(text: str, account: pwd.struct_passwd) -> IO[bytes]:
+    """Return a pipe that holds `text`, which the account may open by name. OSError when it does not fit in."""
+    reading, writing = os.pipe()
+    try:
+        os.set_blocking(writing, False)
+        if os.geteuid() == 0:
+            os.fchown(reading, account.pw_uid, account.pw_gid)
+        if os.write(writing, text.encode()) < len(text.encode()):
+            raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
+    except OSError:
+        os.close(reading)
+        raise
+    finally:
+        os.close(writing)
+    return os.fdopen(reading, "rb")
+
+
+def _text(stream: IO[bytes]) -> str:
+    # Its own offset stays: the command writes at the same one.
+    return os.pread(stream.fileno(), os.fstat(stream.fileno()).st_size, 0).decode(errors="replace")
+
+
+def _become(account: pwd.struct_passwd) -> None:
+    if os.geteuid() == 0:
+        os.setgid(account.pw_gid)
+        os.setuid(account.pw_uid)
