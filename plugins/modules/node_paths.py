@@ -14,6 +14,7 @@ description:
     on the connections.
   - Binds O(listen) for a moment, without listening, as the controller will.
   - Reads of every partition in O(log_dirs) the topic id.
+  - Looks where a ZooKeeper server that runs on the host keeps its data.
   - Logs in to the brokers with Kafka's own client, as the controller of this host will.
   - Needs nothing but Python's standard library on the host, and Kafka for O(login). It changes nothing there.
 options:
@@ -111,7 +112,8 @@ ansible_facts:
       description:
         - C(dialled), how many targets of each kind were tried; C(failed), those that did not answer, with C(reason) and
           C(error); C(listen), what was found where the controller is to listen; C(replicas), the topic ids and
-          partitions in the log directories; C(login), C(answered) with the ids of the brokers that let it in and
+          partitions in the log directories; C(zookeeper), the servers on this
+          host with their directories; C(login), C(answered) with the ids of the brokers that let it in and
           C(errors), or null where none was asked for.
       type: dict
       returned: success
@@ -121,7 +123,7 @@ from collections import Counter
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import AddressError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import logins, paths, replicas
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import logins, paths, replicas, zk_host
 from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import SealError, unseal
 
 
@@ -158,6 +160,7 @@ def main():
             "failed": paths.dial(given["dial"], given["timeout"]),
             "listen": paths.port(given["listen"]) if given["listen"] else None,
             "replicas": replicas.look(given["log_dirs"]),
+            "zookeeper": zk_host.look(),
             "login": _login(given["login"]) if given["login"] else None,
         }
     except (AddressError, SealError) as error:

@@ -19,7 +19,7 @@ from ..formats import metadata_image, properties
 from ..host_state import read_json
 from ..judgements import kraft_config
 from ..seal import is_secret, seal
-from . import service
+from . import memory, service
 
 METADATA_LOG = "__cluster_metadata-0"
 # In a directory that holds nothing: the file system's own, and the lock file that Kafka leaves when its logs are
@@ -44,17 +44,17 @@ def facts(
     Shape: {role, time, hostname, service: see probes.service.state, file: {path, exists, sha256, error, mode,
     properties (secrets sealed under run_key)}, runs_with, starts_with: see the functions, node_id, log_dirs: [{path,
     exists, in_use, meta, free_bytes, total_bytes, empty, partitions, stray, error}], space: {"log_dir" |
-    "config_file" | "state_dir": see _space}, metadata_log: see formats.metadata_image.summarise or None, turn: the
+    "config_file" | "state_dir": see space}, metadata_log: see formats.metadata_image.summarise or None, turn: the
     host's record of its newest turn on this cluster or None, copy: what a keeper remembers of the copy or None, claims:
     {cluster id: the host's claim, see judgements.claim}, journals: {cluster id: see host_state.read_journal},
     digest_keys: {cluster id: module digest_key's, sealed}, version: of what runs, or while it is down of the jars in
     kafka_home, or None,
-    limits: see the function}.
+    limits: see the function, memory: see probes.memory.host, with heap beside it}.
     """
     file = _file(config_file, run_key)
     values = file["properties"] if file["exists"] or not log_dir else {"log.dirs": log_dir}
     running = service.state(service_name)
-    pid = _process(running["main_pid"])[0]
+    pid = process(running["main_pid"])[0]
     log_dirs = _log_dirs(log_dir_paths(values), pid)
     kept = _kept(state_dir)
     cluster_ids = [told["meta"]["cluster.id"] for told in log_dirs if (told["meta"] or {}).get("cluster.id")]
@@ -71,9 +71,9 @@ def facts(
         "node_id": _node_id(values, log_dirs) if file["exists"] else None,
         "log_dirs": log_dirs,
         "space": {
-            "log_dir": _space(os.path.dirname(metadata_dir(values))),
-            "config_file": _space(os.path.dirname(config_file)),
-            "state_dir": _space(state_dir),
+            "log_dir": space(os.path.dirname(metadata_dir(values))),
+            "config_file": space(os.path.dirname(config_file)),
+            "state_dir": space(state_dir),
         },
         "metadata_log": metadata_log(metadata_dir(values)),
         "turn": read_json(os.path.join(remembered, host_state.TURN)) if remembered else None,
@@ -88,6 +88,7 @@ def facts(
         },
         "version": _running_version(running["main_pid"]) or _installed_version(kafka_home),
         "limits": limits(pid),
+        "memory": {**memory.host(), "heap": memory.heap(pid)},
     }
 
 
@@ -127,7 +128,7 @@ _KAFKA_JAR = re.compile(r"kafka_\d\.\d+-(\d[\w.]*?(?:-[\w.]+)?)\.jar")
 
 def _running_version(pid: int) -> str | None:
     """Return the version of the Kafka jar on a process's class path, None when it is not told there."""
-    found = _KAFKA_JAR.search(" ".join(_process(pid)[1]))
+    found = _KAFKA_JAR.search(" ".join(process(pid)[1]))
     return found.group(1) if found else None
 
 
@@ -137,7 +138,7 @@ def _runs_with(pid: int, config_file: str) -> dict | None:
 
     kafka.Kafka's first argument is the file (Kafka.getPropsFromArgs).
     """
-    arguments = _process(pid)[1]
+    arguments = process(pid)[1]
     if _MAIN not in arguments[:-1]:
         return None
     given = arguments[arguments.index(_MAIN) + 1 :]
@@ -162,7 +163,7 @@ def _starts_with(named: str | None, config_file: str) -> dict | None:
     return {"path": named, "same": os.path.realpath(named) == os.path.realpath(config_file)}
 
 
-def _process(pid: int) -> tuple[int, list[str]]:
+def process(pid: int) -> tuple[int, list[str]]:
     """Return (pid, arguments) of a process, or of its first descendant that runs Kafka: a unit may start a shell."""
     try:
         with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as stream:
@@ -176,7 +177,7 @@ def _process(pid: int) -> tuple[int, list[str]]:
             children = [int(child) for child in stream.read().split()]
     except OSError:
         return pid, arguments
-    return next((found for found in map(_process, children) if _MAIN in found[1]), (pid, arguments))
+    return next((found for found in map(process, children) if _MAIN in found[1]), (pid, arguments))
 
 
 def limits(pid: int) -> dict | None:
@@ -212,18 +213,18 @@ def locks(pid: int) -> set[int] | None:
     return {int(row[5].rpartition(":")[2]) for row in rows if len(row) > 5 and row[4] == str(pid)} or None
 
 
-def _space(path: str) -> dict | None:
+def space(path: str) -> dict | None:
     """Return {path, free_bytes, read_only} of the file system that holds `path`, or will once it is made."""
     while path and not os.path.isdir(path) and path != os.path.dirname(path):
         path = os.path.dirname(path)
     try:
-        space = os.statvfs(path)
+        system = os.statvfs(path)
     except OSError:
         return None
     return {
         "path": path,
-        "free_bytes": space.f_bavail * space.f_frsize,
-        "read_only": bool(space.f_flag & os.ST_RDONLY),
+        "free_bytes": system.f_bavail * system.f_frsize,
+        "read_only": bool(system.f_flag & os.ST_RDONLY),
     }
 
 
@@ -287,9 +288,9 @@ def _log_dir(path: str, held: set[int] | None) -> dict:
     if not told["exists"]:
         return told
     try:
-        space = os.statvfs(path)
-        told["free_bytes"] = space.f_bavail * space.f_frsize
-        told["total_bytes"] = space.f_blocks * space.f_frsize
+        system = os.statvfs(path)
+        told["free_bytes"] = system.f_bavail * system.f_frsize
+        told["total_bytes"] = system.f_blocks * system.f_frsize
         names = os.listdir(path)
         told["empty"] = not set(names) - NOBODYS
         told["partitions"] = sum(1 for name in names if name[-1:].isdigit() and "-" in name)

@@ -14,11 +14,13 @@ from . import zk_wire
 from .socket_wire import ProtocolError, WireError
 
 _VERSION = re.compile(r"Zookeeper version: (\d+)\.(\d+)\.(\d+)")
+_LATENCY = re.compile(r"^Latency min/avg/max: [\d.]+/([\d.]+)/(\d+)", re.MULTILINE)
 _MODE = re.compile(r"^Mode: (\w+)", re.MULTILINE)
 
 
 def look(servers: Iterable[HostPort], context: Any, timeout: float) -> dict[str, dict]:
-    """Return {"host:port": {version ([int, int, int] or None), mode, error}} of all servers, asked at once.
+    """Return {"host:port": {version ([int, int, int] or None), mode, latency_ms ([average, most] since its start, or
+    None), error}} of all servers, asked at once.
 
     `context`: an SSLContext, or None for plain ports; `timeout` in seconds for each. A server that forbids the word
     serves, and says no more.
@@ -30,12 +32,17 @@ def look(servers: Iterable[HostPort], context: Any, timeout: float) -> dict[str,
 
 
 def _asked(server: HostPort, context: Any, timeout: float) -> dict:
-    told: dict = {"version": None, "mode": None, "error": None}
+    told: dict = {"version": None, "mode": None, "latency_ms": None, "error": None}
     try:
         answer = zk_wire.four_letter(server, "srvr", timeout, context)
     except ProtocolError:
         return told
     except WireError as error:
         return {**told, "error": str(error)}
-    version, mode = _VERSION.search(answer), _MODE.search(answer)
-    return {**told, "version": [int(one) for one in version.groups()] if version else None, "mode": mode and mode[1]}
+    version, mode, latency = _VERSION.search(answer), _MODE.search(answer), _LATENCY.search(answer)
+    return {
+        **told,
+        "version": [int(one) for one in version.groups()] if version else None,
+        "mode": mode and mode[1],
+        "latency_ms": [float(one) for one in latency.groups()] if latency else None,
+    }

@@ -123,6 +123,64 @@ def test_a_large_cluster_needs_more_room():
     assert "has 2048 MiB free and needs 29" in found(facts, "space")[0]["seen"]
 
 
+def with_zookeeper(**change):
+    facts = collected()
+    directory = {"path": "/zk", "free_bytes": GIB, "read_only": False, "snapshot_bytes": 4 << 20}
+    server = {"config": "/etc/zoo.cfg", "error": None, "dirs": [{**directory, **change}]}
+    node(facts, "b2")["paths"] = {"zookeeper": [server]}
+    return facts, server
+
+
+def test_zookeepers_disk():
+    assert found(with_zookeeper()[0], "zookeeper_space") == []
+    seen = the_one(with_zookeeper(free_bytes=100 << 20)[0], "zookeeper_space")
+    assert seen == "b2: /zk, where ZooKeeper keeps its data, has 100 MiB free and needs 136 MiB"
+    assert "is mounted read-only" in the_one(with_zookeeper(read_only=True)[0], "zookeeper_space")
+
+
+def test_a_large_tree_needs_more_room_on_zookeepers_disk():
+    assert "needs 2176 MiB" in the_one(with_zookeeper(snapshot_bytes=GIB)[0], "zookeeper_space")
+
+
+def test_a_zookeeper_whose_configuration_cannot_be_read():
+    facts, server = with_zookeeper()
+    server.update(error="/etc/zoo.cfg: permission denied", dirs=[])
+    assert "could not be read: /etc/zoo.cfg" in the_one(facts, "zookeeper_space")
+    assert found(facts, "zookeeper_space")[0]["severity"] == "warns"
+
+
+# Memory --------------------------------------------------------------------------------------------------------------
+
+
+def with_memory(host, **memory):
+    facts = collected()
+    node(facts, host)["memory"] = {"total_bytes": 64 * GIB, "available_bytes": 32 * GIB, "heap": None, **memory}
+    return facts
+
+
+def test_memory_of_controllers():
+    assert found(with_memory("c1"), "memory") == []
+    assert the_one(with_memory("c1", total_bytes=4 * GIB), "memory").startswith("c1 has 4096 MiB of memory, Kafka")
+    assert the_one(with_memory("c1", available_bytes=GIB // 2), "memory").startswith("c1 has 512 MiB of memory left")
+    assert found(with_memory("c1", total_bytes=None, available_bytes=None), "memory") == []
+
+
+def test_a_controller_that_runs_has_its_memory():
+    facts = with_memory("c1", available_bytes=GIB // 2)
+    node(facts, "c1")["service"]["active"] = True
+    assert found(facts, "memory") == []
+
+
+@pytest.mark.parametrize(("collector", "used", "full"), [("G1", 5.5, True), ("G1", 3, False), ("MSC", 5.5, False)])
+def test_a_heap_that_is_nearly_full(collector, used, full):
+    heap = {"collector": collector, "old_used_bytes": int(used * GIB), "max_bytes": 6 * GIB}
+    facts = with_memory("b1", heap=heap)
+    if full:
+        assert the_one(facts, "memory") == "the heap of b1 is nearly full: 5632 of 6144 MiB hold what is old"
+    else:
+        assert found(facts, "memory") == []
+
+
 # Services ------------------------------------------------------------------------------------------------------------
 
 

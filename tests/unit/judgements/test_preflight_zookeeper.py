@@ -242,3 +242,32 @@ def test_servers_of_zookeeper():
     assert found(facts._replace(ensemble={"z2:2181": facts.ensemble["z2:2181"]}), "ensemble") == []
     facts.ensemble["z2:2181"] = {"version": [3, 4, 14], "mode": "leader", "error": None}
     assert the_one(facts, "ensemble") == "z2:2181 is ZooKeeper 3.4.14"
+
+
+def answering(average, longest, partitions=0, **properties):
+    server = {"version": [3, 8, 4], "mode": "leader", "error": None, "latency_ms": [average, longest]}
+    facts = collected(ensemble={"z1:2181": server})
+    for host in facts.brokers:
+        node(facts, host)["file"]["properties"].update(properties)
+        node(facts, host)["log_dirs"][0]["partitions"] += partitions
+    return facts
+
+
+def test_a_zookeeper_that_answers_in_time():
+    assert found(answering(0.5, 900, 4000), "zookeeper_latency") == []
+    silent = {"version": None, "mode": None, "error": None, "latency_ms": None}
+    assert found(collected(ensemble={"z1:2181": silent}), "zookeeper_latency") == []
+
+
+def test_a_zookeeper_that_took_a_third_of_a_session_to_answer():
+    seen = the_one(answering(0.5, 6100), "zookeeper_latency")
+    assert seen.startswith("z1:2181 took 6.1 s to answer once since it was started; sessions of brokers end after 18 s")
+    assert found(answering(0.5, 6100, **{"zookeeper.session.timeout.ms": "30000"}), "zookeeper_latency") == []
+
+
+def test_a_zookeeper_that_is_slow_for_as_many_partitions():
+    seen = the_one(answering(50, 900, 4000), "zookeeper_latency")
+    assert seen.startswith("z1:2181 takes 50 ms to answer on average: what the restart of a broker with 4")
+    fewer, more = answering(50, 900, 100), answering(50, 900, 4000, **{"zookeeper.max.in.flight.requests": "50"})
+    for facts in (fewer, more):
+        assert found(facts, "zookeeper_latency") == []

@@ -82,7 +82,7 @@ def kafka(tmp_path):
         process = subprocess.Popen(command, cwd=tmp_path, start_new_session=True)
         started.append(process)
         deadline = time.monotonic() + 10
-        while arguments and arguments[-1] not in node._process(process.pid)[1] and time.monotonic() < deadline:
+        while arguments and arguments[-1] not in node.process(process.pid)[1] and time.monotonic() < deadline:
             time.sleep(0.02)
         return process.pid
 
@@ -126,6 +126,6 @@ def test_what_is_no_broker(kafka, arguments):
 
 
 def test_room_where_a_directory_will_be_made(tmp_path):
-    told = node._space(str(tmp_path / "not" / "yet"))
+    told = node.space(str(tmp_path / "not" / "yet"))
     assert told["path"] == str(tmp_path) and told["free_bytes"] > 0 and told["read_only"] is False
-    assert node._space("") is None
+    assert node.space("") is None

@@ -16,6 +16,9 @@ MIB = 1 << 20
 METADATA_LOG_BYTES, METADATA_LOG_ADVISED = 1024 * MIB, 5120 * MIB
 # Old properties files, records of turns, and a backup of ZooKeeper: a gzip of one line a znode.
 STATE_BYTES = 64 * MIB
+# ZooKeeper writes its log in files of 64 MiB that it fills with zeros ahead (FilePadding), and a snapshot when one is
+# full; it removes neither by itself (autopurge.purgeInterval).
+_ZOOKEEPER_LOG_BYTES = 64 * MIB
 _RECORD_BYTES = 256  # of a record in the log, or a znode in the backup, rather more than less
 
 
@@ -50,6 +53,29 @@ def space(facts: Facts) -> Iterable[Found]:
                     "make room there: a controller whose disk is full stops",
                     warns=True,
                 )
+
+
+def zookeeper_space(facts: Facts) -> Iterable[Found]:
+    """ZooKeeper servers on hosts of the inventory have room for two more snapshots and their logs. A server whose disk
+    is full ends, and without a quorum of them neither the migration nor the way back goes on."""
+    for host, node in sorted(facts.cluster["nodes"].items()):
+        for server in (node.get("paths") or {}).get("zookeeper") or []:
+            if server["error"]:
+                yield Found(
+                    f"where ZooKeeper on {host} keeps its data could not be read: {server['error']}",
+                    "look there for its room by hand",
+                    warns=True,
+                )
+            for one in server["dirs"]:
+                needed = 2 * (_ZOOKEEPER_LOG_BYTES + one["snapshot_bytes"])
+                where = f"{host}: {one['path']}, where ZooKeeper keeps its data,"
+                if one["read_only"]:
+                    yield Found(f"{where} is mounted read-only", "mount it writable, and find out why it was not")
+                elif one["free_bytes"] < needed:
+                    yield Found(
+                        f"{where} has {one['free_bytes'] // MIB} MiB free and needs {-(-needed // MIB)} MiB",
+                        "make room there: zkCleanup.sh removes old snapshots and logs",
+                    )
 
 
 def controller_directories(facts: Facts) -> Iterable[Found]:

@@ -86,6 +86,11 @@ def values_of(node: Mapping) -> Mapping[str, str]:
     return (node.get("file") or {}).get("properties") or {}
 
 
+def partitions_of(node: Mapping) -> int:
+    """Return how many replicas a node's log directories hold."""
+    return sum(directory.get("partitions") or 0 for directory in node.get("log_dirs") or [])
+
+
 def by_text(told: Mapping[str, Any]) -> dict[Sequence[str], Any]:
     """Return {hosts: what is told of them}: one entry for all hosts of which the same is told."""
     hosts: dict[Any, list[str]] = {}

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import re
-from typing import Iterable, Mapping
+from typing import Iterable
 
 from ..advice import shown
-from .facts import Facts, Found, by_text
+from .facts import Facts, Found, by_text, partitions_of
 
 # What a stop takes beyond moving leaders away grows with the logs to be flushed and closed. An estimate: 180 s, which
 # Confluent's unit gives, for 4000 partitions, commonly advised as the most for one broker.
@@ -17,6 +17,10 @@ STOP_S, STOP_S_PER_PARTITION = 60, 0.03
 # The last one that is stopped waits 5 s for the others to take over (KafkaRaftClient's graceful shutdown).
 CONTROLLER_STOP_S = 10
 NEAR = 0.8  # of a limit
+MIB = 1 << 20
+# Kafka's documentation: Operations, KRaft, Deploying Considerations
+CONTROLLER_MEMORY = 5 * 1000**3
+CONTROLLER_HEAP = 1024 * MIB  # kafka-server-start.sh
 _RAISE = {
     "open_files": "LimitNOFILE= in a drop-in of its unit (systemctl edit)",
     "memory_maps": "vm.max_map_count (sysctl)",
@@ -60,6 +64,37 @@ def limits(facts: Facts) -> Iterable[Found]:
                 )
 
 
+def memory(facts: Facts) -> Iterable[Found]:
+    """Controllers' hosts have the memory that Kafka advises, and room for a heap; brokers' heaps are not nearly full.
+
+    G1 begins to collect the old generation at 35 % of the heap (kafka-run-class.sh); one that stays far above cannot.
+    Other collectors let it fill up before they begin.
+    """
+    for host, node in sorted(facts.controllers.items()):
+        told = node.get("memory") or {}
+        total, available = told.get("total_bytes"), told.get("available_bytes")
+        if total and total < CONTROLLER_MEMORY:
+            yield Found(
+                f"{host} has {total // MIB} MiB of memory, Kafka advises {CONTROLLER_MEMORY // MIB} for controllers",
+                "give it more: a controller holds all metadata in memory",
+            )
+        elif available is not None and available < CONTROLLER_HEAP and not (node.get("service") or {}).get("active"):
+            yield Found(
+                f"{host} has {available // MIB} MiB of memory left, and a controller's heap is "
+                f"{CONTROLLER_HEAP // MIB} MiB where KAFKA_HEAP_OPTS does not say otherwise",
+                "make room, or give it a host with more: the kernel ends what does not fit",
+            )
+    for host, node in sorted(facts.brokers.items()):
+        heap = (node.get("memory") or {}).get("heap")
+        if heap and heap["collector"].startswith("G1") and heap["old_used_bytes"] > NEAR * heap["max_bytes"]:
+            yield Found(
+                f"the heap of {host} is nearly full: {heap['old_used_bytes'] // MIB} of {heap['max_bytes'] // MIB} MiB "
+                "hold what is old",
+                "raise -Xmx in KAFKA_HEAP_OPTS before the roll: a broker that restarts has all of it again, and in "
+                "migration mode the cluster's metadata twice",
+            )
+
+
 def stop_timeouts(facts: Facts) -> Iterable[Found]:
     """A stop has the time that it needs before systemd kills the process, and the turn waits for as long."""
     limits = {}
@@ -69,7 +104,7 @@ def stop_timeouts(facts: Facts) -> Iterable[Found]:
         if limit is not None:
             limits[host] = (service["name"], limit)
     for hosts, (name, limit) in by_text(limits).items():
-        partitions = max(_partitions(facts.cluster["nodes"][host]) for host in hosts)
+        partitions = max(partitions_of(facts.cluster["nodes"][host]) for host in hosts)
         needed = round(STOP_S + STOP_S_PER_PARTITION * partitions) if partitions else CONTROLLER_STOP_S
         if limit < needed:
             yield Found(
@@ -84,10 +119,6 @@ def stop_timeouts(facts: Facts) -> Iterable[Found]:
                 f"{facts.stop_timeout_s:g}",
                 f"set quorumshift_stop_timeout_s to {limit:g}: a turn would give up before systemd does",
             )
-
-
-def _partitions(node: Mapping) -> int:
-    return sum(directory.get("partitions") or 0 for directory in node.get("log_dirs") or [])
 
 
 def restarts(facts: Facts) -> Iterable[Found]:

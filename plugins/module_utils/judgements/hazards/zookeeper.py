@@ -9,10 +9,12 @@ from typing import Iterable
 
 from .. import clean_up, kraft_config, zk_controller, zk_metadata
 from ..advice import shown
-from .facts import Facts, Found, values_of
+from .facts import Facts, Found, partitions_of, values_of
 
 OLDEST_ZOOKEEPER = (3, 5)
 """The oldest server of which Kafka's docs say that the client of 3.9, ZooKeeper 3.8, speaks to it."""
+
+SLOW_S = 30  # of writing in a restart: half of what a stop without it is given (services.STOP_S)
 
 
 def zookeeper(facts: Facts) -> Iterable[Found]:
@@ -104,6 +106,38 @@ def ensemble(facts: Facts) -> Iterable[Found]:
                 f"{server} is ZooKeeper {'.'.join(map(str, version))}",
                 f"upgrade it to {'.'.join(map(str, OLDEST_ZOOKEEPER))} at least, which Kafka 3.9's client wants",
             )
+
+
+def latency(facts: Facts) -> Iterable[Found]:
+    """ZooKeeper answers fast enough for sessions to live and for what a restart changes to be written.
+
+    A restart changes the state of each of the broker's partitions twice, when its leaders move away and when its
+    replicas are back; Kafka has `zookeeper.max.in.flight.requests` of them under way (KafkaZkClient).
+    """
+    values = next((values_of(node) for node in facts.brokers.values() if values_of(node)), {})
+    session_ms = _number(values.get("zookeeper.session.timeout.ms"), 18000)
+    in_flight = _number(values.get("zookeeper.max.in.flight.requests"), 10)
+    most = max((partitions_of(node) for node in facts.brokers.values()), default=0)
+    for server, one in sorted(facts.ensemble.items()):
+        average, longest = one.get("latency_ms") or (0, 0)
+        written_s = 2 * most * average / in_flight / 1000
+        if longest > session_ms / 3:
+            yield Found(
+                f"{server} took {longest / 1000:.1f} s to answer once since it was started; sessions of brokers end "
+                f"after {session_ms / 1000:g} s without an answer",
+                "see why (its log says `fsync-ing the write ahead log` of slow disks), and reset the figure with the "
+                "four letter word srst: a broker whose session ends has its leaders moved away",
+            )
+        elif written_s > SLOW_S:
+            yield Found(
+                f"{server} takes {average:g} ms to answer on average: what the restart of a broker with {most} "
+                f"partitions changes takes {written_s:.0f} s to be written",
+                "see why: a disk of its own for dataLogDir helps most. The rolls take that much longer, a broker each",
+            )
+
+
+def _number(text: str | None, default: int) -> int:
+    return int(text) if text and text.strip().isdigit() and int(text) else default
 
 
 def unreadable(facts: Facts) -> Iterable[Found]:
