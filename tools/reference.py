@@ -236,8 +236,12 @@ def checks_table() -> str:
 
 
 def provoked() -> dict[str, list[str]]:
-    """Return {check id: files of tests/bed that bring about what it finds}, by the tests' mark `provokes`."""
+    """Return {check id: where what it finds is brought about}: files of tests/bed, by the tests' mark `provokes`, and
+    molecule scenarios that assert its words, `[id] ...`."""
     found: dict[str, set[str]] = {}
+    for path in (ROOT / "extensions" / "molecule").glob("*/converge.yml"):
+        for check in re.findall(r"'\[(\w+)\] ", path.read_text(encoding="utf-8")):
+            found.setdefault(check, set()).add(f"scenario {path.parent.name}")
     for path in sorted((ROOT / "tests" / "bed").glob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "provokes":
