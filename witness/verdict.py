@@ -684,6 +684,8 @@ def text(result: dict[str, Any]) -> str:
         )
         for name, heard in final.get("skipped", {}).items():
             lines.append(f"    {name} left out: {heard}")
+        for name in final.get("late", []):
+            lines.append(f"    {name} was deleted, and made anew by a request of ours that had got no answer")
     for error in result["app_errors"][:8]:
         lines.append(
             f"  error in {error['phase']}: {error['where']}: {error['code']} {error['text']} (x{error['count']})"

@@ -9,23 +9,25 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import Future
 from typing import Any, Dict, Iterator
 from xml.etree import ElementTree
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 from servers import KafkaServer, free_port, kraft_broker, kraft_controllers, workdir
 
 from witness import config, ledger, verdict
 from witness.ledger import MESSAGE, MESSAGE_IDENTITY
 from witness.run import Run
-from witness.workload import consumers, producers
+from witness.workload import admin, consumers, producers
 from witness.workload.producers import Sender
 
 pytestmark = pytest.mark.real
@@ -52,7 +54,7 @@ def settings(broker: KafkaServer, request: pytest.FixtureRequest) -> Dict[str, A
     """A small witness with topics of its own, so that one test's damage is not the next one's."""
     return {
         "bootstrap_servers": str(broker.address),
-        "topic_prefix": f"canary-{request.node.name.replace('_', '-')[:60]}",
+        "topic_prefix": f"canary-{re.sub('[^a-z0-9]+', '-', request.node.name.lower())[:60]}",
         "replication_factor": 1,
         "min_insync_replicas": 1,
         "member_restart_s": 10,
@@ -249,6 +251,49 @@ def test_create_request_that_librdkafka_sent_twice(settings, tmp_path, monkeypat
     assert heard and {line["outcome"] for line in heard} == {"ok"}
     assert result["verdict"] == "pass", result["reasons"]
     assert result["admin"]["final"]["expected"] > 0
+
+
+@pytest.mark.parametrize(
+    ("unanswered", "same_id", "passes"), [(True, False, True), (True, True, False), (False, False, False)]
+)
+def test_a_topic_that_comes_back(settings, tmp_path, monkeypatch, unanswered, same_id, passes):
+    """A creation without an answer, asked for again, is done once more when the topic is deleted already. What was not
+    asked for again, and what comes back under its old id, no request of the client has made."""
+    create, delete = AdminClient.create_topics, AdminClient.delete_topics
+    lost: Dict[str, NewTopic] = {}
+
+    def first_answer_lost(client: AdminClient, topics: list, **more: Any) -> Dict[str, Any]:
+        (new,) = topics
+        if lost:
+            return create(client, topics, **more)
+        lost[new.topic] = new
+        if not unanswered:
+            return create(client, topics, **more)
+        answer: Future = Future()
+        answer.set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer")))
+        return {new.topic: answer}
+
+    def then_made_anew(client: AdminClient, topics: list, **more: Any) -> Dict[str, Any]:
+        deleted = delete(client, topics, **more)
+        for topic in set(topics) & set(lost):
+            deleted[topic].result(20)
+            create(client, [lost[topic]])[topic].result(20)
+        return deleted
+
+    planted = Planted({**settings, "admin": {"interval_s": 1, "acls": False, "keep_every": 99}}, tmp_path / "run")
+    planted.run.start()
+    monkeypatch.setattr(admin, "READ_BACK_S", 3)
+    monkeypatch.setattr(AdminClient, "create_topics", first_answer_lost)
+    monkeypatch.setattr(AdminClient, "delete_topics", then_made_anew)
+    if same_id:
+        monkeypatch.setattr(
+            admin.AdminLoop, "_topic_ids", lambda _loop, topics: dict.fromkeys(topics, "the-one-deleted")
+        )
+    time.sleep(6)
+    result = planted.finish()
+    (topic,) = lost
+    assert result["admin"]["final"]["late" if passes else "unexpected"] == [f"topic {topic}"], result["admin"]["final"]
+    assert result["verdict"] == ("pass" if passes else "fail"), result["reasons"]
 
 
 def test_duplicate_that_a_second_send_made(settings, tmp_path):

@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -65,6 +65,16 @@ RETRIABLE = {
     # until a request fails). Nothing was changed then. A change that is refused so for good is still a failure.
     KafkaError.UNKNOWN,
 }
+# No answer came: the request may be done yet, after one that repeats it. A broker that forwards it to a controller
+# whose host is gone holds it for request.timeout.ms, and asks the next one then (NodeToControllerRequestThread).
+UNANSWERED = {
+    KafkaError._TRANSPORT,
+    KafkaError._DESTROY_BROKER,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._TIMED_OUT,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.NETWORK_EXCEPTION,
+}
 NOT_OURS_TO_DO = {
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -90,6 +100,8 @@ class Readback:
     missing: list[str] = field(default_factory=list)
     unexpected: list[str] = field(default_factory=list)
     differ: list[str] = field(default_factory=list)
+    # made anew by a request of ours that had got no answer, after the topic was deleted
+    late: list[str] = field(default_factory=list)
 
     @property
     def clean(self) -> bool:
@@ -108,6 +120,10 @@ class AdminLoop(Client):
         # an operation that failed for good leaves its object in a state that nobody knows: it is not compared
         self._unsure: set[str] = set()
         self._done_once: set[str] = set()
+        self._unanswered: set[str] = set()
+        # of topics whose creation was repeated over a request without an answer: a topic that comes back under the id
+        # under which it was deleted was not made by that request
+        self._ids: dict[str, str] = {}
         self._number = 0
 
     def work(self) -> None:
@@ -124,6 +140,8 @@ class AdminLoop(Client):
             return
         if not self._alter_config(item.topic, item.retention_ms):
             self._unsure.add(item.topic)
+        if item.topic in self._unanswered:
+            self._ids.update(self._topic_ids([item.topic]))
         if self.settings.acls:
             item.acl = self._create_acl(item.topic)
         if self.settings.scram_users:
@@ -167,6 +185,19 @@ class AdminLoop(Client):
 
         # a broker that has not heard of the new topic yet answers so
         return self._do("alter config", topic, alter, also_retriable=KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+    def _topic_ids(self, topics: list[str]) -> dict[str, str]:
+        """The ids of those topics of which the brokers tell one."""
+        if not topics:
+            return {}
+        described = self.client.describe_topics(TopicCollection(topics), request_timeout=CALL_TIMEOUT_S)
+        found = {}
+        for topic, future in described.items():
+            try:
+                found[topic] = str(future.result(timeout=CALL_TIMEOUT_S + 5).topic_id)
+            except Exception as e:  # without its id a topic that comes back counts as unexpected
+                self.context.ledger.note(self.where, "describe topic", f"{type(e).__name__}: {e}")
+        return found
 
     def _create_acl(self, topic: str) -> AclBinding | None:
         acl = AclBinding(
@@ -253,6 +284,8 @@ class AdminLoop(Client):
                 self.context.ledger.error(self.where, operation, f"{heard} (after {retries} retries)")
                 self._unsure.add(subject)
                 break
+            if code in UNANSWERED:
+                self._unanswered.add(subject)
             retries += 1
             time.sleep(PAUSE_S)
         self.context.ledger.admin(
@@ -292,7 +325,11 @@ class AdminLoop(Client):
         result = Readback(expected=len(kept))
         there = {t for t in self.client.list_topics(timeout=CALL_TIMEOUT_S).topics if t.startswith(self.prefix)}
         result.missing += [f"topic {t}" for t in sorted(set(kept) - there)]
-        result.unexpected += [f"topic {t}" for t in sorted(there - set(kept) - self._unsure)]
+        others = sorted(there - set(kept) - self._unsure)
+        again = self._topic_ids([t for t in others if t in self._ids])
+        late = [t for t in others if t in again and again[t] != self._ids[t]]
+        result.late += [f"topic {t}" for t in late]
+        result.unexpected += [f"topic {t}" for t in others if t not in late]
         resources = [ConfigResource(ConfigResource.Type.TOPIC, t) for t in kept if t in there]
         if resources:
             for resource, future in self.client.describe_configs(resources, request_timeout=CALL_TIMEOUT_S).items():

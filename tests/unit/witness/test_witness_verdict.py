@@ -307,6 +307,15 @@ def test_admin_state_that_differs_fails(story, tmp_path, kind):
     assert "canary.admin.1" in result["reasons"][0]
 
 
+def test_a_request_that_was_done_late_is_told_and_no_failure(story, tmp_path):
+    story.admin.append({"t": 500, "operation": "create topic", "subject": "t", "outcome": "ok", "retries": 1, "ms": 9})
+    story.stop()
+    story.stopped["admin"]["late"] = ["topic canary.admin.1"]
+    result = judged(story, tmp_path)
+    assert result["verdict"] == PASS
+    assert "topic canary.admin.1 was deleted, and made anew by a request of ours" in text(result)
+
+
 def test_damage_belongs_to_the_phase_of_its_message(tmp_path):
     told = Story()
     told.messages(100)

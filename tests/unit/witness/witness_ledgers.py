@@ -88,7 +88,15 @@ class Story:
                 name: len(group["partitions"]) if name in but else 0 for name, group in GROUPS.items() if name != AUDIT
             },
             "audit": {"done": True, "messages": 1, "seconds": 0.1, "error": None, "from": {"1": 0, "2": 0, "3": 0}},
-            "admin": {"expected": 0, "missing": [], "unexpected": [], "differ": [], "error": None, "skipped": {}},
+            "admin": {
+                "expected": 0,
+                "missing": [],
+                "unexpected": [],
+                "differ": [],
+                "late": [],
+                "error": None,
+                "skipped": {},
+            },
             "foreign": 0,
             "member_restarts": 0,
             "cpu_seconds": 1.0,
