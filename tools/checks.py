@@ -352,7 +352,16 @@ def summary(target: str, outcomes: list[Outcome], begun: datetime, wall_s: float
             "python": ".".join(map(str, sys.version_info[:3])),
             **{name: importlib.metadata.version(name) for name in PACKAGES},
         },
+        **_drills(target, begun),
     }
+
+
+def _drills(target: str, begun: datetime) -> dict[str, list[dict]]:
+    """The rows that `make drill` printed, {} where none were made since `begun`."""
+    path = ROOT / "build" / target / "run" / "summary.json"
+    if target != "drill" or not path.exists() or path.stat().st_mtime < begun.timestamp():
+        return {}
+    return {"drills": json.loads(path.read_text(encoding="utf-8"))["drills"]}
 
 
 def table(outcomes: list[Outcome]) -> str:

@@ -43,7 +43,7 @@ def attempt(kafka_home: str, user: str, settings: Mapping[str, str], brokers: It
     except KeyError:
         return {**told, "errors": [f"there is no user {user} on this host"]}
     except OSError as error:
-        return {**told, "errors": [f"{command[0]}: {error.strerror or error}"]}
+        return {**told, "errors": [f"{command[0]} of quorumshift_kafka_home: {error.strerror or error}"]}
     secrets = [value for key, value in settings.items() if is_secret(key) and value]
     told = read(done.output, done.errors)
     if not told["answered"] and not told["errors"]:

@@ -104,6 +104,26 @@ def test_run_of_a_target_ends_with_the_verdict_of_its_steps(tmp_path, monkeypatc
     assert last.startswith(f"{2 - exit_code} passed, {exit_code} failed, 0 skipped in ")
 
 
+def test_drills_stand_in_the_summary_of_their_target(tmp_path, monkeypatch):
+    schema = tmp_path / "tools" / "summary.schema.json"
+    schema.parent.mkdir()
+    schema.write_bytes((checks.ROOT / "tools" / "summary.schema.json").read_bytes())
+    kept = tmp_path / "build" / "drill" / "run" / "summary.json"
+    kept.parent.mkdir(parents=True)
+    kept.write_text('{"drills": [{"name": "of an earlier run"}]}')
+    os.utime(kept, (0, 0))
+    monkeypatch.setattr(checks, "ROOT", tmp_path)
+    monkeypatch.setattr(checks.signal, "signal", lambda *_arguments: None)
+
+    def drills(code):
+        monkeypatch.setattr(checks, "PARTS", {"drill": (step(code),)})
+        assert checks.main(["drill"]) == 0
+        return json.loads((tmp_path / "build" / "drill" / "summary.json").read_text()).get("drills")
+
+    assert drills("") is None
+    assert drills(f'open({str(kept)!r}, \'w\').write(\'{{"drills": [{{"name": "one"}}]}}\')') == [{"name": "one"}]
+
+
 def test_failure_of_a_task_is_told_by_the_end_of_its_output(tmp_path):
     log = tmp_path / "it.log"
     told = {"cmd": ["bed.py"] * 200, "msg": "non-zero return code", "stderr": "a long way\n" * 100 + "no space left"}
