@@ -88,4 +88,5 @@ def _text(stream: IO[bytes]) -> str:
 def _become(account: pwd.struct_passwd) -> None:
     if os.geteuid() == 0:
         os.setgid(account.pw_gid)
+        os.initgroups(account.pw_name, account.pw_gid)  # as systemd's User=: a store may be readable for a group
         os.setuid(account.pw_uid)
