@@ -214,8 +214,14 @@ def test_a_znode_blocks(fresh, tmp_path, path, value, check, told):
             client.delete(znodes.CONTROLLER)
             wait_for(lambda: client.exists(znodes.CONTROLLER), 30, "a controller to be elected")
     assert ran.code != 0 and f"In the way of the migration: {check}. Nothing was changed." in ran.text, ran.text
-    ((severity, seen),) = found[check]
-    assert severity == "blocks" and seen.startswith(told), seen
+    assert {severity for severity, _seen in found[check]} == {"blocks"}, found
+    _severity, seen = found[check][0]
+    assert seen.startswith(told), seen
+    fenced = [seen for _severity, seen in found[check][1:]]
+    if path == znodes.CONTROLLER_EPOCH:  # whoever writes it fences the controller off
+        assert len(fenced) == 1 and "is the controller and can write nothing more" in fenced[0], fenced
+    else:
+        assert fenced == []
 
 
 @pytest.mark.provokes("deletions")
