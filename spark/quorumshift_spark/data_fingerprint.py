@@ -57,8 +57,11 @@ _FINGERPRINT_DEFAULTS: Dict[str, Any] = {
     "min_partitions": None,
 }
 _BOUNDS_DEFAULTS = {"request_timeout_s": 60, "read_s": 3600, "rounds": 5, "pause_s": 2, "shown": 200}
-# Fewer and larger polls: Spark hands over one record at a time, and each poll costs it a seek.
+# Fewer and larger polls: Spark hands over one record at a time, and each poll costs it a seek. The consumer asks for
+# what comes next as soon as it has handed over; at a log's end that waits at the broker, which answers nothing else of
+# the connection before it: half a second a partition by default.
 _CONSUMER = {
+    "kafka.fetch.max.wait.ms": "10",
     "kafka.max.poll.records": "5000",
     "kafka.fetch.max.bytes": str(16 * 1024 * 1024),
     "kafka.max.partition.fetch.bytes": str(8 * 1024 * 1024),
