@@ -27,10 +27,16 @@ PASSWORD = "not-to-be-shown"
 
 
 class Cluster:
-    """Two brokers that trust one authority, and a Kafka home whose tool is the real one."""
+    """Brokers with a listener that wants to know who comes, and a Kafka home whose tool is the real one."""
 
-    def __init__(self, home: pathlib.Path, brokers: list[servers.KafkaServer], ours: Authority) -> None:
-        self.brokers, self.ours = brokers, ours
+    def __init__(
+        self,
+        home: pathlib.Path,
+        brokers: list[servers.KafkaServer],
+        listener: dict[str, str],
+        ours: Authority | None = None,
+    ) -> None:
+        self.brokers, self.ours, self.listener = brokers, ours, listener
         self.kafka_home = home / "kafka"
         tool = self.kafka_home / "bin" / "kafka-broker-api-versions.sh"
         tool.parent.mkdir(parents=True)
@@ -45,7 +51,7 @@ class Cluster:
         tool.chmod(0o755)
 
     def attempt(self, keys: dict, **changes) -> dict:
-        settings, untried = kraft_config.inter_broker_client({**LISTENER, **keys})
+        settings, untried = kraft_config.inter_broker_client({**self.listener, **keys})
         assert not untried
         given = {
             "kafka_home": str(self.kafka_home),
@@ -68,7 +74,29 @@ def cluster():
             return servers.zk_broker(home, node_id, zk.connect, {**LISTENER, **keys}, listeners)
 
         with broker(1) as one, broker(2) as two:
-            yield Cluster(home, [one, two], ours)
+            yield Cluster(home, [one, two], LISTENER, ours)
+
+
+@pytest.fixture(scope="module")
+def with_login():
+    """A broker whose listener wants a password."""
+    listener = {
+        "inter.broker.listener.name": "INTERNAL",
+        "listener.security.protocol.map": "INTERNAL:SASL_PLAINTEXT",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "sasl.enabled.mechanisms": "PLAIN",
+    }
+    with servers.workdir("logins_sasl") as home, servers.zookeeper(home) as zk:
+        known = login(PASSWORD, f'user_broker="{PASSWORD}"')
+        listeners = {"INTERNAL": f"127.0.0.1:{servers.free_port()}"}
+        with servers.zk_broker(home, 1, zk.connect, {**listener, **known}, listeners) as broker:
+            yield Cluster(home, [broker], listener)
+
+
+def login(password: str, *options: str) -> dict[str, str]:
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    told = " ".join(("required", 'username="broker"', f'password="{password}"', *options))
+    return {"listener.name.internal.plain.sasl.jaas.config": f"{module} {told};"}
 
 
 @pytest.fixture
@@ -144,3 +172,13 @@ def test_no_kafka_and_no_user(cluster, opened, tmp_path):
     assert error == f"{tmp_path}/bin/kafka-broker-api-versions.sh of quorumshift_kafka_home: No such file or directory"
     (error,) = cluster.attempt(opened, user="nobody-of-that-name")["errors"]
     assert error == "there is no user nobody-of-that-name on this host"
+
+
+def test_a_login_by_password(with_login):
+    assert with_login.attempt(login(PASSWORD)) == {"answered": [1], "errors": []}
+
+
+def test_a_password_that_is_refused(with_login):
+    told = with_login.attempt(login("a-wrong-password"))
+    assert told["answered"] == [] and "Authentication failed" in " ".join(told["errors"]), told
+    assert "a-wrong-password" not in str(told)
