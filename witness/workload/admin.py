@@ -38,6 +38,7 @@ from confluent_kafka.admin import (
 from witness.ledger import TEXT_LIMIT
 from witness.workload.context import Client, Context
 
+CREATE_TOPIC = "create topic"
 CALL_TIMEOUT_S = 15
 PAUSE_S = 0.25
 READ_BACK_S = 60
@@ -120,7 +121,7 @@ class AdminLoop(Client):
         # an operation that failed for good leaves its object in a state that nobody knows: it is not compared
         self._unsure: set[str] = set()
         self._done_once: set[str] = set()
-        self._unanswered: set[str] = set()
+        self._unanswered: set[tuple[str, str]] = set()  # operation, subject
         # of topics whose creation was repeated over a request without an answer: a topic that comes back under the id
         # under which it was deleted was not made by that request
         self._ids: dict[str, str] = {}
@@ -140,7 +141,7 @@ class AdminLoop(Client):
             return
         if not self._alter_config(item.topic, item.retention_ms):
             self._unsure.add(item.topic)
-        if item.topic in self._unanswered:
+        if (CREATE_TOPIC, item.topic) in self._unanswered:
             self._ids.update(self._topic_ids([item.topic]))
         if self.settings.acls:
             item.acl = self._create_acl(item.topic)
@@ -167,7 +168,7 @@ class AdminLoop(Client):
             return self.client.create_topics([new], request_timeout=CALL_TIMEOUT_S)[topic]
 
         # the name is this run's alone: what exists, this request made, which librdkafka repeats by itself unseen
-        return self._do("create topic", topic, create, done=KafkaError.TOPIC_ALREADY_EXISTS)
+        return self._do(CREATE_TOPIC, topic, create, done=KafkaError.TOPIC_ALREADY_EXISTS)
 
     def _delete_topic(self, topic: str) -> bool:
         def delete() -> Future:
@@ -194,7 +195,11 @@ class AdminLoop(Client):
         found = {}
         for topic, future in described.items():
             try:
-                found[topic] = str(future.result(timeout=CALL_TIMEOUT_S + 5).topic_id)
+                told = future.result(timeout=CALL_TIMEOUT_S + 5).topic_id
+                if (
+                    told.get_most_significant_bits() or told.get_least_significant_bits()
+                ):  # zero: it has none, or none yet
+                    found[topic] = str(told)
             except Exception as e:  # without its id a topic that comes back counts as unexpected
                 self.context.ledger.note(self.where, "describe topic", f"{type(e).__name__}: {e}")
         return found
@@ -285,7 +290,7 @@ class AdminLoop(Client):
                 self._unsure.add(subject)
                 break
             if code in UNANSWERED:
-                self._unanswered.add(subject)
+                self._unanswered.add((operation, subject))
             retries += 1
             time.sleep(PAUSE_S)
         self.context.ledger.admin(
