@@ -38,9 +38,12 @@ def run(
     `last_words` stands in its standard error.
 
     `text` is its standard input, which it may open by name too (/dev/stdin), so that a secret needs no file; `env` adds
-    to ours. Raises KeyError for a user whom this host does not know, OSError for a command that cannot be started.
+    to ours. Raises KeyError for a user whom this host does not know, OSError for a command that cannot be started, or
+    not as that user.
     """
     account = pwd.getpwnam(user)
+    if os.geteuid() not in (0, account.pw_uid):
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors, _given(text, account) as given:
         process = subprocess.Popen(
             command,

@@ -58,3 +58,9 @@ def test_what_cannot_be_run():
         as_user.run(US, ["/nowhere/tool.sh"], 1)
     with pytest.raises(OSError, match="too long"):
         shell("true", text="x" * 2_000_000)
+
+
+def test_nobody_but_root_becomes_somebody_else(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    with pytest.raises(PermissionError, match="not permitted"):
+        shell("true")
