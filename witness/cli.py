@@ -15,7 +15,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from witness import config, ledger, marks, picture, verdict
+from witness import config, ledger, marks, picture, screen, verdict
 from witness.errors import WitnessError
 from witness.run import Lock, Run
 
@@ -197,7 +197,7 @@ def _report(directory: Path, marks_file: Path | None, out: Path | None, running:
         ledger.write_json(directory / "verdict.json", result)
     if out is not None:
         out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(verdict.text(result), flush=True)
+    print(screen.text(result), flush=True)
     return verdict.EXIT_CODES[result["verdict"]]
 
 

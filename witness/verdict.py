@@ -21,65 +21,16 @@ belong to the phase in which they began.
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, field
 from typing import Any
 
+from witness.counts import HISTOGRAM_MS, Examples, Histogram, PhaseCount
 from witness.ledger import AUDIT, OFFSET_BITS, OFFSET_MASK, OFFSET_UNKNOWN, Recording
 from witness.marks import Mark, Phases
 
 PASS, FAIL, INCOMPLETE = "pass", "fail", "incomplete"
 EXIT_CODES = {PASS: 0, FAIL: 1, INCOMPLETE: 3}
 EXAMPLES = 10
-# latencies are counted to the millisecond up to here; a longer one counts as its own maximum only
-HISTOGRAM_MS = 60_000
 STALL_LISTED_MS = 500
-
-
-@dataclass
-class PhaseCount:
-    acked: int = 0
-    received: int = 0
-    lost: int = 0
-    duplicated: int = 0
-    reordered: int = 0
-    aborted_visible: int = 0
-    max_producer_stall_ms: int = 0
-    max_consumer_stall_ms: int = 0
-    errors: int = 0
-
-
-@dataclass
-class Examples:
-    """The first few of each kind of damage, for whoever has to look for it in the log."""
-
-    lost: list[dict[str, Any]] = field(default_factory=list)
-    duplicated: list[dict[str, Any]] = field(default_factory=list)
-    reordered: list[dict[str, Any]] = field(default_factory=list)
-    aborted_visible: list[dict[str, Any]] = field(default_factory=list)
-
-
-class Histogram:
-    """Counts by millisecond; percentiles are exact below HISTOGRAM_MS."""
-
-    def __init__(self) -> None:
-        self.counts = array("L", bytes(array("L").itemsize * (HISTOGRAM_MS + 1)))
-        self.max = 0
-
-    def add_all(self, other: Histogram) -> None:
-        self.counts = array("L", map(int.__add__, self.counts, other.counts))
-        self.max = max(self.max, other.max)
-
-    def percentile(self, share: float) -> int:
-        total = sum(self.counts)
-        rank, seen = max(1, round(total * share)), 0
-        for ms, count in enumerate(self.counts):
-            seen += count
-            if seen >= rank and count:
-                return self.max if ms == HISTOGRAM_MS else ms
-        return 0
-
-    def summary(self) -> dict[str, int]:
-        return {"p50": self.percentile(0.5), "p99": self.percentile(0.99), "max": self.max}
 
 
 def judge(recording: Recording, marks: list[Mark], running: bool = False) -> dict[str, Any]:
@@ -635,59 +586,3 @@ def end_ms(recording: Recording) -> int:
     if recording.meta.get("stopped"):
         moments.append(recording.meta["stopped"]["at"])
     return max(moments)
-
-
-def text(result: dict[str, Any]) -> str:
-    """The verdict as a few readable lines."""
-    lines = [f"verdict: {result['verdict'].upper()}"]
-    lines += [f"  ! {reason}" for reason in result["reasons"]]
-    run = result["run"]
-    lines.append(
-        f"  {result['acked']:,} acknowledged, {result['received']:,} received in {run['seconds']:,.0f} s"
-        f" ({run['acked_per_second']:,.0f}/s)"
-    )
-    lines.append(
-        f"  lost {result['lost']}, duplicated {result['duplicated']}, reordered {result['reordered']}, "
-        f"aborted but visible {result['aborted_visible']} of {result['aborted']}; "
-        f"indeterminate {result['indeterminate']}, redelivered {result['redelivered']}"
-        + (f", outstanding {result['outstanding']}" if result["outstanding"] else "")
-        + (f", expired before the last read {result['expired']}" if result["expired"] else "")
-    )
-    stall, ack, total = result["max_stall_ms"], result["latency_ms"]["ack"], result["latency_ms"]["end_to_end"]
-    lines.append(
-        f"  longest stall: producer {stall['producer']} ms, consumer {stall['consumer']} ms; acknowledged after "
-        f"p50 {ack['p50']} p99 {ack['p99']} max {ack['max']} ms; received after "
-        f"p50 {total['p50']} p99 {total['p99']} max {total['max']} ms"
-    )
-    if len(result["by_phase"]) > 1:
-        width = max(len(name) for name in result["by_phase"])
-        lines.append(
-            f"  {'phase':<{width}}  {'acked':>9} {'lost':>5} {'dup':>5} {'order':>5} "
-            f"{'prod stall':>10} {'cons stall':>10} {'p99':>7} {'errors':>6}"
-        )
-        for name, count in result["by_phase"].items():
-            lines.append(
-                f"  {name:<{width}}  {count['acked']:>9,} {count['lost']:>5} {count['duplicated']:>5} "
-                f"{count['reordered']:>5} {count['max_producer_stall_ms']:>7} ms "
-                f"{count['max_consumer_stall_ms']:>7} ms {count['p99_latency_ms']:>4} ms {count['errors']:>6}"
-            )
-    operations = result["admin"]["operations"]
-    if operations:
-        done = ", ".join(
-            f"{name} {line['ok']}" + (f" ({line['retries']} retries)" if line["retries"] else "")
-            for name, line in operations.items()
-            if line["ok"]
-        )
-        final = result["admin"]["final"] or {}
-        lines.append(
-            f"  admin changes: {done or 'none'}; slowest {max(line['max_ms'] for line in operations.values())} ms"
-        )
-        for name, heard in final.get("skipped", {}).items():
-            lines.append(f"    {name} left out: {heard}")
-        for name in final.get("late", []):
-            lines.append(f"    {name} was deleted, and made anew by a request of ours that had got no answer")
-    for error in result["app_errors"][:8]:
-        lines.append(
-            f"  error in {error['phase']}: {error['where']}: {error['code']} {error['text']} (x{error['count']})"
-        )
-    return "\n".join(lines)

@@ -12,7 +12,8 @@ from witness_ledgers import COMPACT, KEYED, T0, TXN, Story
 
 from witness.ledger import OFFSET_UNKNOWN, position
 from witness.marks import UNMARKED, Mark
-from witness.verdict import FAIL, INCOMPLETE, PASS, judge, text
+from witness.screen import text
+from witness.verdict import FAIL, INCOMPLETE, PASS, judge
 
 DAMAGE = ("lost", "duplicated", "reordered", "aborted_visible")
 

@@ -1,0 +1,60 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a verdict counts: of each phase, of latencies, and examples of damage."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+from typing import Any
+
+# latencies are counted to the millisecond up to here; a longer one counts as its own maximum only
+HISTOGRAM_MS = 60_000
+
+
+@dataclass
+class PhaseCount:
+    acked: int = 0
+    received: int = 0
+    lost: int = 0
+    duplicated: int = 0
+    reordered: int = 0
+    aborted_visible: int = 0
+    max_producer_stall_ms: int = 0
+    max_consumer_stall_ms: int = 0
+    errors: int = 0
+
+
+@dataclass
+class Examples:
+    """The first few of each kind of damage, for whoever has to look for it in the log."""
+
+    lost: list[dict[str, Any]] = field(default_factory=list)
+    duplicated: list[dict[str, Any]] = field(default_factory=list)
+    reordered: list[dict[str, Any]] = field(default_factory=list)
+    aborted_visible: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Histogram:
+    """Counts by millisecond; percentiles are exact below HISTOGRAM_MS."""
+
+    def __init__(self) -> None:
+        self.counts = array("L", bytes(array("L").itemsize * (HISTOGRAM_MS + 1)))
+        self.max = 0
+
+    def add_all(self, other: Histogram) -> None:
+        self.counts = array("L", map(int.__add__, self.counts, other.counts))
+        self.max = max(self.max, other.max)
+
+    def percentile(self, share: float) -> int:
+        total = sum(self.counts)
+        rank, seen = max(1, round(total * share)), 0
+        for ms, count in enumerate(self.counts):
+            seen += count
+            if seen >= rank and count:
+                return self.max if ms == HISTOGRAM_MS else ms
+        return 0
+
+    def summary(self) -> dict[str, int]:
+        return {"p50": self.percentile(0.5), "p99": self.percentile(0.99), "max": self.max}

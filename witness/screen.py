@@ -1,0 +1,64 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A verdict as people read it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def text(result: dict[str, Any]) -> str:
+    """The verdict as a few readable lines."""
+    lines = [f"verdict: {result['verdict'].upper()}"]
+    lines += [f"  ! {reason}" for reason in result["reasons"]]
+    run = result["run"]
+    lines.append(
+        f"  {result['acked']:,} acknowledged, {result['received']:,} received in {run['seconds']:,.0f} s"
+        f" ({run['acked_per_second']:,.0f}/s)"
+    )
+    lines.append(
+        f"  lost {result['lost']}, duplicated {result['duplicated']}, reordered {result['reordered']}, "
+        f"aborted but visible {result['aborted_visible']} of {result['aborted']}; "
+        f"indeterminate {result['indeterminate']}, redelivered {result['redelivered']}"
+        + (f", outstanding {result['outstanding']}" if result["outstanding"] else "")
+        + (f", expired before the last read {result['expired']}" if result["expired"] else "")
+    )
+    stall, ack, total = result["max_stall_ms"], result["latency_ms"]["ack"], result["latency_ms"]["end_to_end"]
+    lines.append(
+        f"  longest stall: producer {stall['producer']} ms, consumer {stall['consumer']} ms; acknowledged after "
+        f"p50 {ack['p50']} p99 {ack['p99']} max {ack['max']} ms; received after "
+        f"p50 {total['p50']} p99 {total['p99']} max {total['max']} ms"
+    )
+    if len(result["by_phase"]) > 1:
+        width = max(len(name) for name in result["by_phase"])
+        lines.append(
+            f"  {'phase':<{width}}  {'acked':>9} {'lost':>5} {'dup':>5} {'order':>5} "
+            f"{'prod stall':>10} {'cons stall':>10} {'p99':>7} {'errors':>6}"
+        )
+        for name, count in result["by_phase"].items():
+            lines.append(
+                f"  {name:<{width}}  {count['acked']:>9,} {count['lost']:>5} {count['duplicated']:>5} "
+                f"{count['reordered']:>5} {count['max_producer_stall_ms']:>7} ms "
+                f"{count['max_consumer_stall_ms']:>7} ms {count['p99_latency_ms']:>4} ms {count['errors']:>6}"
+            )
+    operations = result["admin"]["operations"]
+    if operations:
+        done = ", ".join(
+            f"{name} {line['ok']}" + (f" ({line['retries']} retries)" if line["retries"] else "")
+            for name, line in operations.items()
+            if line["ok"]
+        )
+        final = result["admin"]["final"] or {}
+        lines.append(
+            f"  admin changes: {done or 'none'}; slowest {max(line['max_ms'] for line in operations.values())} ms"
+        )
+        for name, heard in final.get("skipped", {}).items():
+            lines.append(f"    {name} left out: {heard}")
+        for name in final.get("late", []):
+            lines.append(f"    {name} was deleted, and made anew by a request of ours that had got no answer")
+    for error in result["app_errors"][:8]:
+        lines.append(
+            f"  error in {error['phase']}: {error['where']}: {error['code']} {error['text']} (x{error['count']})"
+        )
+    return "\n".join(lines)
