@@ -6,6 +6,7 @@ once the cause is mended."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 
@@ -33,10 +34,10 @@ def for_b2(fresh, tmp_path):
     return changed
 
 
-def roll(bed, *wanted, down=1, **options):
+def roll(bed, *wanted, down=1, extra=None, **options):
     """Run the playbook, b2 first; it must fail with all of `wanted`, and never have had more than `down` brokers
     down."""
-    extra = {"quorumshift_canary": "b2", "quorumshift_start_timeout_s": SEEN_UP_S}
+    extra = {"quorumshift_canary": "b2", "quorumshift_start_timeout_s": SEEN_UP_S, **(extra or {})}
     with mishaps.Availability(bed) as availability:
         ran = bed.play("migrate", extra=extra, **options)
     told = ran.text.replace("\\n", "\n").replace('\\"', '"')
@@ -111,6 +112,33 @@ def test_a_registration_that_a_put_back_left(fresh):
             "put back and it is up in mode zk again",
         )
     put_back_to_plain(fresh, before)
+
+
+def test_controllers_that_are_gone_while_a_broker_goes_back(fresh):
+    """Why the broker was put back is told all the same, and the next run removes its registration."""
+    before = file_of(fresh, "b2")
+    with contextlib.ExitStack() as gone:
+        cut = [gone.enter_context(mishaps.Unreachable(host)) for host in fresh.controllers]
+
+        def begin(line):
+            if "b2 stops" in line:
+                for host in cut:
+                    host.begin()
+            return False
+
+        gone.enter_context(mishaps.never_seen_up(fresh, "b2", once=True))
+        roll(
+            fresh,
+            "its listener does not answer",
+            "put back and it is up in mode zk again",
+            "What it left in the quorum was not looked for: c1, c2, c3 could not be read; the next run removes it.",
+            extra=mishaps.ALIVE,
+            kill_when=begin,
+        )
+    assert turn(fresh, "b2")["outcome"] == "put_back" and file_of(fresh, "b2") == before
+    fresh.wait_in_sync()
+    assert phase_after(fresh) == "controllers_starting"
+    assert "broker 2 is registered in the quorum" in bedside.LOG.read_text().rpartition("\n$ ")[2]
 
 
 def test_the_port_taken_for_good(fresh):

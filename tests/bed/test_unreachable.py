@@ -10,8 +10,6 @@ import re
 
 from tools.bedside import mishaps
 
-# As in the operators' guide, sooner: else ssh waits for ever on a connection whose other end is gone.
-ALIVE = {"ansible_ssh_args": "-C -o ControlMaster=no -o ServerAliveInterval=2 -o ServerAliveCountMax=2"}
 CANARY = {"quorumshift_canary": "b2"}
 
 
@@ -25,7 +23,7 @@ def roll(bed, host, at):
             return False
 
         with mishaps.Availability(bed) as availability:
-            ran = bed.play(extra={**ALIVE, **CANARY}, kill_when=cut)
+            ran = bed.play(extra={**mishaps.ALIVE, **CANARY}, kill_when=cut)
     assert ran.code != 0 and re.search(mishaps.UNREACHED, ran.text), ran.text
     assert len(availability.worst) <= 1, availability.worst
     return ran

@@ -24,6 +24,7 @@ NOT_VARIABLES = {
     "quorumshift_session",
     "quorumshift_state",
     "quorumshift_looked",
+    "quorumshift_controllers_looked",
     "quorumshift_paths",
     "quorumshift_dial_required",
     "quorumshift_gate_result",

@@ -177,6 +177,9 @@ def _from_below(host: str, command: str, namespace: str = "-m") -> None:
 # How Ansible tells of a host that it does not reach: of an item of a loop that is delegated there, in words alone
 UNREACHED = "UNREACHABLE|could not be sent to remote host"
 
+# As in the operators' guide, sooner: else ssh waits for ever on a connection whose other end is gone.
+ALIVE = {"ansible_ssh_args": "-C -o ControlMaster=no -o ServerAliveInterval=2 -o ServerAliveCountMax=2"}
+
 
 class Unreachable:
     """A host that can be cut off from SSH, and nothing else: what is sent there drops."""
