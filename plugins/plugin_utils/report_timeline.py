@@ -19,6 +19,8 @@ NARROW_PX, CHARACTER_PX = 270, 6.3
 LINE_PX, LANE_PX, PACKED_PX, STRIP_PX = 16, 22, 10, 26
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
 TICKS = 4
+# Noted for each kind of turn when a run is at its end: of time these say nothing, and stand on each other there.
+SUMMED_UP = "took"
 _NAMES = {"stop": "stop", "start": "start", "register": "until registered", "failed": "did not end well"}
 
 
@@ -65,8 +67,8 @@ def rows(story: Story, clock: Callable[[float], str]) -> list[Row]:
             Row("restarts" if not number else "", _lane(axis, under, one, PACKED_PX))
             for number, one in enumerate(packed)
         ]
-    if story.events:
-        marks = [(one.at, one.name, "soft", clock(one.at)) for one in story.events]
+    marks = [(one.at, one.name, "soft", clock(one.at)) for one in story.events if one.name != SUMMED_UP]
+    if marks:
         told.append(Row("noted", _labels(axis, under, marks)))
     return told
 

@@ -281,7 +281,15 @@ def _state(state: Mapping[str, Any]) -> str:
 def _rounds(rounds: Iterable[Any]) -> Dict[str, Any]:
     rows = [_mapping(one) for one in rounds]
     columns = list(dict.fromkeys(str(name) for row in rows for name, value in row.items() if value != {}))
-    return {"round_columns": columns, "rounds": [[_plain(row.get(name)) for name in columns] for row in rows]}
+    return {"round_columns": columns, "rounds": [[_fence_or(row.get(name)) for name in columns] for row in rows]}
+
+
+def _fence_or(value: Any) -> str:
+    """A fence in words, without what it has not: `zxid 8589934721, log cut again`; any other value plainly."""
+    if not isinstance(value, Mapping):
+        return _plain(value)
+    there = {str(name).replace("_", " "): item for name, item in value.items() if item not in (None, False, "")}
+    return ", ".join(name if item is True else f"{name} {_plain(item)}" for name, item in there.items())
 
 
 def _timings(timings: Mapping[str, Any]) -> List[Tuple[str, float, float]]:

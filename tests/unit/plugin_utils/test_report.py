@@ -391,6 +391,13 @@ def test_many_hosts_share_rows():
     assert [row.name for row in few] == ["", "phase", "kafka000", "kafka001", "kafka002"]
 
 
+def test_what_is_noted_for_the_end_stands_in_the_table_alone():
+    took = {"t": T + 61, "kind": "event", "name": "took", "turn": "kraft", "planned_s": 20.0, "took_s": 12.0}
+    story = report_story.tell(recorded([*WHOLE, took]))
+    assert "noted" not in [row.name for row in report_timeline.rows(story, str)]
+    assert [event.name for event in story.events] == ["took"]
+
+
 def test_plans_and_diffs_stand_in_the_order_of_the_migration():
     modes = ("kraft", "controller_final", "zk_migration")
     files = {f"plan-{mode}.json": json.dumps({"mode": mode, "batches": [["b1"]]}) for mode in modes}

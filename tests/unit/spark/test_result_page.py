@@ -70,6 +70,14 @@ def test_examples_are_results(verdict: str) -> None:
     assert load(verdict)["digest"] == results.digest(load(verdict))
 
 
+def test_a_round_tells_its_fence_without_what_it_has_not() -> None:
+    told = load("pass")
+    told["rounds"][0]["fence"] = {"zxid": None, "log_cut_again": True, "said": ""}
+    told["rounds"][1]["fence"] = {"zxid": 7200, "log_cut_again": False, "said": "no answer"}
+    fences = [row[-1] for row in story.tell(told).rounds]
+    assert fences == ["log cut again", "zxid 7200, said no answer"]
+
+
 @pytest.mark.parametrize("verdict", VERDICTS)
 def test_the_page_needs_nothing_beside_it(verdict: str) -> None:
     html = report.render(load(verdict))
@@ -130,7 +138,7 @@ def test_counts_views_rounds_timings_digest_and_versions_are_there() -> None:
         "13.9",
         result["digest"],
         "4.0.5",
-        "81240",
+        "zxid 8589950000, log cut again",
     ):
         assert wanted in text, wanted
     assert "no independent witness of KRaft" in text
