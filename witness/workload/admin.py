@@ -274,7 +274,7 @@ class AdminLoop(Client):
                 break
             except KafkaException as e:
                 error = e.args[0]
-                code, heard = error.code(), f"{error.name()}: {error.str()}"[:TEXT_LIMIT]
+                code, heard = error.code(), answered(error)
             except Exception as e:
                 code, heard = KafkaError._TIMED_OUT, f"{type(e).__name__}: {e}"
             if code is not None and (code == done or (retries and code == done_before)):
@@ -371,3 +371,10 @@ class AdminLoop(Client):
 
 def _acl_text(acl: AclBinding) -> str:
     return f"{acl.principal} {acl.permission_type.name} {acl.operation.name} on topic {acl.name}"
+
+
+def answered(error: KafkaError) -> str:
+    """What a broker answered, in a line. Of an operation on the cluster that is not allowed, Kafka's text is a dump of
+    the request (AuthHelper.authorizeClusterOperation), so the name alone stands for it."""
+    text = error.str()
+    return error.name() if text.startswith("Request Request(") else f"{error.name()}: {text}"[:TEXT_LIMIT]
