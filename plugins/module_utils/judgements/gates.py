@@ -108,7 +108,7 @@ MODE_OF_TURN = {"controller": "controller_migration", "hybrid": "zk_migration"}
 
 
 def closed_by(name: str, judgement: phase.Judgement, health: list[str]) -> list[str]:
-    """Return why the gate is closed, as sentences; nothing when it is open."""
+    """Return why the gate is closed, as sentences; nothing when it is open. `health`: what else keeps it closed."""
     gate = GATES[name]
     told = []
     if judgement.phase not in gate.phases:
@@ -116,6 +116,8 @@ def closed_by(name: str, judgement: phase.Judgement, health: list[str]) -> list[
     closing = _CLOSING + (("quorum_not_ready",) if name == "before_trigger" else ())
     closing += ("zookeeper_broker_left",) if name != "before_kraft" else ()  # that one is what the KRaft roll mends
     closing += ("flag_missing",) if name not in BACK else ()  # the way back stops the controllers
+    # A broker that is down closes no gate by itself, its turn may be due. Where health does, it is why.
+    closing += ("broker_down",) if health else ()
     told += [advice.sentences(block.text, block.do) for block in judgement.blocks if block.id in closing]
     return told + health
 

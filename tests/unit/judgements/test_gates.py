@@ -100,6 +100,15 @@ def test_blocks_that_the_next_step_mends(block):
     assert gates.closed_by("before_controllers", phase.Judgement("zk", [one], [], []), []) == []
 
 
+@pytest.mark.parametrize("gate", OPEN)
+def test_a_broker_that_is_down_is_told_where_health_keeps_a_gate_closed(gate):
+    one = phase.Block("broker_down", "broker b2 does not answer: refused", "start it")
+    seen = phase.Judgement(sorted(OPEN[gate])[0], [one], [], [])
+    missing = "broker 2 is not in the cluster's metadata"
+    assert gates.closed_by(gate, seen, [missing]) == ["broker b2 does not answer: refused. Start it", missing]
+    assert gates.closed_by(gate, seen, []) == []
+
+
 @pytest.mark.parametrize(
     ("gate", "name", "told"),
     [
