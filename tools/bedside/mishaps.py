@@ -78,11 +78,16 @@ while not (%(once)r and took("put the old file back")):
     time.sleep(0.05)
 """
 
+# The disk gets as small as what is on it: writing it full would take as long as a broker's start.
 _FILL_DISK = """
+import subprocess
 while not (turn()["id"] != was and took("write the file")):
     time.sleep(0.002)
-with open("%(path)s/somebody-elses-dump", "wb", buffering=0) as dump:
-    for size in (1 << 20, 1 << 12, 1):
+disk = os.statvfs(%(path)r)
+used = (disk.f_blocks - disk.f_bfree) * disk.f_frsize
+subprocess.run(["mount", "-o", "remount,size=%%d" %% (used + (1 << 16)), %(path)r], check=True)
+with open(%(dump)r, "wb", buffering=0) as dump:
+    for size in (1 << 12, 1):
         try:
             while True:
                 dump.write(bytes(size))
@@ -138,9 +143,10 @@ def port_taken(bed: Bedside, host: str, port: int, once: bool = False):
 
 @contextlib.contextmanager
 def disk_full(bed: Bedside, host: str, path: str, spare_kb: int = 1200 * 1024) -> Iterator[None]:
-    """The broker's log directory `path` on a disk of its own, large enough for the preflight, which somebody else
-    fills during the host's next turn; at the end that file is removed, and the disk stays."""
+    """The broker's log directory `path` on a disk of its own, large enough for the preflight, which is full from the
+    host's next turn on; at the end it has room again, and stays."""
     size = f"$(( $(du -sk {path}.moved | cut -f1) + {spare_kb} ))k"
+    dump = f"{path}/somebody-elses-dump"
     bed.run(host, f"systemctl stop kafka && cp -a --sparse=always {path} {path}.moved")
     # The container's root may not mount: from outside, in the container's mount namespace.
     _from_below(
@@ -151,9 +157,16 @@ def disk_full(bed: Bedside, host: str, path: str, spare_kb: int = 1200 * 1024) -
     bed.run(host, "systemctl start kafka")
     bed.wait_listening(host, 9092)
     bed.wait_in_sync()
-    with _script(bed, host, "fill-disk", _FILL_DISK % {"path": path}):
+    pid = _podman(host, "inspect", "--format", "{{.State.Pid}}")
+    filling = subprocess.Popen(
+        ["nsenter", "-t", pid, "-m", "/usr/bin/python3", "-c", _TURN + _FILL_DISK % {"path": path, "dump": dump}]
+    )
+    try:
         yield
-        bed.run(host, f"rm -f {path}/somebody-elses-dump")
+    finally:
+        filling.kill()
+        filling.wait()
+        _from_below(host, f"rm -f {dump}; mount -o remount,size={size} {path}")
 
 
 def _podman(host: str, *command: str) -> str:
