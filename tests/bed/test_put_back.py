@@ -131,7 +131,7 @@ def test_controllers_that_are_gone_while_a_broker_goes_back(fresh):
             fresh,
             "its listener does not answer",
             "put back and it is up in mode zk again",
-            "b2 was put back; what it left in the quorum was not looked for, as c1, c2, c3 could not be read: the next run ",
+            "b2 was put back; what it left in the quorum was not looked for, as c1, c2, c3 could not be read: ",
             extra=mishaps.ALIVE,
             kill_when=begin,
         )
