@@ -75,40 +75,40 @@ def scenario(name: str, limit_s: int) -> Step:
 ANSIBLE_ENV = {"ANSIBLE_HOME": str(ROOT / ".build" / "ansible")}
 
 
-def bed_tests(*patterns: str) -> list[str]:
-    """The files of tests/bed that fit, as paths from the checkout's root."""
-    found = (path for pattern in patterns for path in (ROOT / "tests" / "bed").glob(f"test_{pattern}.py"))
+def testbed_tests(*patterns: str) -> list[str]:
+    """The files of tests/e2e that fit, as paths from the checkout's root."""
+    found = (path for pattern in patterns for path in (ROOT / "tests" / "e2e").glob(f"test_{pattern}.py"))
     return sorted(path.relative_to(ROOT).as_posix() for path in found)
 
 
 # A part each, so that none takes longer than 75 minutes
-FAULT_TESTS = bed_tests("claims", "interrupted", "lost_worker", "one_controller", "put_back", "unreachable")
-BACK_TESTS = bed_tests("damaging_copy", "restore", "rollback*")
-VERIFY_TESTS = bed_tests("verify*")
-OTHER_TESTS = [path for path in bed_tests("*") if path not in (*FAULT_TESTS, *BACK_TESTS, *VERIFY_TESTS)]
+FAULT_TESTS = testbed_tests("run_locks", "interrupted", "lost_worker", "one_controller", "reverted", "unreachable")
+BACK_TESTS = testbed_tests("damaging_copy", "restore", "rollback*")
+VERIFY_TESTS = testbed_tests("verify*")
+OTHER_TESTS = [path for path in testbed_tests("*") if path not in (*FAULT_TESTS, *BACK_TESTS, *VERIFY_TESTS)]
 SECURE_BACK_TESTS = [
-    *bed_tests("restore"),
-    "tests/bed/test_rollback.py::test_from_dual_write_to_zookeeper_without_a_trace",
+    *testbed_tests("restore"),
+    "tests/e2e/test_rollback.py::test_from_dual_write_to_zookeeper_without_a_trace",
 ]
 
 
-BED = "extensions/molecule/bed/bed.py"
-BED_DOWN = Step("bed down", (PYTHON, BED, "down"), 120)
+TESTBED = "extensions/molecule/testbed/testbed.py"
+TESTBED_DOWN = Step("bed down", (PYTHON, TESTBED, "down"), 120)
 
 
-def on_the_bed(tests: list[str], limit_s: int, variant: str = "default") -> tuple[Step, ...]:
+def on_the_testbed(tests: list[str], limit_s: int, variant: str = "default") -> tuple[Step, ...]:
     """Tests on the bed, which is up for them alone."""
-    env, of = {"BED_VARIANT": variant}, "" if variant == "default" else f", {variant}"
+    env, of = {"TESTBED_VARIANT": variant}, "" if variant == "default" else f", {variant}"
     return (
-        Step(f"bed up{of}", (PYTHON, BED, "up"), 1200, env=env),
+        Step(f"bed up{of}", (PYTHON, TESTBED, "up"), 1200, env=env),
         Step(f"pytest{of}", (PYTHON, "-m", "pytest", "-q", *tests), limit_s, counts_tests=True, env=env),
-        Step(f"bed down{of}", (PYTHON, BED, "down"), 120, env=env),
+        Step(f"bed down{of}", (PYTHON, TESTBED, "down"), 120, env=env),
     )
 
 
-def kills(name: str, limit_s: int, *options: str) -> tuple[Step, ...]:
+def crash_tests(name: str, limit_s: int, *options: str) -> tuple[Step, ...]:
     """One migration, killed again and again."""
-    return (Step(name, (PYTHON, "-m", "tools.kills", *options), limit_s), BED_DOWN)
+    return (Step(name, (PYTHON, "-m", "tools.crash_tests", *options), limit_s), TESTBED_DOWN)
 
 
 PARTS: dict[str, tuple[Step, ...]] = {
@@ -124,37 +124,37 @@ PARTS: dict[str, tuple[Step, ...]] = {
         Step("pytest", (PYTHON, "-m", "pytest", "-q", "-n", "auto", "tests/unit"), 600, counts_tests=True),
         Step("oldest target Python", script("oldest_target"), 600, counts_tests=True),
     ),
-    "real": (
-        Step("jars", (PYTHON, BED, "jars"), 900),
-        Step("pytest", (PYTHON, "-m", "pytest", "-q", "tests/real"), 1800, counts_tests=True),
+    "integration": (
+        Step("jars", (PYTHON, TESTBED, "jars"), 900),
+        Step("pytest", (PYTHON, "-m", "pytest", "-q", "tests/integration"), 1800, counts_tests=True),
     ),
     "spark": (
-        Step("jars", (PYTHON, BED, "jars"), 900),
+        Step("jars", (PYTHON, TESTBED, "jars"), 900),
         Step("pytest", (PYTHON, "-m", "pytest", "-q", "tests/spark"), 3600, counts_tests=True),
     ),
     "build": (Step("tarball elsewhere", script("built_collection"), 300, env=ANSIBLE_ENV),),
     "molecule": (scenario("default", 2400),),
     "molecule-secure": (scenario("secure", 2400),),
-    "kills": kills("a migration killed 13 times", 1500, "--points=3", "--moments=10"),
-    "kills-all": kills("a migration killed everywhere", 4500),
-    "kills-back": kills("a way back killed everywhere", 4500, "--back"),
-    "drill": (Step("migrations broken on purpose", (PYTHON, "-m", "tools.drill"), 4500), BED_DOWN),
+    "crash-tests": crash_tests("a migration killed 13 times", 1500, "--points=3", "--moments=10"),
+    "crash-tests-all": crash_tests("a migration killed everywhere", 4500),
+    "crash-tests-rollback": crash_tests("a way back killed everywhere", 4500, "--back"),
+    "drill": (Step("migrations broken on purpose", (PYTHON, "-m", "tools.drill"), 4500), TESTBED_DOWN),
     "test-fresh": (Step("new Debian host", script("fresh_host"), 2400),),
-    "test-bed": (
+    "test-e2e": (
         Step("failover", script("demo", "--failover"), 1800),
-        *on_the_bed(OTHER_TESTS, 2700),
+        *on_the_testbed(OTHER_TESTS, 2700),
     ),
-    "test-verify": on_the_bed(VERIFY_TESTS, 4200),
-    "test-faults": on_the_bed(FAULT_TESTS, 4500),
-    "test-back": (*on_the_bed(BACK_TESTS, 4500), *on_the_bed(SECURE_BACK_TESTS, 2400, "secure")),
+    "test-verify": on_the_testbed(VERIFY_TESTS, 4200),
+    "test-faults": on_the_testbed(FAULT_TESTS, 4500),
+    "test-rollback": (*on_the_testbed(BACK_TESTS, 4500), *on_the_testbed(SECURE_BACK_TESTS, 2400, "secure")),
 }
 LONG = (
-    *("molecule-secure", "test-fresh", "test-bed", "test-verify", "test-faults", "test-back"),
-    *("kills-all", "kills-back", "drill", "spark"),
+    *("molecule-secure", "test-fresh", "test-e2e", "test-verify", "test-faults", "test-rollback"),
+    *("crash-tests-all", "crash-tests-rollback", "drill", "spark"),
 )
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},
-    "test": ("lint", "unit", "real", "build", "molecule", "kills"),
+    "test": ("lint", "unit", "integration", "build", "molecule", "crash-tests"),
     "test-full": LONG,
 }
 
@@ -294,24 +294,26 @@ def _short(line: str) -> str:
     """A task's failure as Ansible prints it, with what tells of it alone: its message and the end of its output."""
     fatal = _FATAL.match(line)
     try:
-        told = json.loads(fatal[2]) if fatal else None
+        reported = json.loads(fatal[2]) if fatal else None
     except ValueError:
-        told = None
-    if not isinstance(told, dict):
+        reported = None
+    if not isinstance(reported, dict):
         return line
-    output = str(told.get("stderr") or told.get("stdout") or "").strip()
-    return f"{fatal[1]} {told.get('msg', '')}: ...{' '.join(output.split())[-SAID_LENGTH // 2 :]}" if output else line
+    output = str(reported.get("stderr") or reported.get("stdout") or "").strip()
+    return (
+        f"{fatal[1]} {reported.get('msg', '')}: ...{' '.join(output.split())[-SAID_LENGTH // 2 :]}" if output else line
+    )
 
 
 def _paragraphs(lines: list[str]) -> Iterator[str]:
     """Of each paragraph what stands in it from a telling line on."""
-    told: list[str] = []
+    messages: list[str] = []
     for line in [*lines, ""]:
-        if line and (told or _TELLING.search(line)):
-            told.append(line)
+        if line and (messages or _TELLING.search(line)):
+            messages.append(line)
         elif not line:
-            yield " ".join(told)
-            told = []
+            yield " ".join(messages)
+            messages = []
 
 
 def steps_of(target: str) -> Iterator[tuple[str, Step]]:

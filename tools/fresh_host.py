@@ -119,7 +119,7 @@ def remove_host() -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Try the checkout on a new minimal Debian 12.")
     parser.add_argument("--keep", action="store_true", help="keep .build/fresh/root to look at")
-    parser.add_argument("targets", nargs="*", default=["lint", "unit", "real", "build"])
+    parser.add_argument("targets", nargs="*", default=["lint", "unit", "integration", "build"])
     arguments = parser.parse_args()
     remove_host()
     BASE.mkdir(parents=True)

@@ -8,7 +8,7 @@ exit code 1 when it lacks something or has a message that is gone. A region stan
 and ``<!-- end -->``. tests/unit/test_docs.py compares.
 
 A message is a string of the code with ``…`` for each of its inserted values. These are messages: what a ``raise`` or
-``fail_json`` carries, the ``msg`` of a failed result, the text of a ``Found`` and of a ``Block``, the reason of a phase
+``fail_json`` carries, the ``msg`` of a failed result, the text of a ``Finding`` and of a ``Block``, the reason of a phase
 ``UNKNOWN``, what a wait says it waited for, the ``fail_msg`` of a task, and each sentence in a function whose docstring
 begins with "Return why" or that ``TELLS_WHY`` names. What is said of a value within a message is not one itself.
 """
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import yaml
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates, kraft_config, phase, preflight
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, kraft_config, phase, preflight
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "spark"))
@@ -35,21 +35,21 @@ INSERTED = "…"
 
 # Functions that say why something does not go on, and whose docstring begins otherwise.
 TELLS_WHY = (
-    "judgements/copied.py:judge",
-    "judgements/gates.py:_controllers_differ",
-    "judgements/phase.py:_modeless_text",
-    "judgements/phase.py:not_ready",
-    "judgements/restart.py:acceptable",
-    "modules/metadata_copy.py:awaited",
+    "core/initial_copy.py:detect",
+    "core/gates.py:_controllers_differ",
+    "core/phase.py:_modeless_text",
+    "core/phase.py:not_ready",
+    "core/restart.py:acceptable",
+    "modules/initial_copy.py:awaited",
     "modules/rolling_restart.py:awaited",
-    "module_utils/put_back.py:after",
-    "module_utils/turn.py:_died",
+    "module_utils/auto_revert.py:after",
+    "module_utils/restart_worker.py:_died",
     "probes/cluster.py:_zookeeper",
     "probes/cluster.py:quorum",
     "probes/socket_wire.py:_timeout",
     "probes/socket_wire.py:_unreachable",
     "probes/zk_wire.py:__init__",
-    "probes/zookeeper.py:_look",
+    "probes/zookeeper.py:_gather",
     "probes/zookeeper.py:_unreachable",
 )
 # What these say of a file or znode that cannot be read stands inside another message, after its name.
@@ -118,7 +118,7 @@ class _Collector(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         name = ast.unparse(node.func).rpartition(".")[2]
-        if name == "Found" and node.args:
+        if name == "Finding" and node.args:
             self._take(node.args[0])
         elif name == "Block" and len(node.args) > 1:
             self._take(node.args[1])
@@ -152,7 +152,7 @@ def _templates(node: ast.AST) -> Iterator[str]:
         if text is not None:
             yield text
             return
-    if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("Found", "Block"):
+    if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("Finding", "Block"):
         return  # taken by visit_Call, the text alone
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, ast.FunctionDef):
@@ -207,25 +207,25 @@ def slug(heading: str) -> str:
 
 
 def gates_table() -> str:
-    """The gates, from judgements/gates.py."""
-    turns = {gate: kind for kind, gate in gates.GATE_OF_TURN.items()}
+    """The gates, from core/gates.py."""
+    node_restarts = {gate: kind for kind, gate in gates.GATE_OF_RESTART.items()}
     rows = ["| gate | moment | opens in phase | a turn that takes its pass |", "|---|---|---|---|"]
     for name, gate in gates.GATES.items():
         opens = ", ".join(f"`{one}`" for one in gate.phases)
-        turn = f"`{turns[name]}`" if name in turns else "none"
-        rows.append(f"| `{name}` | {gate.moment} | {opens} | {turn} |")
+        node_restart = f"`{node_restarts[name]}`" if name in node_restarts else "none"
+        rows.append(f"| `{name}` | {gate.moment} | {opens} | {node_restart} |")
     return "\n".join(rows)
 
 
 def controller_keys_table() -> str:
-    """The keys that controllers take from the brokers, from judgements/kraft_config.py."""
+    """The keys that controllers take from the brokers, from core/kraft_config.py."""
     rows = ["| key | who reads it on a controller |", "|---|---|"]
     rows += [f"| `{key}` | {why} |" for key, why in kraft_config.CONTROLLER_EVALUATES.items()]
     return "\n".join(rows)
 
 
 def checks_table() -> str:
-    """The checks of kraft_preflight, from judgements/preflight.py."""
+    """The checks of kraft_preflight, from core/preflight.py."""
     rows = ["| id | check | severity | relies on | found on |", "|---|---|---|---|---|"]
     brought_about = provoked()
     for check in preflight.CHECKS:
@@ -236,13 +236,13 @@ def checks_table() -> str:
 
 
 def provoked() -> dict[str, list[str]]:
-    """Return {check id: where what it finds is brought about}: files of tests/bed, by the tests' mark `provokes`, and
+    """Return {check id: where what it finds is brought about}: files of tests/e2e, by the tests' mark `provokes`, and
     molecule scenarios that assert its words, `[id] ...`."""
     found: dict[str, set[str]] = {}
     for path in (ROOT / "extensions" / "molecule").glob("*/converge.yml"):
         for check in re.findall(r"'\[(\w+)\] ", path.read_text(encoding="utf-8")):
             found.setdefault(check, set()).add(f"scenario {path.parent.name}")
-    for path in sorted((ROOT / "tests" / "bed").glob("test_*.py")):
+    for path in sorted((ROOT / "tests" / "e2e").glob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "provokes":
                 for one in node.args:
@@ -270,13 +270,13 @@ def variables_table(entry_point: str) -> str:
     """The public variables of one entry point of the role quorumshift, from its argument specs."""
     rows = ["| variable | type | default | what it is |", "|---|---|---|---|"]
     for name, spec in specs("quorumshift")[entry_point]["options"].items():
-        told = spec["description"] if isinstance(spec["description"], str) else " ".join(spec["description"])
+        reported = spec["description"] if isinstance(spec["description"], str) else " ".join(spec["description"])
         default = "required" if spec.get("required") else f"`{spec['default']!r}`" if "default" in spec else "none"
-        rows.append(f"| `{name}` | {spec['type']} | {default} | {_markdown(told)} |")
+        rows.append(f"| `{name}` | {spec['type']} | {default} | {_markdown(reported)} |")
         for option, sub in spec.get("options", {}).items():
-            told = sub["description"] if isinstance(sub["description"], str) else " ".join(sub["description"])
+            reported = sub["description"] if isinstance(sub["description"], str) else " ".join(sub["description"])
             default = f"`{sub['default']!r}`" if "default" in sub else "none"
-            rows.append(f"| &emsp;`.{option}` | {sub['type']} | {default} | {_markdown(told)} |")
+            rows.append(f"| &emsp;`.{option}` | {sub['type']} | {default} | {_markdown(reported)} |")
     return "\n".join(rows)
 
 
@@ -296,8 +296,8 @@ REGIONS = {
     "controller keys": controller_keys_table,
     "checks": checks_table,
     "index": index,
-    "cluster variables": lambda: variables_table("judge"),
-    "host variables": lambda: variables_table("look"),
+    "cluster variables": lambda: variables_table("detect_phase"),
+    "host variables": lambda: variables_table("gather"),
 }
 _REGION = re.compile(r"(<!-- generated: ([\w ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -315,21 +315,21 @@ def regenerated(text: str) -> str:
 def gaps() -> list[str]:
     """Return what the runbook lacks and what it quotes though the code no longer says it."""
     entries = runbook()
-    told = {text for texts in entries.values() for text in texts}
+    already = {text for texts in entries.values() for text in texts}
     collected = messages()
     said = {message.text for message in collected}
-    lacks = [f"{quoted(one.text)}   ({one.origin})" for one in collected if one.text not in told]
-    gone = [f"gone: {text}" for text in sorted(told - said)]
+    lacks = [f"{quoted(one.text)}   ({one.origin})" for one in collected if one.text not in already]
+    excluded = [f"gone: {text}" for text in sorted(already - said)]
     wanted = [f"Check {check.id}" for check in preflight.CHECKS] + [f"Block {one}" for one in block_ids()]
     wanted += [f"Gate {name}" for name in gates.GATES] + [f"Phase {one}" for one in NO_WAY_ON]
-    return lacks + gone + [f"no entry: {heading}" for heading in wanted if heading not in entries]
+    return lacks + excluded + [f"no entry: {heading}" for heading in wanted if heading not in entries]
 
 
 NO_WAY_ON = (phase.UNKNOWN, phase.REVERTING, phase.KRAFT_NATIVE)
 
 
 def block_ids() -> list[str]:
-    """Return the ids of all blocks, from the calls in judgements/phase.py."""
+    """Return the ids of all blocks, from the calls in core/phase.py."""
     tree = ast.parse(Path(phase.__file__).read_text(encoding="utf-8"))
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Block")
     return sorted({call.args[0].value for call in calls if call.args and isinstance(call.args[0], ast.Constant)})

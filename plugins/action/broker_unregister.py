@@ -19,5 +19,5 @@ class ActionModule(ProbeAction):
         result = self.module(self.filled(args))
         if result.get("unregistered") and not self._task.check_mode:
             self.say(f"removed from the quorum: the registration of broker {result['unregistered']}")
-            self.evidence().note("event", "unregistered", brokers=result["unregistered"])
+            self.artifacts().note("event", "unregistered", brokers=result["unregistered"])
         return result

@@ -22,6 +22,6 @@ class ActionModule(QuorumshiftAction):
         if result.get("changed") and not result.get("failed") and not self._task.check_mode:
             emptied = ", ".join(result["emptied"]) or "nothing to empty"
             self.say(f"{host}: {emptied}; properties file {result['config_file']}")
-            told = {"emptied": result["emptied"], "config_file": result["config_file"]}
-            self.evidence().note("event", "wiped", host=host, **told)
+            reported = {"emptied": result["emptied"], "config_file": result["config_file"]}
+            self.artifacts().note("event", "wiped", host=host, **reported)
         return result

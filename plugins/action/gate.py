@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction
 
 
@@ -18,12 +18,12 @@ class ActionModule(ProbeAction):
     def act(self, args: dict) -> dict:
         topics = self.variable("quorumshift_fingerprint_topics") or ()
         asked = gates.jobs(args.get("gate"), boolean(self.variable("quorumshift_verify") or False), topics)
-        accept = self.listed("quorumshift_accept")
+        accept = self.listed("quorumshift_accept_degraded")
         args = self.filled({"run": None, "verify": asked, "accept": accept, **args})
         result = self.in_slices(args)
         name, failed = args.get("gate"), bool(result.get("failed"))
         verified = {one["job"]: one for one in args.get("verified") or () if one}
-        told = {
+        reported = {
             "verified": {job: verified.get(job, {}).get("digest") for job in args["verify"]} or "off",
             "reports": {job: one.get("report") for job, one in verified.items() if job in args["verify"]},
             "seconds": round(result.get("waited_s") or 0, 3),
@@ -31,11 +31,11 @@ class ActionModule(ProbeAction):
             **({"accepted": accept} if accept else {}),
         }
         if failed:
-            self.evidence().note("gate", name, reason=result.get("msg"), **told)
+            self.artifacts().note("gate", name, reason=result.get("msg"), **reported)
             return result
         if "zookeeper" in result:
-            self.evidence().save("zookeeper-before-finalize.json", json.dumps(result.pop("zookeeper"), indent=1))
-        self.evidence().note("phase", result["phase"])
+            self.artifacts().save("zookeeper-before-finalize.json", json.dumps(result.pop("zookeeper"), indent=1))
+        self.artifacts().note("phase", result["phase"])
         self.say(f"open: phase {result['phase']}, all well for {args.get('stable_s', 10)} s")
-        self.evidence().note("gate", name, digest=result["gate_pass"]["digest"], phase=result["phase"], **told)
+        self.artifacts().note("gate", name, digest=result["gate_token"]["digest"], phase=result["phase"], **reported)
         return result

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import advice, preflight_screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import advice, preflight_screen
 from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import is_secret, seal
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction
 
@@ -30,7 +30,7 @@ class ActionModule(ProbeAction):
         result = super().act(args)
         kept = {key: value for key, value in result.items() if key in KEPT}
         if kept:
-            self.evidence().save("preflight.json", json.dumps(kept, indent=1))
+            self.artifacts().save("preflight.json", json.dumps(kept, indent=1))
         if kept and show:
             for line in preflight_screen.table(result["findings"], result["checks"]):
                 self.say(line)
@@ -38,11 +38,11 @@ class ActionModule(ProbeAction):
             if not kept:
                 return result
             blocking = sorted({one["id"] for one in kept["findings"] if one["severity"] == "blocks"})
-            told = f"In the way of the migration: {', '.join(blocking)}. Nothing was changed."
+            reported = f"In the way of the migration: {', '.join(blocking)}. Nothing was changed."
             # Without the findings, which Ansible would print once more as they are
-            return {"failed": True, "changed": False, "msg": told if show else result["msg"]}
+            return {"failed": True, "changed": False, "msg": reported if show else result["msg"]}
         if show:  # nothing comes after it
-            self.evidence().note("event", "ended", result="ok")
+            self.artifacts().note("event", "ended", result="ok")
         else:
             self._say(result["findings"], len(result["checks"]))
         return result

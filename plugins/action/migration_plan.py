@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 from ansible.errors import AnsibleError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import planning, planning_screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import planning, planning_screen
 from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import is_secret
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import file_changes
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PLAN, ProbeAction, display
@@ -38,33 +38,33 @@ class ActionModule(ProbeAction):
             if not self.shows:
                 self.say(f"no plan: {result.get('msg')}")
             return result
-        told = [planning.Step(**step) for step in result["steps"]]
-        changes = {step.name: self._changes(step) for step in told if step.batches}
-        each = planning.each_s(self.evidence().all_events())
+        messages = [planning.Step(**step) for step in result["steps"]]
+        changes = {step.name: self._changes(step) for step in messages if step.batches}
+        each = planning.each_s(self.artifacts().all_events())
         cluster = self.session.get("cluster_id")
-        lines = planning_screen.lines(cluster, result["phase"], args["target"], told, changes, each)
-        lost = list(result["unavoidable"].items()) if any(step.kind == planning.ROLL for step in told) else []
+        lines = planning_screen.lines(cluster, result["phase"], args["target"], messages, changes, each)
+        lost = list(result["unavoidable"].items()) if any(step.kind == planning.ROLL for step in messages) else []
         lines += [f"  cannot stay available: {name} ({why})" for name, why in lost[:LISTED]]
         lines += [f"  and {len(lost) - LISTED} more, all in plan.json of the evidence"] * (len(lost) > LISTED)
         if self.shows:
             for line in lines:
                 display.display(line)
         else:
-            self.say(f"plan: {planning_screen.line(told, each)} ({PLAN} of the evidence)")
+            self.say(f"plan: {planning_screen.line(messages, each)} ({PLAN} of the evidence)")
         kept = {
             **{key: result[key] for key in ("phase", "steps", "unavoidable")},
             "target": args["target"] or "finalized",
             "changes": {
-                turn: [{"hosts": list(hosts), "lines": text} for hosts, text in by_hosts.items()]
-                for turn, by_hosts in changes.items()
+                node_restart: [{"hosts": list(hosts), "lines": text} for hosts, text in by_hosts.items()]
+                for node_restart, by_hosts in changes.items()
             },
             "each_s": each,
-            "restarts_s": planning.estimate_s(told, each),
+            "restarts_s": planning.estimate_s(messages, each),
         }
         if not self._task.check_mode:
-            self.evidence().save(PLAN, json.dumps(kept, indent=1))
+            self.artifacts().save(PLAN, json.dumps(kept, indent=1))
             if ends:
-                self.evidence().note("event", "ended", result="ok")
+                self.artifacts().note("event", "ended", result="ok")
         return {**result, "changed": False, "restarts_s": kept["restarts_s"]}
 
     def _changes(self, step: planning.Step) -> dict[tuple[str, ...], list[str]]:
@@ -87,15 +87,15 @@ class ActionModule(ProbeAction):
         for earlier in _CHAIN.get(kind, ()):
             if (earlier, mode) in (("zk_migration", "zk_migration"), ("controller", "controller_migration")):
                 continue  # it has been there
-            before = _applied(before, file_changes.of_turn(self, earlier, host, before))
-        told = file_changes.of_turn(self, kind, host, before)
-        if "content" in told:
-            return [f"written whole: {len(told['content'])} keys, from what the brokers have"]
-        return planning_screen.file_lines(before, told["changes"], is_secret)
+            before = _applied(before, file_changes.of_restart(self, earlier, host, before))
+        messages = file_changes.of_restart(self, kind, host, before)
+        if "content" in messages:
+            return [f"written whole: {len(messages['content'])} keys, from what the brokers have"]
+        return planning_screen.file_lines(before, messages["changes"], is_secret)
 
 
-def _applied(before: dict, told: dict) -> dict:
-    if "content" in told:
-        return told["content"]
-    after = {**before, **told["changes"]}
+def _applied(before: dict, reported: dict) -> dict:
+    if "content" in reported:
+        return reported["content"]
+    after = {**before, **reported["changes"]}
     return {key: value for key, value in after.items() if value is not None}

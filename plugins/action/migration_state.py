@@ -14,16 +14,16 @@ import shlex
 import time
 
 from ansible import context
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import (
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     advice,
-    claim,
+    excluded,
     gates,
-    gone,
     history,
     phase,
     planning,
     planning_screen,
-    reverting,
+    rollback,
+    run_lock,
     screen,
 )
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import identity
@@ -53,21 +53,21 @@ class ActionModule(ProbeAction):
         session = dict(self.session) or {"run": time.strftime("%Y%m%dT%H%M%S") + "-" + secrets.token_hex(2)}
         session.update(cluster_id=result["cluster_id"], phase=result["phase"])
         target = self.variable("quorumshift_rollback_to") or ""
-        judged = phase.judge(facts)
-        result["idle"] = self._idle(direction, facts, judged, target) and not result["unfinished"]
-        unproved = direction != claim.FORWARD and reverting.unproved(facts, judged, session["run"])
+        detected = phase.detect(facts)
+        result["idle"] = self._idle(direction, facts, detected, target) and not result["unfinished"]
+        unproved = direction != run_lock.FORWARD and rollback.unproved(facts, detected, session["run"])
         if unproved:
             result["next"] = screen.TO_PROVE._asdict()
-        result["to_prove"] = unproved and direction == claim.BACK and target == reverting.ZK
-        verdict = self._claim(facts["nodes"], session, direction, result["idle"] and not result["to_prove"])
+        result["to_prove"] = unproved and direction == run_lock.BACK and target == rollback.ZK
+        verdict = self._run_lock(facts["nodes"], session, direction, result["idle"] and not result["to_prove"])
         result["ansible_facts"] = {"quorumshift_session": session}
         self.session = session
         record = record and not self._task.check_mode
         plan = self.planned() if show else None
-        took = planning.took(plan, self.evidence().events(), session["run"]) if plan else []
+        took = planning.took(plan, self.artifacts().events(), session["run"]) if plan else []
         if record:
             self._record(facts, result["phase"], first, last=show, took=took)
-        events = self.evidence().all_events()
+        events = self.artifacts().all_events()
         passes = passed_gates(events)
         doubts = history.contradictions(facts["nodes"], result["cluster_id"], events) if first else []
         result["gate"] = gate or gates.GATE_OF_PHASE.get(result["phase"])
@@ -80,60 +80,71 @@ class ActionModule(ProbeAction):
                 self.say(f"journal: {doubt}")
         if show:
             newest = verdict.newest or {}
-            told = claim.story(newest) if newest and newest["run"] != session["run"] else None
-            before = planning_screen.took_lines(took, time.time() - self.evidence().events()[0]["t"]) if took else []
-            lines = before + screen.render(result, passes, self.command(result["next"], result["word"]), told, doubts)
+            reported = run_lock.story(newest) if newest and newest["run"] != session["run"] else None
+            before = planning_screen.took_lines(took, time.time() - self.artifacts().events()[0]["t"]) if took else []
+            lines = before + screen.render(
+                result, passes, self.command(result["next"], result["token"]), reported, doubts
+            )
             where = os.path.join(self.variable("quorumshift_state_dir") or "", result["cluster_id"] or "")
-            roles = [(host, node["role"]) for host, node in self.gone().items()]
-            lines += [f"  ! {text}." for text in gone.returning(roles, target, where)]
+            roles = [(host, node["role"]) for host, node in self.excluded().items()]
+            lines += [f"  ! {text}." for text in excluded.returning(roles, target, where)]
             for line in lines + (history.lines(history.runs(facts["nodes"], result["cluster_id"])) if past else []):
                 display.display(line)
-        left_out = gone.refused(facts, judged, direction) if direction else None
+        left_out = excluded.refused(facts, detected, direction) if direction else None
         if left_out:
             return {"failed": True, "msg": f"{left_out}. Nothing was changed."}
         if direction and verdict.refused:
             return {"failed": True, "msg": f"{verdict.refused}. Nothing was changed."}
         no_way_on = result["phase"] in NO_WAY_ON and not result["unfinished"]
-        if direction == claim.FORWARD and (no_way_on or phase.restoring(facts)):
+        if direction == run_lock.FORWARD and (no_way_on or phase.restoring(facts)):
             reasons = [advice.sentences(block["text"], block["do"]) for block in result["blocks"]]
             why = ". ".join(reasons) or result["next"]["text"]
             return {"failed": True, "msg": f"The phase is {result['phase']}: {why}. Nothing was changed."}
-        why = reverting.refused(facts, judged, target) if direction == claim.BACK and not result["unfinished"] else None
+        why = (
+            rollback.refused(facts, detected, target)
+            if direction == run_lock.BACK and not result["unfinished"]
+            else None
+        )
         if why:
             return {"failed": True, "msg": f"{why}. Nothing was changed."}
         return result
 
-    def _idle(self, direction, facts, judged, target):
+    def _idle(self, direction, facts, detected, target):
         """Say whether a run of this direction has nothing to change now."""
-        if direction == claim.RESTORE:
-            return not self.variable("quorumshift_restore")
-        if direction == claim.BACK:
-            return reverting.idle(facts, judged, target)
-        waits = judged.phase == phase.DUAL_WRITE and not self.variable("quorumshift_finalize")
-        return waits or judged.phase == phase.FINALIZED
+        if direction == run_lock.RESTORE:
+            return not self.variable("quorumshift_restore_token")
+        if direction == run_lock.BACK:
+            return rollback.idle(facts, detected, target)
+        waits = detected.phase == phase.DUAL_WRITE and not self.variable("quorumshift_finalize_token")
+        return waits or detected.phase == phase.FINALIZED
 
-    def _claim(self, nodes, session, direction, idle):
+    def _run_lock(self, nodes, session, direction, idle):
         """Judge the claim; a run that is to change something finds in the session what it has to claim."""
-        cluster_id, takeover = session["cluster_id"] or "", self.variable("quorumshift_takeover") or ""
-        alive = identity.alive((claim.newest_in(nodes, cluster_id) or {}).get("process"))
+        cluster_id, force_unlock = session["cluster_id"] or "", self.variable("quorumshift_force_unlock") or ""
+        alive = identity.alive((run_lock.newest_in(nodes, cluster_id) or {}).get("process"))
         # In plain ZooKeeper mode there is nothing left to turn round: a rollback that was killed then was at its end.
-        turns = direction if session["phase"] != phase.ZK else ""
-        me = {"run": session["run"], "direction": turns, "alive": alive}
-        verdict = claim.judge(nodes, cluster_id, me, takeover)
+        node_restarts = direction if session["phase"] != phase.ZK else ""
+        me = {"run": session["run"], "direction": node_restarts, "alive": alive}
+        verdict = run_lock.detect(nodes, cluster_id, me, force_unlock)
         changes = direction and not self._task.check_mode and not idle
-        if changes and "claim" not in session:
-            target = self.variable("quorumshift_rollback_to") if direction == claim.BACK else None
-            told = {"number": verdict.number, "hosts": verdict.hosts}
-            session["claim"] = {**told, "direction": direction, "target": target, "gone": sorted(self.gone())}
+        if changes and "run_lock" not in session:
+            target = self.variable("quorumshift_rollback_to") if direction == run_lock.BACK else None
+            reported = {"number": verdict.number, "hosts": verdict.hosts}
+            session["run_lock"] = {
+                **reported,
+                "direction": direction,
+                "target": target,
+                "excluded": sorted(self.excluded()),
+            }
             if verdict.over:
                 self.say(f"takes over the claim of run {verdict.over}")
         return verdict
 
-    def command(self, following, word):
+    def command(self, following, token):
         """Return what the operator types next, as they typed this: the same inventory, from the same place."""
         if not following["playbook"]:
             return None
-        given = ["-e", f"quorumshift_finalize={word or 'WORD'}"] if following["word"] else []
+        given = ["-e", f"quorumshift_finalize_token={token or 'WORD'}"] if following["token"] else []
         if following["playbook"] == "rollback":
             given = ["-e", f"quorumshift_rollback_to={following['target']}"]
         if os.environ.get("JOB_ID") or os.environ.get("AWX_JOB_ID"):
@@ -153,17 +164,17 @@ class ActionModule(ProbeAction):
     def _record(self, facts, phase, first, last, took):
         """Journal the phase, and the run's begin and end with what became of its plan; keep the facts as judged, for
         whoever looks into it."""
-        evidence = self.evidence()
+        artifacts = self.artifacts()
         if first:
             playbook = (context.CLIARGS.get("args") or ("",))[0]
-            evidence.note("event", "begun", user=getpass.getuser(), playbook=playbook, **{"from": os.uname().nodename})
-        evidence.note("phase", phase)
-        number = sum(1 for name in os.listdir(evidence.directory) if name.startswith("facts-"))
-        evidence.save(f"facts-{number:02d}-{phase}.json", json.dumps(facts, indent=1, sort_keys=True, default=str))
+            artifacts.note("event", "begun", user=getpass.getuser(), playbook=playbook, **{"from": os.uname().nodename})
+        artifacts.note("phase", phase)
+        number = sum(1 for name in os.listdir(artifacts.directory) if name.startswith("facts-"))
+        artifacts.save(f"facts-{number:02d}-{phase}.json", json.dumps(facts, indent=1, sort_keys=True, default=str))
         for one in took:
-            evidence.note("event", "took", turn=one.name, planned_s=one.planned_s, took_s=round(one.took_s, 3))
+            artifacts.note("event", "took", node_restart=one.name, planned_s=one.planned_s, took_s=round(one.took_s, 3))
         if last:
-            evidence.note("event", "ended", result="ok")
+            artifacts.note("event", "ended", result="ok")
 
 
 def shortest(path):

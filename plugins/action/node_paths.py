@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import advice, kraft_config
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements.hazards import paths
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import advice, kraft_config
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.checks import paths
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import file_changes
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
@@ -32,11 +32,11 @@ class ActionModule(QuorumshiftAction):
         if login:
             args.setdefault("login", login)
         result = self.module(args)
-        told = (result.get("ansible_facts") or {}).get("quorumshift_paths")
-        if told and untried:
-            told["login"] = {"answered": [], "errors": [], "untried": untried}
-        if required and told and told["failed"]:
-            found = paths.unanswered({host: told["failed"]}, {host: told["dialled"]})
+        reported = (result.get("ansible_facts") or {}).get("quorumshift_paths")
+        if reported and untried:
+            reported["login"] = {"answered": [], "errors": [], "untried": untried}
+        if required and reported and reported["failed"]:
+            found = paths.unanswered({host: reported["failed"]}, {host: reported["dialled"]})
             lines = [f"{advice.sentences(one.seen, one.do)}." for one in found]
             return {"failed": True, "msg": "\n".join(["This run has restarted no broker.", *lines])}
         return result

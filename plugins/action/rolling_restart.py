@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import planning, stuck
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import planning, stuck_leaders
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction
 
 LISTED = 5
@@ -17,7 +17,7 @@ class ActionModule(ProbeAction):
     """Plans, admits, settles; leaves plan and admissions in the evidence."""
 
     def act(self, args: dict) -> dict:
-        args = self.filled({"run": None, "accept": self.listed("quorumshift_accept"), **args})
+        args = self.filled({"run": None, "accept": self.listed("quorumshift_accept_degraded"), **args})
         state = args.get("state")
         if state == "admitted":
             refused = self._cut_against_plan(args)
@@ -31,26 +31,26 @@ class ActionModule(ProbeAction):
         if result.get("failed"):
             return result
         if state == "planned":
-            self.evidence().save(f"plan-{args['mode']}.json", json.dumps(result["plan"], indent=1))
+            self.artifacts().save(f"plan-{args['mode']}.json", json.dumps(result["plan"], indent=1))
             self._show(result["plan"])
             self._compare(order, result["plan"])
         if state == "admitted" and result.get("first"):
-            self._first(stuck.Stuck(**result["first"]), args)
+            self._first(stuck_leaders.Stuck(**result["first"]), args)
         if state == "admitted" and (result.get("first") or {}).get("host") in (None, *args["batch"]):
-            self.evidence().note("phase", result["phase"])
-            self.evidence().note(
+            self.artifacts().note("phase", result["phase"])
+            self.artifacts().note(
                 "event", "admitted", mode=args["mode"], hosts=args["batch"], waited_s=result["waited_s"]
             )
         if state == "settled":
-            self.evidence().note("phase", result["phase"])
+            self.artifacts().note("phase", result["phase"])
         return result
 
-    def _first(self, leader: stuck.Stuck, args: dict) -> None:
+    def _first(self, leader: stuck_leaders.Stuck, args: dict) -> None:
         """Tell who is restarted first, and why."""
-        each = planning.each_s(self.evidence().all_events())
-        for line in stuck.told(leader, each.get(args["mode"], each.get(""))):
+        each = planning.each_s(self.artifacts().all_events())
+        for line in stuck_leaders.reported(leader, each.get(args["mode"], each.get(""))):
             self.say(line)
-        self.evidence().note("event", "restarted first", mode=args["mode"], **leader._asdict())
+        self.artifacts().note("event", "restarted first", mode=args["mode"], **leader._asdict())
 
     def _show(self, plan: dict) -> None:
         order = [
@@ -71,7 +71,7 @@ class ActionModule(ProbeAction):
         why = planning.otherwise(order, plan) if order else []
         if why:
             self.say(f"otherwise than planned ({', then '.join(order)}): {'; '.join(why)}")
-            self.evidence().note("event", "otherwise than planned", mode=plan["mode"], planned=order, why=why)
+            self.artifacts().note("event", "otherwise than planned", mode=plan["mode"], planned=order, why=why)
 
     def _cut_against_plan(self, args: dict) -> str | None:
         """Return why this batch is not the plan's: --limit re-cuts batches silently, and a host that became

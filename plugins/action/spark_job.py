@@ -57,7 +57,7 @@ class ActionModule(QuorumshiftAction):
         if begun:
             args.update(begun["args"], carry=begun["carry"], answer=self._answer(own, begun))
         else:
-            where = self.evidence().place(f"verify/{own['gate']}/{own['name']}")
+            where = self.artifacts().place(f"verify/{own['gate']}/{own['name']}")
             begun = {"job": own["name"], "gate": own["gate"], "where": where}
             args.update(self._submission(own, args, begun))
         result = self.in_slices(args)
@@ -69,7 +69,7 @@ class ActionModule(QuorumshiftAction):
             self._bring_back(begun["job"], args["output_dir"], begun["where"])
         if not self._local or result.get("failed"):  # a job that has ended here has left nothing
             self._leave(os.path.dirname(args["input_dir"]))
-        return self._judged(result, begun)
+        return self._detected(result, begun)
 
     # The job -------------------------------------------------------------------------------------------------------
 
@@ -146,8 +146,8 @@ class ActionModule(QuorumshiftAction):
     def _copied(self, here: str, there: str) -> str | None:
         """Copy a file to the Spark host, 0600; returns why it could not be, None when it is there."""
         if not self._local:
-            told = self._action("copy", src=here, dest=there, mode="0600")
-            return told["msg"] if told.get("failed") else None
+            reported = self._action("copy", src=here, dest=there, mode="0600")
+            return reported["msg"] if reported.get("failed") else None
         try:
             with open(there, "xb", opener=_private) as out, open(here, "rb") as source:
                 shutil.copyfileobj(source, out)
@@ -171,10 +171,10 @@ class ActionModule(QuorumshiftAction):
         return action.run(task_vars=self._with_interpreter())
 
     def _run(self, module: str, **args) -> dict:
-        told = self._execute_module(module_name=module, module_args=args, task_vars=self._with_interpreter())
-        if told.get("failed"):
-            raise AnsibleActionFail(f"the Spark host: {told.get('msg')}")
-        return told
+        reported = self._execute_module(module_name=module, module_args=args, task_vars=self._with_interpreter())
+        if reported.get("failed"):
+            raise AnsibleActionFail(f"the Spark host: {reported.get('msg')}")
+        return reported
 
     def _command(self, own: dict, place: str, input_dir: str) -> list[str]:
         """Return spark-submit with its options and the job."""
@@ -194,24 +194,24 @@ class ActionModule(QuorumshiftAction):
 
     # The verdict ---------------------------------------------------------------------------------------------------
 
-    def _judged(self, result: dict, begun: dict) -> dict:
+    def _detected(self, result: dict, begun: dict) -> dict:
         """Tell the verdict in a line or a few, and fail where it is not `pass`."""
         if result.get("failed"):
             return result
         found, ran, where = result["result"], result["submission"], begun["where"]
         found["run"] = self.session["run"]
         shown = REPORT if os.path.exists(os.path.join(where, REPORT)) else spark_submission.LOG
-        found["report"] = os.path.relpath(os.path.join(where, shown), self.evidence().directory)
+        found["report"] = os.path.relpath(os.path.join(where, shown), self.artifacts().directory)
         if found["verdict"] == "pass":
             job = spark_jobs.JOBS[begun["job"]](self, {})
-            self.say(f"{job.told(found)} ({ran['seconds']:.0f} s)")
+            self.say(f"{job.reported(found)} ({ran['seconds']:.0f} s)")
             job.keep(where)
             return result
         for one in (found.get("differences") or [])[:SHOWN]:
             self.say(one["text"])
         why = "; ".join(found.get("reasons") or ["no reason was given"])
-        told = {"result": found["verdict"], "reason": why, "seconds": ran.get("seconds")}
-        self.evidence().note("gate", begun["gate"], reports={begun["job"]: found["report"]}, **told)
+        reported = {"result": found["verdict"], "reason": why, "seconds": ran.get("seconds")}
+        self.artifacts().note("gate", begun["gate"], reports={begun["job"]: found["report"]}, **reported)
         what = f"{'The report' if shown == REPORT else 'Spark said'}: {os.path.relpath(os.path.join(where, shown))}"
         # What was found is in the evidence: Ansible prints all that a failed task returns
         return {"failed": True, "msg": f"gate {begun['gate']} stays closed: {found['verdict']}: {why}. {what}"}

@@ -18,9 +18,9 @@ class ActionModule(QuorumshiftAction):
         if args.get("state", "taken") == "taken":
             self.say(f"{result['znodes']} znodes, {result['data_bytes'] / 1024:.0f} KiB of data")
             facts = {key: result.get(key) for key in ("sha256", "znodes", "zxid", "seconds")}
-            self.evidence().note("event", "backup taken", **facts)
+            self.artifacts().note("event", "backup taken", **facts)
         else:
             since = sum(sum(kinds.values()) for kinds in result["changed_since"].values())
             self.say(f"{result['equal']} znodes are as they are in ZooKeeper, {since} changed there since")
-            self.evidence().note("event", "backup read back", equal=result["equal"], changed_since=since)
+            self.artifacts().note("event", "backup read back", equal=result["equal"], changed_since=since)
         return result

@@ -19,5 +19,5 @@ class ActionModule(ProbeAction):
             f"ZooKeeper had no state of {', '.join(result['created'])}, as of a topic created in the moment of the "
             "take-over: made, so that controllers can write it"
         )
-        self.evidence().note("event", "states created", partitions=result["created"])
+        self.artifacts().note("event", "states created", partitions=result["created"])
         return result

@@ -23,11 +23,11 @@ class ActionModule(ProbeAction):
             return result
         state = args["state"]
         kept = {key: result[key] for key in (*PLANNED, *RESTORED) if key in result}
-        self.evidence().save(f"restore-{state}.json", json.dumps(kept, indent=1))
+        self.artifacts().save(f"restore-{state}.json", json.dumps(kept, indent=1))
         if state == "planned":
             self._tell(result)
         elif not self._task.check_mode:
-            self.evidence().note("event", "restored", written=result["written"], states=result["states"])
+            self.artifacts().note("event", "restored", written=result["written"], states=result["states"])
             self.say(
                 f"{result['written']} znodes brought back, {result['states']} partitions set from the brokers' disks, "
                 f"controller epoch {result['controller_epoch']}"
@@ -43,9 +43,9 @@ class ActionModule(ProbeAction):
     def _tell(self, result: dict) -> None:
         backup = result["backup"]
         self.say(f"backup of {backup['taken_at']}: {backup['znodes']} znodes, {backup['path'].rpartition('/')[2]}")
-        for key, words in (("missing", "missing from ZooKeeper"), ("completed", "there, and lacking something")):
+        for key, tokens in (("missing", "missing from ZooKeeper"), ("completed", "there, and lacking something")):
             counts = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in result[key].items())
-            self.say(f"{words}: {counts or 'nothing'}")
+            self.say(f"{tokens}: {counts or 'nothing'}")
         for broker, partitions in result["unread"].items():
             self.say(
                 f"broker {broker} is not in the inventory: what its disks hold of {partitions} partitions is not read, "

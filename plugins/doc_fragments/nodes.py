@@ -18,10 +18,10 @@ options:
         C(kafka_controller) of the inventory.
     type: dict
     default: {}
-  gone:
+  excluded:
     description:
       - The same of hosts without which a migration is taken back. Nobody asks them anything, and their replicas do not
-        count. The action plugin fills it from C(quorumshift_gone).
+        count. The action plugin fills it from C(quorumshift_exclude_hosts).
     type: dict
     default: {}
   carry:

@@ -17,8 +17,8 @@ import time
 from typing import Any, Iterator, Mapping
 
 LOCK = "lock"
-CLAIM = "claim.json"
-TURN = "turn.json"
+RUN_LOCK = "run_lock.json"
+RESTART = "restart.json"
 COPY = "copy.json"
 JOURNAL = "journal.jsonl"
 DIGEST_KEY = "digest_key.json"

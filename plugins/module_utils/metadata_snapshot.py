@@ -55,10 +55,10 @@ class Snapshot(NamedTuple):
     last_epoch: int
 
 
-def look(directory: str, end_offset: int | None = None, timeout: float = 30.0) -> Snapshot:
+def gather(directory: str, end_offset: int | None = None, timeout: float = 30.0) -> Snapshot:
     """What a snapshot would hold, without making it: path, sha256 and bytes are None. Errors as of `take`."""
     with _cut(directory, end_offset, timeout) as (log, cut):
-        return _told(log, cut)
+        return _reported(log, cut)
 
 
 def take(directory: str, target: str, end_offset: int | None = None, timeout: float = 30.0) -> Snapshot:
@@ -80,7 +80,7 @@ def take(directory: str, target: str, end_offset: int | None = None, timeout: fl
         except BaseException:
             shutil.rmtree(target, ignore_errors=True)
             raise
-        return _told(log, cut)._replace(path=path, sha256=digest, bytes=os.path.getsize(path))
+        return _reported(log, cut)._replace(path=path, sha256=digest, bytes=os.path.getsize(path))
 
 
 def unpack(archive: str, sha256: str, directory: str) -> None:
@@ -135,7 +135,7 @@ def _opened(directory, end_offset, stack):
         raise SnapshotError(f"{error}: if the end offset {end_offset} is old, take the high watermark again") from error
 
 
-def _told(log, cut) -> Snapshot:
+def _reported(log, cut) -> Snapshot:
     files = tuple((piece.name, piece.end - piece.start) for piece in cut.pieces)
     checkpoint = (log.checkpoint.offset, log.checkpoint.epoch) if log.checkpoint else None
     return Snapshot(None, None, None, files, checkpoint, log.start_offset, cut.end_offset, cut.last_epoch)
@@ -184,10 +184,10 @@ def _create(path):
 
 
 def _digest(file) -> str:
-    told = hashlib.sha256()
+    reported = hashlib.sha256()
     for chunk in iter(lambda: file.read(_CHUNK), b""):
-        told.update(chunk)
-    return told.hexdigest()
+        reported.update(chunk)
+    return reported.hexdigest()
 
 
-__all__ = ["DIRECTORY", "LogError", "Snapshot", "SnapshotError", "look", "take", "unpack"]
+__all__ = ["DIRECTORY", "LogError", "Snapshot", "SnapshotError", "gather", "take", "unpack"]

@@ -58,8 +58,8 @@ def _missing(reader: zookeeper.Reader) -> dict[str, tuple[str, str, list[int]]]:
     assigned = {}
     for node in reader.get_many(zookeeper.below(reader, [znodes.TOPICS])):
         name = node.path[len(znodes.TOPICS) + 1 :]
-        for partition, told in znodes.topic(node.data, node.path)["partitions"].items():
-            assigned[znodes.partition_state_path(name, partition)] = (name, partition, told["replicas"])
+        for partition, reported in znodes.topic(node.data, node.path)["partitions"].items():
+            assigned[znodes.partition_state_path(name, partition)] = (name, partition, reported["replicas"])
     return {path: assigned[path] for path, stat in reader.stat_many(list(assigned)) if stat is None}
 
 

@@ -12,7 +12,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .addresses import AddressError, parse_host_port
 from .argument_specs import CONNECTION
-from .judgements import advice, gone
+from .core import advice, excluded
 from .probes import cluster, topics
 from .probes.zookeeper import ZooKeeperError
 from .security import SecurityError
@@ -31,7 +31,7 @@ class ProbeModule(AnsibleModule):
         spec = {
             **CONNECTION,
             "nodes": {"type": "dict", "default": {}},
-            "gone": {"type": "dict", "default": {}},
+            "excluded": {"type": "dict", "default": {}},
             "carry": {"type": "dict", "default": {}},
             **argument_spec,
         }
@@ -52,12 +52,12 @@ class ProbeModule(AnsibleModule):
         """Collect the cluster's facts (probes.cluster.collect), without the hosts that are gone (judgements.gone)."""
         facts = cluster.collect(self.nodes, self.connections, partitions)
         kept = ("role", "node_id")
-        gone_ones = {host: {key: node.get(key) for key in kept} for host, node in self.params["gone"].items()}
-        return gone.without(facts, gone_ones)
+        excluded_ones = {host: {key: node.get(key) for key in kept} for host, node in self.params["excluded"].items()}
+        return excluded.without(facts, excluded_ones)
 
     def still_there(self) -> dict[str, str | None]:
         """Return in which mode the hosts that are said to be gone answer, None of those that do not."""
-        nodes = {host: self._addressed(node) for host, node in self.params["gone"].items() if node["role"]}
+        nodes = {host: self._addressed(node) for host, node in self.params["excluded"].items() if node["role"]}
         return cluster.modes(nodes, self.connections)
 
     def min_isr(self, partitions: Mapping[str, Any]) -> dict[str, int]:
@@ -84,10 +84,10 @@ class ProbeModule(AnsibleModule):
         except (AddressError, SecurityError) as error:
             self.fail_json(msg=str(error))
         except (ZooKeeperError, topics.KafkaException) as error:
-            self.fail_json(msg=f"{told(error)}. Run again; if it stays, raise quorumshift_probe_timeout.")
+            self.fail_json(msg=f"{reported(error)}. Run again; if it stays, raise quorumshift_probe_timeout.")
         self.exit_json(**{"changed": False, **result})
 
-    def wait(self, look: Callable[[], tuple[list[str], dict]], stable_s: float, bound_s: float, what: str) -> dict:
+    def wait(self, gather: Callable[[], tuple[list[str], dict]], stable_s: float, bound_s: float, what: str) -> dict:
         """Wait until `look` finds no trouble for `stable_s` on end, for `bound_s` in all, in slices.
 
         `look` returns (troubles, result). Returns its last result with `done` true; or with `done` false, `progress`
@@ -99,10 +99,10 @@ class ProbeModule(AnsibleModule):
         slice_end = time.monotonic() + max(SLICE_S, 0)
         while True:
             try:
-                troubles, result = look()
+                troubles, result = gather()
             except (ZooKeeperError, topics.KafkaException) as error:
                 # An answer that did not come is a trouble like another, until the bound is over
-                troubles, result = [told(error)], {}
+                troubles, result = [reported(error)], {}
             now = time.time()
             carry["same"] = self.same
             carry["since"] = None if troubles else (carry.get("since") or now)
@@ -123,15 +123,15 @@ class ProbeModule(AnsibleModule):
             time.sleep(0.2)
 
     def _addressed(self, node: Mapping) -> dict:
-        told = dict(node)
-        host_address = told.get("host_address", "")
-        if told["role"] == "broker":
-            told["address"] = cluster.client_address(told, host_address, self.connections)
-        parse_host_port(told["address"])
-        return told
+        reported = dict(node)
+        host_address = reported.get("host_address", "")
+        if reported["role"] == "broker":
+            reported["address"] = cluster.client_address(reported, host_address, self.connections)
+        parse_host_port(reported["address"])
+        return reported
 
 
-def told(error: Exception) -> str:
+def reported(error: Exception) -> str:
     """Return the sentence that tells of an answer which did not come: a ZooKeeperError or a KafkaException."""
     return f"the brokers gave no answer: {error.args[0].str()}" if hasattr(error.args[0], "str") else str(error)
 

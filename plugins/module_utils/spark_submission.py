@@ -27,7 +27,7 @@ VERDICTS = ("pass", "differ", "error", "incomplete")
 SCHEMA = 1
 _GRACE_S = 15.0
 _SHOWN_LINES = 6
-_GONE = {
+_EXCLUDED = {
     "exit_code": None,
     "reason": "the process that watches over it is gone: it was killed, or the Spark host was restarted",
 }
@@ -77,7 +77,7 @@ def watch(input_dir: str, output_dir: str, answered: int, wait_s: float) -> tupl
     deadline = time.monotonic() + wait_s
     while True:
         at_work = os.path.isdir(output_dir) and host_state.held(output_dir)
-        end = host_state.read_json(os.path.join(output_dir, ENDED)) or (None if at_work else dict(_GONE))
+        end = host_state.read_json(os.path.join(output_dir, ENDED)) or (None if at_work else dict(_EXCLUDED))
         asked = host_state.read_json(os.path.join(input_dir, REQUEST)) or {}
         if end or time.monotonic() >= deadline:
             return end, None
@@ -103,10 +103,10 @@ def result(output_dir: str, nonce: str, end: Mapping[str, Any]) -> dict:
 
     One that lacks what it must have, of another submission or of another version counts for nothing.
     """
-    told = host_state.read_json(os.path.join(output_dir, RESULT))
-    why = _of_no_count(told, nonce)
-    if why is None and told is not None:
-        return told
+    reported = host_state.read_json(os.path.join(output_dir, RESULT))
+    why = _of_no_count(reported, nonce)
+    if why is None and reported is not None:
+        return reported
     said = _last_lines(os.path.join(output_dir, LOG))
     return {"verdict": "error", "nonce": nonce, "reasons": [f"{why}: {end.get('reason') or _how(end)}{said}"]}
 
@@ -117,39 +117,39 @@ def _how(end: Mapping[str, Any]) -> str:
     return f"spark-submit {how} after {end.get('seconds')} s"
 
 
-def _of_no_count(told: Mapping[str, Any] | None, nonce: str) -> str | None:
+def _of_no_count(reported: Mapping[str, Any] | None, nonce: str) -> str | None:
     """Return why a result counts for nothing, None when it counts."""
-    if told is None:
+    if reported is None:
         return "the Spark job left no result"
-    if told.get("error") and "verdict" not in told:
-        return f"the Spark job's result cannot be read ({told['error']})"
-    if told.get("nonce") != nonce:
+    if reported.get("error") and "verdict" not in reported:
+        return f"the Spark job's result cannot be read ({reported['error']})"
+    if reported.get("nonce") != nonce:
         return "the result is of another submission"
-    if told.get("schema") != SCHEMA or told.get("verdict") not in VERDICTS:
+    if reported.get("schema") != SCHEMA or reported.get("verdict") not in VERDICTS:
         return f"the result is none of version {SCHEMA}"
     return None
 
 
 def _supervise(command: list[str], remove: str, output_dir: str, bound_s: float, environment: dict) -> None:
-    began, told = time.monotonic(), {"exit_code": None, "reason": ""}
+    began, reported = time.monotonic(), {"exit_code": None, "reason": ""}
     try:
         with open(os.open(os.path.join(output_dir, LOG), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as log:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
             )
             try:
-                told["exit_code"] = process.wait(bound_s)
+                reported["exit_code"] = process.wait(bound_s)
             except subprocess.TimeoutExpired:
-                told["reason"] = f"it was ended after {bound_s:.0f} s, its bound (quorumshift_spark_timeout_s)"
+                reported["reason"] = f"it was ended after {bound_s:.0f} s, its bound (quorumshift_spark_timeout_s)"
             finally:
                 _end_group(process)
     except Exception as error:
-        told["reason"] = f"it could not be run: {error}"
+        reported["reason"] = f"it could not be run: {error}"
     finally:
         clean(remove)
         peak_kib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-        told.update(seconds=round(time.monotonic() - began, 1), peak_mib=round(peak_kib / 1024))
-        host_state.write_json(os.path.join(output_dir, ENDED), told)
+        reported.update(seconds=round(time.monotonic() - began, 1), peak_mib=round(peak_kib / 1024))
+        host_state.write_json(os.path.join(output_dir, ENDED), reported)
 
 
 def _end_group(process: subprocess.Popen) -> None:

@@ -43,7 +43,7 @@ unregistered:
 """
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_host_port
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
 

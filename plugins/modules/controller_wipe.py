@@ -16,7 +16,7 @@ description:
   - Refuses without the pass that the roll back to plain ZooKeeper mode left. Under brokers in migration mode an empty
     quorum stops every broker.
 options:
-  gate_pass:
+  gate_token:
     description: The pass that M(quorumshift.kafka.rolling_restart) returned when the roll had settled.
     type: dict
   service:
@@ -43,7 +43,7 @@ author: Quorumshift maintainers (@quorumshift)
 EXAMPLES = r"""
 - name: Leave no trace of the migration on the controller
   quorumshift.kafka.controller_wipe:
-    gate_pass: "{{ rolled_back.gate_pass }}"
+    gate_token: "{{ rolled_back.gate_token }}"
     run: "{{ run }}"
     cluster_id: "{{ cluster_id }}"
     service: kafka-controller
@@ -67,9 +67,14 @@ import os
 import shutil
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils import claims, host_state, turn_files, turn_steps
+from ansible_collections.quorumshift.kafka.plugins.module_utils import (
+    host_state,
+    restart_files,
+    restart_steps,
+    run_locks,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, kraft_config
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates, kraft_config
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import node, service
 
 MODE = "controller_migration"
@@ -83,7 +88,7 @@ def main():
     """Look at all of it first, then remove."""
     module = AnsibleModule(
         argument_spec={
-            "gate_pass": {"type": "dict", "no_log": False},
+            "gate_token": {"type": "dict", "no_log": False},
             "service": {"type": "str", "required": True},
             "config_file": {"type": "path", "required": True},
             "log_dir": {"type": "path", "required": True},
@@ -92,17 +97,17 @@ def main():
         supports_check_mode=True,
     )
     given = module.params
-    refused = gates.refusal("wipe", given["gate_pass"], given["cluster_id"], given["run"])
+    refused = gates.refusal("wipe", given["gate_token"], given["cluster_id"], given["run"])
     if refused and not module.check_mode:
         module.fail_json(msg=f"{refused}. Nothing was removed on this host.")
     directory = host_state.directory(given["state_dir"], given["cluster_id"])
     try:
         with host_state.locked(directory):
-            claims.require(directory, given["run"])
+            run_locks.require(directory, given["run"])
             module.exit_json(**wiped(given, directory, module.check_mode))
     except host_state.Held:
         module.fail_json(msg="a turn is at work on this host: run again when it ended. Nothing was removed.")
-    except (Refused, claims.ClaimError) as error:
+    except (Refused, run_locks.RunLockError) as error:
         module.fail_json(msg=f"{error}. Nothing was removed on this host.")
     except (OSError, ValueError, service.ServiceError) as error:
         module.fail_json(msg=f"the controller is not wiped: {error}. Mend that and run again.")
@@ -110,12 +115,12 @@ def main():
 
 def wiped(given, directory, check_mode):
     """Return the result. Raises Refused before anything is removed."""
-    told = service.state(given["service"])
-    if not turn_steps.is_stopped(told):
-        raise Refused(f"service {given['service']} is {told.get('active_state') or 'active'}")
-    old = turn_files.read_text(given["config_file"])
+    reported = service.state(given["service"])
+    if not restart_steps.is_stopped(reported):
+        raise Refused(f"service {given['service']} is {reported.get('active_state') or 'active'}")
+    old = restart_files.read_text(given["config_file"])
     ours = kraft_config.mode_at_next_start(properties.parse(old)) == MODE if old else False
-    before = turn_files.read_text(turn_files.kept({**given, "mode": MODE}, directory))
+    before = restart_files.read_text(restart_files.kept({**given, "mode": MODE}, directory))
     full = [
         path
         for path in log_dirs(given, old if ours else "")
@@ -123,7 +128,7 @@ def wiped(given, directory, check_mode):
     ]
     for path in full:
         must_be_ours(path, given["cluster_id"])
-    changed = bool(full or ours or told["masked"])
+    changed = bool(full or ours or reported["masked"])
     result = {"changed": changed, "emptied": full, "config_file": "untouched"}
     if ours:
         result["config_file"] = "put back" if before else "removed"
@@ -132,10 +137,10 @@ def wiped(given, directory, check_mode):
     for path in full:
         empty(path)
     if ours and before:
-        turn_files.replace(given["config_file"], before, None)
+        restart_files.replace(given["config_file"], before, None)
     elif ours:
         os.unlink(given["config_file"])
-    if told["masked"]:
+    if reported["masked"]:
         service.keep_down(given["service"], False)
     return result
 

@@ -12,7 +12,7 @@ version_added: 0.1.0
 description:
   - A gate opens when the Spark jobs that it asks for have passed (O(verified)), and the cluster is healthy and in the
     expected phase, held for O(stable_s). What cannot be evaluated closes it.
-  - The open gate leaves a pass that the turns on the hosts take (M(quorumshift.kafka.node_turn)).
+  - The open gate leaves a pass that the turns on the hosts take (M(quorumshift.kafka.node_restart)).
 options:
   gate:
     description: The gate.
@@ -68,7 +68,7 @@ options:
     description: For O(gate=before_finalize), how long ago the last restart must be, as V(24h), V(90m) or seconds.
     type: str
     default: 24h
-  word:
+  token:
     description: For O(gate=before_finalize), the word that the operator typed.
     type: str
     default: ""
@@ -92,7 +92,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-gate_pass:
+gate_token:
   description: The pass, {gate, cluster_id, phase, run, digest}.
   type: dict
   returned: when the gate is open
@@ -114,12 +114,12 @@ phase:
   returned: success
 """
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import (
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     gates,
     phase,
     restart,
-    reverting,
-    way_back,
+    rollback,
+    rollback_readiness,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import lag
@@ -145,7 +145,7 @@ def main():
             "verified": {"type": "list", "elements": "dict", "default": []},
             "accept": {"type": "list", "elements": "str", "default": []},
             "soak": {"type": "str", "default": "24h"},
-            "word": {"type": "str", "default": ""},
+            "token": {"type": "str", "default": ""},
         }
     )
     wanted = module.params
@@ -162,9 +162,9 @@ def main():
         module.fail_json(msg=f"gate {wanted['gate']} stays closed: {refused}. Nothing was changed.")
 
     def work():
-        def look():
+        def gather():
             facts = module.facts()
-            judged = phase.judge(facts)
+            detected = phase.detect(facts)
             found = facts["topics"]
             health = [found.get("error", "")]
             if found["reached"]:
@@ -174,28 +174,28 @@ def main():
             health += gates.trailing(facts["quorum"], phase.following(facts), wanted["lag_s"], accepted)
             if wanted["gate"] == "before_revert":
                 health += restart.sole(found)
-            troubles, do = gates.closed_by(wanted["gate"], judged, health), {}
+            troubles, do = gates.closed_by(wanted["gate"], detected, health), {}
             if wanted["gate"] == "after_revert":
-                troubles += reverting.not_gone_back(facts, judged)
+                troubles += rollback.not_gone_back(facts, detected)
             # Once some controller is final, nobody may write to ZooKeeper any more: there is no lag to ask for. Nor is
             # there before the copy, and when a rollback has stopped the controllers.
-            if not troubles and wanted["gate"] in MIRRORED and judged.phase in (phase.HYBRID, phase.DUAL_WRITE):
+            if not troubles and wanted["gate"] in MIRRORED and detected.phase in (phase.HYBRID, phase.DUAL_WRITE):
                 troubles = lag.behind(module.connections, phase.controllers(facts), wanted["lag_s"])
-                do = {"do": way_back.to_be_written(facts)} if troubles else {}
+                do = {"do": rollback_readiness.to_be_written(facts)} if troubles else {}
             if wanted["gate"] == "before_finalize":
-                refused = gates.finalize_troubles(facts, judged, wanted["word"], soak_s)
+                refused = gates.finalize_troubles(facts, detected, wanted["token"], soak_s)
                 if refused:  # none of it passes while a gate waits
                     module.fail_json(msg=f"finalizing is refused: {'; '.join(refused)}. Nothing was changed.")
-            gate_pass = gates.make_pass(wanted["gate"], judged.phase, wanted["run"], facts)
-            told = {"phase": judged.phase, "gate_pass": gate_pass, "word": gates.finalize_word(facts), **do}
+            gate_token = gates.make_token(wanted["gate"], detected.phase, wanted["run"], facts)
+            reported = {"phase": detected.phase, "gate_token": gate_token, "token": gates.finalize_token(facts), **do}
             if wanted["gate"] == "before_finalize":
-                told["zookeeper"] = facts["zookeeper"]
-            return troubles, told
+                reported["zookeeper"] = facts["zookeeper"]
+            return troubles, reported
 
         gate = gates.GATES[wanted["gate"]]
-        result = module.wait(look, wanted["stable_s"], wanted["timeout_s"], f"gate {wanted['gate']} ({gate.moment})")
+        result = module.wait(gather, wanted["stable_s"], wanted["timeout_s"], f"gate {wanted['gate']} ({gate.moment})")
         if not result["done"]:
-            result.pop("gate_pass", None)
+            result.pop("gate_token", None)
         return result
 
     module.run(work)

@@ -91,9 +91,9 @@ checks:
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import advice, preflight
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements.hazards import requests
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule, told
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import advice, preflight
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.checks import requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule, reported
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, topics, zk_servers, zookeeper
 
 PAUSE_S = 1.0
@@ -167,7 +167,7 @@ def collected(module):
         try:
             min_isr = module.min_isr(name for name in found["partitions"] if name in readable)
         except topics.KafkaException as error:  # told by the check of partitions; the others go on
-            facts["topics"] = {"reached": False, "error": told(error)}
+            facts["topics"] = {"reached": False, "error": reported(error)}
     brokers = {
         host: node["node_id"]
         for host, node in facts["nodes"].items()
@@ -199,7 +199,7 @@ def _ensemble(connections):
     if connections.zookeeper is None:
         return {}
     context = connections.zookeeper_client.ssl_context()
-    return zk_servers.look(connections.zookeeper.servers, context, connections.timeout)
+    return zk_servers.gather(connections.zookeeper.servers, context, connections.timeout)
 
 
 def _running_config(connections, broker_id):

@@ -162,20 +162,22 @@ def present(given, check_mode=False):
         raise metadata_snapshot.SnapshotError(f"{given['config_file']} names neither metadata.log.dir nor log.dirs")
     end_offset, timeout = given["end_offset"], given["timeout_s"]
     if check_mode:
-        told = metadata_snapshot.look(directory, end_offset, timeout)
+        reported = metadata_snapshot.gather(directory, end_offset, timeout)
     else:
         host = host_state.directory(given["state_dir"], given["cluster_id"])
         target = os.path.join(host, metadata_snapshot.DIRECTORY)
-        told = metadata_snapshot.take(directory, target, end_offset, timeout)
-    archive = {} if told.path is None else {"path": told.path, "sha256": told.sha256, "bytes": told.bytes}
+        reported = metadata_snapshot.take(directory, target, end_offset, timeout)
+    archive = (
+        {} if reported.path is None else {"path": reported.path, "sha256": reported.sha256, "bytes": reported.bytes}
+    )
     return {
         **archive,
         "changed": True,
-        "files": [{"name": name, "bytes": size} for name, size in told.files],
-        "checkpoint": dict(zip(("offset", "epoch"), told.checkpoint)) if told.checkpoint else None,
-        "start_offset": told.start_offset,
-        "end_offset": told.end_offset,
-        "last_epoch": told.last_epoch,
+        "files": [{"name": name, "bytes": size} for name, size in reported.files],
+        "checkpoint": dict(zip(("offset", "epoch"), reported.checkpoint)) if reported.checkpoint else None,
+        "start_offset": reported.start_offset,
+        "end_offset": reported.end_offset,
+        "last_epoch": reported.last_epoch,
         "cut_at": "log_end" if end_offset is None else "high_watermark",
         "seconds": round(time.monotonic() - started, 3),
     }

@@ -57,7 +57,7 @@ unavoidable:
   returned: success
 """
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import phase, planning, restart, reverting
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase, planning, restart, rollback
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 
 
@@ -65,7 +65,7 @@ def main():
     """Collect, plan, exit."""
     module = ProbeModule(
         {
-            "target": {"type": "str", "choices": ["", *reversed(reverting.TARGETS)], "default": ""},
+            "target": {"type": "str", "choices": ["", *reversed(rollback.TARGETS)], "default": ""},
             "canary": {"type": "str"},
         }
     )
@@ -73,13 +73,13 @@ def main():
 
     def work():
         facts = module.facts()
-        judged = phase.judge(facts)
+        detected = phase.detect(facts)
         partitions = facts["topics"].get("partitions") or {}
         min_isr = module.min_isr(partitions)
-        told = planning.steps(facts, judged, min_isr, given["canary"], given["target"])
+        reported = planning.steps(facts, detected, min_isr, given["canary"], given["target"])
         return {
-            "phase": judged.phase,
-            "steps": [step._asdict() for step in told],
+            "phase": detected.phase,
+            "steps": [step._asdict() for step in reported],
             "unavoidable": restart.unavoidable(partitions, min_isr),
         }
 

@@ -133,7 +133,7 @@ facts:
   returned: success
 """
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates, phase, screen, way_back
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, phase, rollback_readiness, screen
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 
 
@@ -148,20 +148,20 @@ def main():
     def work():
         facts = module.facts()
         for host, mode in module.still_there().items():
-            facts["gone"][host]["running"] = mode
-        judged = phase.judge(facts)
+            facts["excluded"][host]["running"] = mode
+        detected = phase.detect(facts)
         return {
-            "phase": judged.phase,
+            "phase": detected.phase,
             "cluster_id": phase.cluster_id(facts),
-            "blocks": [block._asdict() for block in judged.blocks],
-            "evidence": [one._asdict() for one in judged.evidence],
-            "steps": judged.steps,
-            "next": screen.next_step(facts, judged, soak_s)._asdict(),
-            "way_back": way_back.judge(facts, judged)._asdict(),
+            "blocks": [block._asdict() for block in detected.blocks],
+            "evidence": [one._asdict() for one in detected.evidence],
+            "steps": detected.steps,
+            "next": screen.next_step(facts, detected, soak_s)._asdict(),
+            "rollback_readiness": rollback_readiness.detect(facts, detected)._asdict(),
             "mirrored_offset": (facts["zookeeper"].get("migration") or {}).get("kraft_metadata_offset"),
             "mirrored_zxid": (facts["zookeeper"].get("migration") or {}).get("mzxid"),
             "nodes": screen.node_lines(facts),
-            "word": gates.finalize_word(facts) if judged.phase in gates.GATES["before_finalize"].phases else None,
+            "token": gates.finalize_token(facts) if detected.phase in gates.GATES["before_finalize"].phases else None,
             "unfinished": phase.unfinished(facts),
             "left_registered": phase.left_registered(facts),
             "quorum": facts["quorum"],

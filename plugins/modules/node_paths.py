@@ -155,17 +155,17 @@ def main():
     )
     given = module.params
     try:
-        told = {
+        reported = {
             "dialled": dict(Counter(one["kind"] for one in given["dial"])),
             "failed": paths.dial(given["dial"], given["timeout"]),
             "listen": paths.port(given["listen"]) if given["listen"] else None,
-            "replicas": replicas.look(given["log_dirs"]),
-            "zookeeper": zk_host.look(),
+            "replicas": replicas.gather(given["log_dirs"]),
+            "zookeeper": zk_host.gather(),
             "login": _login(given["login"]) if given["login"] else None,
         }
     except (AddressError, SealError) as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=False, ansible_facts={"quorumshift_paths": told})
+    module.exit_json(changed=False, ansible_facts={"quorumshift_paths": reported})
 
 
 def _login(given):

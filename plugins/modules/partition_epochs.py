@@ -11,7 +11,7 @@ short_description: Read from a controller's metadata log how often each partitio
 version_added: 0.1.0
 description:
   - Reads the metadata log of a controller that is down and returns the partition epoch of every partition.
-  - M(quorumshift.kafka.zk_handback) brings the versions of the states in ZooKeeper up to them. Reads only.
+  - M(quorumshift.kafka.restore_zk_controller) brings the versions of the states in ZooKeeper up to them. Reads only.
 options:
   config_file:
     description: The controller's properties file, which names the directory of its metadata log.
@@ -40,12 +40,12 @@ topics:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import rollback
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import (
     metadata_epochs,
     metadata_log,
     properties,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import reverting
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import node
 
 
@@ -62,7 +62,7 @@ def main():
                 topics = metadata_epochs.partition_epochs(metadata_log.log_records(log, extent, metadata_epochs.TYPES))
     except (OSError, ValueError, properties.PropertiesError) as error:
         module.fail_json(
-            msg=f"how often partitions have changed could not be read: {error}. Run again. {reverting.NO_CONTROLLER}"
+            msg=f"how often partitions have changed could not be read: {error}. Run again. {rollback.NO_CONTROLLER}"
         )
     module.exit_json(changed=False, topics=topics)
 

@@ -47,7 +47,7 @@ replicas:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils import turn_steps
+from ansible_collections.quorumshift.kafka.plugins.module_utils import restart_steps
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties, replica_log
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import node, service
 
@@ -62,7 +62,7 @@ def main():
         supports_check_mode=True,
     )
     given = module.params
-    if not turn_steps.is_stopped(service.state(given["service"])):
+    if not restart_steps.is_stopped(service.state(given["service"])):
         module.fail_json(msg=f"{given['service']} runs: its replicas are read when it is stopped")
     try:
         module.exit_json(changed=False, replicas=read(node.log_dir_paths(node.read_properties(given["config_file"]))))

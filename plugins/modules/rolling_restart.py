@@ -10,7 +10,7 @@ module: rolling_restart
 short_description: Plan a roll of Kafka brokers, admit the next batch, settle the last
 version_added: 0.1.0
 description:
-  - Runs on the probe host and changes nothing. The restart itself is a host's turn (M(quorumshift.kafka.node_turn)).
+  - Runs on the probe host and changes nothing. The restart itself is a host's turn (M(quorumshift.kafka.node_restart)).
   - O(state=planned) orders the brokers that have to be restarted, the canary first and the controller last, and lists
     the partitions whose replication leaves no spare.
   - O(state=admitted) waits until the batch may be stopped. The phase is as expected, every broker is alive, no
@@ -94,7 +94,7 @@ plan:
   description: Batches of hosts in order, hosts that need nothing, reasons, and what no order can keep available.
   type: dict
   returned: with O(state=planned)
-gate_pass:
+gate_token:
   description: The pass that the batch's turns take; of a settled roll to plain ZooKeeper mode, that the controllers'
     wiping takes.
   type: dict
@@ -109,12 +109,12 @@ waited_s:
   returned: with O(state=admitted) and O(state=settled)
 """
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import (
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     gates,
     phase,
     restart,
-    reverting,
-    stuck,
+    rollback,
+    stuck_leaders,
     zk_controller,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
@@ -154,7 +154,7 @@ def main():
 def planned(module):
     """Return the plan of the roll."""
     facts, given = module.facts(), module.params
-    mode = gates.MODE_OF_TURN.get(given["mode"], given["mode"])
+    mode = gates.MODE_OF_RESTART.get(given["mode"], given["mode"])
     if given["mode"] in OF_CONTROLLERS:
         plan = restart.plan_controllers(facts["nodes"], mode, facts["quorum"].get("leader_id"))
         return {"plan": {**plan._asdict(), "min_isr": {}, "mode": given["mode"]}}
@@ -174,30 +174,30 @@ def awaited(module):
     """Wait until the batch may be stopped, or until the roll has settled."""
     given, plan = module.params, module.params["plan"]
     batch, admitting = given["batch"], given["state"] == "admitted"
-    gate = gates.GATE_OF_TURN[given["mode"]] if admitting else gates.BROKERS_PLAIN
+    gate = gates.GATE_OF_RESTART[given["mode"]] if admitting else gates.BROKERS_PLAIN
     module.known_min_isr.update(plan.get("min_isr") or {})
 
-    def look():
+    def gather():
         facts, first = module.facts(), None
-        judged = phase.judge(facts)
-        troubles = gates.closed_by(gate, judged, []) if admitting else settled(given["mode"], judged)
-        if given["mode"] in reverting.TURNS:
-            target = reverting.ZK if given["mode"] == "zk" else reverting.HYBRID
-            refused = reverting.refused(facts, judged, target)
+        detected = phase.detect(facts)
+        troubles = gates.closed_by(gate, detected, []) if admitting else settled(given["mode"], detected)
+        if given["mode"] in rollback.RESTARTS:
+            target = rollback.ZK if given["mode"] == "zk" else rollback.HYBRID
+            refused = rollback.refused(facts, detected, target)
             troubles += [refused] if refused else []
         if given["mode"] in OF_CONTROLLERS:
             troubles += restart.controller_troubles(facts["nodes"], facts["quorum"], batch)
             return troubles, {
-                "phase": judged.phase,
-                "gate_pass": gates.make_pass(gate, judged.phase, given["run"], facts),
+                "phase": detected.phase,
+                "gate_token": gates.make_token(gate, detected.phase, given["run"], facts),
             }
         if given["mode"] == "zk":
             steps = phase.RevertStep
-            troubles += reverting.to_do(judged, steps.MIGRATION_GONE if admitting else steps.BROKERS_PLAIN)
+            troubles += rollback.to_do(detected, steps.MIGRATION_GONE if admitting else steps.BROKERS_PLAIN)
             fenced = zk_controller.fenced_sentence(facts["zookeeper"])
             troubles += [fenced] if fenced else []
         if given["mode"] == "hybrid" and not admitting:
-            troubles += [f"{host} runs or will start in KRaft mode" for host in reverting.in_mode(facts, "kraft")]
+            troubles += [f"{host} runs or will start in KRaft mode" for host in rollback.in_mode(facts, "kraft")]
         down = [
             host
             for host, node in facts["nodes"].items()
@@ -209,7 +209,7 @@ def awaited(module):
             found = facts["topics"]
             min_isr = module.min_isr(found.get("partitions") or {})
             excused = restart.unavoidable(found.get("partitions") or {}, min_isr)
-            accepted = given["accept"] if given["mode"] in reverting.TURNS else None
+            accepted = given["accept"] if given["mode"] in rollback.RESTARTS else None
 
             def health(topics, stop):
                 return restart.troubles(topics, min_isr, phase.broker_ids(facts), excused, stop, accepted)
@@ -219,13 +219,13 @@ def awaited(module):
                 ill, first = leader_first(module, facts, min_isr, health, ill)
             troubles += ill
         # A broker of the batch that is down already is finished first: waiting for its health would wait for ever.
-        gate_pass = gates.make_pass(gate, judged.phase, given["run"], facts)
-        return troubles, {"phase": judged.phase, "gate_pass": gate_pass, **({"first": first} if first else {})}
+        gate_token = gates.make_token(gate, detected.phase, given["run"], facts)
+        return troubles, {"phase": detected.phase, "gate_token": gate_token, **({"first": first} if first else {})}
 
     what = f"{', '.join(batch)} may be stopped" if admitting else f"the roll to {given['mode']} to settle"
-    result = module.wait(look, given["stable_s"], given["timeout_s"], what)
+    result = module.wait(gather, given["stable_s"], given["timeout_s"], what)
     if not (result["done"] and (admitting or given["mode"] == "zk")):
-        result.pop("gate_pass", None)
+        result.pop("gate_token", None)
     return result
 
 
@@ -235,32 +235,32 @@ def leader_first(module, facts, min_isr, health, ill):
     `health(topics, stop)`: restart.troubles; `ill`: what it tells of all topics.
     """
     nodes, found, connections = facts["nodes"], facts["topics"], module.connections
-    held = stuck.held_out(nodes, found) if found.get("reached") else []
-    if held and not health(stuck.without(found, held), None):  # else there is more to wait for first
+    held = stuck_leaders.held_out(nodes, found) if found.get("reached") else []
+    if held and not health(stuck_leaders.without(found, held), None):  # else there is more to wait for first
         held = log_ends.caught_up(held, nodes, connections)
     else:
         held = []
-    lasted_s = module.lasted(stuck.word(held))
-    leaders = stuck.leaders(held, nodes, min_isr)
+    lasted_s = module.lasted(stuck_leaders.token(held))
+    leaders = stuck_leaders.leaders(held, nodes, min_isr)
     if not leaders:
         return ill, None
     first = leaders[0]
-    others = health(stuck.without(found, held), first.broker)
-    if others or lasted_s < stuck.PROVED_S:
-        return [*(others or ill), *stuck.not_proved(leaders)], None
+    others = health(stuck_leaders.without(found, held), first.broker)
+    if others or lasted_s < stuck_leaders.PROVED_S:
+        return [*(others or ill), *stuck_leaders.not_proved(leaders)], None
     topics_alone = {one.topic for one in held if one.name in first.alone}
     unclean = topics.settings(
         connections.bootstrap, connections.client, topics_alone, topics.UNCLEAN, connections.timeout
     )
-    refused = stuck.unclean(first, [name for name, value in unclean.items() if value != "false"])
+    refused = stuck_leaders.unclean(first, [name for name, value in unclean.items() if value != "false"])
     return refused, None if refused else first._asdict()
 
 
-def settled(mode, judged):
+def settled(mode, detected):
     """Return why the roll has not settled in a phase that it leads to."""
-    if judged.phase in SETTLED_PHASES[mode]:
+    if detected.phase in SETTLED_PHASES[mode]:
         return []
-    return [f"the phase is {judged.phase}", *(block.text for block in judged.blocks)]
+    return [f"the phase is {detected.phase}", *(block.text for block in detected.blocks)]
 
 
 if __name__ == "__main__":

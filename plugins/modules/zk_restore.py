@@ -36,7 +36,7 @@ options:
     description: By host what M(quorumshift.kafka.replica_logs) returned as C(replicas).
     type: dict
     default: {}
-  word:
+  token:
     description: The word that O(state=planned) returned; without it nothing is restored.
     type: str
     default: ""
@@ -96,15 +96,15 @@ without_data:
   type: list
   elements: str
   returned: with O(state=restored)
-gate_pass:
+gate_token:
   description: The pass of the gate C(before_revert), which the brokers' turns to plain ZooKeeper mode take.
   type: dict
   returned: with O(state=restored)
 """
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import restoring as phase_result
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates, phase
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import restoring as judgement
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import backup_file, restoring
@@ -122,7 +122,7 @@ def main():
             "path": {"type": "path", "required": True},
             "sha256": {"type": "str"},
             "replicas": {"type": "dict", "default": {}},
-            "word": {"type": "str", "default": ""},
+            "token": {"type": "str", "default": ""},
             "run": {"type": "str", "required": True},
         }
     )
@@ -151,38 +151,38 @@ def worked(module, client):
     if given["sha256"] and found != given["sha256"]:
         module.fail_json(msg=f"{given['path']} has SHA-256 {found}, not {given['sha256']}. Nothing was restored.")
     facts = module.facts(partitions=False)
-    refused = judgement.refused(facts) or judgement.strangers(facts)
+    refused = phase_result.refused(facts) or phase_result.strangers(facts)
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was restored.")
     if given["state"] == "restored" and not module.check_mode:
-        troubles = judgement.not_at_rest(facts)
+        troubles = phase_result.not_at_rest(facts)
         if troubles:
             module.fail_json(msg=f"{'; '.join(troubles)}. Nothing was restored.")
-        waits = module.wait(lambda: (judgement.registered(module.facts(partitions=False)), {}), 0, EXPIRY_S, EXPIRY)
+        waits = module.wait(lambda: (phase_result.registered(module.facts(partitions=False)), {}), 0, EXPIRY_S, EXPIRY)
         if not waits["done"]:
             return waits
     restore = restoring.Restore(client, given["path"])
-    word = f"{restore.backup.header['cluster_id']}:{found[:6]}"
-    told = {
+    token = f"{restore.backup.header['cluster_id']}:{found[:6]}"
+    reported = {
         "backup": restore.backup.facts(),
-        "word": word,
+        "token": token,
         "pending_deletions": restore.pending_deletions(),
-        "needed": judgement.needed(phase.judge(facts), len(restore.missing)),
+        "needed": phase_result.needed(phase.detect(facts), len(restore.missing)),
         "unread": {str(broker): count for broker, count in restore.unread(phase.broker_ids(facts)).items()},
         **restore.counts(),
     }
     if given["state"] == "planned" or module.check_mode:
-        return {"changed": given["state"] != "planned", **told}
-    if given["word"] != word:
-        module.fail_json(msg=f"the word typed is {given['word']!r}, this backup's is {word!r}. Nothing was restored.")
+        return {"changed": given["state"] != "planned", **reported}
+    if given["token"] != token:
+        module.fail_json(msg=f"the word typed is {given['token']!r}, this backup's is {token!r}. Nothing was restored.")
     epochs = [(node.get("metadata_log") or {}).get("last_epoch") for node in facts["nodes"].values()]
-    told.update(restore.write(replicas_of(facts, given["replicas"]), epochs))
+    reported.update(restore.write(replicas_of(facts, given["replicas"]), epochs))
     after = module.facts(partitions=False)
-    seen = phase.judge(after)
+    seen = phase.detect(after)
     if seen.phase not in gates.GATES["before_revert"].phases:
-        module.fail_json(msg=f"restored, and yet the phase is {seen.phase}: look at `status`", **told)
-    told["gate_pass"] = gates.make_pass("before_revert", seen.phase, given["run"], after)
-    return {"changed": True, **told}
+        module.fail_json(msg=f"restored, and yet the phase is {seen.phase}: look at `status`", **reported)
+    reported["gate_token"] = gates.make_token("before_revert", seen.phase, given["run"], after)
+    return {"changed": True, **reported}
 
 
 def replicas_of(facts, replicas):
@@ -192,7 +192,7 @@ def replicas_of(facts, replicas):
         broker = facts["nodes"][host]["node_id"]
         for name, log in partitions.items():
             topic, _dash, number = name.rpartition("-")
-            found.setdefault((topic, int(number)), []).append(judgement.Replica(broker, *log))
+            found.setdefault((topic, int(number)), []).append(phase_result.Replica(broker, *log))
     return found
 
 

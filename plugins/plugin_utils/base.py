@@ -23,7 +23,7 @@ from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.evidence import Evidence
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import RunArtifacts
 
 display = Display()
 
@@ -57,7 +57,7 @@ class QuorumshiftAction(ActionBase):
         self.vars = task_vars
         self.began = time.time()
         self.session: Mapping[str, Any] = self.facts_of("localhost").get("quorumshift_session") or {}
-        self._left: Evidence | None = None
+        self._left: RunArtifacts | None = None
         refused = self.refused()
         try:
             result.update({"failed": True, "msg": refused} if refused else self.act(dict(self._task.args)))
@@ -101,7 +101,7 @@ class QuorumshiftAction(ActionBase):
         """
         if not self.session.get("run") or self._task.check_mode:
             return None
-        last = (self._evidence().events() or [{}])[-1]
+        last = (self._artifacts().events() or [{}])[-1]
         if last.get("name") != "ended" or last.get("result") != "failed":
             return None
         return f'This run has ended at "{last["task"]}": {last["reason"]}. Nothing more was done'
@@ -143,27 +143,27 @@ class QuorumshiftAction(ActionBase):
         hostvars = self.vars["hostvars"]
         return (hostvars[host].get("ansible_facts") or {}) if host in hostvars else {}
 
-    def evidence(self) -> Evidence:
+    def artifacts(self) -> RunArtifacts:
         """Return the evidence of this run, for something to be left in it."""
-        self._left = self._evidence()
+        self._left = self._artifacts()
         return self._left
 
-    def _evidence(self) -> Evidence:
-        where = self.variable("quorumshift_evidence_dir") or os.path.join(os.getcwd(), "quorumshift-evidence")
-        return Evidence(where, self.session.get("cluster_id") or "unknown", self.session.get("run") or "unknown")
+    def _artifacts(self) -> RunArtifacts:
+        where = self.variable("quorumshift_artifacts_dir") or os.path.join(os.getcwd(), "quorumshift-artifacts")
+        return RunArtifacts(where, self.session.get("cluster_id") or "unknown", self.session.get("run") or "unknown")
 
     def planned(self) -> dict | None:
         """Return the plan that this run has made at its beginning; None where it made none."""
-        text = self._evidence().read(PLAN)
+        text = self._artifacts().read(PLAN)
         return json.loads(text) if text else None
 
     def ended(self, reason: str | None, task: str) -> None:
         """Journal that the run failed, once: the task that failed first tells why."""
         if not self.session.get("run") or self._task.check_mode:
             return
-        events = self.evidence().events()
+        events = self.artifacts().events()
         if not (events and events[-1]["name"] == "ended"):
-            self.evidence().note("event", "ended", result="failed", reason=reason, task=task)
+            self.artifacts().note("event", "ended", result="failed", reason=reason, task=task)
 
     def _report(self) -> None:
         """Renew the report where this task left evidence. A report that cannot be written stops no run."""
@@ -213,17 +213,17 @@ class QuorumshiftAction(ActionBase):
     def nodes(self) -> dict[str, dict]:
         """Return what is known of every broker and controller of the inventory that is not gone, as the probe modules
         take it."""
-        gone, told = self.listed("quorumshift_gone"), {}
+        excluded, reported = self.listed("quorumshift_exclude_hosts"), {}
         for role, group in GROUPS.items():
             for host in self.vars["groups"].get(group, []):
-                if host not in gone:
-                    told[host] = {**self._node(host, role), "twice": host in told}
-        return told
+                if host not in excluded:
+                    reported[host] = {**self._node(host, role), "twice": host in reported}
+        return reported
 
-    def gone(self) -> dict[str, dict]:
-        """Return the same of the hosts that quorumshift_gone names; of one that is in neither group, role None."""
+    def excluded(self) -> dict[str, dict]:
+        """Return the same for hosts in quorumshift_exclude_hosts; role None for one in neither group."""
         roles = {host: role for role, group in GROUPS.items() for host in self.vars["groups"].get(group, [])}
-        named = self.listed("quorumshift_gone")
+        named = self.listed("quorumshift_exclude_hosts")
         return {host: self._node(host, roles[host]) if host in roles else {"role": None} for host in named}
 
     def listed(self, name: str) -> list[str]:
@@ -236,7 +236,7 @@ class QuorumshiftAction(ActionBase):
         node.update({"role": role, "reached": bool(node)})
         node["host_address"] = str(self.variable("ansible_host", host) or host)
         if not node["reached"]:
-            node["error"] = unread(self.vars["hostvars"][host].get("quorumshift_looked"))
+            node["error"] = unread(self.vars["hostvars"][host].get("quorumshift_gathered"))
             node["node_id"] = self.variable("quorumshift_node_id", host)
         if role == "controller":
             node["node_id"] = node.get("node_id") or self.variable("quorumshift_node_id", host)
@@ -255,8 +255,8 @@ class QuorumshiftAction(ActionBase):
         changed = {**self.vars, "ansible_python_interpreter": sys.executable}
         delegated = self.vars.get("ansible_delegated_vars") or {}
         if target in delegated:
-            told = {**delegated[target], "ansible_python_interpreter": sys.executable}
-            changed["ansible_delegated_vars"] = {**delegated, target: told}
+            reported = {**delegated[target], "ansible_python_interpreter": sys.executable}
+            changed["ansible_delegated_vars"] = {**delegated, target: reported}
         return changed
 
 
@@ -270,19 +270,19 @@ class ProbeAction(QuorumshiftAction):
         """Return args with nodes, connection and session filled in where the task does not give them."""
         args = self.connection(args)
         args.setdefault("nodes", self.nodes())
-        args.setdefault("gone", self.gone())
+        args.setdefault("excluded", self.excluded())
         for option in ("run", "cluster_id"):
             if option in args and not args[option]:
                 args[option] = self.session.get(option)
         return args
 
 
-def unread(looked: Mapping[str, Any] | None) -> str:
+def unread(gathered: Mapping[str, Any] | None) -> str:
     """Return why a host's facts are missing, from the registered result of the task that was to read them."""
-    if looked is None:
+    if gathered is None:
         return "it was left out by --limit or --start-at-task"
-    said = " ".join(str(looked.get("msg", "")).split())
-    return f"it is unreachable: {said}" if looked.get("unreachable") else f"its facts could not be read: {said}"
+    said = " ".join(str(gathered.get("msg", "")).split())
+    return f"it is unreachable: {said}" if gathered.get("unreachable") else f"its facts could not be read: {said}"
 
 
 def controller_address(action: QuorumshiftAction, host: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Mapping
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import kraft_config
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kraft_config
 from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import is_secret, seal
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import (
     GROUPS,
@@ -16,7 +16,7 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import (
 )
 
 
-def of_turn(action: QuorumshiftAction, kind: str, host: str, values: Mapping[str, str] | None = None) -> dict:
+def of_restart(action: QuorumshiftAction, kind: str, host: str, values: Mapping[str, str] | None = None) -> dict:
     """Return {node_id, changes} or {node_id, content, format_command} for this host's properties file.
 
     `values`: the properties that the turn will find, by default those that the host has now.

@@ -14,7 +14,7 @@ import getpass
 import os
 from typing import Mapping
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import claim
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import run_lock
 
 
 def process(pid: int) -> dict | None:
@@ -35,7 +35,7 @@ def process(pid: int) -> dict | None:
 def alive(other: Mapping | None) -> bool | None:
     """Say whether a process lives; None when that cannot be told from here."""
     mine = process(os.getpid())
-    if not claim.comparable(other, mine):
+    if not run_lock.comparable(other, mine):
         return None
     try:
         return _started(other["pid"]) == other["started"]

@@ -16,29 +16,29 @@ import urllib.parse
 from typing import Iterable, Sequence
 
 import jinja2
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report_files, report_story, report_timeline
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.evidence import Evidence
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.report_story import PAGE, Recorded
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import RunArtifacts
 
 _WORDS = {
     report_story.DONE: "done",
     report_story.STOPPED: "stopped",
-    report_story.LOOKED: "looked",
+    report_story.GATHERED: "looked",
     report_story.OPEN: "no end",
 }
 
 
-def write(evidence: Evidence) -> str | None:
+def write(artifacts: RunArtifacts) -> str | None:
     """Write the report of a run and of its cluster, and return the run's page's path; None where it left no journal.
 
     The first page of a run also renews the page of the run before it, whose end is known now. Raises OSError.
     """
-    runs, current = _runs(evidence.cluster), os.path.basename(evidence.directory)
+    runs, current = _runs(artifacts.cluster), os.path.basename(artifacts.directory)
     if current not in runs:
         return None
-    page, number = os.path.join(evidence.directory, PAGE), runs.index(current)
-    _write(evidence.cluster, runs, runs[number if os.path.exists(page) else max(0, number - 1) : number + 1])
+    page, number = os.path.join(artifacts.directory, PAGE), runs.index(current)
+    _write(artifacts.cluster, runs, runs[number if os.path.exists(page) else max(0, number - 1) : number + 1])
     return page
 
 
@@ -58,7 +58,7 @@ def render(recorded: Recorded, zone: datetime.tzinfo | None = None) -> str:
         .render(
             cluster_id=recorded.cluster_id,
             story=story,
-            word=_WORDS[story.outcome],
+            label=_WORDS[story.outcome],
             clock=clock,
             rows=report_timeline.rows(story, clock.time) if story.events or story.phases or story.restarts else [],
             totals=totals,
@@ -66,8 +66,8 @@ def render(recorded: Recorded, zone: datetime.tzinfo | None = None) -> str:
             preflight=report_files.preflight(recorded),
             copy=report_files.copy(recorded),
             diffs=report_files.diffs(recorded),
-            judgement=report_files.judgement(recorded, report_story.last_facts(recorded.paths)),
-            witness=report_files.witness(recorded),
+            phase_result=report_files.phase_result(recorded, report_story.last_facts(recorded.paths)),
+            canary_clients=report_files.canary_clients(recorded),
             files=[(path, urllib.parse.quote(path)) for path in recorded.paths if path != PAGE],
         )
     )
@@ -80,8 +80,8 @@ def render_cluster(cluster_id: str, runs: Sequence[Recorded], zone: datetime.tzi
     for story in stories:
         for span in story.phases:
             seen.setdefault(span.name, span.start)
-    judged = [story for story in stories if story.phases]
-    now = judged[-1].phases[-1] if judged else None
+    detected = [story for story in stories if story.phases]
+    now = detected[-1].phases[-1] if detected else None
     way = [*phase.FORWARD, *(name for name in seen if name not in phase.FORWARD)]
     passed = [(story, gate) for story in stories for gate in story.gates]
     return (
@@ -92,7 +92,7 @@ def render_cluster(cluster_id: str, runs: Sequence[Recorded], zone: datetime.tzi
             stories=[
                 (story, report_timeline.strip(story), urllib.parse.quote(story.run)) for story in reversed(stories)
             ],
-            words=_WORDS,
+            labels=_WORDS,
             clock=_Clock(zone),
             now=now,
             way=way,
@@ -129,14 +129,14 @@ class _Clock:
 def _total(kind: str, restarts: Iterable[report_story.Restart]) -> dict:
     """Sum one kind's turns; `between_s` is what passed from a turn's end to the next one's beginning."""
     of_kind = [one for one in restarts if one.kind == kind]
-    keys = ("admission_s", "stop_s", "start_s", "register_s", "turn_s", "own_s")
-    told: dict = {"kind": kind, "count": len(of_kind), "failed": sum(1 for one in of_kind if one.failed)}
+    keys = ("admission_s", "stop_s", "start_s", "register_s", "restart_s", "own_s")
+    reported: dict = {"kind": kind, "count": len(of_kind), "failed": sum(1 for one in of_kind if one.failed)}
     for key in keys:
         values = [value for one in of_kind if (value := getattr(one, key)) is not None]
-        told[key] = sum(values) if values else None
+        reported[key] = sum(values) if values else None
     gaps = [following.start - one.end for one, following in zip(of_kind, of_kind[1:])]
-    told["between_s"] = sum(gaps) if gaps and min(gaps) >= 0 else None
-    return told
+    reported["between_s"] = sum(gaps) if gaps and min(gaps) >= 0 else None
+    return reported
 
 
 @functools.lru_cache(maxsize=None)

@@ -13,7 +13,7 @@ import json
 import re
 from typing import Any, Mapping, NamedTuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import phase, screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase, screen
 from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import MASK, PREFIX, is_secret
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.report_story import Recorded, items, load, mapping
 from markupsafe import Markup
@@ -28,7 +28,7 @@ _LINE = re.compile(r"([ +-]?)(\s*)([^\s=:#!]+)(\s*[=:\s]\s*)(.*)")
 class Line(NamedTuple):
     """A line of a diff; `look` is add, remove, hunk or same."""
 
-    look: str
+    gather: str
     text: str
 
 
@@ -57,34 +57,34 @@ def _masked_quoted(found: re.Match) -> str:
 def diff(text: str) -> list[Line]:
     """Return a unified diff's lines. It was masked when it was made; a secret's value is masked here all the same,
     with the lines on which it goes on after a backslash."""
-    told, secret = [], False
+    messages, secret = [], False
     for line in text.splitlines():
-        look = {"+": "add", "-": "remove", "@": "hunk"}.get(line[:1], "same")
+        gather = {"+": "add", "-": "remove", "@": "hunk"}.get(line[:1], "same")
         if line.startswith(("--- ", "+++ ", "@@")):
-            told.append(Line("hunk", line))
+            messages.append(Line("hunk", line))
             secret = False
             continue
         if secret:
             secret = line.endswith("\\")
-            told.append(Line(look, line[:1] + MASK))
+            messages.append(Line(gather, line[:1] + MASK))
             continue
         found = _LINE.match(line)
         if found and is_secret(found[3].lower()) and found[5]:
             secret = line.endswith("\\")
             line = "".join(found.group(1, 2, 3, 4)) + MASK
-        told.append(Line(look, line))
-    return told
+        messages.append(Line(gather, line))
+    return messages
 
 
 def diffs(recorded: Recorded) -> list[dict]:
     """Return each host's config diff: {name, added, removed, lines}."""
-    told = []
+    messages = []
     for path in sorted(recorded.files):
         if path.startswith("diffs/") and path.endswith(".diff"):
             lines = diff(recorded.files[path])
-            added, removed = (sum(1 for line in lines if line.look == look) for look in ("add", "remove"))
-            told.append({"name": path[6:-5], "added": added, "removed": removed, "lines": lines})
-    return sorted(told, key=lambda one: _order(one["name"]))
+            added, removed = (sum(1 for line in lines if line.gather == gather) for gather in ("add", "remove"))
+            messages.append({"name": path[6:-5], "added": added, "removed": removed, "lines": lines})
+    return sorted(messages, key=lambda one: _order(one["name"]))
 
 
 def _order(name: str) -> int:
@@ -94,7 +94,7 @@ def _order(name: str) -> int:
 
 def plans(recorded: Recorded) -> list[dict]:
     """Return each roll's plan: {mode, order: [[{host, reason}]], done, unavoidable: [(partition, why)]}."""
-    told = []
+    messages = []
     for path in sorted(recorded.files):
         plan = mapping(load(recorded.files, path)) if path.startswith("plan-") else {}
         if not plan:
@@ -104,7 +104,7 @@ def plans(recorded: Recorded) -> list[dict]:
             [{"host": str(host), "reason": reasons.get(host, "")} for host in items(batch)]
             for batch in items(plan.get("batches"))
         ]
-        told.append(
+        messages.append(
             {
                 "mode": plan.get("mode") or path[5:-5],
                 "order": order,
@@ -112,14 +112,14 @@ def plans(recorded: Recorded) -> list[dict]:
                 "unavoidable": sorted(mapping(plan.get("unavoidable")).items()),
             }
         )
-    return sorted(told, key=lambda plan: _order(str(plan["mode"])))
+    return sorted(messages, key=lambda plan: _order(str(plan["mode"])))
 
 
 def preflight(recorded: Recorded) -> dict | None:
     """Return {findings, checks}."""
-    told = mapping(load(recorded.files, "preflight.json"))
-    findings = [mapping(one) for one in items(told.get("findings"))]
-    return {"findings": findings, "checks": items(told.get("checks"))} if told else None
+    reported = mapping(load(recorded.files, "preflight.json"))
+    findings = [mapping(one) for one in items(reported.get("findings"))]
+    return {"findings": findings, "checks": items(reported.get("checks"))} if reported else None
 
 
 def copy(recorded: Recorded) -> dict | None:
@@ -129,36 +129,36 @@ def copy(recorded: Recorded) -> dict | None:
     for side, path in (("before", "copy-expected.json"), ("after", "copy-awaited.json")):
         sides[side] = mapping(mapping(mapping(load(recorded.files, path)).get("counted")).get("records"))
     compared = mapping(load(recorded.files, "copy-compared.json"))
-    copied = mapping(compared.get("records"))
+    initial_copy = mapping(compared.get("records"))
     if not (compared or any(sides.values())):
         return None
     rows = []
-    for kind in dict.fromkeys([*sides["before"], *sides["after"], *copied]):
+    for kind in dict.fromkeys([*sides["before"], *sides["after"], *initial_copy]):
         before, after = sides["before"].get(kind), sides["after"].get(kind)
-        count = copied.get(kind, 0 if compared else None)
+        count = initial_copy.get(kind, 0 if compared else None)
         known = [one for one in (before, after) if isinstance(one, int)]
         differs = bool(known) and isinstance(count, int) and not min(known) <= count <= max(known)
         rows.append({"type": kind, "before": before, "copied": count, "after": after, "differs": differs})
-    told = {key: items(compared.get(key)) for key in ("damage", "differences", "moved")}
-    return {"rows": rows, "compared": bool(compared), **told}
+    reported = {key: items(compared.get(key)) for key in ("damage", "differences", "moved")}
+    return {"rows": rows, "compared": bool(compared), **reported}
 
 
-def judgement(recorded: Recorded, path: str | None) -> dict | None:
+def phase_result(recorded: Recorded, path: str | None) -> dict | None:
     """Judge the facts kept last once more: {phase, evidence, blocks, steps, nodes, error}."""
     if path is None or path not in recorded.files:
         return None
     facts = load(recorded.files, path)
     try:
-        judged = phase.judge(facts)
+        detected = phase.detect(facts)
         nodes = sorted(screen.node_lines(facts).items(), key=lambda item: (item[1]["role"], item[0]))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         return {"error": f"{path} cannot be judged by this version ({type(error).__name__}: {error})"}
-    evidence = [{"what": one.what, "value": _value(one.value), "source": one.source} for one in judged.evidence]
+    artifacts = [{"what": one.what, "value": _value(one.value), "source": one.source} for one in detected.evidence]
     return {
-        "phase": judged.phase,
-        "evidence": evidence,
-        "blocks": judged.blocks,
-        "steps": judged.steps,
+        "phase": detected.phase,
+        "evidence": artifacts,
+        "blocks": detected.blocks,
+        "steps": detected.steps,
         "nodes": nodes,
         "error": None,
     }
@@ -172,7 +172,7 @@ def _value(value: Any) -> str:
     return "none" if value is None else value if isinstance(value, str) else json.dumps(value, default=str)
 
 
-def witness(recorded: Recorded) -> dict | None:
+def canary_clients(recorded: Recorded) -> dict | None:
     """Return the witness's verdict and picture: {result, picture (a data URI)}.
 
     The picture goes in as an image, so that its styles stay its own and nothing in it can run.

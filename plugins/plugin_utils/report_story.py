@@ -14,11 +14,11 @@ import math
 import re
 from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates as gate_rules
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates as gate_rules
 
 JOURNAL = "journal.jsonl"
 PAGE = "index.html"
-DONE, STOPPED, LOOKED, OPEN = "done", "stopped", "looked", "open"
+DONE, STOPPED, GATHERED, OPEN = "done", "stopped", "looked", "open"
 # Events of the run itself: begun {user, from, playbook}, ended {result: ok|failed, reason}.
 BEGUN, ENDED, ADMITTED = "begun", "ended", "admitted"
 
@@ -79,7 +79,7 @@ class Restart(NamedTuple):
     stop_s: float | None
     start_s: float | None
     register_s: float | None
-    turn_s: float | None
+    restart_s: float | None
     own_s: float | None
     admission_s: float | None
 
@@ -279,14 +279,14 @@ def _phases(events: list[dict], end: float | None) -> list[Span]:
 
 
 def _gates(events: list[dict], paths: Sequence[str]) -> list[Gate]:
-    told, phase = [], ""
+    messages, phase = [], ""
     for event in events:
         if event["kind"] == "phase":
             phase = str(event.get("name"))
         if event["kind"] == "gate":
             name = str(event.get("name"))
             rule = gate_rules.GATES.get(name)
-            told.append(
+            messages.append(
                 Gate(
                     name,
                     event["_start"],
@@ -299,7 +299,7 @@ def _gates(events: list[dict], paths: Sequence[str]) -> list[Gate]:
                     _reports(event, paths),
                 )
             )
-    return told
+    return messages
 
 
 def _reports(event: Mapping, paths: Sequence[str]) -> dict[str, str] | None:
@@ -311,7 +311,7 @@ def _reports(event: Mapping, paths: Sequence[str]) -> dict[str, str] | None:
 
 
 def _restarts(events: list[dict]) -> list[Restart]:
-    told, admitted = [], {}
+    messages, admitted = [], {}
     for event in events:
         if event["kind"] == "event" and event.get("name") == ADMITTED:
             admitted.update({str(host): _number(event.get("waited_s")) for host in items(event.get("hosts"))})
@@ -319,12 +319,12 @@ def _restarts(events: list[dict]) -> list[Restart]:
             continue
         times, host = mapping(event.get("times")), str(event.get("host"))
         stop_s, start_s, register_s = (_number(times.get(key)) for key in ("stop_s", "start_s", "register_s"))
-        turn_s, outcome = _number(event.get("turn_s")), str(event.get("outcome") or "unknown")
+        restart_s, outcome = _number(event.get("restart_s")), str(event.get("outcome") or "unknown")
         up_s = register_s if register_s is not None else start_s
         own_s = None
-        if outcome == "done" and turn_s is not None and up_s is not None:
-            own_s = max(0.0, turn_s - (stop_s or 0.0) - up_s)
-        told.append(
+        if outcome == "done" and restart_s is not None and up_s is not None:
+            own_s = max(0.0, restart_s - (stop_s or 0.0) - up_s)
+        messages.append(
             Restart(
                 host,
                 str(event.get("name")),
@@ -336,12 +336,12 @@ def _restarts(events: list[dict]) -> list[Restart]:
                 stop_s,
                 start_s,
                 register_s,
-                turn_s,
+                restart_s,
                 own_s,
                 admitted.pop(host, None),
             )
         )
-    return told
+    return messages
 
 
 def _stages(event: dict, times: Mapping, failed: bool) -> list[tuple[str, float, float]]:
@@ -358,8 +358,8 @@ def _stages(event: dict, times: Mapping, failed: bool) -> list[tuple[str, float,
 
 def _details(event: Mapping) -> dict[str, str]:
     """What an event says besides its name, in words; what is None or empty says nothing."""
-    told = {key: value for key, value in event.items() if key not in ("t", "kind", "name") and key[0] != "_"}
-    return dict(_in_words(key, value) for key, value in told.items() if value is not None and value != [])
+    reported = {key: value for key, value in event.items() if key not in ("t", "kind", "name") and key[0] != "_"}
+    return dict(_in_words(key, value) for key, value in reported.items() if value is not None and value != [])
 
 
 def _in_words(key: str, value: object) -> tuple[str, str]:
@@ -392,7 +392,7 @@ def _verdict(recorded, events, phases, gates, restarts, seconds) -> tuple[str, s
         return STOPPED, f"Stopped{after}: {'; '.join(stopped)}. {way}, {did}.", reasons
     if ended or _looks_finished(recorded, events):
         if not gates and not restarts:
-            return LOOKED, "Looked at the cluster; no change is noted.", []
+            return GATHERED, "Looked at the cluster; no change is noted.", []
         return DONE, f"{way} in {took}: {did}.", []
     why = f"The last thing noted is {_last(events)}."
     if recorded.followed:
@@ -422,37 +422,37 @@ def _looks_finished(recorded: Recorded, events: list[dict]) -> bool:
 
 
 def _failures(recorded: Recorded, gates: list[Gate], restarts: list[Restart]) -> tuple[list[str], list[str]]:
-    told, reasons = [], []
+    messages, reasons = [], []
     found = items(mapping(load(recorded.files, "preflight.json")).get("findings"))
     blocking = [mapping(one) for one in found if mapping(one).get("severity") == "blocks"]
     if blocking and not restarts and not any(gate.passed for gate in gates):
-        told.append(f"preflight found {len(blocking)} hazard{'s' if len(blocking) > 1 else ''}")
+        messages.append(f"preflight found {len(blocking)} hazard{'s' if len(blocking) > 1 else ''}")
         reasons += [f"{one.get('seen')}. To do: {one.get('do')}." for one in blocking]
     last = {gate.name: gate for gate in gates}
     closed = [gate for gate in last.values() if not gate.passed]
-    told += [f"gate {gate.name} stayed closed" for gate in closed]
+    messages += [f"gate {gate.name} stayed closed" for gate in closed]
     reasons += [gate.reason for gate in closed if gate.reason]
     ended = {(one.host, one.kind): one for one in restarts}
     failed = [one for one in ended.values() if one.failed]
     for kind in dict.fromkeys(one.kind for one in failed):
         hosts = [one.host for one in failed if one.kind == kind]
-        told.append(f"the turn of {', '.join(hosts)} ({kind}) did not end well")
+        messages.append(f"the turn of {', '.join(hosts)} ({kind}) did not end well")
     # What its log says stands with the restart
     reasons += [f"on {one.host}: {one.reason.splitlines()[0]}" for one in failed if one.reason]
     compared = mapping(load(recorded.files, "copy-compared.json"))
     wrong = [str(one) for one in items(compared.get("damage")) + items(compared.get("differences"))]
     if wrong:
-        told.append("the copy of the metadata damaged ZooKeeper" if compared.get("damage") else "the copy differs")
+        messages.append("the copy of the metadata damaged ZooKeeper" if compared.get("damage") else "the copy differs")
         reasons += wrong
-    return told, reasons
+    return messages, reasons
 
 
 def _did(gates: list[Gate], restarts: list[Restart]) -> str:
     done = [one for one in restarts if not one.failed]
     passed = sum(1 for gate in gates if gate.passed)
-    told = [f"{_count(len(done), 'restart')} of {_count(len({one.host for one in done}), 'host')}"] if done else []
-    told += [f"{_count(passed, 'gate')} passed"] if passed else []
-    return ", ".join(told if done else [*told, "nothing restarted"])
+    messages = [f"{_count(len(done), 'restart')} of {_count(len({one.host for one in done}), 'host')}"] if done else []
+    messages += [f"{_count(passed, 'gate')} passed"] if passed else []
+    return ", ".join(messages if done else [*messages, "nothing restarted"])
 
 
 def _count(number: int, noun: str) -> str:

@@ -47,30 +47,32 @@ def rows(story: Story, clock: Callable[[float], str]) -> list[Row]:
     """
     axis = _Axis(story)
     under = _under(axis, story)
-    told = [Row("", _ticks(axis, clock))]
-    told.append(Row("phase", _labels(axis, under, [(one.start, one.name, "strong", one.name) for one in story.phases])))
+    messages = [Row("", _ticks(axis, clock))]
+    messages.append(
+        Row("phase", _labels(axis, under, [(one.start, one.name, "strong", one.name) for one in story.phases]))
+    )
     if story.gates:
         marks = [
             (one.at, f"{'✓' if one.passed else '✕'} {one.name}", "pass" if one.passed else "fail", clock(one.at))
             for one in story.gates
         ]
-        told.append(Row("gates", _labels(axis, under, marks)))
+        messages.append(Row("gates", _labels(axis, under, marks)))
     hosts = list(dict.fromkeys(one.host for one in story.restarts))
     if len(hosts) <= LANES:
-        told += [
+        messages += [
             Row(host, _lane(axis, under, [one for one in story.restarts if one.host == host], LANE_PX))
             for host in hosts
         ]
     else:
         packed = _packed(story.restarts)
-        told += [
+        messages += [
             Row("restarts" if not number else "", _lane(axis, under, one, PACKED_PX))
             for number, one in enumerate(packed)
         ]
     marks = [(one.at, one.name, "soft", clock(one.at)) for one in story.events if one.name != SUMMED_UP]
     if marks:
-        told.append(Row("noted", _labels(axis, under, marks)))
-    return told
+        messages.append(Row("noted", _labels(axis, under, marks)))
+    return messages
 
 
 def strip(story: Story) -> Markup:
@@ -96,19 +98,19 @@ def _under(axis: _Axis, story: Story) -> Markup:
             title = f"{span.name}, or the next phase already"
             parts.append(_rect(seen, right - seen, 0, "100%", f"fade-{tone}", title))
     for gate in story.gates:
-        x, look = axis.x(gate.at), "pass" if gate.passed else "fail"
+        x, gather = axis.x(gate.at), "pass" if gate.passed else "fail"
         parts.append(
             Markup('<g class="gate {}"><title>gate {} {}</title>').format(
-                look, gate.name, "passed" if gate.passed else "closed"
+                gather, gate.name, "passed" if gate.passed else "closed"
             )
             + Markup('<line x1="{0}%" x2="{0}%" y1="0" y2="100%"/></g>').format(x)
         )
     return Markup("").join(parts)
 
 
-def _rect(x: float, width: float, y: float, height: float | str, look: str, title: str) -> Markup:
+def _rect(x: float, width: float, y: float, height: float | str, gather: str, title: str) -> Markup:
     return Markup('<rect x="{}%" width="{}%" y="{}" height="{}" class="{}"><title>{}</title></rect>').format(
-        x, round(max(width, 0.15), 3), y, height, look, title
+        x, round(max(width, 0.15), 3), y, height, gather, title
     )
 
 
@@ -165,7 +167,7 @@ def _labels(axis: _Axis, under: Markup, marks: Sequence[tuple[float, str, str, s
     """Labels (at, text, look, title), on as many lines as keep them apart at the narrowest."""
     taken: list[float] = []
     placed = []
-    for at, text, look, title in marks:
+    for at, text, gather, title in marks:
         left, need = axis.x(at) / 100 * NARROW_PX, len(text) * CHARACTER_PX + 8
         ends = left + need > NARROW_PX
         start = left - need if ends else left
@@ -176,7 +178,7 @@ def _labels(axis: _Axis, under: Markup, marks: Sequence[tuple[float, str, str, s
         shift = Markup('dx="-5" text-anchor="end"') if ends else Markup('dx="5"')
         placed.append(
             Markup('<text x="{}%" {} y="{}" class="{}"><title>{}</title>{}</text>').format(
-                axis.x(at), shift, line * LINE_PX + 13, look, title, text
+                axis.x(at), shift, line * LINE_PX + 13, gather, title, text
             )
         )
     return _svg(max(len(taken), 1) * LINE_PX + 4, [under, *placed])

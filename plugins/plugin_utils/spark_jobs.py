@@ -11,7 +11,7 @@ import shutil
 from typing import Any, Mapping
 
 from ansible.errors import AnsibleActionFail
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import Connections, client_address
 
 LOG_FILE = "metadata_log.{}.tar.gz"
@@ -39,7 +39,7 @@ class Job(abc.ABC):
         """Copy what the job reads to the Spark host; returns job.json but for what all jobs have."""
 
     @abc.abstractmethod
-    def told(self, found: Mapping[str, Any]) -> str:
+    def reported(self, found: Mapping[str, Any]) -> str:
         """Return a line for the screen on a result that is a pass."""
 
     def encoder_secrets(self) -> list[str]:
@@ -64,7 +64,7 @@ class Job(abc.ABC):
 
     @property
     def _kept(self) -> str:
-        return os.path.join(self.action.evidence().cluster, "baseline")
+        return os.path.join(self.action.artifacts().cluster, "baseline")
 
 
 class MetadataParity(Job):
@@ -109,7 +109,7 @@ class MetadataParity(Job):
         keys = ("password.encoder.secret", "password.encoder.old.secret")
         return sorted({values[key] for values in files for key in keys if values.get(key)})
 
-    def told(self, found: Mapping[str, Any]) -> str:
+    def reported(self, found: Mapping[str, Any]) -> str:
         agree = sum(one["match"] for one in found["counts"].values())
         views = len([name for name in found["views"] if not name.startswith("baseline")])
         return f"{agree} comparisons of {views} views agree"
@@ -132,7 +132,7 @@ class DataFingerprint(Job):
         }
         return {"views": views, "fingerprint": settings, "bounds": {"read_s": float(args["timeout_s"])}}
 
-    def told(self, found: Mapping[str, Any]) -> str:
+    def reported(self, found: Mapping[str, Any]) -> str:
         records = found["views"]["cluster"]["state"]["records"]
         if "baseline" not in found["views"]:
             return f"{records} records are taken as the baseline"

@@ -88,16 +88,16 @@ class _Run:
         """Time a stage; what goes wrong in it is noted at the view that it reads."""
         begun = time.monotonic()
         empty = {"read": {}, "state": {}, "seconds": 0.0, "error": None, "problems": [], "moved": 0}
-        told = self.result["views"].setdefault(view, empty)
+        reported = self.result["views"].setdefault(view, empty)
         try:
-            yield told
+            yield reported
         except Exception as error:
-            told["error"] = self.scrub(_text(error))
+            reported["error"] = self.scrub(_text(error))
             raise
         finally:
             seconds = time.monotonic() - begun
             self.result["timings"][name] = round(seconds, 3)
-            told["seconds"] = round(told["seconds"] + seconds, 3)
+            reported["seconds"] = round(reported["seconds"] + seconds, 3)
 
     def scrub(self, text: str) -> str:
         """Text without the secrets of this job, whatever a library put into its message."""
@@ -123,7 +123,7 @@ def run(job: Mapping[str, Any], directory: str, spark: SparkSession | None = Non
     secrets_path = os.path.join(directory, f"client-{os.getpid()}.properties")
     try:
         found, fingerprint = _fingerprint(work, secrets_path, spark)
-        _judge(work, found)
+        _detect(work, found)
         with work.stage("write", CLUSTER):
             rows = store.write(output, fingerprint)
             results.write_differences(output, list(map(_row, found.differences)))
@@ -139,7 +139,7 @@ def run(job: Mapping[str, Any], directory: str, spark: SparkSession | None = Non
     return result
 
 
-def _judge(work: _Run, found: Findings) -> None:
+def _detect(work: _Run, found: Findings) -> None:
     """Put what was found into the result."""
     result, shown = work.result, work.bounds["shown"]
     result["counts"] = found.counts
@@ -163,10 +163,10 @@ def _judge(work: _Run, found: Findings) -> None:
 
 def _row(one: Difference) -> Dict[str, Any]:
     """A difference as differences.parquet has it."""
-    told = {name: getattr(one, name) for name in ("kind", "key", "field", "relation", "rule", "do")}
+    reported = {name: getattr(one, name) for name in ("kind", "key", "field", "relation", "rule", "do")}
     left, right = one.sides[BASELINE], one.sides[CLUSTER]
     sides = {"left": BASELINE, "left_value": left, "right": CLUSTER, "right_value": right}
-    return {"status": "differ", "why": "", **told, **sides}
+    return {"status": "differ", "why": "", **reported, **sides}
 
 
 def _fingerprint(work: _Run, secrets_path: str, spark: SparkSession | None) -> tuple[Findings, Fingerprint]:

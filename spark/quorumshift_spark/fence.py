@@ -22,7 +22,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zo
 from quorumshift_spark import job as jobs
 from quorumshift_spark import result as results
 from quorumshift_spark import rules
-from quorumshift_spark.settling import Fence
+from quorumshift_spark.recheck import Fence
 from quorumshift_spark.views import View
 
 REQUEST, ANSWER = "log_request.json", "log_answer.{}.json"

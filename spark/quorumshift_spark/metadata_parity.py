@@ -23,12 +23,12 @@ import time
 from typing import Any, Dict, List, Mapping, Sequence
 
 import pyspark
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import node_mode
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import node_mode
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from quorumshift_spark import accounting, fence, parity, report, rules, settling
+from quorumshift_spark import accounting, fence, parity, recheck, report, rules
 from quorumshift_spark import job as jobs
 from quorumshift_spark import result as results
 from quorumshift_spark.compare import MATCH, SKIPPED, Outcome
@@ -156,7 +156,7 @@ class _Run:
                     settled.sides,
                     {name: reading.read for name, reading in readings.items()},
                 )
-                self._judge(comparisons, account, outcomes, settled, sum(unequal.beyond.values()))
+                self._detect(comparisons, account, outcomes, settled, sum(unequal.beyond.values()))
         finally:
             if running is None:
                 spark.stop()
@@ -201,9 +201,9 @@ class _Run:
         if problems:
             where, reason = problems[0]
             more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
-            told = f"{name}: {where}: {reason}{more}"
-            if told not in self.incomplete:
-                self.incomplete.append(told)
+            reported = f"{name}: {where}: {reason}{more}"
+            if reported not in self.incomplete:
+                self.incomplete.append(reported)
 
     def _refuse(self, failed: Mapping[str, str]) -> None:
         """A view that was not read closes the gate, whatever the others say."""
@@ -220,7 +220,7 @@ class _Run:
 
     def _settle(self, keys, comparisons, readings):
         baselines = {name: reading.state for name, reading in readings.items() if family(name) == rules.BASELINE}
-        first = {key: settling.outcomes_of(key, sides, comparisons, baselines) for key, sides in keys.items()}
+        first = {key: recheck.outcomes_of(key, sides, comparisons, baselines) for key, sides in keys.items()}
         todo = {key: keys[key] for key, found in first.items() if any(map(_is_unequal, found.values()))}
         # A further controller's log is compared as it was cut, at the same offset
         again = {
@@ -229,7 +229,7 @@ class _Run:
             if family(name) != rules.BASELINE and (family(name) != rules.LOG or name == rules.LOG)
         }
         bounds = self.job.bounds
-        settled = settling.settle(
+        settled = recheck.settle(
             todo,
             comparisons,
             again,
@@ -270,7 +270,7 @@ class _Run:
                 writer.write(part.toArrow().sort_by([(name, "ascending") for name in ("view", "kind", "key")]))
         self.result["files"][ENTITIES] = results.file_facts(path, count)
 
-    def _judge(self, comparisons, account, outcomes, settled, beyond) -> None:
+    def _detect(self, comparisons, account, outcomes, settled, beyond) -> None:
         result, bounds = self.result, self.job.bounds
         differences, unsettled, changed, rows = [], [], [], []
         for key in sorted(outcomes):
@@ -344,9 +344,9 @@ def _shown(comparison):
 def _rows(status, comparison, outcome, why):
     for difference in outcome.differences:
         left, right = difference.sides[comparison.left], difference.sides[comparison.right]
-        told = {name: getattr(difference, name) for name in ("kind", "key", "field", "relation", "rule", "do")}
+        reported = {name: getattr(difference, name) for name in ("kind", "key", "field", "relation", "rule", "do")}
         sides = {"left": comparison.left, "left_value": left, "right": comparison.right, "right_value": right}
-        yield {"status": status, "why": why, **told, **sides}
+        yield {"status": status, "why": why, **reported, **sides}
 
 
 if __name__ == "__main__":

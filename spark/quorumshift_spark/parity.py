@@ -67,10 +67,10 @@ def readings(rows: DataFrame, names: Sequence[str]) -> Dict[str, Reading]:
         arrived[row.view][row.kind] = row.n
         if row.n != row["keys"]:
             lost[row.view].append(f"{row.n - row['keys']} of {row.n} {row.kind} rows came twice")
-    told: Dict[str, Dict[int, Dict[str, Any]]] = {name: {} for name in names}
+    reported: Dict[str, Dict[int, Dict[str, Any]]] = {name: {} for name in names}
     for row in rows.filter("kind = ''").select("view", "key", "fields").collect():
-        told[row.view][int(row.key)] = source.told(row.fields)
-    return {name: _reading(arrived[name], told[name], lost[name]) for name in names}
+        reported[row.view][int(row.key)] = source.reported(row.fields)
+    return {name: _reading(arrived[name], reported[name], lost[name]) for name in names}
 
 
 def _reading(arrived, parts, lost):
@@ -132,12 +132,12 @@ def unequal(rows: DataFrame, bundles: Sequence[Group], limit: int) -> Unequal:
 def _by_key(rows, bundles):
     """A row a key: `equal_N`, whether all views of bundle N agree, null where none of them has the key or the kind is
     not the bundle's; `whole`, whether all bundles agree."""
-    told, equal = [], []
+    messages, equal = [], []
     for number, bundle in enumerate(bundles):
         column = F.col(f"as_{bundle.relation}")
         of_kind, rights = F.col("kind").isin(*bundle.kinds), [member.right for member in bundle.members]
         ours, theirs = of_kind & (F.col("view") == bundle.left), of_kind & F.col("view").isin(*rights)
-        told += [
+        messages += [
             F.max(ours | theirs).alias(f"there_{number}"),
             F.max(F.when(ours, column)).alias(f"ours_{number}"),
             F.count(F.when(theirs, column)).alias(f"told_{number}"),
@@ -147,7 +147,7 @@ def _by_key(rows, bundles):
         # A projection that is null tells nothing: such a row is in no count, and makes the key unequal
         same = f"told_{number} = {len(rights)} and low_{number} = ours_{number} and high_{number} = ours_{number}"
         equal.append(F.expr(f"if(there_{number}, coalesce({same}, false), null)").alias(f"equal_{number}"))
-    by_key = rows.filter("kind != ''").groupBy("kind", "key").agg(*told).select("kind", "key", *equal)
+    by_key = rows.filter("kind != ''").groupBy("kind", "key").agg(*messages).select("kind", "key", *equal)
     whole = functools.reduce(operator.and_, (F.coalesce(f"equal_{n}", F.lit(True)) for n in range(len(bundles))))
     return by_key.withColumn("whole", whole)
 

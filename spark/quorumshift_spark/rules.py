@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
 
 from quorumshift_spark.normal_form import FIELDS, KINDS
 from quorumshift_spark.views import family
@@ -274,7 +274,7 @@ GATES: Dict[str, Gate] = {
 
 _FROM_ZOOKEEPER = ("config", "quota", "scram", "acl", "delegation_token")
 """What a broker in ZooKeeper mode reads in ZooKeeper even when KRaft leads (hybrid)."""
-_NO_WITNESS = (
+_NO_CLIENTS = (
     "{} runs in ZooKeeper mode: its configs, quotas, credentials, ACLs and tokens come from ZooKeeper; they are "
     "compared with ZooKeeper and are no independent witness of KRaft"
 )
@@ -346,7 +346,7 @@ def plan(gate: str, kinds: Mapping[str, Sequence[str]], zookeeper_mode: Sequence
         if family(name) == LOG and name != LOG:
             add(LOG, name, LOGS)
         elif family(name) == BROKER and decides == LOG and name in zookeeper_mode:
-            note = _NO_WITNESS.format(name)
+            note = _NO_CLIENTS.format(name)
             if ZOOKEEPER in families:
                 add(ZOOKEEPER, name, SERVED, _FROM_ZOOKEEPER, note)
             add(LOG, name, SERVED, [kind for kind in KINDS if kind not in (*_FROM_ZOOKEEPER, "feature")], note)

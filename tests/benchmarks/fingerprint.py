@@ -29,7 +29,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 from quorumshift_spark import data_fingerprint
 
-from tests.real.servers import BUILD, free_port, java, kraft_broker, kraft_controllers, wait_for, workdir
+from tests.integration.servers import BUILD, free_port, java, kraft_broker, kraft_controllers, wait_for, workdir
 
 
 def main() -> int:
@@ -63,13 +63,13 @@ def main() -> int:
 
 def measure(what: str, topic: str, options: argparse.Namespace, function: Any, *arguments: Any) -> None:
     seconds = function(*(arguments if function is consumer_performance else (*arguments, topic)))
-    told = {"what": what, "topic": topic, "records": options.records, **seconds}
+    reported = {"what": what, "topic": topic, "records": options.records, **seconds}
     for name, took in seconds.items():
         if took:
             rate = options.records / took
-            told[name.replace("seconds", "records/s")] = round(rate)
-            told[name.replace("seconds", "MB/s")] = round(rate * options.size / 1e6, 1)
-    print(json.dumps(told), flush=True)
+            reported[name.replace("seconds", "records/s")] = round(rate)
+            reported[name.replace("seconds", "MB/s")] = round(rate * options.size / 1e6, 1)
+    print(json.dumps(reported), flush=True)
 
 
 def fingerprint(
@@ -98,10 +98,12 @@ def consumer_performance(broker: Any, topic: str, options: argparse.Namespace) -
     done = subprocess.run(command, capture_output=True, text=True, timeout=1800, check=True)
     seconds = time.monotonic() - began
     rows = [line.split(", ") for line in done.stdout.splitlines() if line.count(", ") > 5]
-    told = dict(zip((name.strip() for name in rows[0]), rows[1]))
-    if int(told["data.consumed.in.nMsg"]) < options.records:
-        raise RuntimeError(f"ConsumerPerformance read {told['data.consumed.in.nMsg']} records: {done.stderr[-500:]}")
-    return {"seconds": round(seconds, 3), "seconds reading": int(told["fetch.time.ms"]) / 1000}
+    reported = dict(zip((name.strip() for name in rows[0]), rows[1]))
+    if int(reported["data.consumed.in.nMsg"]) < options.records:
+        raise RuntimeError(
+            f"ConsumerPerformance read {reported['data.consumed.in.nMsg']} records: {done.stderr[-500:]}"
+        )
+    return {"seconds": round(seconds, 3), "seconds reading": int(reported["fetch.time.ms"]) / 1000}
 
 
 def fill(admin: AdminClient, broker: Any, options: argparse.Namespace) -> None:

@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import crc32c, metadata_log
 
-from tests.real import servers
+from tests.integration import servers
 from tests.unit.formats import metadata_batches as made
 
 PARTITIONS, BATCH = 10, 200
@@ -56,12 +56,12 @@ def config(topic):
 
 def values(count):
     """`count` record values, topic by topic."""
-    told = 0
+    messages = 0
     for topic in range(1, count + 1):
         for value in (topic_record(topic), config(topic), *(partition(each, topic) for each in range(PARTITIONS))):
             yield value
-            told += 1
-            if told == count:
+            messages += 1
+            if messages == count:
                 return
 
 
@@ -152,10 +152,10 @@ def main():
             with measured(printed, resource.RUSAGE_SELF):
                 ours(paths, as_json=True)
             with measured(dumped, resource.RUSAGE_CHILDREN):
-                told = kafkas(paths)
+                reported = kafkas(paths)
         size = sum(os.path.getsize(path) for path in paths)
-    if told > count or not told:
-        raise SystemExit(f"{count} records read here, {told} payloads printed by Kafka: not the same log")
+    if reported > count or not reported:
+        raise SystemExit(f"{count} records read here, {reported} payloads printed by Kafka: not the same log")
     crc = "native" if crc32c._native else "pure Python"
     print(f"{count} records, {size / 1e6:.1f} MB; Python {sys.version.split()[0]}, CRC-32C {crc}")
     begun = median(start)

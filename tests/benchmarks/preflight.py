@@ -19,9 +19,9 @@ import statistics
 import sys
 import time
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import preflight
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import preflight
 
-from tests.unit.judgements.preflight_facts import collected
+from tests.unit.core.preflight_facts import collected
 
 PER_TOPIC, REPLICAS = 10, 3
 FIRST_ID = 10_000  # of brokers: none of the recorded controllers has it
@@ -52,15 +52,16 @@ def grown(brokers: int, partitions: int) -> preflight.Facts:
         ]
         topic_id = base64.urlsafe_b64encode(number.to_bytes(16, "big")).decode().rstrip("=")
         served[name] = {
-            str(one): {"leader": told[0], "replicas": told, "isr": told} for one, told in enumerate(replicas)
+            str(one): {"leader": reported[0], "replicas": reported, "isr": reported}
+            for one, reported in enumerate(replicas)
         }
         known[name] = {
             "topic_id": topic_id,
             "created_ms": 0,
-            "partitions": {str(one): state(told) for one, told in enumerate(replicas)},
+            "partitions": {str(one): state(reported) for one, reported in enumerate(replicas)},
         }
-        for one, told in enumerate(replicas):
-            for replica in told:
+        for one, reported in enumerate(replicas):
+            for replica in reported:
                 of_broker = nodes[f"kafka-{replica}.example.org"]["paths"]["replicas"]["topics"]
                 of_broker.setdefault(name, [topic_id, []])[1].append(one)
     facts.metadata["topics"] = known

@@ -124,8 +124,8 @@ class Run:
         """What to show when an assertion fails."""
         if self.result is None:
             return f"no result, exit code {self.code}"
-        told = {name: self.result[name] for name in ("verdict", "reasons", "rounds", "differences", "unsettled")}
-        return json.dumps(told, indent=1, ensure_ascii=False)
+        reported = {name: self.result[name] for name in ("verdict", "reasons", "rounds", "differences", "unsettled")}
+        return json.dumps(reported, indent=1, ensure_ascii=False)
 
 
 class Snapshots:
@@ -140,7 +140,7 @@ class Snapshots:
     def fence(self) -> Dict[str, int]:
         """/migration as the role reads it before it has the log cut."""
         with zookeeper.connect(self._connect) as client:
-            seen = zookeeper.witness(client)["migration"]
+            seen = zookeeper.canary_clients(client)["migration"]
         return {"migration_offset": seen["kraft_metadata_offset"], "migration_zxid": seen["mzxid"]}
 
     def fence_after(self, zxid: int) -> Dict[str, int]:
@@ -177,9 +177,9 @@ class Snapshots:
                 if request["round"] == done:
                     continue
                 done = request["round"]
-                told = {"nonce": request["nonce"], "round": done, **self.cut(request["above"])}
+                reported = {"nonce": request["nonce"], "round": done, **self.cut(request["above"])}
                 part = run.directory / "answer.part"
-                part.write_text(json.dumps(told))
+                part.write_text(json.dumps(reported))
                 part.rename(run.directory / fence.ANSWER.format(done))
 
         thread = threading.Thread(target=answer, daemon=True)

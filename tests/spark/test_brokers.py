@@ -23,7 +23,7 @@ from quorumshift_spark.normal_form import key_of
 from quorumshift_spark.views import Absent, Statement, ViewError
 from quorumshift_spark.views.brokers import BrokerView, parsed
 
-from tests.real import seeded, servers
+from tests.integration import seeded, servers
 
 pytestmark = pytest.mark.real
 SECONDS = 60
@@ -172,7 +172,7 @@ def key(*parts):
 
 
 @pytest.fixture(scope="module")
-def told(cluster):
+def reported(cluster):
     def settled():
         found, statement = read(view(cluster))
         kinds = {kind for kind, _key in found}
@@ -181,8 +181,8 @@ def told(cluster):
     return servers.wait_for(settled, SECONDS, "all kinds at the broker")
 
 
-def test_topics_and_partitions(cluster, told):
-    found, statement = told
+def test_topics_and_partitions(cluster, reported):
+    found, statement = reported
     names = list(cluster.client.list_topics(timeout=SECONDS).topics)
     described = cluster.client.describe_topics(TopicCollection(names), request_timeout=SECONDS)
     topics = {name: future.result(SECONDS) for name, future in described.items()}
@@ -209,8 +209,8 @@ def servers_uuid(uuid):
     return str(uuid).replace("+", "-").replace("/", "_")
 
 
-def test_configs(cluster, told):
-    found, _statement = told
+def test_configs(cluster, reported):
+    found, _statement = reported
     configs = of_kind(found, "config")
     described = cluster.client.describe_configs(
         [kafka.ConfigResource(kafka.ConfigResource.Type.TOPIC, name) for name in ("configured", "plain.0")]
@@ -239,7 +239,7 @@ QUOTAS = re.compile(r"Quota configs for (the default )?([a-z-]+)(?: '(.*)')? are
 
 
 @pytest.fixture(scope="module")
-def tools(cluster, told):
+def tools(cluster, reported):
     """What Kafka's own tools tell of the same."""
     jobs = [(CONFIGS, *at(cluster), "--describe", "--entity-type", kind) for kind in ("users", "clients", "ips")]
     jobs.append((TOKENS, *logged_in(cluster), "--describe", "--owner-principal", "User:carol"))
@@ -248,12 +248,12 @@ def tools(cluster, told):
     return kafka_tools(jobs)
 
 
-def test_quotas(told, tools):
+def test_quotas(reported, tools):
     quotas = {}
     for default, kind, name, quota, value in QUOTAS.findall(tools):
         entity = [[kind.replace("user-principal", "user"), None if default else name]]
         quotas[key(entity, quota)] = {"value": float(value)}
-    assert of_kind(told[0], "quota") == quotas
+    assert of_kind(reported[0], "quota") == quotas
     assert set(quotas) == {
         key([["user", "alice"]], "producer_byte_rate"),
         key([["user", None]], "consumer_byte_rate"),
@@ -262,7 +262,7 @@ def test_quotas(told, tools):
     }
 
 
-def test_scram(cluster, told):
+def test_scram(cluster, reported):
     described = cluster.client.describe_user_scram_credentials()
     users = described.result(SECONDS)
     names = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
@@ -271,10 +271,10 @@ def test_scram(cluster, told):
         for user, description in users.items()
         for info in description.scram_credential_infos
     }
-    assert of_kind(told[0], "scram") == credentials == {key("bob", "SCRAM-SHA-512"): {"iterations": 5000}}
+    assert of_kind(reported[0], "scram") == credentials == {key("bob", "SCRAM-SHA-512"): {"iterations": 5000}}
 
 
-def test_acls(cluster, told):
+def test_acls(cluster, reported):
     bindings = cluster.client.describe_acls(kafka.AclBindingFilter(
         kafka.ResourceType.ANY, None, kafka.ResourcePatternType.ANY, None, None,
         kafka.AclOperation.ANY, kafka.AclPermissionType.ANY,
@@ -291,12 +291,12 @@ def test_acls(cluster, told):
         )
         for binding in bindings
     }
-    assert set(of_kind(told[0], "acl")) == acls
+    assert set(of_kind(reported[0], "acl")) == acls
     assert len(acls) == 2
 
 
-def test_delegation_tokens(told, tools):
-    ((token, fields),) = of_kind(told[0], "delegation_token").items()
+def test_delegation_tokens(reported, tools):
+    ((token, fields),) = of_kind(reported[0], "delegation_token").items()
     (token_id,) = json.loads(token)
     row = next(line for line in tools.splitlines() if line.startswith(token_id)).split()
     hmac = row[1]
@@ -305,11 +305,11 @@ def test_delegation_tokens(told, tools):
     times = [fields[name] / 1000 for name in ("issue", "expiry", "max")]
     shown = [time.strftime("%Y-%m-%dT%H:%M", time.localtime(seconds)) for seconds in times]
     assert row[5:] == shown
-    assert hmac not in repr(told)
+    assert hmac not in repr(reported)
 
 
-def test_features_and_the_offset_of_the_image(cluster, told, tools):
-    found, statement = told
+def test_features_and_the_offset_of_the_image(cluster, reported, tools):
+    found, statement = reported
     features = of_kind(found, "feature")
     if cluster.mode == "zk":
         assert (features, statement.state["mode"], "offset" in statement.state) == ({}, "zk", False)
@@ -320,8 +320,8 @@ def test_features_and_the_offset_of_the_image(cluster, told, tools):
     assert now.mode == "kraft" and now.offset > statement.state["offset"] > 0  # NoOps move it
 
 
-def test_single_keys_are_asked_again(cluster, told):
-    found, _statement = told
+def test_single_keys_are_asked_again(cluster, reported):
+    found, _statement = reported
     gone = [("topic", form.topic("never", None).key), ("config", key("topic", "never", "retention.ms"))]
     kept = [name for name in found if name[0] in ("partition", "config", "acl", "broker")]
     again, statement = view(cluster).reread([*kept, *gone])

@@ -37,7 +37,7 @@ from quorumshift_spark import data_fingerprint, package
 from quorumshift_spark.compare import OUTCOMES
 from quorumshift_spark.fingerprint.findings import RULES
 
-from tests.real.servers import BUILD, KafkaServer, free_port, kraft_broker, kraft_controllers, wait_for, workdir
+from tests.integration.servers import BUILD, KafkaServer, free_port, kraft_broker, kraft_controllers, wait_for, workdir
 
 pytestmark = pytest.mark.real
 
@@ -143,8 +143,8 @@ def create(admin: AdminClient, topic: str, partitions: int = 2, **config: str) -
 
 def served(admin: AdminClient, topic: str) -> int:
     """How many partitions of a topic the broker knows with their leader."""
-    told = admin.list_topics(topic, timeout=30).topics[topic]
-    return sum(1 for one in told.partitions.values() if one.leader >= 0)
+    reported = admin.list_topics(topic, timeout=30).topics[topic]
+    return sum(1 for one in reported.partitions.values() if one.leader >= 0)
 
 
 def fill(broker: KafkaServer, topic: str, count: int = 350, partitions: int = 2, prefix: str = "") -> None:
@@ -425,8 +425,8 @@ def test_submitted_by_hand_it_shows_no_secret_anywhere(broker, admin, tmp_path) 
     assert json.loads((output / "result.json").read_text())["verdict"] == "pass"
     path.unlink()
     left = {str(file): file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
-    told = [text for name, text in left.items() if "events" in name]
-    assert any(b"kafka" in text for text in told)
+    messages = [text for name, text in left.items() if "events" in name]
+    assert any(b"kafka" in text for text in messages)
     assert b"sasl.jaas.config" in left[str(tmp_path / "said")]
     assert [name for name, text in left.items() if SECRET.encode() in text] == []
     assert any(b"SparkSubmit" in line for line in shown)

@@ -31,8 +31,8 @@ from quorumshift_spark import package
 from quorumshift_spark.normal_form import canonical
 from quorumshift_spark.views.baseline import BaselineWriter, about
 
-from tests.real import seeded, servers
-from tests.real.seeded import CHROOT
+from tests.integration import seeded, servers
+from tests.integration.seeded import CHROOT
 from tests.spark import parity
 from tests.spark.parity import Run
 
@@ -186,11 +186,11 @@ def test_zookeeper_of_another_cluster_is_refused(home, views):
 @pytest.mark.parametrize(
     ("told", "other", "reason"), [("cluster_id", OTHER, OTHER), ("key_id", "0" * 16, "digest key")]
 )
-def test_baseline_of_another_cluster_or_key_is_refused(home, views, first, told, other, reason):
+def test_baseline_of_another_cluster_or_key_is_refused(home, views, first, reported, other, reason):
     """The file says so of itself; its rows are the same."""
     made = first.baseline["path"]
-    path = home / f"{told}.parquet"
-    with BaselineWriter(str(path), {**about(made), told: other}) as writer:
+    path = home / f"{reported}.parquet"
+    with BaselineWriter(str(path), {**about(made), reported: other}) as writer:
         writer.write(pq.read_table(made))
     given = {**views, "baseline": {"path": str(path)}}
     run = Run(home, "before_trigger", given, cluster_id=servers.CLUSTER_ID).go()
@@ -285,7 +285,7 @@ def plant(client):
     client.delete(znodes.topic_path("plain"), recursive=True)
     client.create(znodes.topic_path("ghost"), znodes.topic_value({"0": [1]}, "AAAAAAAAAAAAAAAAAAAAAg"))
 
-    def put_back():
+    def auto_revert():
         client.delete(znodes.topic_path("ghost"))
         for path, data in gone.items():
             client.create(path, data)
@@ -313,7 +313,7 @@ def plant(client):
         ("topic", ("ghost",), None): ANY,
         ("partition", ("ghost", 0), None): ANY,
     }
-    return {(kind, canonical(list(key)), field): side for (kind, key, field), side in planted.items()}, put_back
+    return {(kind, canonical(list(key)), field): side for (kind, key, field), side in planted.items()}, auto_revert
 
 
 PASSWORD = "listener.name.external.ssl.key.password"
@@ -325,13 +325,13 @@ def last_zxid(client):
 
 
 def test_everything_planted_in_zookeeper_is_found_with_both_sides(home, views, first, migrated, client):
-    planted, put_back = plant(client)
+    planted, auto_revert = plant(client)
     try:
         fence = migrated.fence_after(last_zxid(client))
         views = {**views, "metadata_log": migrated.cut(), "baseline": first.baseline}
         run = Run(home, "after_copy", views, cluster_id=servers.CLUSTER_ID, fence=fence).go()
     finally:
-        put_back()
+        auto_revert()
     assert run.verdict == "differ", run.story()
     of_log = [d for d in run.result["differences"] if d["relation"] == "zookeeper_log"]
     assert {(d["kind"], d["key"], d["field"]): d["sides"]["zookeeper"] for d in of_log} == planted, run.story()

@@ -38,7 +38,9 @@ def _documented(options):
 
 def test_documentation_is_the_argument_spec():
     fragments = (connection.ModuleDocFragment, zookeeper.ModuleDocFragment)
-    options = {key: told for one in fragments for key, told in yaml.safe_load(one.DOCUMENTATION)["options"].items()}
+    options = {
+        key: reported for one in fragments for key, reported in yaml.safe_load(one.DOCUMENTATION)["options"].items()
+    }
     assert _documented(options) == _declared(CONNECTION)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible_collections.quorumshift.kafka.plugins.module_utils import argument_specs
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import gates, phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, phase
 
 from tools import reference
 
@@ -23,10 +23,10 @@ NOT_VARIABLES = {
     "quorumshift_node",
     "quorumshift_session",
     "quorumshift_state",
-    "quorumshift_looked",
-    "quorumshift_controllers_looked",
+    "quorumshift_gathered",
+    "quorumshift_controllers_gathered",
     "quorumshift_paths",
-    "quorumshift_dial_required",
+    "quorumshift_connectivity_required",
     "quorumshift_gate_result",
     "quorumshift_zk_backup",
     "quorumshift_gate",
@@ -36,7 +36,7 @@ NOT_VARIABLES = {
     "quorumshift_planned",
     "quorumshift_only_planned",
     "quorumshift_unregistered",
-    "quorumshift_places",
+    "quorumshift_scratch_dirs",
     "quorumshift_spark",
 }
 GROUPS = re.compile(r"quorumshift_to_\w*")
@@ -161,8 +161,8 @@ def test_every_variable_is_documented_and_every_documented_one_exists():
 
 
 def test_documented_defaults_are_the_defaults():
-    told = {name: spec["default"] for name, spec in documented().items() if "default" in spec}
-    assert told == defaults()
+    reported = {name: spec["default"] for name, spec in documented().items() if "default" in spec}
+    assert reported == defaults()
 
 
 def test_connection_options_are_those_of_the_modules():
@@ -172,12 +172,12 @@ def test_connection_options_are_those_of_the_modules():
         ("quorumshift_controller_client", argument_specs.CLIENT_OPTIONS),
         ("quorumshift_zookeeper_client", argument_specs.ZOOKEEPER_CLIENT_OPTIONS),
     ):
-        told = options[variable]["options"]
-        assert set(told) == set(known)
+        reported = options[variable]["options"]
+        assert set(reported) == set(known)
         for name, spec in known.items():
             for key in ("type", "choices", "default"):
-                assert told[name].get(key) == spec.get(key), f"{variable}.{name}: {key}"
-            assert told[name].get("no_log") or not spec.get("no_log"), f"{variable}.{name} is a secret"
+                assert reported[name].get(key) == spec.get(key), f"{variable}.{name}: {key}"
+            assert reported[name].get("no_log") or not spec.get("no_log"), f"{variable}.{name} is a secret"
 
 
 def test_every_gate_is_a_choice():

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Snapshots of metadata logs that were laid out by hand; tests/real has those of a log that Kafka is writing."""
+"""Snapshots of metadata logs that were laid out by hand; tests/integration has those of a log that Kafka is writing."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_cut_at_the_end_offset(taken, log, asked, end_offset, last_epoch, names)
     snapshot, records = taken(asked)
     assert (snapshot.end_offset, snapshot.last_epoch) == (end_offset, last_epoch)
     assert [record.fields["name"] for record in records if record.type == "TOPIC_RECORD"] == names
-    assert metadata_snapshot.look(str(log), asked) == snapshot._replace(path=None, sha256=None, bytes=None)
+    assert metadata_snapshot.gather(str(log), asked) == snapshot._replace(path=None, sha256=None, bytes=None)
 
 
 def test_archive_is_private_and_its_digest_is_that_of_its_bytes(taken):
@@ -210,29 +210,29 @@ def given(log, tmp_path):
 
 
 def test_module_makes_and_removes(given, tmp_path):
-    told = module.present(given)
-    assert told.pop("seconds") >= 0
-    assert os.path.dirname(told["path"]) == str(tmp_path / "state" / "cluster" / "metadata_snapshot")
+    reported = module.present(given)
+    assert reported.pop("seconds") >= 0
+    assert os.path.dirname(reported["path"]) == str(tmp_path / "state" / "cluster" / "metadata_snapshot")
     assert stat.S_IMODE(os.stat(tmp_path / "state" / "cluster").st_mode) == 0o700
-    assert told["checkpoint"] == {"offset": 3, "epoch": 1}
-    assert told["files"][0] == {"name": CHECKPOINT, "bytes": sum(map(len, STATE))}
-    assert (told["changed"], told["cut_at"], told["end_offset"]) == (True, "high_watermark", 7)
-    assert SECRET not in str(told)
+    assert reported["checkpoint"] == {"offset": 3, "epoch": 1}
+    assert reported["files"][0] == {"name": CHECKPOINT, "bytes": sum(map(len, STATE))}
+    assert (reported["changed"], reported["cut_at"], reported["end_offset"]) == (True, "high_watermark", 7)
+    assert SECRET not in str(reported)
     assert module.absent(given, check_mode=True) == {"changed": True}
-    assert os.path.exists(told["path"])
+    assert os.path.exists(reported["path"])
     assert module.absent(given) == {"changed": True}
     assert os.listdir(tmp_path / "state" / "cluster") == []
     assert module.absent(given) == {"changed": False}
 
 
 def test_module_in_check_mode_tells_the_same_and_writes_nothing(given, tmp_path):
-    told = module.present(given, check_mode=True)
+    reported = module.present(given, check_mode=True)
     assert not (tmp_path / "state").exists()
     made_then = module.present(given)
     for name in ("path", "sha256", "bytes", "seconds"):
-        told.pop(name, None)
+        reported.pop(name, None)
         made_then.pop(name)
-    assert told == made_then
+    assert reported == made_then
 
 
 def test_module_without_an_end_offset_says_so(given):

@@ -33,8 +33,8 @@ def submit(tmp_path):
     return submitted
 
 
-def leaves(**told):
-    return f"printf '%s' '{json.dumps({'schema': 1, 'nonce': NONCE, 'verdict': 'pass', **told})}' > $2/result.json"
+def leaves(**reported):
+    return f"printf '%s' '{json.dumps({'schema': 1, 'nonce': NONCE, 'verdict': 'pass', **reported})}' > $2/result.json"
 
 
 def test_a_job_reads_its_input_and_its_result_counts(submit):
@@ -77,16 +77,18 @@ def test_a_job_that_does_not_end_is_ended_with_all_that_it_started(submit, tmp_p
 def test_a_supervisor_that_is_gone_is_seen_at_once_and_its_input_can_be_removed(tmp_path):
     input_dir, output_dir = tmp_path / "input", tmp_path / "output"
     input_dir.mkdir(mode=0o700)
-    places = (str(input_dir), str(output_dir))
-    spark_submission.begin(["sh", "-c", f"echo $PPID $$ > {tmp_path}/pids; sleep 300"], {}, *places, places[0], 60, {})
-    assert spark_submission.watch(*places, 0, 0.5) == (None, None)
+    scratch_dirs = (str(input_dir), str(output_dir))
+    spark_submission.begin(
+        ["sh", "-c", f"echo $PPID $$ > {tmp_path}/pids; sleep 300"], {}, *scratch_dirs, scratch_dirs[0], 60, {}
+    )
+    assert spark_submission.watch(*scratch_dirs, 0, 0.5) == (None, None)
     supervisor, job = (int(pid) for pid in (tmp_path / "pids").read_text().split())
     os.kill(supervisor, signal.SIGKILL)
-    end, _wanted = spark_submission.watch(*places, 0, 60)
-    reason = spark_submission.result(places[1], NONCE, end)["reasons"][0]
+    end, _wanted = spark_submission.watch(*scratch_dirs, 0, 60)
+    reason = spark_submission.result(scratch_dirs[1], NONCE, end)["reasons"][0]
     os.killpg(job, signal.SIGKILL)
     assert "the process that watches over it is gone" in reason and (input_dir / "job.json").exists()
-    spark_submission.clean(places[0])
+    spark_submission.clean(scratch_dirs[0])
     assert not input_dir.exists()
 
 
@@ -107,12 +109,12 @@ def test_a_job_asks_and_goes_on_with_the_answer(tmp_path):
         "until [ -e $1/log_answer.1.json ]; do sleep 0.1; done; "
         f"grep -q '\"end_offset\": 19' $1/log_answer.1.json && {leaves()}"
     )
-    places = (str(input_dir), str(output_dir))
-    spark_submission.begin(["sh", "-c", script, "sh", *places], {}, *places, str(input_dir), 20, {})
-    assert spark_submission.watch(*places, 0, 10) == (None, {"round": 1, "above": 17})
-    assert spark_submission.watch(*places, 1, 0.2) == (None, None)
+    scratch_dirs = (str(input_dir), str(output_dir))
+    spark_submission.begin(["sh", "-c", script, "sh", *scratch_dirs], {}, *scratch_dirs, str(input_dir), 20, {})
+    assert spark_submission.watch(*scratch_dirs, 0, 10) == (None, {"round": 1, "above": 17})
+    assert spark_submission.watch(*scratch_dirs, 1, 0.2) == (None, None)
     assert spark_submission.answer(str(input_dir), NONCE, {"round": 1, "end_offset": 19}) == 1
-    end, wanted = spark_submission.watch(*places, 1, 10)
+    end, wanted = spark_submission.watch(*scratch_dirs, 1, 10)
     assert wanted is None and spark_submission.result(str(output_dir), NONCE, end)["verdict"] == "pass"
     assert spark_submission.answer(str(input_dir), NONCE, {"round": 2, "end_offset": 23}) == 2  # too late, and no harm
 

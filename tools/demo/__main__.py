@@ -21,12 +21,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools.demo.bed import ROOT, Bed
 from tools.demo.demo import DIRECTORY, Demo, DemoError
-from tools.demo.judge import Told, judge
 from tools.demo.observers import ObserverError, Observers
+from tools.demo.testbed import ROOT, TestbedInventory
+from tools.demo.verdict import Told, detect
 
-STAYS = "the bed stays as it is: look with `make bed-ssh HOST=b1`"
+STAYS = "the bed stays as it is: look with `make testbed-ssh HOST=b1`"
 
 
 def report(summary: dict, directory: Path) -> None:
@@ -42,7 +42,7 @@ def report(summary: dict, directory: Path) -> None:
             f"  the tool's own cost of a broker step: {summary['tool_s_per_broker_step']:.1f} s on average, "
             f"{summary['tool_s_max']:.1f} s at most"
         )
-    evidence = Bed().evidence
+    evidence = TestbedInventory().evidence
     print(f"  evidence of the runs: {evidence}", flush=True)
 
 
@@ -77,10 +77,10 @@ def around(arguments: argparse.Namespace) -> int:
         elif arguments.command == "stop":
             observers.stop_all()
         else:
-            summary = judge(observers, Told(arguments.phase, arguments.soak, arguments.stable))
+            summary = detect(observers, Told(arguments.phase, arguments.soak, arguments.stable))
             report(summary, observers.directory)
             if summary["problems"]:
-                Bed().keep_logs(observers.directory / "hosts")  # what comes next may remove the hosts
+                TestbedInventory().keep_logs(observers.directory / "hosts")  # what comes next may remove the hosts
             return 0 if summary["result"] == "passed" else 1
     except ObserverError as error:
         print(f"{arguments.command}: {error}", file=sys.stderr)

@@ -35,7 +35,7 @@ from confluent_kafka.admin import (
 from kafka.admin import KafkaAdminClient
 from kafka.protocol.admin import AlterClientQuotasRequest, DescribeClientQuotasRequest
 
-from witness.workload.admin import RETRIABLE
+from canary_clients.workload.admin import RETRIABLE
 
 PREFIX = "churn."
 TIMEOUT_S = 10
@@ -94,8 +94,8 @@ class Topics:
     @staticmethod
     def of_zookeeper(tree: dict) -> dict[str, int]:
         return {
-            name: len(told["partitions"])
-            for name, told in tree["topics"].items()
+            name: len(reported["partitions"])
+            for name, reported in tree["topics"].items()
             if name.startswith(PREFIX) and name not in tree["delete_topics"]
         }
 
@@ -227,13 +227,17 @@ class ScramUsers:
     def read(self) -> dict[str, int]:
         users = _wait(self.client.describe_user_scram_credentials(request_timeout=TIMEOUT_S))
         return {
-            user: told.scram_credential_infos[0].iterations for user, told in users.items() if user.startswith(PREFIX)
+            user: reported.scram_credential_infos[0].iterations
+            for user, reported in users.items()
+            if user.startswith(PREFIX)
         }
 
     @staticmethod
     def of_zookeeper(tree: dict) -> dict[str, int]:
         return {
-            user: told["SCRAM-SHA-256"]["iterations"] for user, told in tree["scram"].items() if user.startswith(PREFIX)
+            user: reported["SCRAM-SHA-256"]["iterations"]
+            for user, reported in tree["scram"].items()
+            if user.startswith(PREFIX)
         }
 
 

@@ -28,8 +28,8 @@ from typing import Any, Callable, Iterator
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
 
 from tools.demo import ledger
-from tools.demo.bed import Bed
 from tools.demo.changes import KINDS, PREFIX, Refused, kinds
+from tools.demo.testbed import TestbedInventory
 
 # Brokers in ZooKeeper mode learn of each new topic by a request of its own; on two cores that all of them share with
 # their clients, a topic a second keeps new partitions under-replicated for as long as it goes on. The pause of a round
@@ -102,7 +102,7 @@ def no_broker_restarted(events: Path) -> bool:
     return True
 
 
-def check(bed: Bed, path: Path, where: str) -> dict[str, Any]:
+def check(testbed: TestbedInventory, path: Path, where: str) -> dict[str, Any]:
     """Compare `brokers` or `ZooKeeper` with what was written, until they agree or AGREE_S are over.
 
     Returns {where, objects, differences}. To be called while nothing is changed.
@@ -111,7 +111,7 @@ def check(bed: Bed, path: Path, where: str) -> dict[str, Any]:
     deadline = time.monotonic() + AGREE_S
     while True:
         try:
-            found = _brokers(bed) if where == "brokers" else _zookeeper(bed)
+            found = _brokers(testbed) if where == "brokers" else _zookeeper(testbed)
             differ = ledger.differences(wanted, unsure, found, where)
         except (Refused, zookeeper.ZooKeeperError) as error:
             differ = [f"{where} could not be read: {error}"]
@@ -120,20 +120,20 @@ def check(bed: Bed, path: Path, where: str) -> dict[str, Any]:
         time.sleep(0.5)
 
 
-def _brokers(bed: Bed) -> dict[str, dict]:
-    return {kind.name: kind.read() for kind in kinds(bed.librdkafka(), bed.kafka_python())}
+def _brokers(testbed: TestbedInventory) -> dict[str, dict]:
+    return {kind.name: kind.read() for kind in kinds(testbed.librdkafka(), testbed.kafka_python())}
 
 
-def _zookeeper(bed: Bed) -> dict[str, dict]:
-    with zookeeper.connect(bed.zookeeper_connect) as client:
+def _zookeeper(testbed: TestbedInventory) -> dict[str, dict]:
+    with zookeeper.connect(testbed.zookeeper_connect) as client:
         tree = zookeeper.metadata(client)
     return {name: kind.of_zookeeper(tree) for name, kind in KINDS.items()}
 
 
 def main(arguments: list[str]) -> int:
-    bed = Bed()
+    testbed = TestbedInventory()
     changes, events = map(Path, arguments)
-    churn = Churn(kinds(bed.librdkafka(), bed.kafka_python()), changes, lambda: no_broker_restarted(events))
+    churn = Churn(kinds(testbed.librdkafka(), testbed.kafka_python()), changes, lambda: no_broker_restarted(events))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: churn.ending.set())
     churn.run()

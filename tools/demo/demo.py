@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import time
 
-from tools.demo import bed, screen
-from tools.demo.bed import INVENTORY, ROOT, Bed
-from tools.demo.judge import Told, judge
+from tools.demo import screen, testbed
 from tools.demo.observers import Observers
 from tools.demo.runs import Run, play
+from tools.demo.testbed import INVENTORY, ROOT, TestbedInventory
+from tools.demo.verdict import Told, detect
 
 DIRECTORY = ROOT / "build" / "demo"
 PLAYBOOK = "playbooks/migrate.yml"
@@ -49,7 +49,7 @@ class Demo:
     def run(self) -> dict:
         """All of it; returns the summary. Raises DemoError, ObserverError, subprocess.CalledProcessError."""
         self.say("the bed goes back to its seed: three ZooKeeper-mode brokers, three prepared controllers, 66 topics")
-        bed.manage("reset")
+        testbed.manage("reset")
         self.say(
             "witness, recorder and metadata changes start: producers, consumers, transactions; topics, ACLs, users"
         )
@@ -69,7 +69,7 @@ class Demo:
         self.say("once more: nothing is left to change")
         last = self._migrate("again", ["ansible-playbook", *self._inventory(), PLAYBOOK], None)
         self.say("the witness stops, reads its log again and judges")
-        return judge(
+        return detect(
             self.observers,
             Told(
                 phase=last.phase,
@@ -107,11 +107,12 @@ class Demo:
 
     def _fail_over(self, shown: screen.Shown) -> screen.Shown:
         """Kill the quorum's leader, start it again; returns the status screen after it, since the soak begins anew."""
-        host = Bed().controller_ids[shown.leader]
+        host = TestbedInventory().controller_ids[shown.leader]
         self.say(f"the active controller, {host}, is killed and started again")
         killed = time.time()
         # restart, since to systemd the unit may still be up, and a start would be nothing to do
-        Bed().execute(host, "systemctl kill --signal=KILL kafka-controller; systemctl restart kafka-controller")
+        kill = "systemctl kill --signal=KILL kafka-controller"
+        TestbedInventory().execute(host, f"{kill}; systemctl restart kafka-controller")
         deadline = time.monotonic() + FAILOVER_LIMIT_S
         while not self.observers.registered_since(host, killed):
             if time.monotonic() > deadline:

@@ -47,28 +47,28 @@ def expected(lines: Iterable[dict], kinds: Iterable[str]) -> tuple[dict[str, dic
 
 def differences(wanted: dict[str, dict], unsure: dict[str, set], found: dict[str, dict], where: str) -> list[str]:
     """What `where` holds that is not as last written, as sentences."""
-    told = []
+    messages = []
     for kind, names in wanted.items():
         seen = found[kind]
         for name in sorted((set(names) | set(seen)) - unsure[kind]):
             if name not in seen:
-                told.append(f"{where}: {kind} {name} is missing, written as {names[name]}")
+                messages.append(f"{where}: {kind} {name} is missing, written as {names[name]}")
             elif name not in names:
-                told.append(f"{where}: {kind} {name} is there as {seen[name]}, though it was removed")
+                messages.append(f"{where}: {kind} {name} is there as {seen[name]}, though it was removed")
             elif seen[name] != names[name]:
-                told.append(f"{where}: {kind} {name} is {seen[name]}, written as {names[name]}")
-    return told
+                messages.append(f"{where}: {kind} {name} is {seen[name]}, written as {names[name]}")
+    return messages
 
 
 def by_phase(lines: Iterable[dict], phases: list[tuple[float, str]]) -> dict[str, dict[str, dict[str, int]]]:
     """{phase: {kind: {action: count}}} of the changes done, by the phase in which they took effect."""
-    told: dict[str, dict[str, dict[str, int]]] = {}
+    reported: dict[str, dict[str, dict[str, int]]] = {}
     for line in lines:
         if line["outcome"] == "done":
             name = next((name for t, name in reversed(phases) if t <= line["end"]), phases[0][1])
-            counts = told.setdefault(name, {}).setdefault(line["kind"], dict.fromkeys(ACTIONS, 0))
+            counts = reported.setdefault(name, {}).setdefault(line["kind"], dict.fromkeys(ACTIONS, 0))
             counts[line["action"]] += 1
-    return told
+    return reported
 
 
 def during(lines: Iterable[dict], begun: float, ended: float) -> int:

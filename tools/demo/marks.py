@@ -14,17 +14,17 @@ from tools.demo.steps import Step
 
 def make(phases: Iterable[tuple[float, str]], steps: Iterable[Step], journal: Iterable[dict]) -> list[dict]:
     """Phases and restarts as the recorder saw them, gates as the runs passed them."""
-    told = [{"t": t, "kind": "phase", "name": name} for t, name in phases]
-    told += [
+    messages = [{"t": t, "kind": "phase", "name": name} for t, name in phases]
+    messages += [
         {"t": step.signal or step.begun, "end": step.well, "kind": "restart", "name": step.kind, "host": step.host}
         for step in steps
     ]
-    told += [
+    messages += [
         {"t": event["t"], "kind": "event", "name": f"gate {event['name']}: {event.get('result')}"}
         for event in journal
         if event["kind"] == "gate"
     ]
-    return sorted(told, key=lambda mark: mark["t"])
+    return sorted(messages, key=lambda mark: mark["t"])
 
 
 def write(path: Path, marks: Iterable[dict]) -> None:

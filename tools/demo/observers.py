@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from tools.demo import churn, ledger
-from tools.demo.bed import ROOT, Bed
+from tools.demo.testbed import ROOT, TestbedInventory
 
 FOLLOW_TIMEOUT_S = 30
 END_TIMEOUT_S = {"recorder": 30, "churn": churn.LIMIT_S + 30}
@@ -31,7 +31,7 @@ class Observers:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.witness = directory / "witness"
+        self.canary_clients = directory / "witness"
         self.events = directory / "recorder.jsonl"
         self.changes = directory / "changes.jsonl"
         self._checks = directory / "checks.jsonl"
@@ -45,19 +45,19 @@ class Observers:
         self.stop_all()
         shutil.rmtree(self.directory, ignore_errors=True)
         self.directory.mkdir(parents=True)
-        bed = Bed()
+        testbed = TestbedInventory()
         config = self.directory / "settings.json"
         config.touch(mode=0o600)
-        config.write_text(json.dumps(bed.witness_config()), encoding="utf-8")
-        arguments = ["run", "--config", str(config), "--dir", str(self.witness), "--daemon"]
+        config.write_text(json.dumps(testbed.clients_config()), encoding="utf-8")
+        arguments = ["run", "--config", str(config), "--dir", str(self.canary_clients), "--daemon"]
         done = subprocess.run(
-            [sys.executable, "-m", "witness", *arguments], cwd=ROOT, stdin=subprocess.DEVNULL, check=False
+            [sys.executable, "-m", "canary_clients", *arguments], cwd=ROOT, stdin=subprocess.DEVNULL, check=False
         )
         config.unlink()
         if done.returncode != 0:
             raise ObserverError("the witness did not start; its reason stands above")
         self._spawn("recorder", str(self.events))
-        self._wait_followed(len(bed.hosts))
+        self._wait_followed(len(testbed.hosts))
         if changes:
             self._spawn("churn", str(self.changes), str(self.events))
         self._begun.write_text(json.dumps({"t": time.time()}) + "\n", encoding="utf-8")
@@ -84,7 +84,7 @@ class Observers:
     def compare(self, *places: str, go_on: bool) -> list[str]:
         """Pause the changes, compare `brokers` and `ZooKeeper` with them, go on; returns and keeps the differences."""
         self._end("churn")
-        checks = [churn.check(Bed(), self.changes, where) for where in places]
+        checks = [churn.check(TestbedInventory(), self.changes, where) for where in places]
         with self._checks.open("a", encoding="utf-8") as file:
             file.writelines(json.dumps(check) + "\n" for check in checks)
         if go_on:
@@ -101,9 +101,9 @@ class Observers:
 
     def stop_all(self) -> None:
         """End what an earlier run left behind; the witness without a verdict."""
-        if (self.witness / "lock").exists():
+        if (self.canary_clients / "lock").exists():
             subprocess.run(
-                [sys.executable, "-m", "witness", "stop", "--dir", str(self.witness)],
+                [sys.executable, "-m", "canary_clients", "stop", "--dir", str(self.canary_clients)],
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

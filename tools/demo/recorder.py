@@ -31,7 +31,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from tools.demo.bed import Bed
+from tools.demo.testbed import TestbedInventory
 
 POLL_S = 0.2
 # systemd/sd-messages.h
@@ -113,26 +113,26 @@ def isr_state(metadata: Any) -> dict[str, Any]:
 class Recorder:
     """Writes events of all sources to one file, each line at once."""
 
-    def __init__(self, bed: Bed, path: Path) -> None:
-        self.bed = bed
+    def __init__(self, testbed: TestbedInventory, path: Path) -> None:
+        self.testbed = testbed
         self.ending = threading.Event()
         self._file = path.open("a", encoding="utf-8")
         self._lock = threading.Lock()
         self._followers: list[subprocess.Popen] = []
         self._begun = time.time()
-        self._told: dict[str, set[tuple[float, str]]] = {host: set() for host in bed.hosts}
+        self._reported: dict[str, set[tuple[float, str]]] = {host: set() for host in testbed.hosts}
 
     def run(self) -> None:
         """Record until `ending` is set."""
-        for host in self.bed.hosts:
+        for host in self.testbed.hosts:
             threading.Thread(target=self._follow, args=(host,), daemon=True).start()
         try:
             self._poll()
         finally:
             for follower in self._followers:
                 follower.terminate()
-            with ThreadPoolExecutor(len(self.bed.hosts)) as pool:
-                list(pool.map(self._read_again, self.bed.hosts))
+            with ThreadPoolExecutor(len(self.testbed.hosts)) as pool:
+                list(pool.map(self._read_again, self.testbed.hosts))
 
     def note(self, event: dict[str, Any]) -> None:
         with self._lock:
@@ -179,37 +179,37 @@ class Recorder:
 
     def _on(self, host: str, command: str) -> list[str]:
         # A connection of its own: a shared one ends with whoever opened it.
-        return self.bed.ssh(host, command, own=True)
+        return self.testbed.ssh(host, command, own=True)
 
     def _note_unit(self, host: str, line: str, **more: bool) -> None:
         """Tell a start or a stop that has not been told: after a lost connection the journal is read from the first."""
         event = unit_event(line)
-        if event and (event["t"], event["kind"]) not in self._told[host]:
-            self._told[host].add((event["t"], event["kind"]))
+        if event and (event["t"], event["kind"]) not in self._reported[host]:
+            self._reported[host].add((event["t"], event["kind"]))
             self.note({**event, "host": host, **more})
 
     def _poll(self) -> None:
-        client = AdminClient(self.bed.librdkafka(**{"client.id": "recorder"}))
+        client = AdminClient(self.testbed.librdkafka(**{"client.id": "recorder"}))
         before: dict[str, Any] | None = None
         while not self.ending.is_set():
             asked = time.time()
             try:
                 metadata = client.list_topics(timeout=2)
                 seen = isr_state(metadata)
-                addresses = {address: host for host, address in self.bed.brokers.items()}
+                addresses = {address: host for host, address in self.testbed.brokers.items()}
                 seen["hosts"] = {addresses.get(b.host, b.host): b.id for b in metadata.brokers.values()}
             except KafkaException as error:
                 seen = {"error": error.args[0].name()}
             # the number of partitions moves with every canary topic
-            told = {key: value for key, value in seen.items() if key != "partitions"}
-            if told != before:
+            reported = {key: value for key, value in seen.items() if key != "partitions"}
+            if reported != before:
                 self.note({"t": time.time(), "asked": asked, "kind": "isr", **seen})
-                before = told
+                before = reported
             self.ending.wait(max(0.0, POLL_S - (time.time() - asked)))
 
 
 def main(arguments: list[str]) -> int:
-    recorder = Recorder(Bed(), Path(arguments[0]))
+    recorder = Recorder(TestbedInventory(), Path(arguments[0]))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: recorder.ending.set())
     recorder.run()

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.demo import screen
-from tools.demo.bed import ROOT
+from tools.demo.testbed import ROOT
 
 END_GRACE_S = 10
 _TITLE = re.compile(rb"^(?:\x1b\[[0-9;]*m)?(PLAY|TASK|PLAY RECAP) (?:\[(.*?)\] )?\*+", re.MULTILINE)

@@ -61,7 +61,7 @@ class Step:
             return None
         return self.signal - self.since - stable_s + self.begun - self.gone
 
-    def told(self, stable_s: float) -> dict[str, Any]:
+    def reported(self, stable_s: float) -> dict[str, Any]:
         """As in the summary, rounded to milliseconds."""
         tool_s = self.tool_s(stable_s)
         shown = {"stop_s": self.stop_s, "start_s": self.start_s, "isr_s": self.isr_s, "tool_s": tool_s}
@@ -206,7 +206,7 @@ def floor_s(events: list[dict], steps: list[Step]) -> float:
     joining = [step for step in steps if step.kind == "zk_migration"]
     total = max((step.start_s for step in controllers), default=0.0)
     total += sum(step.own_s() for step in steps if step.kind in (*BROKER_KINDS, "controller_final"))
-    copied = copy_s(events)
-    if copied and joining:
-        total += max(0.0, copied[1] - max(copied[0], joining[-1].well))
+    initial_copy = copy_s(events)
+    if initial_copy and joining:
+        total += max(0.0, initial_copy[1] - max(initial_copy[0], joining[-1].well))
     return total

@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tools.demo.bed import ROOT
 from tools.demo.steps import BROKER_KINDS, Step, floor_s, phases
+from tools.demo.testbed import ROOT
 
 SCHEMA = Path(__file__).with_name("summary.schema.json")
 EXPECTED_STEPS = {"controller": 3, "zk_migration": 3, "kraft": 3, "controller_final": 3}
@@ -32,10 +32,10 @@ LEAST_RATE = 500.0  # messages a second
 
 def wall_by_phase(marks: list[tuple[float, str]], end: float) -> dict[str, float]:
     """Seconds in each phase, the last one up to `end`."""
-    told: dict[str, float] = {}
+    reported: dict[str, float] = {}
     for (begun, name), following in zip(marks, [t for t, dummy in marks[1:]] + [end]):
-        told[name] = round(told.get(name, 0.0) + following - begun, 3)
-    return told
+        reported[name] = round(reported.get(name, 0.0) + following - begun, 3)
+    return reported
 
 
 def gates(journal: list[dict]) -> list[dict[str, Any]]:
@@ -47,7 +47,7 @@ def gates(journal: list[dict]) -> list[dict[str, Any]]:
     ]
 
 
-def witness(verdict: dict[str, Any]) -> dict[str, Any]:
+def canary_clients(verdict: dict[str, Any]) -> dict[str, Any]:
     """The part of the witness's verdict that the summary carries."""
     kept = ("verdict", "reasons", "acked", "lost", "duplicated", "reordered", "redelivered", "aborted_visible")
     by_phase = {
@@ -64,8 +64,8 @@ def witness(verdict: dict[str, Any]) -> dict[str, Any]:
 
 def tool_s_per_broker_step(steps: list[Step], stable_s: float) -> list[float]:
     """The tool's own seconds of each broker step that follows another one of its roll."""
-    told = [step.tool_s(stable_s) for step in steps if step.kind in BROKER_KINDS and not step.first]
-    return [round(one, 3) for one in told if one is not None]
+    messages = [step.tool_s(stable_s) for step in steps if step.kind in BROKER_KINDS and not step.first]
+    return [round(one, 3) for one in messages if one is not None]
 
 
 def versions() -> dict[str, str | None]:
@@ -92,30 +92,30 @@ def make(
     journal: list[dict],
     verdict: dict[str, Any] | None,
     changes: dict[str, Any],
-    told: dict[str, Any],
+    reported: dict[str, Any],
 ) -> dict[str, Any]:
     """The summary without `result` and `problems`. `told`: {phase, begun, end, soak_s, stable_s, wall_s (by run),
     changed_on_second_run}."""
-    marks = phases(events, steps, told["begun"])
-    runs = told["wall_s"]
+    marks = phases(events, steps, reported["begun"])
+    runs = reported["wall_s"]
     migrating = sum(seconds for name, seconds in runs.items() if name in ("to dual_write", "to finalized"))
     floor = floor_s(events, steps)
-    tool = tool_s_per_broker_step(steps, told["stable_s"])
+    tool = tool_s_per_broker_step(steps, reported["stable_s"])
     return {
         "schema": 1,
-        "phase": told["phase"],
-        "witness": verdict and witness(verdict),
+        "phase": reported["phase"],
+        "witness": verdict and canary_clients(verdict),
         "changes": changes,
         "gates": gates(journal),
-        "wall_s": {"runs": runs, "phases": wall_by_phase(marks, told["end"])},
-        "soak_s": told["soak_s"],
-        "stable_s": told["stable_s"],
+        "wall_s": {"runs": runs, "phases": wall_by_phase(marks, reported["end"])},
+        "soak_s": reported["soak_s"],
+        "stable_s": reported["stable_s"],
         "floor_s": round(floor, 3),
         "overhead_ratio": round(migrating / floor, 3) if floor and migrating else None,
         "tool_s_per_broker_step": round(statistics.mean(tool), 3) if tool else None,
         "tool_s_max": max(tool, default=None),
-        "steps": [step.told(told["stable_s"]) for step in steps],
-        "changed_on_second_run": told["changed_on_second_run"],
+        "steps": [step.reported(reported["stable_s"]) for step in steps],
+        "changed_on_second_run": reported["changed_on_second_run"],
         "versions": versions(),
     }
 

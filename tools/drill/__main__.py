@@ -25,14 +25,14 @@ from typing import Any, Sequence
 
 import jsonschema
 
-from tools.bedside.bedside import Bedside
-from tools.demo import bed
-from tools.demo.bed import ROOT, Bed
-from tools.demo.judge import story
+from tools.demo import testbed
 from tools.demo.observers import ObserverError, Observers
+from tools.demo.testbed import ROOT, TestbedInventory
+from tools.demo.verdict import story
 from tools.drill import drills
 from tools.drill.stretch import Leg, Stretch
 from tools.drill.trials import FAILED, Drill
+from tools.e2e.testbed import Testbed
 
 DIRECTORY = ROOT / "build" / "drill" / "run"
 SCHEMA = Path(__file__).parent / "summary.schema.json"
@@ -44,13 +44,13 @@ def drive(name: str, legs: Sequence[Leg]) -> dict[str, Any]:
     """One stretch on a freshly seeded bed: its part of the summary. Raises ObserverError, CalledProcessError."""
     directory = DIRECTORY / name.replace(" ", "-")
     print(f"\n{name}: {sum(len(leg.drills) for leg in legs)} drills", flush=True)
-    bed.manage("reset")
+    testbed.manage("reset")
     observers, began = Observers(directory), time.time()
     observers.begin(changes=False)
-    stretch = Stretch(Bedside(), directory)
+    stretch = Stretch(Testbed(), directory)
     try:
         if all(stretch.leg(leg) for leg in legs):
-            stretch.nothing_left(legs[-1]._replace(word=False))
+            stretch.nothing_left(legs[-1]._replace(token=False))
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # `timeout` sends it twice, and what was seen is judged
         stretch.problems.append(INTERRUPTED)
@@ -58,23 +58,23 @@ def drive(name: str, legs: Sequence[Leg]) -> dict[str, Any]:
         observers.stop_all()
         raise
     verdict = story(observers)[2]
-    told = {key: verdict.get(key) for key in WITNESSED}
-    if told["verdict"] != "pass":
+    reported = {key: verdict.get(key) for key in WITNESSED}
+    if reported["verdict"] != "pass":
         reasons = "; ".join(verdict.get("reasons", []))
-        stretch.problems.append(f"the witness's verdict is {told['verdict'] or 'missing'}: {reasons}")
+        stretch.problems.append(f"the witness's verdict is {reported['verdict'] or 'missing'}: {reasons}")
     print(
-        f"{name}: {stretch.runs} runs in {time.time() - began:.0f} s; witness {told['verdict']}: {told['acked']} "
-        f"acknowledged, lost {told['lost']}, duplicated {told['duplicated']}, reordered {told['reordered']}",
+        f"{name}: {stretch.runs} runs in {time.time() - began:.0f} s; {reported['verdict']}: {reported['acked']} "
+        f"acked, lost {reported['lost']}, duplicated {reported['duplicated']}, reordered {reported['reordered']}",
         flush=True,
     )
     if stretch.problems or any(row["ended"] == FAILED for row in stretch.rows):
-        Bed().keep_logs(directory / "hosts")
+        TestbedInventory().keep_logs(directory / "hosts")
         print(f"  the hosts' logs: {directory / 'hosts'}", flush=True)
     place = directory.relative_to(DIRECTORY)
     return {
         **{"name": name, "problems": stretch.problems, "runs": stretch.runs, "wall_s": round(time.time() - began, 1)},
-        "witness": told,
-        "drills": [{**row, "witness": told["verdict"], "log": str(place / row["log"])} for row in stretch.rows],
+        "witness": reported,
+        "drills": [{**row, "witness": reported["verdict"], "log": str(place / row["log"])} for row in stretch.rows],
     }
 
 
@@ -107,21 +107,21 @@ def main(arguments: list[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell in the background had Ctrl-C ignored
         signal.signal(number, signal.default_int_handler)
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # that ZooKeeper is away is told by others
-    bed.manage("up")  # an inventory to read
-    told: list[dict[str, Any]] = []
+    testbed.manage("up")  # an inventory to read
+    messages: list[dict[str, Any]] = []
     try:
         for name, legs in drills.STRETCHES.items():
             if given.stretch in (None, name):
                 chosen = [leg._replace(drills=[one for one in leg.drills if wanted(one)]) for leg in legs]
-                told.append(drive(name, chosen))
-                if INTERRUPTED in told[-1]["problems"]:
+                messages.append(drive(name, chosen))
+                if INTERRUPTED in messages[-1]["problems"]:
                     break
     except (ObserverError, subprocess.CalledProcessError) as error:
         print(f"drill: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
-    made = summarize(told)
+    made = summarize(messages)
     jsonschema.validate(made, json.loads(SCHEMA.read_text(encoding="utf-8")))
     (DIRECTORY / "summary.json").write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
     good = sum(row["ended"] != FAILED for row in made["drills"])

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from tools.bedside.mishaps import UNREACHED
 from tools.drill import faults
 from tools.drill.stretch import Leg
 from tools.drill.trials import AFTER_RERUN, STOPPED, Drill
+from tools.e2e.faults import UNREACHED
 
 TAKEN_OVER = r"takes over the claim of run \S+"
 HYBRID_ROLL, KRAFT_ROLL = r"Plan the roll to zk_migration\].*", r"Plan the roll to kraft\].*"
@@ -21,7 +21,7 @@ NO_ZOOKEEPER = r"ZooKeeper could not be read[^\n]*|no ZooKeeper session[^\n]*|it
 
 def killed(role: str, phase: str, at: str) -> Drill:
     """The control process gets SIGKILL while it is in a role."""
-    return Drill(f"control process killed: {role}", phase, faults.none, TAKEN_OVER, AFTER_RERUN, at, kills=True)
+    return Drill(f"control process killed: {role}", phase, faults.none, TAKEN_OVER, AFTER_RERUN, at, crash_tests=True)
 
 
 _IN_ZK = (
@@ -135,7 +135,7 @@ FORWARD = (
         "migrate",
         "finalized",
         (killed("finalize", "finalizing", r"    c\d gets its new properties file\n"),),
-        word=True,
+        token=True,
     ),
     Leg(
         "migrate",
@@ -149,7 +149,7 @@ FORWARD = (
                 AFTER_RERUN,
             ),
         ),
-        word=True,
+        token=True,
     ),
 )
 BACK = (

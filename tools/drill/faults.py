@@ -13,10 +13,10 @@ from typing import Iterator
 
 from confluent_kafka.admin import NewTopic
 
-from tools.bedside import mishaps
-from tools.bedside.bedside import ELSEWHERE, Bedside, wait_for
 from tools.demo import screen
 from tools.drill.stretch import Scene
+from tools.e2e import faults
+from tools.e2e.testbed import ELSEWHERE, Testbed, wait_for
 
 FLAG = "zookeeper.metadata.migration.enable"
 ZOOKEEPER_AWAY_S = 30.0
@@ -32,40 +32,40 @@ def none(_scene: Scene) -> contextlib.AbstractContextManager[None]:
 def protocol_version(scene: Scene) -> contextlib.AbstractContextManager[None]:
     """A broker runs with another inter.broker.protocol.version."""
     expression = "s/^inter.broker.protocol.version=.*/inter.broker.protocol.version=3.8/"
-    return mishaps.edited(scene.bed, scene.bed.brokers[1], expression)
+    return faults.edited(scene.testbed, scene.testbed.brokers[1], expression)
 
 
 def other_release(scene: Scene) -> contextlib.AbstractContextManager[None]:
     """A broker runs another release of Kafka."""
-    return mishaps.other_release(scene.bed, scene.bed.brokers[1])
+    return faults.other_release(scene.testbed, scene.testbed.brokers[1])
 
 
 @contextlib.contextmanager
 def pending_deletion(scene: Scene) -> Iterator[None]:
     """A topic is deleted while a broker that holds a replica is down."""
-    bed, pending = scene.bed, f"/admin/delete_topics/{DELETED}"
-    admin = bed.admin()  # kept until it has answered
+    testbed, pending = scene.testbed, f"/admin/delete_topics/{DELETED}"
+    admin = testbed.admin()  # kept until it has answered
     admin.create_topics([NewTopic(DELETED, 1, 3)])[DELETED].result(30)
     del admin  # it would dial the broker that is down without a pause
-    with bed.zookeeper() as client:
+    with testbed.zookeeper() as client:
         controller = json.loads(client.get("/controller")[0])["brokerid"]
-    dead, *_others = (host for host in bed.brokers if bed.node_id(host) != controller)
-    bed.run(dead, "systemctl stop kafka")
+    dead, *_others = (host for host in testbed.brokers if testbed.node_id(host) != controller)
+    testbed.run(dead, "systemctl stop kafka")
     try:
-        with bed.zookeeper() as client:
+        with testbed.zookeeper() as client:
             client.create(pending)
         yield
     finally:
-        bed.run(dead, "systemctl start kafka")
-        bed.wait_in_sync()
-    with bed.zookeeper() as client:
+        testbed.run(dead, "systemctl start kafka")
+        testbed.wait_in_sync()
+    with testbed.zookeeper() as client:
         wait_for(lambda: not client.exists(pending), 60, f"{DELETED} to be deleted")
 
 
 @contextlib.contextmanager
 def second_control_node(scene: Scene) -> Iterator[None]:
     """Somebody begins a run on another control node."""
-    ran = scene.bed.play(under=ELSEWHERE)
+    ran = scene.testbed.play(under=ELSEWHERE)
     if ran.code <= 0:
         raise RuntimeError(f"the second control node's run ended with {ran.code}: {ran.text[-2000:]}")
     scene.heard.append(ran.text)
@@ -76,28 +76,28 @@ def second_control_node(scene: Scene) -> Iterator[None]:
 def flagless_controller(scene: Scene) -> Iterator[None]:
     """A controller that follows is started over a file without the migration flag. (One that leads would end the
     migration at once: ActivationRecordsGenerator.)"""
-    bed = scene.bed
-    with mishaps.edited(bed, _follower(bed), f"/^{FLAG}/d"):
+    testbed = scene.testbed
+    with faults.edited(testbed, _follower(testbed), f"/^{FLAG}/d"):
         yield
 
 
 @contextlib.contextmanager
 def flag_left_on(scene: Scene) -> Iterator[None]:
     """A controller that follows is started with the migration flag again; the next run has to take it out."""
-    bed, (_service, path, _port) = scene.bed, mishaps.service_of(scene.bed, scene.bed.controllers[0])
-    host = _follower(bed)
-    connect = bed.variables["quorumshift_zookeeper_connect"]
-    mishaps.restarted(bed, host, f"sed -i '$ a {FLAG}=true\\nzookeeper.connect={connect}' {path}")
+    testbed, (_service, path, _port) = scene.testbed, faults.service_of(scene.testbed, scene.testbed.controllers[0])
+    host = _follower(testbed)
+    connect = testbed.variables["quorumshift_zookeeper_connect"]
+    faults.restarted(testbed, host, f"sed -i '$ a {FLAG}=true\\nzookeeper.connect={connect}' {path}")
     yield
-    left = bed.run(host, f"grep '^{FLAG}=true' {path}; true")
+    left = testbed.run(host, f"grep '^{FLAG}=true' {path}; true")
     if left:
-        mishaps.restarted(bed, host, f"sed -i '/^{FLAG}/d; /^zookeeper.connect/d' {path}")
+        faults.restarted(testbed, host, f"sed -i '/^{FLAG}/d; /^zookeeper.connect/d' {path}")
         raise RuntimeError(f"{host} still had {left}: it was taken out by hand")
 
 
-def _follower(bed: Bedside) -> str:
-    leader = mishaps.leader(bed)
-    return next(host for host in bed.controllers if host != leader)
+def _follower(testbed: Testbed) -> str:
+    leader = faults.leader(testbed)
+    return next(host for host in testbed.controllers if host != leader)
 
 
 def _last_in_plan(scene: Scene) -> str:
@@ -109,119 +109,119 @@ def _last_in_plan(scene: Scene) -> str:
 def another_broker_killed(scene: Scene) -> Iterator[None]:
     """The broker whose turn is the roll's last gets SIGKILL, and nobody starts it. (The one whose turn is next would be
     started by that.)"""
-    bed = scene.bed
+    testbed = scene.testbed
     host = _last_in_plan(scene)
-    bed.run(host, "systemctl kill --signal=KILL kafka")
+    testbed.run(host, "systemctl kill --signal=KILL kafka")
     yield
-    node = f"/brokers/ids/{bed.node_id(host)}"
-    with bed.zookeeper() as client:  # before, its next process would find another one's znode there, and end
+    node = f"/brokers/ids/{testbed.node_id(host)}"
+    with testbed.zookeeper() as client:  # before, its next process would find another one's znode there, and end
         wait_for(lambda: not client.exists(node), 60, f"the ZooKeeper session of {host} to end")
-    bed.run(host, "systemctl start kafka")
-    bed.wait_in_sync()
+    testbed.run(host, "systemctl start kafka")
+    testbed.wait_in_sync()
 
 
 @contextlib.contextmanager
 def active_controller_killed(scene: Scene) -> Iterator[None]:
     """The quorum's leader gets SIGKILL, and nobody starts it."""
-    host = mishaps.leader(scene.bed)
-    scene.bed.run(host, "systemctl kill --signal=KILL kafka-controller")
+    host = faults.leader(scene.testbed)
+    scene.testbed.run(host, "systemctl kill --signal=KILL kafka-controller")
     yield
-    scene.bed.run(host, "systemctl start kafka-controller")
-    scene.bed.wait_listening(host, 9093)
+    scene.testbed.run(host, "systemctl start kafka-controller")
+    scene.testbed.wait_listening(host, 9093)
 
 
 def active_controller_killed_in_copy(scene: Scene) -> contextlib.AbstractContextManager[None]:
     """The controller that copies gets SIGKILL as it begins, and is started again at once."""
-    return mishaps.killed_in_copy(scene.bed)
+    return faults.killed_in_copy(scene.testbed)
 
 
 @contextlib.contextmanager
 def zookeeper_lost(scene: Scene) -> Iterator[None]:
     """Two of three servers of ZooKeeper are stopped, for half a minute at least. After it the way on is tried that
     `status` tells: restart the active controller where it writes nothing more."""
-    bed, began = scene.bed, time.monotonic()
-    bed.on_each(bed.brokers[:2], "systemctl stop zookeeper")
+    testbed, began = scene.testbed, time.monotonic()
+    testbed.on_each(testbed.brokers[:2], "systemctl stop zookeeper")
     try:
         yield
-        scene.heard.append(bed.play("status").text)
+        scene.heard.append(testbed.play("status").text)
         time.sleep(max(0.0, began + ZOOKEEPER_AWAY_S - time.monotonic()))  # to be away so long is the fault
     finally:
-        bed.on_each(bed.brokers[:2], "systemctl start zookeeper")
-    with bed.zookeeper() as client:
+        testbed.on_each(testbed.brokers[:2], "systemctl start zookeeper")
+    with testbed.zookeeper() as client:
         before = client.get("/migration")[0]
         with contextlib.suppress(TimeoutError):
             wait_for(lambda: client.get("/migration")[0] != before, 20, "/migration to move")
             return
-    told = bed.play("status").text
-    shown = screen.read(told)
-    if "restart that controller" not in told or not shown or not shown.leader:
-        raise RuntimeError(f"/migration does not move, and status does not say what to do: {told[-3000:]}")
-    (host,) = [one for one in bed.controllers if bed.node_id(one) == shown.leader]
-    bed.run(host, "systemctl restart kafka-controller")
-    with bed.zookeeper() as client:
+    reported = testbed.play("status").text
+    shown = screen.read(reported)
+    if "restart that controller" not in reported or not shown or not shown.leader:
+        raise RuntimeError(f"/migration does not move, and status does not say what to do: {reported[-3000:]}")
+    (host,) = [one for one in testbed.controllers if testbed.node_id(one) == shown.leader]
+    testbed.run(host, "systemctl restart kafka-controller")
+    with testbed.zookeeper() as client:
         wait_for(lambda: client.get("/migration")[0] != before, WRITTEN_AGAIN_S, "/migration to move after the restart")
 
 
 @contextlib.contextmanager
 def leader_cut_off(scene: Scene) -> Iterator[None]:
     """What brokers send to the quorum's leader drops, until it has fenced one."""
-    bed = scene.bed
-    host = mishaps.leader(bed)
-    rules = [f"INPUT -p tcp --dport 9093 -s {bed.addresses[broker]}" for broker in bed.brokers]
+    testbed = scene.testbed
+    host = faults.leader(testbed)
+    rules = [f"INPUT -p tcp --dport 9093 -s {testbed.addresses[broker]}" for broker in testbed.brokers]
     fenced = "grep -c 'Fencing broker' /var/log/kafka/controller.log; true"
-    before = bed.run(host, fenced)
-    with mishaps.dropped(bed, [host], *rules):
-        wait_for(lambda: bed.run(host, fenced) != before, 60, f"{host} to fence a broker")
+    before = testbed.run(host, fenced)
+    with faults.dropped(testbed, [host], *rules):
+        wait_for(lambda: testbed.run(host, fenced) != before, 60, f"{host} to fence a broker")
     yield
 
 
 @contextlib.contextmanager
 def ssh_lost(scene: Scene) -> Iterator[None]:
     """The host in its turn is not reached by SSH any more."""
-    with mishaps.Unreachable(str(scene.host)) as lost:
+    with faults.Unreachable(str(scene.host)) as lost:
         lost.begin()
         yield
 
 
 def controller_disk_full(scene: Scene) -> contextlib.AbstractContextManager[None]:
     """The disk of a controller's metadata log is full; of one that follows."""
-    return mishaps.controller_disk_full(scene.bed, _follower(scene.bed))
+    return faults.controller_disk_full(scene.testbed, _follower(scene.testbed))
 
 
 @contextlib.contextmanager
 def rebooted(scene: Scene) -> Iterator[None]:
     """The host named is booted anew."""
-    mishaps.reboot(scene.bed, str(scene.host))
+    faults.reboot(scene.testbed, str(scene.host))
     yield
 
 
 @contextlib.contextmanager
 def last_one_rebooted(scene: Scene) -> Iterator[None]:
     """The host of the broker whose turn is the roll's last is booted anew."""
-    mishaps.reboot(scene.bed, _last_in_plan(scene))
+    faults.reboot(scene.testbed, _last_in_plan(scene))
     yield
 
 
 @contextlib.contextmanager
 def controller_rebooted(scene: Scene) -> Iterator[None]:
     """A controller's host is booted anew, and its controller, which is not enabled, started by hand at last."""
-    bed, host = scene.bed, scene.bed.controllers[0]
+    testbed, host = scene.testbed, scene.testbed.controllers[0]
     try:
-        mishaps.reboot(bed, host)
+        faults.reboot(testbed, host)
         yield
     finally:
-        bed.run(host, "systemctl start kafka-controller")
-        bed.wait_listening(host, 9093)
+        testbed.run(host, "systemctl start kafka-controller")
+        testbed.wait_listening(host, 9093)
 
 
 @contextlib.contextmanager
 def masked_controller_rebooted(scene: Scene) -> Iterator[None]:
     """A controller's host is booted anew while its controller is to stay down, which it has to over that."""
-    bed, host = scene.bed, scene.bed.controllers[1]
-    bed.run(host, "systemctl enable kafka-controller 2>/dev/null; true")
-    mishaps.reboot(bed, host)
-    state = bed.run(host, "systemctl is-active kafka-controller; true")
+    testbed, host = scene.testbed, scene.testbed.controllers[1]
+    testbed.run(host, "systemctl enable kafka-controller 2>/dev/null; true")
+    faults.reboot(testbed, host)
+    state = testbed.run(host, "systemctl is-active kafka-controller; true")
     if state in ("active", "activating"):
         raise RuntimeError(f"the controller of {host} is {state} after a reboot, though it was masked")
     yield
-    bed.run(host, "systemctl disable kafka-controller 2>/dev/null; true")
+    testbed.run(host, "systemctl disable kafka-controller 2>/dev/null; true")

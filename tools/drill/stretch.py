@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
-from tools.bedside.bedside import Bedside, Ran
 from tools.demo import screen
 from tools.drill import trials
 from tools.drill.trials import Drill, Trial
+from tools.e2e.testbed import Ran, Testbed
 
 SETTINGS = {
     "quorumshift_soak": "0s",
@@ -37,14 +37,14 @@ class Leg(NamedTuple):
     ends: str
     drills: Sequence[Drill]
     extra: Mapping[str, object] = {}
-    word: bool = False
+    token: bool = False
 
 
 class Scene(NamedTuple):
     """What a fault is given: the bed, what the run has said so far, the host that the drill's `at` names; in `heard` it
     leaves what else was said."""
 
-    bed: Bedside
+    testbed: Testbed
     text: str
     host: str | None
     heard: list[str]
@@ -53,14 +53,14 @@ class Scene(NamedTuple):
 class Stretch:
     """Legs, one after the other; `rows`: the summary's, `problems`: of the way itself."""
 
-    def __init__(self, bed: Bedside, directory: Path) -> None:
-        self.bed, self.directory, self.runs = bed, directory, 0
+    def __init__(self, testbed: Testbed, directory: Path) -> None:
+        self.testbed, self.directory, self.runs = testbed, directory, 0
         self.rows: list[dict[str, Any]] = []
         self.problems: list[str] = []
         self._open: list[Trial] = []  # struck, and no run got on from there yet
         self._broken: tuple[Trial, contextlib.ExitStack] | None = None
         self._stumbled = 0  # runs on end that failed over nothing
-        self._word: str | None = None
+        self._token: str | None = None
         self._phase: str | None = None
 
     def leg(self, leg: Leg) -> bool:
@@ -101,10 +101,10 @@ class Stretch:
         """A drill that strikes before a run, which meets it."""
         number = self.runs + 1
         trial = Trial(drill, number, time.time(), f"run-{number:03}.log")
-        if not self._strike(trial, Scene(self.bed, "", None, trial.heard)):
+        if not self._strike(trial, Scene(self.testbed, "", None, trial.heard)):
             self._mend()
             self._open.remove(trial)  # no run: over nothing broken it would go on its way
-            self._tell(trials.judge(trial, None, time.time()))
+            self._tell(trials.detect(trial, None, time.time()))
             return
         hasty = BROKEN if drill.ends == trials.STOPPED else {}
         ran = self._play(leg, lambda line: bool(trial.heard.append(line)), hasty)
@@ -138,8 +138,8 @@ class Stretch:
             trial = Trial(drill, self.runs, time.time(), self._log)
             struck.append(trial)
             host = found.group(found.lastindex) if found.lastindex else None
-            self._strike(trial, Scene(self.bed, text, host, trial.heard))
-            return drill.kills
+            self._strike(trial, Scene(self.testbed, text, host, trial.heard))
+            return drill.crash_tests
 
         ran = self._play(leg, watch)
         if ran.code > 0 and struck:
@@ -148,10 +148,10 @@ class Stretch:
         if ran.code == 0:
             self._settle(self.runs)
         self._stumbled = 0 if struck or ran.code == 0 else self._stumbled + 1
-        stuck = self._stumbled >= TRIES
-        if stuck:
+        stuck_leaders = self._stumbled >= TRIES
+        if stuck_leaders:
             self._settle(None)
-        if stuck and left and left[0].at:
+        if stuck_leaders and left and left[0].at:
             self._tell(trials.never_struck(left.pop(0), self._log))
             self._stumbled = 0
         while ran.code == 0 and self._phase == leg.ends and left and left[0].at:  # the way is over
@@ -181,21 +181,23 @@ class Stretch:
 
     def _play(self, leg: Leg, watch: Callable[[str], bool], extra: Mapping[str, object] | None = None) -> Ran:
         self.runs += 1
-        word = {"quorumshift_finalize": self._word} if leg.word else {}
-        given = {**SETTINGS, **leg.extra, **word, **(extra or {})}
+        token = {"quorumshift_finalize_token": self._token} if leg.token else {}
+        given = {**SETTINGS, **leg.extra, **token, **(extra or {})}
         with (self.directory / self._log).open("w", encoding="utf-8", buffering=1) as log:
-            ran = self.bed.play(leg.playbook, extra=given, kill_when=lambda line: bool(log.write(line)) and watch(line))
+            ran = self.testbed.play(
+                leg.playbook, extra=given, kill_when=lambda line: bool(log.write(line)) and watch(line)
+            )
         shown = screen.read(ran.text)
         if ran.code == 0 and shown:
             self._phase = shown.phase
-        words = re.findall(r"quorumshift_finalize=(\w\S+)", ran.text)
-        self._word = words[-1] if words else self._word
+        tokens = re.findall(r"quorumshift_finalize_token=(\w\S+)", ran.text)
+        self._token = tokens[-1] if tokens else self._token
         return ran
 
     def _settle(self, went_on: int | None) -> None:
         """Judge what is open; `went_on`: the run that got on from there, None where none does."""
         for trial in self._open:
-            self._tell(trials.judge(trial, went_on, time.time()))
+            self._tell(trials.detect(trial, went_on, time.time()))
         self._open = []
 
     def _tell(self, row: dict[str, Any]) -> None:

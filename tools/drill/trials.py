@@ -32,7 +32,7 @@ class Drill(NamedTuple):
     said: str
     ends: str
     at: str = ""
-    kills: bool = False
+    crash_tests: bool = False
 
 
 @dataclass
@@ -61,7 +61,7 @@ def fits(drill: Drill, text: str, behind: int) -> re.Match | None:
     return found if found and found.end() > behind else None
 
 
-def judge(trial: Trial, went_on: int | None, ended: float) -> dict[str, Any]:
+def detect(trial: Trial, went_on: int | None, ended: float) -> dict[str, Any]:
     """A row of the summary, without the witness. `went_on`: the number of the run that got on from there, None where
     none did; `ended`: when that was seen, in epoch seconds."""
     drill, problems = trial.drill, list(trial.problems)

@@ -37,8 +37,8 @@ def crc32c_pure(data, crc=0):
     t0, t1, t2, t3, t4, t5, t6, t7 = _tables()
     crc ^= 0xFFFFFFFF
     whole = len(data) & ~7
-    for word, b4, b5, b6, b7 in _EIGHT_BYTES.iter_unpack(memoryview(data)[:whole]):
-        crc ^= word
+    for token, b4, b5, b6, b7 in _EIGHT_BYTES.iter_unpack(memoryview(data)[:whole]):
+        crc ^= token
         crc = (
             t7[crc & 0xFF] ^ t6[crc >> 8 & 0xFF] ^ t5[crc >> 16 & 0xFF] ^ t4[crc >> 24]
             ^ t3[b4] ^ t2[b5] ^ t1[b6] ^ t0[b7]

@@ -23,7 +23,7 @@ def parse(raw: bytes) -> dict[str, int | str]:
             raise PerfDataError(f"begins with {raw[:6].hex()}")
         order = "<" if little else ">"
         at, count = struct.unpack_from(f"{order}ii", raw, 24)
-        told: dict[str, int | str] = {}
+        reported: dict[str, int | str] = {}
         for _entry in range(count):
             length, name_at, items = struct.unpack_from(f"{order}iii", raw, at)
             kind, (data_at,) = raw[at + 12], struct.unpack_from(f"{order}i", raw, at + 16)
@@ -31,13 +31,13 @@ def parse(raw: bytes) -> dict[str, int | str]:
                 raise PerfDataError(f"has an entry of length {length} at byte {at}")
             name = _text(raw[at + name_at : at + length])
             if kind == _LONG and not items:
-                (told[name],) = struct.unpack_from(f"{order}q", raw, at + data_at)
+                (reported[name],) = struct.unpack_from(f"{order}q", raw, at + data_at)
             elif kind == _BYTE:
-                told[name] = _text(raw[at + data_at : at + data_at + items])
+                reported[name] = _text(raw[at + data_at : at + data_at + items])
             at += length
     except (struct.error, IndexError) as error:
         raise PerfDataError(f"ends too early: {error}") from None
-    return told
+    return reported
 
 
 def _text(raw: bytes) -> str:

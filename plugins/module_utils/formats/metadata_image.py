@@ -197,10 +197,10 @@ def _client_metrics(state, record):
     fields = record.fields
     if fields["resourceType"] != _CLIENT_METRICS:
         return
-    name, told = fields["resourceName"], state["client_metrics"]
-    keys = {*told.pop(name, ()), fields["name"]} - ({fields["name"]} if fields["value"] is None else set())
+    name, reported = fields["resourceName"], state["client_metrics"]
+    keys = {*reported.pop(name, ()), fields["name"]} - ({fields["name"]} if fields["value"] is None else set())
     if keys:
-        told[name] = sorted(keys)
+        reported[name] = sorted(keys)
 
 
 _APPLY = {

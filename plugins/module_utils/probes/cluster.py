@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Mapping, NamedTuple
 
 from ..addresses import HostPort, ZkConnect, parse_host_port, parse_host_ports, parse_listeners, parse_zookeeper_connect
-from ..judgements import kraft_config, node_mode
+from ..core import kraft_config, node_mode
 from ..security import PASSWORD_MECHANISMS, Security, ZkSecurity
 from . import kafka_wire, topics, zookeeper
 from .socket_wire import Unreachable, WireError
@@ -78,20 +78,22 @@ def modes(nodes: Mapping[str, Mapping], connections: Connections) -> dict[str, s
         return dict(zip(nodes, asked))
 
 
-def _of_each_mode(told: dict, nodes: Mapping[str, Mapping], connections: Connections) -> dict:
+def _of_each_mode(reported: dict, nodes: Mapping[str, Mapping], connections: Connections) -> dict:
     """Return the partitions as one broker of each running mode serves them, where there are several modes: each kind
     hears of changes in its own way, and any of them may have answered so far."""
     of_mode = {node["running"]: host for host, node in sorted(nodes.items()) if node["role"] == "broker"}
     hosts = [host for mode, host in of_mode.items() if mode]
     if len(hosts) < 2 or (connections.client.sasl and connections.client.mechanism not in PASSWORD_MECHANISMS):
-        return told  # a listener whose SASL mechanism the own client does not speak cannot be asked broker by broker
+        return (
+            reported  # a listener whose SASL mechanism the own client does not speak cannot be asked broker by broker
+        )
 
     def view(host: str) -> dict:
         return topics.served_by(parse_host_port(nodes[host]["address"]), connections.client, connections.timeout)
 
     try:
         with ThreadPoolExecutor(max_workers=len(hosts)) as pool:
-            return topics.united(told, dict(zip(hosts, pool.map(view, hosts))))
+            return topics.united(reported, dict(zip(hosts, pool.map(view, hosts))))
     except WireError as error:
         return {"reached": False, "error": f"the brokers' metadata could not be read: {error}"}
 
@@ -104,20 +106,20 @@ def quorum(controllers: Mapping[str, Mapping], connections: Connections) -> dict
     search = kafka_wire.describe_quorum_any(addresses, connections.controller_client, connections.timeout)
     if search.quorum is None:
         return {"reached": False, "error": search.explain()}
-    told = search.quorum
+    reported = search.quorum
     return {
         "reached": True,
-        "leader_id": told.leader_id,
-        "leader_epoch": told.leader_epoch,
-        "high_watermark": told.high_watermark,
-        "voters": list(map(_replica, told.voters)),
-        "observers": list(map(_replica, told.observers)),
+        "leader_id": reported.leader_id,
+        "leader_epoch": reported.leader_epoch,
+        "high_watermark": reported.high_watermark,
+        "voters": list(map(_replica, reported.voters)),
+        "observers": list(map(_replica, reported.observers)),
     }
 
 
-def _replica(told: kafka_wire.Replica) -> dict:
-    caught_up = told.last_caught_up_timestamp
-    return {"id": told.id, "log_end_offset": told.log_end_offset, "caught_up_ms": caught_up}
+def _replica(reported: kafka_wire.Replica) -> dict:
+    caught_up = reported.last_caught_up_timestamp
+    return {"id": reported.id, "log_end_offset": reported.log_end_offset, "caught_up_ms": caught_up}
 
 
 def connect_zookeeper(connections: Connections) -> Any:
@@ -146,17 +148,17 @@ def client_address(node: Mapping, host_address: str, connections: Connections) -
 
 
 def _node(node: Mapping, connections: Connections) -> dict:
-    told = dict(node)
-    told["next"] = (node.get("file") or {}).get("mode")
+    reported = dict(node)
+    reported["next"] = (node.get("file") or {}).get("mode")
     security = connections.controller_client if node["role"] == "controller" else connections.client
     try:
         answer = kafka_wire.api_versions(parse_host_port(node["address"]), security, connections.timeout)
-        told["running"] = node_mode.node_mode(answer.api_keys, answer.zk_migration_ready)
-        told["metadata_version"] = (answer.finalized_features.get("metadata.version") or (None,))[-1]
+        reported["running"] = node_mode.node_mode(answer.api_keys, answer.zk_migration_ready)
+        reported["metadata_version"] = (answer.finalized_features.get("metadata.version") or (None,))[-1]
     except WireError as error:
-        told["running"], told["running_error"] = None, str(error)
-        told["running_reason"] = error.reason if isinstance(error, Unreachable) else "answer"
-    return told
+        reported["running"], reported["running_error"] = None, str(error)
+        reported["running_reason"] = error.reason if isinstance(error, Unreachable) else "answer"
+    return reported
 
 
 def _zookeeper(connections: Connections) -> dict:
@@ -165,6 +167,6 @@ def _zookeeper(connections: Connections) -> dict:
     asked = {"connect": str(connections.zookeeper), "tls": bool(connections.zookeeper_client.tls)}
     try:
         with connect_zookeeper(connections) as client:
-            return {"reached": True, **asked, **zookeeper.witness(client, connections.timeout)}
+            return {"reached": True, **asked, **zookeeper.migration_znodes(client, connections.timeout)}
     except zookeeper.ZooKeeperError as error:
         return {"reached": False, "error": str(error), **asked}

@@ -18,13 +18,13 @@ from . import cluster, zookeeper
 
 def behind(connections: cluster.Connections, controllers: Mapping[str, Mapping], bound_s: float) -> list[str]:
     """Return why ZooKeeper is behind, as sentences; nothing when it reached the high watermark within `bound_s`."""
-    told = cluster.quorum(controllers, connections)
-    if not told["reached"]:
-        return [f"no controller answers as leader: {told['error']}"]
-    fence, deadline = told["high_watermark"] - 1, time.monotonic() + bound_s
+    messages = cluster.quorum(controllers, connections)
+    if not messages["reached"]:
+        return [f"no controller answers as leader: {messages['error']}"]
+    fence, deadline = messages["high_watermark"] - 1, time.monotonic() + bound_s
     with cluster.connect_zookeeper(connections) as client:
         while True:
-            migration = zookeeper.witness(client, connections.timeout)["migration"]
+            migration = zookeeper.migration_znodes(client, connections.timeout)["migration"]
             offset = migration["kraft_metadata_offset"]
             if offset is not None and offset >= fence:
                 return []

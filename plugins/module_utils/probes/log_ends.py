@@ -9,8 +9,8 @@ import time
 from typing import Iterable, Mapping
 
 from ..addresses import HostPort, parse_host_port
+from ..core.stuck_leaders import HeldOut
 from ..formats import broker_requests
-from ..judgements.stuck import HeldOut
 from ..security import Security, SecurityError
 from .cluster import Connections
 from .kafka_wire import KafkaConnection
@@ -34,12 +34,12 @@ def read(
         body = broker_requests.ends_of_replicas(partitions)
         answer = connection.request(request.api_key, request.version, body, request.name, timeout)
     try:
-        told = broker_requests.read(request, answer)
+        reported = broker_requests.read(request, answer)
     except broker_requests.MalformedAnswer as error:
         raise ProtocolError(address, str(error)) from error
     return {
         (topic["name"], one["partitionIndex"]): one["offset"]
-        for topic in told["topics"]
+        for topic in reported["topics"]
         for one in topic["partitions"]
         if not one["errorCode"]
     }
@@ -62,15 +62,15 @@ def caught_up(
     try:
         for leader in {one.leader for one in held}:
             fences.update(ends(leader, [one for one in held if one.leader == leader]))
-        told = [one for one in held if (one.topic, one.number) in fences]
-        waiting = {(replica, one) for one in told for replica in one.out}
+        messages = [one for one in held if (one.topic, one.number) in fences]
+        waiting = {(replica, one) for one in messages for replica in one.out}
         deadline = time.monotonic() + bound_s
         while waiting:
             for broker in {replica for replica, _one in waiting}:
                 reached = ends(broker, [one for replica, one in waiting if replica == broker])
                 waiting -= {
                     (broker, one)
-                    for one in told
+                    for one in messages
                     if reached.get((one.topic, one.number), -1) >= fences[one.topic, one.number]
                 }
             if time.monotonic() >= deadline:
@@ -79,4 +79,4 @@ def caught_up(
     except (WireError, SecurityError):
         return []
     late = {one for _replica, one in waiting}
-    return [one for one in told if one not in late]
+    return [one for one in messages if one not in late]

@@ -37,19 +37,21 @@ def attempt(kafka_home: str, user: str, settings: Mapping[str, str], brokers: It
         "--command-config",
         "/dev/stdin",  # no file with secrets is left, whatever ends this process
     ]
-    told: dict = {"answered": [], "errors": []}
+    reported: dict = {"answered": [], "errors": []}
     try:
         done = as_user.run(user, command, timeout, properties.edit("", dict(settings)), _ENVIRONMENT, _LAST_WORDS)
     except KeyError:
-        return {**told, "errors": [f"there is no user {user} on this host"]}
+        return {**reported, "errors": [f"there is no user {user} on this host"]}
     except OSError as error:
-        return {**told, "errors": [f"{command[0]} of quorumshift_kafka_home: {error.strerror or error}"]}
+        return {**reported, "errors": [f"{command[0]} of quorumshift_kafka_home: {error.strerror or error}"]}
     secrets = [value for key, value in settings.items() if is_secret(key) and value]
-    told = read(done.output, done.errors)
-    if not told["answered"] and not told["errors"]:
+    reported = read(done.output, done.errors)
+    if not reported["answered"] and not reported["errors"]:
         said = " ".join(done.errors.split())[-300:]
-        told["errors"] = [said or ("it printed nothing" if done.code is not None else f"no answer in {timeout:g} s")]
-    return {**told, "errors": [_without(secrets, one) for one in told["errors"]]}
+        reported["errors"] = [
+            said or ("it printed nothing" if done.code is not None else f"no answer in {timeout:g} s")
+        ]
+    return {**reported, "errors": [_without(secrets, one) for one in reported["errors"]]}
 
 
 def read(answer: str, log: str) -> dict:

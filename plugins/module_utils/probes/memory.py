@@ -22,10 +22,10 @@ def host() -> dict:
     """Return {total_bytes, available_bytes} of this host (proc(5), /proc/meminfo); None for what is not told there."""
     try:
         with open("/proc/meminfo", encoding="ascii") as stream:
-            told = {name: int(number) * 1024 for name, number in _MEMINFO.findall(stream.read())}
+            reported = {name: int(number) * 1024 for name, number in _MEMINFO.findall(stream.read())}
     except OSError:
-        told = {}
-    return {"total_bytes": told.get("MemTotal"), "available_bytes": told.get("MemAvailable")}
+        reported = {}
+    return {"total_bytes": reported.get("MemTotal"), "available_bytes": reported.get("MemAvailable")}
 
 
 def heap(pid: int) -> dict | None:
@@ -38,11 +38,11 @@ def heap(pid: int) -> dict | None:
             numbers = next(line.split()[1:] for line in stream if line.startswith("NSpid:"))
         for path in glob.iglob(f"/proc/{pid}/root/tmp/hsperfdata_*/{numbers[-1]}"):
             with open(path, "rb") as stream:
-                told = jvm_perf_data.parse(stream.read())
+                reported = jvm_perf_data.parse(stream.read())
             return {
-                "collector": str(told[_COLLECTOR]),
-                "old_used_bytes": int(told[f"{_OLD}.space.0.used"]),
-                "max_bytes": int(told[f"{_OLD}.maxCapacity"]),
+                "collector": str(reported[_COLLECTOR]),
+                "old_used_bytes": int(reported[f"{_OLD}.space.0.used"]),
+                "max_bytes": int(reported[f"{_OLD}.maxCapacity"]),
             }
     except (OSError, StopIteration, KeyError, jvm_perf_data.PerfDataError):
         return None

@@ -15,9 +15,9 @@ import re
 import time
 
 from .. import host_state
+from ..core import kraft_config
 from ..formats import metadata_image, properties
 from ..host_state import read_json
-from ..judgements import kraft_config
 from ..seal import is_secret, seal
 from . import memory, service
 
@@ -57,7 +57,9 @@ def facts(
     pid = process(running["main_pid"])[0]
     log_dirs = _log_dirs(log_dir_paths(values), pid)
     kept = _kept(state_dir)
-    cluster_ids = [told["meta"]["cluster.id"] for told in log_dirs if (told["meta"] or {}).get("cluster.id")]
+    cluster_ids = [
+        reported["meta"]["cluster.id"] for reported in log_dirs if (reported["meta"] or {}).get("cluster.id")
+    ]
     remembered = os.path.join(state_dir, cluster_ids[0]) if cluster_ids else ""
     return {
         "role": role,
@@ -76,15 +78,17 @@ def facts(
             "state_dir": space(state_dir),
         },
         "metadata_log": metadata_log(metadata_dir(values)),
-        "turn": read_json(os.path.join(remembered, host_state.TURN)) if remembered else None,
+        "node_restart": read_json(os.path.join(remembered, host_state.RESTART)) if remembered else None,
         "copy": read_json(os.path.join(remembered, host_state.COPY)) if remembered else None,
-        "claims": {cluster: read_json(os.path.join(path, host_state.CLAIM)) or {} for cluster, path in kept.items()},
+        "run_locks": {
+            cluster: read_json(os.path.join(path, host_state.RUN_LOCK)) or {} for cluster, path in kept.items()
+        },
         "journals": {cluster: host_state.read_journal(path, journal_events) for cluster, path in kept.items()},
         "digest_keys": {
-            cluster: seal(run_key, told["key"])
+            cluster: seal(run_key, reported["key"])
             for cluster, path in kept.items()
-            for told in [read_json(os.path.join(path, host_state.DIGEST_KEY)) or {}]
-            if told.get("key")
+            for reported in [read_json(os.path.join(path, host_state.DIGEST_KEY)) or {}]
+            if reported.get("key")
         },
         "version": _running_version(running["main_pid"]) or _installed_version(kafka_home),
         "limits": limits(pid),
@@ -101,7 +105,7 @@ def read_properties(path: str) -> dict[str, str]:
 def _kept(state_dir: str) -> dict[str, str]:
     """Return {cluster id: directory} of every cluster of which the host keeps a claim or a journal: before it is
     formatted, a controller cannot tell of which one it is."""
-    names = (host_state.CLAIM, host_state.JOURNAL)
+    names = (host_state.RUN_LOCK, host_state.JOURNAL)
     found = {os.path.dirname(path) for name in names for path in glob.glob(f"{glob.escape(state_dir)}/*/{name}")}
     return {os.path.basename(path): path for path in sorted(found)}
 
@@ -234,21 +238,21 @@ def _installed_version(kafka_home: str) -> str | None:
 
 
 def _file(path: str, run_key: str) -> dict:
-    told = {"path": path, "exists": True, "sha256": None, "error": None, "mode": None, "properties": {}}
+    reported = {"path": path, "exists": True, "sha256": None, "error": None, "mode": None, "properties": {}}
     try:
         with open(path, "rb") as stream:
             raw = stream.read()
         values = properties.parse(raw.decode("latin-1"))
     except FileNotFoundError:
-        told["exists"] = False
-        return told
+        reported["exists"] = False
+        return reported
     except (OSError, properties.PropertiesError) as error:
-        told["error"] = f"{path}: {error}"
-        return told
-    told["sha256"] = hashlib.sha256(raw).hexdigest()
-    told["mode"] = kraft_config.mode_at_next_start(values)
-    told["properties"] = {key: seal(run_key, value) if is_secret(key) else value for key, value in values.items()}
-    return told
+        reported["error"] = f"{path}: {error}"
+        return reported
+    reported["sha256"] = hashlib.sha256(raw).hexdigest()
+    reported["mode"] = kraft_config.mode_at_next_start(values)
+    reported["properties"] = {key: seal(run_key, value) if is_secret(key) else value for key, value in values.items()}
+    return reported
 
 
 def log_dir_paths(values: dict) -> list[str]:
@@ -258,7 +262,9 @@ def log_dir_paths(values: dict) -> list[str]:
 
 
 def _node_id(values: dict, log_dirs: list[dict]) -> int | None:
-    stored = [told["meta"].get("node.id", told["meta"].get("broker.id")) for told in log_dirs if told["meta"]]
+    stored = [
+        reported["meta"].get("node.id", reported["meta"].get("broker.id")) for reported in log_dirs if reported["meta"]
+    ]
     for value in [values.get("node.id"), values.get("broker.id"), *stored]:
         if value is not None and value.strip().isdigit():
             return int(value)
@@ -268,15 +274,15 @@ def _node_id(values: dict, log_dirs: list[dict]) -> int | None:
 def _log_dirs(paths: list[str], pid: int) -> list[dict]:
     """Tell of log directories; `in_use` by the process: None where that cannot be seen."""
     held = locks(pid)
-    told = [_log_dir(path, held) for path in paths]
-    if not any(one["in_use"] for one in told):
-        for one in told:
+    messages = [_log_dir(path, held) for path in paths]
+    if not any(one["in_use"] for one in messages):
+        for one in messages:
             one["in_use"] = None  # no Kafka runs without one, so these are not the inodes that the kernel tells of
-    return told
+    return messages
 
 
 def _log_dir(path: str, held: set[int] | None) -> dict:
-    told: dict = {
+    reported: dict = {
         "path": path,
         "exists": os.path.isdir(path),
         "in_use": None,
@@ -285,22 +291,22 @@ def _log_dir(path: str, held: set[int] | None) -> dict:
         "partitions": 0,
         "stray": [],
     }
-    if not told["exists"]:
-        return told
+    if not reported["exists"]:
+        return reported
     try:
         system = os.statvfs(path)
-        told["free_bytes"] = system.f_bavail * system.f_frsize
-        told["total_bytes"] = system.f_blocks * system.f_frsize
+        reported["free_bytes"] = system.f_bavail * system.f_frsize
+        reported["total_bytes"] = system.f_blocks * system.f_frsize
         names = os.listdir(path)
-        told["empty"] = not set(names) - NOBODYS
-        told["partitions"] = sum(1 for name in names if name[-1:].isdigit() and "-" in name)
-        told["stray"] = sorted(os.path.basename(name) for name in glob.glob(os.path.join(path, "*-stray")))
+        reported["empty"] = not set(names) - NOBODYS
+        reported["partitions"] = sum(1 for name in names if name[-1:].isdigit() and "-" in name)
+        reported["stray"] = sorted(os.path.basename(name) for name in glob.glob(os.path.join(path, "*-stray")))
         lock = os.path.join(path, ".lock")
         if held is not None:
-            told["in_use"] = os.path.exists(lock) and os.stat(lock).st_ino in held
+            reported["in_use"] = os.path.exists(lock) and os.stat(lock).st_ino in held
         meta = os.path.join(path, "meta.properties")
         if os.path.exists(meta):
-            told["meta"] = read_properties(meta)
+            reported["meta"] = read_properties(meta)
     except (OSError, properties.PropertiesError) as error:
-        told["error"] = str(error)
-    return told
+        reported["error"] = str(error)
+    return reported

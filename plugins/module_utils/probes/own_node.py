@@ -13,8 +13,8 @@ import re
 from typing import Mapping
 
 from ..addresses import HostPort, parse_listeners
+from ..core import kraft_config, node_mode
 from ..formats import metadata_image
-from ..judgements import kraft_config, node_mode
 from ..security import Security, Tls
 from . import kafka_wire, node, service
 from .socket_wire import TlsError, WireError
@@ -85,7 +85,7 @@ def log_excerpt(path: str, start: int, service_name: str) -> str:
         return f"Its log could not be read: {error}"
     if not lines:
         return f"{path} says nothing of this start; look at `journalctl -u {service_name}`"
-    telling = [line for line in lines if any(word in line for word in _TELLING) and _NOISE not in line]
+    telling = [line for line in lines if any(token in line for token in _TELLING) and _NOISE not in line]
     once: dict[str, str] = {}  # an exception's causes stand there anew for each that logs them
     for line in reversed(telling or lines):
         once.setdefault(without_times(line), line)

@@ -18,7 +18,7 @@ from .zk_wire import NoNode, ZkConnection
 _SSL = "zookeeper.ssl."
 
 
-def look(values: Mapping[str, str], timeout: float = 10.0) -> dict:
+def gather(values: Mapping[str, str], timeout: float = 10.0) -> dict:
     """Return who leads and who lives: {migration: see formats.znodes.migration, or None; controller: {broker_id,
     ephemeral} or None; brokers: ids alive, as text}.
 

@@ -49,24 +49,24 @@ def port(address: str) -> dict:
     go at once. `error`: None when it is free, else `taken`, `foreign` (no address of this host) or what the system
     says; `holder`: who listens there, as far as this user may see."""
     host, number = parse_host_port(address)
-    told: dict = {"address": address, "resolved": None, "loopback": False, "error": None, "holder": None}
+    reported: dict = {"address": address, "resolved": None, "loopback": False, "error": None, "holder": None}
     try:
         found = socket.getaddrinfo(host, number, type=socket.SOCK_STREAM)
         # Java prefers IPv4 (java.net.preferIPv6Addresses)
         family, kind, protocol, _name, where = min(found, key=lambda one: one[0] != socket.AF_INET)
-        told["resolved"] = where[0]
-        told["loopback"] = ipaddress.ip_address(where[0].partition("%")[0]).is_loopback
+        reported["resolved"] = where[0]
+        reported["loopback"] = ipaddress.ip_address(where[0].partition("%")[0]).is_loopback
         with socket.socket(family, kind, protocol) as listener:
             # As Java's server sockets on Linux: connections that are just ending do not count as listeners.
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(where)
     except OSError as error:
-        told["error"] = {errno.EADDRINUSE: "taken", errno.EADDRNOTAVAIL: "foreign"}.get(
+        reported["error"] = {errno.EADDRINUSE: "taken", errno.EADDRNOTAVAIL: "foreign"}.get(
             error.errno, error.strerror or str(error)
         )
-    if told["error"] == "taken":
-        told["holder"] = _holder(number)
-    return told
+    if reported["error"] == "taken":
+        reported["holder"] = _holder(number)
+    return reported
 
 
 def _holder(number: int) -> str | None:

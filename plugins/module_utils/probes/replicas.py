@@ -19,7 +19,7 @@ WRITTEN_S = 10.0  # a new partition has its directory a moment before its partit
 _PAUSE_S = 0.1
 
 
-def look(log_dirs: list[str]) -> dict:
+def gather(log_dirs: list[str]) -> dict:
     """Return {topics: {topic: [topic id, sorted partitions]}, others: [{path, topic, partition, id, error}], twice:
     [topic-partition]}, JSON-able. `others`: directories that do not have the id which most of their topic's have,
     `id` None where they have none, `error` where it could not be read; `twice`: in more than one log directory.

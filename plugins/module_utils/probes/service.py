@@ -37,29 +37,29 @@ def state(name: str) -> dict:
         return {"manager": "service", "name": name, "active": done.returncode == 0, "main_pid": 0, "masked": False}
     unit = _unit(name)
     shown = _run(["systemctl", "show", unit, "--property", _PROPERTIES]).stdout
-    words = dict(line.partition("=")[::2] for line in shown.splitlines())
+    tokens = dict(line.partition("=")[::2] for line in shown.splitlines())
     return {
         "manager": "systemd",
         "name": unit,
-        "exists": words.get("LoadState") not in ("not-found", "", None),
+        "exists": tokens.get("LoadState") not in ("not-found", "", None),
         # `activating` are a unit whose ExecStartPre runs and a forking one that starts, and as well one whose process
         # ended and that systemd is about to start again.
-        "active": words.get("ActiveState") in ("active", "reloading", "deactivating")
-        or (words.get("ActiveState") == "activating" and not words.get("SubState", "").startswith("auto-restart")),
-        "main_pid": int(words.get("MainPID") or 0),
-        "masked": words.get("UnitFileState", "").startswith("masked")
-        or words.get("LoadState") == "masked"
-        or KEEPS_DOWN in words.get("DropInPaths", ""),
-        "sub_state": words.get("SubState", ""),
-        "active_state": words.get("ActiveState", ""),
-        "result": words.get("Result", ""),
-        "restart": words.get("Restart", ""),
-        "timeout_stop": words.get("TimeoutStopUSec", ""),
-        "unit_file_state": words.get("UnitFileState", ""),
-        "starts_with": _properties_file(words.get("ExecStart", "")),
-        "invocation": words.get("InvocationID", ""),
-        "restarts": int(words.get("NRestarts") or 0),
-        "started_at": _epoch(words.get("ExecMainStartTimestampMonotonic")),
+        "active": tokens.get("ActiveState") in ("active", "reloading", "deactivating")
+        or (tokens.get("ActiveState") == "activating" and not tokens.get("SubState", "").startswith("auto-restart")),
+        "main_pid": int(tokens.get("MainPID") or 0),
+        "masked": tokens.get("UnitFileState", "").startswith("masked")
+        or tokens.get("LoadState") == "masked"
+        or KEEPS_DOWN in tokens.get("DropInPaths", ""),
+        "sub_state": tokens.get("SubState", ""),
+        "active_state": tokens.get("ActiveState", ""),
+        "result": tokens.get("Result", ""),
+        "restart": tokens.get("Restart", ""),
+        "timeout_stop": tokens.get("TimeoutStopUSec", ""),
+        "unit_file_state": tokens.get("UnitFileState", ""),
+        "starts_with": _properties_file(tokens.get("ExecStart", "")),
+        "invocation": tokens.get("InvocationID", ""),
+        "restarts": int(tokens.get("NRestarts") or 0),
+        "started_at": _epoch(tokens.get("ExecMainStartTimestampMonotonic")),
     }
 
 

@@ -186,8 +186,8 @@ def explain_tls(error: ssl.SSLError) -> str:
     reason = shown.upper().replace(" ", "_")
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
         reason = "UNEXPECTED_EOF"
-    for word, meaning in _TLS_MEANINGS:
-        if word in reason:
+    for token, meaning in _TLS_MEANINGS:
+        if token in reason:
             verify = getattr(error, "verify_message", "") or "it cannot be verified"
             return f"{meaning.format(verify=verify)} [{shown}]"
     return f"TLS failed [{shown}]"

@@ -75,14 +75,14 @@ def served_by(address: HostPort, client: Security, timeout: float) -> dict[str, 
         raise ProtocolError(address, str(error)) from error
 
 
-def united(told: dict, views: Mapping[str, Mapping[str, Mapping[str, Mapping]]]) -> dict:
+def united(reported: dict, views: Mapping[str, Mapping[str, Mapping[str, Mapping]]]) -> dict:
     """Return what `read` has told with the worst that any of `views` ({host: partitions}) tells of each partition, and
     `differ`: {hosts, partitions: those of which they tell different in-sync replicas}.
 
     Brokers in migration mode hear of changes by other ways than those in KRaft mode do, and may have missed some.
     """
     partitions, differ = {}, set()
-    for topic, numbers in told["partitions"].items():
+    for topic, numbers in reported["partitions"].items():
         if all(view.get(topic) == numbers for view in views.values()):
             partitions[topic] = numbers
             continue
@@ -100,7 +100,7 @@ def united(told: dict, views: Mapping[str, Mapping[str, Mapping[str, Mapping]]])
                 **worst,
                 "isr": [broker for broker in one["isr"] if broker in everywhere],
             }
-    return {**told, "partitions": partitions, "differ": {"hosts": sorted(views), "partitions": sorted(differ)}}
+    return {**reported, "partitions": partitions, "differ": {"hosts": sorted(views), "partitions": sorted(differ)}}
 
 
 def min_isr(bootstrap: Iterable[HostPort], client: Security, names: Iterable[str], timeout: float) -> dict[str, int]:
@@ -143,20 +143,20 @@ def rights(bootstrap: Iterable[HostPort], client: Security, names: Iterable[str]
     admin_client, wanted = admin(bootstrap, client, timeout), list(names)
     options = {"include_authorized_operations": True, "request_timeout": timeout}
     try:
-        told: dict = {"cluster": _names(admin_client.describe_cluster(**options).result()), "topics": {}}
+        reported: dict = {"cluster": _names(admin_client.describe_cluster(**options).result()), "topics": {}}
         for start in range(0, len(wanted), _BATCH):
             asked = TopicCollection(wanted[start : start + _BATCH])
             for name, future in admin_client.describe_topics(asked, **options).items():
                 try:
-                    told["topics"][name] = _names(future.result())
+                    reported["topics"][name] = _names(future.result())
                 except KafkaException as error:
                     if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                        told["topics"][name] = []
+                        reported["topics"][name] = []
                     elif error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                         raise
     except KafkaException as error:
         return {"error": error.args[0].str()}
-    return told
+    return reported
 
 
 def _names(described: Any) -> list[str]:

@@ -17,7 +17,7 @@ from .node import space
 _MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 
-def look() -> list[dict]:
+def gather() -> list[dict]:
     """Return [{config, error, dirs: [{path, free_bytes, read_only, snapshot_bytes}]}] of the servers on this host.
 
     `snapshot_bytes`: the newest snapshot's size, 0 where none is kept (FileTxnSnapLog: `version-2` below dataDir and
@@ -53,7 +53,7 @@ def _server(pid: str, config: str) -> dict:
 
 
 def _directory(path: str) -> dict | None:
-    told = space(path)
+    reported = space(path)
     sizes = []
     for snapshot in glob.glob(os.path.join(glob.escape(path), "version-2", "snapshot.*")):
         try:
@@ -61,4 +61,4 @@ def _directory(path: str) -> dict | None:
         except OSError:
             continue  # purged meanwhile
         sizes.append((kept.st_mtime, kept.st_size))
-    return {**told, "path": path, "snapshot_bytes": max(sizes, default=(0, 0))[1]} if told else None
+    return {**reported, "path": path, "snapshot_bytes": max(sizes, default=(0, 0))[1]} if reported else None

@@ -18,7 +18,7 @@ _LATENCY = re.compile(r"^Latency min/avg/max: [\d.]+/([\d.]+)/(\d+)", re.MULTILI
 _MODE = re.compile(r"^Mode: (\w+)", re.MULTILINE)
 
 
-def look(servers: Iterable[HostPort], context: Any, timeout: float) -> dict[str, dict]:
+def gather(servers: Iterable[HostPort], context: Any, timeout: float) -> dict[str, dict]:
     """Return {"host:port": {version ([int, int, int] or None), mode, latency_ms ([average, most] since its start, or
     None), error}} of all servers, asked at once.
 
@@ -27,21 +27,21 @@ def look(servers: Iterable[HostPort], context: Any, timeout: float) -> dict[str,
     """
     asked = list(servers)
     with ThreadPoolExecutor(max_workers=min(16, len(asked) or 1)) as pool:
-        told = pool.map(lambda server: _asked(server, context, timeout), asked)
-        return dict(zip(map(str, asked), told))
+        reported = pool.map(lambda server: _asked(server, context, timeout), asked)
+        return dict(zip(map(str, asked), reported))
 
 
 def _asked(server: HostPort, context: Any, timeout: float) -> dict:
-    told: dict = {"version": None, "mode": None, "latency_ms": None, "error": None}
+    reported: dict = {"version": None, "mode": None, "latency_ms": None, "error": None}
     try:
         answer = zk_wire.four_letter(server, "srvr", timeout, context)
     except ProtocolError:
-        return told
+        return reported
     except WireError as error:
-        return {**told, "error": str(error)}
+        return {**reported, "error": str(error)}
     version, mode, latency = _VERSION.search(answer), _MODE.search(answer), _LATENCY.search(answer)
     return {
-        **told,
+        **reported,
         "version": [int(one) for one in version.groups()] if version else None,
         "mode": mode and mode[1],
         "latency_ms": [float(one) for one in latency.groups()] if latency else None,

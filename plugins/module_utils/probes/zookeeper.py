@@ -17,8 +17,8 @@ import warnings
 from collections import deque
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils import addresses
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import zk_metadata
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import zk_metadata
 
 try:
     from kazoo import exceptions as kazoo_exceptions
@@ -115,12 +115,12 @@ def _require_sasl_packages(options):
 
 
 def _unreachable(servers, timeout, seen, use_ssl):
-    verdicts = [f"{server} {_look(server, use_ssl)}" for server in addresses.parse_zookeeper_connect(servers).servers]
+    verdicts = [f"{server} {_gather(server, use_ssl)}" for server in addresses.parse_zookeeper_connect(servers).servers]
     said = f" (kazoo said last: {seen[-1]})" if seen else ""
     return f"no ZooKeeper session within {timeout:g} s: {'; '.join(verdicts)}{said}"
 
 
-def _look(server, use_ssl):
+def _gather(server, use_ssl):
     """What one server does with a plain TCP connection, in a few words."""
     try:
         with socket.create_connection((server.host, server.port), timeout=2.0) as connection:
@@ -315,7 +315,7 @@ def read_tree(client, root="/", window=500, max_rate=None, timeout=30.0):
     return Reader(client, window, max_rate, timeout).tree(root)
 
 
-def witness(client, timeout=10.0):
+def migration_znodes(client, timeout=10.0):
     """What ZooKeeper testifies about the migration's phase, in two round trips. JSON-able:
 
     - ``controller``: ``{"exists", "broker_id", "kraft_controller_epoch", "ephemeral", "czxid", "malformed"}``;

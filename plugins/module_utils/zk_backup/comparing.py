@@ -30,8 +30,8 @@ def verify(client, path, window=500, max_rate=None, timeout=30.0):
     require_same_cluster(backup, reader)
     comparison = _Comparison(reader, backup.trailer["zxid"])
     for node, live in live_tree.beside(backup.znodes(), reader.read_many):
-        comparison.judge(node, live)
-    comparison.judge_new(backup.znodes)
+        comparison.detect(node, live)
+    comparison.detect_new(backup.znodes)
     return {
         **backup.facts(),
         "equal": comparison.equal,
@@ -68,7 +68,7 @@ class _Comparison:
         self.differ = []
         self._parents = {}
 
-    def judge(self, node, live):
+    def detect(self, node, live):
         if node.stat.ephemeralOwner:
             return
         if live is None:
@@ -107,7 +107,7 @@ class _Comparison:
         else:
             self.equal += 1
 
-    def judge_new(self, nodes):
+    def detect_new(self, nodes):
         """Live children of changed parents that the backup lacks must be newer than it."""
         paths = live_tree.new_children(self.reader, nodes, self._parents)
         for path, stat in self.reader.stat_many(paths):

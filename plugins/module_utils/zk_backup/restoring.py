@@ -9,8 +9,8 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import restoring as phase_result
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import restoring as judgement
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import live_tree
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup.backup_file import Backup, BackupError
@@ -52,7 +52,7 @@ class Restore:
             return
         if kind == "controller_epoch":
             self.epochs.append(znodes.controller_epoch(saved.data))
-        write = judgement.restored(saved, live)
+        write = phase_result.restored(saved, live)
         if write is not None:
             self.missing.append(write)
         if kind == "topic":
@@ -88,8 +88,8 @@ class Restore:
 
     def unread(self, known):
         """``{broker: partitions}`` of those that have replicas and are not among the ``known``."""
-        told = (replicas["replicas"] for topic in self.topics.values() for replicas in topic["partitions"].values())
-        return judgement.unread(told, known)
+        reported = (replicas["replicas"] for topic in self.topics.values() for replicas in topic["partitions"].values())
+        return phase_result.unread(reported, known)
 
     def pending_deletions(self):
         """Topics that ZooKeeper's controller would delete as soon as it is elected."""
@@ -117,10 +117,10 @@ class Restore:
             logs = replicas.get((name, partition), ())
             assigned = topic["partitions"][str(partition)]["replicas"]
             saved, live = self.saved_states.get(path), self.live_states.get(path)
-            told = judgement.state(path, assigned, topic["topic_id"], saved, live, logs, above)
+            reported = phase_result.state(path, assigned, topic["topic_id"], saved, live, logs, above)
             if not logs:
                 without.append(f"{name}-{partition}")
-            states.append(told._replace(acl=acl) if live is None and told.acl is None else told)
+            states.append(reported._replace(acl=acl) if live is None and reported.acl is None else reported)
         self._put(self.missing + found + _parents(states, self.reader, acl) + states)
         self._raise_epoch(above)
         self._delete(znodes.MIGRATION)
@@ -150,18 +150,18 @@ class Restore:
             path = znodes.topic_path(name)
             stands = self.topics.get(path)
             topic_id = stands["topic_id"] if stands else None
-            known = {one: told["replicas"] for one, told in stands["partitions"].items()} if stands else {}
-            told = judgement.from_disks(topic_id, known, logs)
-            if told == known:
+            known = {one: reported["replicas"] for one, reported in stands["partitions"].items()} if stands else {}
+            reported = phase_result.from_disks(topic_id, known, logs)
+            if reported == known:
                 continue
-            value = znodes.topic_value(told, topic_id or next(iter(logs.values()))[0].topic_id)
+            value = znodes.topic_value(reported, topic_id or next(iter(logs.values()))[0].topic_id)
             self.topics[path] = znodes.topic(value, path)
-            writes.append(judgement.Write(path, value, None if stands else acl, "topic"))
+            writes.append(phase_result.Write(path, value, None if stands else acl, "topic"))
         return writes
 
     def _epoch_above(self, raft_epochs):
         now = [znodes.controller_epoch(node.data) for node in self.reader.get_many([znodes.CONTROLLER_EPOCH])]
-        return judgement.epoch_above([*self.epochs, *now, *raft_epochs])
+        return phase_result.epoch_above([*self.epochs, *now, *raft_epochs])
 
     def _raise_epoch(self, epoch):
         data = str(epoch).encode()
@@ -169,7 +169,7 @@ class Restore:
         acl = None
         if stat is None:
             acl = next(node.acl for node in self.backup.znodes() if node.path == znodes.CONTROLLER_EPOCH)
-        self._put([judgement.Write(znodes.CONTROLLER_EPOCH, data, acl, "controller_epoch")])
+        self._put([phase_result.Write(znodes.CONTROLLER_EPOCH, data, acl, "controller_epoch")])
 
     def _delete(self, path):
         with writing(f"{path} was not deleted"), contextlib.suppress(kazoo_exceptions.NoNodeError):
@@ -205,7 +205,7 @@ def _parents(states, reader, acl):
         for path in (partition.rpartition("/")[0], partition):
             wanted[path] = one.acl or acl
     absent = [path for path, stat in reader.stat_many(sorted(wanted)) if stat is None]
-    return [judgement.Write(path, None, wanted[path], "partition") for path in absent]
+    return [phase_result.Write(path, None, wanted[path], "partition") for path in absent]
 
 
 def _acls(entries):

@@ -88,22 +88,22 @@ def _quoted(value: str | None) -> str:
 
 def _escaped(value: str) -> str:
     """A value of a Java properties file (java.util.Properties.load)."""
-    told = []
+    messages = []
     for char in value:
         if char in "\\":
-            told.append("\\\\")
+            messages.append("\\\\")
         elif char == "\n":
-            told.append("\\n")
+            messages.append("\\n")
         elif char == "\r":
-            told.append("\\r")
-        elif char == " " and not told:
-            told.append("\\ ")
+            messages.append("\\r")
+        elif char == " " and not messages:
+            messages.append("\\ ")
         elif " " <= char <= "~":
-            told.append(char)
+            messages.append(char)
         else:
             units = char.encode("utf-16-be")
-            told += [f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2)]
-    return "".join(told)
+            messages += [f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2)]
+    return "".join(messages)
 
 
 def _text(path: str) -> str:

@@ -131,8 +131,8 @@ class Cluster:
         """The shortest offsets.retention.minutes of the brokers, in ms. Raises ClusterError."""
         brokers = self._one("cluster", self._admin.describe_cluster(request_timeout=self._seconds)).nodes
         name = "offsets.retention.minutes"
-        told = [self._configs(ResourceType.BROKER, [str(one.id)])[str(one.id)].get(name) for one in brokers]
-        return min(int(value or _DEFAULT_OFFSETS_RETENTION_MINUTES) for value in told) * 60_000
+        messages = [self._configs(ResourceType.BROKER, [str(one.id)])[str(one.id)].get(name) for one in brokers]
+        return min(int(value or _DEFAULT_OFFSETS_RETENTION_MINUTES) for value in messages) * 60_000
 
     def _ids(self, topics: List[str]) -> Dict[str, str]:
         if not topics:

@@ -60,9 +60,9 @@ def compare(
         after = now.partitions.get(place)
         kind = keys.KIND if before.compacted else chunks.KIND
         number = len(old_keys[place].key) if place in old_keys else len(old_chunks.get(place, ()))
-        told = chunks.compare_state(before, after, kind, number)
-        if told is None and before.compacted:
-            told = keys.compare(
+        reported = chunks.compare_state(before, after, kind, number)
+        if reported is None and before.compacted:
+            reported = keys.compare(
                 before,
                 old_keys.get(place),
                 after,
@@ -71,12 +71,12 @@ def compare(
                 elapsed_ms,
                 tuple(purged_topics),
             )
-        elif told is None:
-            told = chunks.compare(
+        elif reported is None:
+            reported = chunks.compare(
                 before, old_chunks.get(place, ()), after, new_chunks.get(place, ()), now.taken_ms, purged_topics
             )
-        found.add(told)
-        differs = any(one.kind == LOG for one in told.differences)
+        found.add(reported)
+        differs = any(one.kind == LOG for one in reported.differences)
         found.count(LOG, "left_only" if after is None else "differ" if differs else "match")
     fresh_logs = [place for place in now.partitions if place not in old_partitions]
     found.explain(LOG, new, len(fresh_logs))

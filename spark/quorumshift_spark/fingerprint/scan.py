@@ -122,9 +122,9 @@ def _records(spark: SparkSession, options: Mapping[str, str], wanted: Sequence[R
 
 
 def _json(places: Iterable) -> str:
-    told: Dict[str, Dict[str, int]] = {}
+    reported: Dict[str, Dict[str, int]] = {}
     for one, offset in places:
-        told.setdefault(one.topic, {})[str(one.partition)] = offset
-    if all(offset is None for by_partition in told.values() for offset in by_partition.values()):
-        return json.dumps({topic: sorted(map(int, numbers)) for topic, numbers in told.items()})
-    return json.dumps(told)
+        reported.setdefault(one.topic, {})[str(one.partition)] = offset
+    if all(offset is None for by_partition in reported.values() for offset in by_partition.values()):
+        return json.dumps({topic: sorted(map(int, numbers)) for topic, numbers in reported.items()})
+    return json.dumps(reported)

@@ -66,7 +66,7 @@ def write(directory: str, fingerprint: Fingerprint) -> Dict[str, int]:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
         pq.write_table(table, path, compression="zstd")
         sums[name] = results.file_facts(path, table.num_rows)["sha256"]
-    told = {
+    reported = {
         "version": VERSION,
         "cluster_id": fingerprint.cluster_id,
         "taken_ms": fingerprint.taken_ms,
@@ -78,7 +78,7 @@ def write(directory: str, fingerprint: Fingerprint) -> Dict[str, int]:
     path = os.path.join(directory, NAME)
     descriptor = os.open(path + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(told, file, indent=1)
+        json.dump(reported, file, indent=1)
     os.replace(path + ".new", path)
     return {name: table.num_rows for name, table in zip(FILES, tables)}
 
@@ -88,16 +88,18 @@ def read(directory: str) -> Fingerprint:
     path = os.path.join(directory, NAME)
     try:
         with open(path, encoding="utf-8") as file:
-            told = json.load(file)
-        if told["version"] != VERSION:
-            raise StoreError(f"{path}: version {told['version']}, this release reads {VERSION}; make a new baseline")
+            reported = json.load(file)
+        if reported["version"] != VERSION:
+            raise StoreError(
+                f"{path}: version {reported['version']}, this release reads {VERSION}; make a new baseline"
+            )
         for name in FILES:
-            if results.file_facts(os.path.join(directory, name), 0)["sha256"] != told["sha256"][name]:
+            if results.file_facts(os.path.join(directory, name), 0)["sha256"] != reported["sha256"][name]:
                 raise StoreError(
                     f"{os.path.join(directory, name)}: not what {NAME} says was written; give an intact baseline"
                 )
         tables = [pq.read_table(os.path.join(directory, name)) for name in FILES]
-        partitions = [PartitionState(**one) for one in told["partitions"]]
+        partitions = [PartitionState(**one) for one in reported["partitions"]]
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         raise StoreError(
             f"{path}: not a baseline of a data fingerprint ({error.__class__.__name__}: {error}); give the output "
@@ -105,10 +107,10 @@ def read(directory: str) -> Fingerprint:
         ) from error
     chunks = [Chunk(**{**row, "hash_sum": int(row["hash_sum"])}) for row in tables[0].to_pylist()]
     return Fingerprint(
-        told["cluster_id"],
-        told["taken_ms"],
-        told["chunk_offsets"],
-        told["isolation"],
+        reported["cluster_id"],
+        reported["taken_ms"],
+        reported["chunk_offsets"],
+        reported["isolation"],
         compare.states(partitions),
         chunks,
         tables[1].select(keys.SCHEMA.names).cast(keys.SCHEMA),

@@ -20,13 +20,13 @@ import pyarrow.parquet as pq
 from ansible_collections.quorumshift.kafka.plugins.module_utils import seal
 
 from quorumshift_spark import result as results
-from quorumshift_spark.report import story, words
+from quorumshift_spark.report import story, wording
 
 NAME = "report.html"
 
 # Read by the loader of a module that stands beside them: a zip's directories are no packages with resources.
 _PLACES = (
-    (words, os.path.join(os.path.dirname(words.__file__), "templates")),
+    (wording, os.path.join(os.path.dirname(wording.__file__), "templates")),
     (seal, os.path.join(os.path.dirname(os.path.dirname(seal.__file__)), "plugin_utils", "report_templates")),
 )
 
@@ -70,15 +70,15 @@ def _templates() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_source),
         autoescape=True,
-        finalize=words.visible,
+        finalize=wording.visible,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters["number"] = words.number
-    environment.filters["seconds"] = words.seconds
-    environment.filters["view"] = words.view
-    environment.filters["kind"] = words.kind
+    environment.filters["number"] = wording.number
+    environment.filters["seconds"] = wording.seconds
+    environment.filters["view"] = wording.view
+    environment.filters["kind"] = wording.kind
     return environment
 
 

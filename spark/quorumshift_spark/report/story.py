@@ -11,9 +11,9 @@ from __future__ import annotations
 import datetime
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements.gates import GATES
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import GATES
 
-from quorumshift_spark.report import words
+from quorumshift_spark.report import wording
 
 PASS, DIFFER, ERROR, INCOMPLETE = "pass", "differ", "error", "incomplete"
 COUNTS = ("read", "match", "explained", "differ", "left_only", "right_only", "skipped")
@@ -117,7 +117,7 @@ class Story(NamedTuple):
 def tell(result: Mapping[str, Any], differences: Iterable[Mapping[str, Any]] | None = None) -> Story:
     """Tell a result; see report.render."""
     verdict = str(result.get("verdict") or ERROR)
-    views = [_view(name, told) for name, told in _mapping(result.get("views")).items()]
+    views = [_view(name, reported) for name, reported in _mapping(result.get("views")).items()]
     listed = result.get("differences") or ()
     groups = _groups(listed if differences is None else differences, [one.name for one in views])
     found = sum(group.total for group in groups)
@@ -165,8 +165,8 @@ def _places(places: Any) -> List[Place]:
     return [
         Place(
             str(one.get("kind")),
-            words.key(str(one.get("kind")), str(one.get("key"))),
-            f"{words.view(str(one.get('left')))} and {words.view(str(one.get('right')))}",
+            wording.key(str(one.get("kind")), str(one.get("key"))),
+            f"{wording.view(str(one.get('left')))} and {wording.view(str(one.get('right')))}",
             str(one.get("why")),
         )
         for one in map(_mapping, list(places or ())[:SHOWN])
@@ -175,17 +175,17 @@ def _places(places: Any) -> List[Place]:
 
 def _sentence(verdict: str, total: List[int], found: int, groups: List[Group], views: List[View]) -> str:
     read, skipped = total[0], total[-1]
-    names = _joined([words.view(one.name) for one in views])
+    names = _joined([wording.view(one.name) for one in views])
     if verdict == PASS:
         return f"All that was compared agrees: {read:,} comparisons of {names}, none left out."
     if verdict == DIFFER:
-        kinds = _joined(list(dict.fromkeys(words.kind(group.kind) for group in groups)))
+        kinds = _joined(list(dict.fromkeys(wording.kind(group.kind) for group in groups)))
         what = f"{found:,} difference{'s' if found != 1 else ''} in {read:,} comparisons"
         return f"{what}: {kinds}." if kinds else f"{what}."
     if verdict == INCOMPLETE:
         what = f"{skipped:,} of {read:,} comparisons could not be made" if skipped else "Not all could be compared"
         return f"{what}; what was not compared may differ."
-    failed = _joined([words.view(one.name) for one in views if one.error])
+    failed = _joined([wording.view(one.name) for one in views if one.error])
     return f"The comparison did not come to its end{f': {failed} failed' if failed else ''}. Nothing is known."
 
 
@@ -205,13 +205,13 @@ def _steps(verdict: str, gate: str, groups: List[Group], views: List[View]) -> L
         return [*steps, Step(_AGAIN)]
     if verdict == INCOMPLETE:
         return [Step("Mend what the reasons above name; nothing has to be undone."), Step(_AGAIN)]
-    failed = [words.view(one.name) for one in views if one.error]
+    failed = [wording.view(one.name) for one in views if one.error]
     why = f"Make readable what failed ({_joined(failed)}): its error stands with the views below."
     return [Step(why if failed else "See the reason above and Spark's own output beside this file."), Step(_AGAIN)]
 
 
 def _link(group: Group) -> Tuple[str, str]:
-    return group.anchor, f"{words.kind(group.kind)}{' ' + group.field if group.field else ''} ({group.total:,})"
+    return group.anchor, f"{wording.kind(group.kind)}{' ' + group.field if group.field else ''} ({group.total:,})"
 
 
 def _sentence_of(text: str) -> str:
@@ -233,16 +233,16 @@ def _groups(differences: Iterable[Mapping[str, Any]], order: List[str]) -> List[
             values = _sides(one)
             group["views"].update(dict.fromkeys(values))
             group["shown"].append((str(one.get("key") or ""), values))
-    told = []
+    messages = []
     for number, ((kind, field, rule), group) in enumerate(found.items(), 1):
         views = sorted(group["views"], key=lambda name: (order.index(name) if name in order else len(order), name))
         rows = []
         for key, values in group["shown"]:
-            lines = words.sides(kind, key, {name: values[name] for name in views if name in values})
+            lines = wording.sides(kind, key, {name: values[name] for name in views if name in values})
             sides = [{"view": name, "compared": name in lines, "lines": lines.get(name)} for name in views]
-            rows.append(Shown(words.key(kind, key), sides))
-        told.append(Group(kind, field, rule, views, group["total"], rows, list(group["do"]), f"group-{number}"))
-    return told
+            rows.append(Shown(wording.key(kind, key), sides))
+        messages.append(Group(kind, field, rule, views, group["total"], rows, list(group["do"]), f"group-{number}"))
+    return messages
 
 
 def _sides(one: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -253,29 +253,29 @@ def _sides(one: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _view(name: str, value: Any) -> View:
-    told = _mapping(value)
-    by_kind = {str(kind): int(number) for kind, number in _mapping(told.get("read")).items()}
-    problems = [f"{one.get('where')}: {one.get('reason')}" for one in map(_mapping, told.get("problems") or ())]
+    reported = _mapping(value)
+    by_kind = {str(kind): int(number) for kind, number in _mapping(reported.get("read")).items()}
+    problems = [f"{one.get('where')}: {one.get('reason')}" for one in map(_mapping, reported.get("problems") or ())]
     return View(
         str(name),
         sum(by_kind.values()),
         by_kind,
-        _state(_mapping(told.get("state"))),
-        told.get("seconds"),
-        str(told.get("error") or ""),
+        _state(_mapping(reported.get("state"))),
+        reported.get("seconds"),
+        str(reported.get("error") or ""),
         problems,
-        int(told.get("moved") or 0),
+        int(reported.get("moved") or 0),
     )
 
 
 def _state(state: Mapping[str, Any]) -> str:
     """Where a view stood; a time in UTC."""
-    told = {name: value for name, value in state.items() if name != "time_ms" and value not in ({}, [], None)}
+    reported = {name: value for name, value in state.items() if name != "time_ms" and value not in ({}, [], None)}
     at = state.get("time_ms")
     if isinstance(at, int) and 0 < at < 4_102_444_800_000:
         time = datetime.datetime.fromtimestamp(at / 1000, datetime.timezone.utc)
-        told = {"at": time.strftime("%Y-%m-%d %H:%M:%S UTC"), **told}
-    return _plain(told)
+        reported = {"at": time.strftime("%Y-%m-%d %H:%M:%S UTC"), **reported}
+    return _plain(reported)
 
 
 def _rounds(rounds: Iterable[Any]) -> Dict[str, Any]:
@@ -285,7 +285,7 @@ def _rounds(rounds: Iterable[Any]) -> Dict[str, Any]:
 
 
 def _fence_or(value: Any) -> str:
-    """A fence in words, without what it has not: `zxid 8589934721, log cut again`; any other value plainly."""
+    """A fence in wording, without what it has not: `zxid 8589934721, log cut again`; any other value plainly."""
     if not isinstance(value, Mapping):
         return _plain(value)
     there = {str(name).replace("_", " "): item for name, item in value.items() if item not in (None, False, "")}
@@ -302,16 +302,16 @@ def _timings(timings: Mapping[str, Any]) -> List[Tuple[str, float, float]]:
 def _facts(result: Mapping[str, Any]) -> List[Tuple[str, str]]:
     facts = [("digest", result.get("digest")), ("nonce", result.get("nonce")), ("schema", result.get("schema"))]
     facts += [
-        (name, f"{_mapping(told).get('rows'):,} rows, sha256 {_mapping(told).get('sha256')}")
-        for name, told in sorted(_mapping(result.get("files")).items())
-        if isinstance(_mapping(told).get("rows"), int)
+        (name, f"{_mapping(reported).get('rows'):,} rows, sha256 {_mapping(reported).get('sha256')}")
+        for name, reported in sorted(_mapping(result.get("files")).items())
+        if isinstance(_mapping(reported).get("rows"), int)
     ]
     facts += sorted(_mapping(result.get("versions")).items())
     return [(str(name), _plain(value)) for name, value in facts if value is not None]
 
 
 def _plain(value: Any) -> str:
-    """A value in words; numbers as they are, for they are searched for in logs."""
+    """A value in wording; numbers as they are, for they are searched for in logs."""
     if isinstance(value, Mapping):
         return ", ".join(f"{str(name).replace('_', ' ')} {_plain(item)}" for name, item in value.items())
     if isinstance(value, (list, tuple)):

@@ -69,10 +69,12 @@ def about(path: str) -> Dict[str, Any]:
         raise ViewError(f"baseline {os.path.basename(path)} cannot be read ({error}): {_ANEW}") from None
     if _ABOUT not in metadata:
         raise ViewError(f"{os.path.basename(path)} is no baseline of Quorumshift: {_ANEW}")
-    told = json.loads(metadata[_ABOUT])
-    if told["format"] != FORMAT:
-        raise ViewError(f"baseline {os.path.basename(path)} has format {told['format']}, this reads {FORMAT}: {_ANEW}")
-    return told
+    reported = json.loads(metadata[_ABOUT])
+    if reported["format"] != FORMAT:
+        raise ViewError(
+            f"baseline {os.path.basename(path)} has format {reported['format']}, this reads {FORMAT}: {_ANEW}"
+        )
+    return reported
 
 
 # The job has a copy of it
@@ -103,16 +105,18 @@ class BaselineView(View):
 
     def parts(self) -> List[Part]:
         """The row groups of the file; its origin is checked first."""
-        told = about(self._path)
-        if told["cluster_id"] != self._cluster_id:
+        reported = about(self._path)
+        if reported["cluster_id"] != self._cluster_id:
             where = os.path.basename(self._path)
-            raise ViewError(f"baseline {where} is of cluster {told['cluster_id']}, not of {self._cluster_id}: {_ANEW}")
-        if told["key_id"] != self._key_id:
+            raise ViewError(
+                f"baseline {where} is of cluster {reported['cluster_id']}, not of {self._cluster_id}: {_ANEW}"
+            )
+        if reported["key_id"] != self._key_id:
             raise ViewError(
                 f"baseline {os.path.basename(self._path)} was made under another digest key, so its hashes cannot be "
                 f"compared: {_ANEW}"
             )
-        state = told["states"][self._of]
+        state = reported["states"][self._of]
         file = pq.ParquetFile(self._path)
         parts = [Part(number, state) for number in range(file.num_row_groups)]
         if self._ship:

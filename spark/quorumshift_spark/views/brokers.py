@@ -18,9 +18,9 @@ import time
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Set, Tuple, Union
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import node_mode
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import broker_requests as requests
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import node_mode
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.kafka_wire import (
     ERROR_NAMES,
     ApiVersions,
@@ -196,12 +196,12 @@ class _Talk:
         self.not_served: Dict[str, str] = {}
 
     def served(self) -> Served:
-        told = self._versions()
-        mode = node_mode.node_mode(told.api_keys, told.zk_migration_ready)
+        reported = self._versions()
+        mode = node_mode.node_mode(reported.api_keys, reported.zk_migration_ready)
         if mode not in (node_mode.ZK, node_mode.ZK_MIGRATION, node_mode.KRAFT):
             raise self._error(f"is no broker: its listener shows {mode}")
         # In KRaft mode the epoch of the features is the offset of the image (KRaftMetadataCache.features)
-        offset = told.finalized_features_epoch + 1 if mode == node_mode.KRAFT else None
+        offset = reported.finalized_features_epoch + 1 if mode == node_mode.KRAFT else None
         return Served(mode, offset, {})
 
     def features(self) -> Iterator[Entity]:

@@ -92,28 +92,28 @@ class _Reader(DataSourceReader):
         name = partition.view if isinstance(partition.view, str) else partition.view.name
         counts: Dict[str, int] = collections.Counter()
         started = time.time()
-        told = {"of": str(partition.of)}
+        reported = {"of": str(partition.of)}
         rows: List[tuple] = []
         try:
             if partition.error:
                 raise _Failed(partition.error)
             for item in partition.view.read(partition.part):
                 if isinstance(item, Statement):
-                    told["state"] = canonical(item.state)
-                    told["problems"] = canonical([list(problem) for problem in item.problems])
+                    reported["state"] = canonical(item.state)
+                    reported["problems"] = canonical([list(problem) for problem in item.problems])
                     continue
                 counts[item.kind] += 1
                 rows.append((name, *_row(item)))
                 if len(rows) == _BATCH:
                     yield _batch(rows)
                     rows = []
-            if "state" not in told:
+            if "state" not in reported:
                 raise _Failed("the view ended without saying where it stood")
-            told["counts"] = canonical(counts)
+            reported["counts"] = canonical(counts)
         except Exception as error:
-            told = {"of": str(partition.of), "error": said(error)}
-        told["seconds"] = f"{time.time() - started:.3f}"
-        rows.append((name, "", str(partition.number), list(told.items()), "", *[None] * len(_PROJECTIONS)))
+            reported = {"of": str(partition.of), "error": said(error)}
+        reported["seconds"] = f"{time.time() - started:.3f}"
+        rows.append((name, "", str(partition.number), list(reported.items()), "", *[None] * len(_PROJECTIONS)))
         yield _batch(rows)
 
 
@@ -148,7 +148,7 @@ def _batch(rows):
     return pa.RecordBatch.from_arrays(columns, schema=_ARROW)
 
 
-def told(fields: Dict[str, str]) -> Dict[str, Any]:
+def reported(fields: Dict[str, str]) -> Dict[str, Any]:
     """The last row of a part, decoded: {"of", "seconds"} and {"error"} or {"state", "problems", "counts"}."""
     decoded: Dict[str, Any] = {"of": int(fields["of"]), "seconds": float(fields["seconds"])}
     if "error" in fields:

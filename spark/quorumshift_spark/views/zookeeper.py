@@ -129,10 +129,10 @@ class ZooKeeperView(View):
         """(kraft_metadata_offset, mzxid) of /migration: all records up to that offset are in the tree at that zxid."""
         with self._session() as reader:
             for node in reader.get_many([znodes.MIGRATION]):
-                told = znodes.migration(node.data)
-                if told["malformed"]:
-                    raise probe.ZooKeeperError(f"{znodes.MIGRATION} {told['malformed']}")
-                return told["kraft_metadata_offset"], node.stat.mzxid
+                reported = znodes.migration(node.data)
+                if reported["malformed"]:
+                    raise probe.ZooKeeperError(f"{znodes.MIGRATION} {reported['malformed']}")
+                return reported["kraft_metadata_offset"], node.stat.mzxid
         raise probe.ZooKeeperMissing(f"{znodes.MIGRATION} is not there: no migration is under way")
 
     @contextlib.contextmanager

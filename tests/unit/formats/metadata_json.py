@@ -63,14 +63,14 @@ def dumped_records(text):
 
 
 def _dumped(text):
-    word, rest = text.split(" ", 1)
-    if word == "controlType:":
+    token, rest = text.split(" ", 1)
+    if token == "controlType:":
         return rest.split("(")[0], None, None
-    if word == "payload:":
+    if token == "payload:":
         payload = json.loads(rest)
         return payload["type"], payload["version"], payload["data"]
     fields = json.loads(rest)
-    return _CONTROL_NAMES[word], fields["version"], fields
+    return _CONTROL_NAMES[token], fields["version"], fields
 
 
 def comparable(record):

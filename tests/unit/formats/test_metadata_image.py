@@ -106,13 +106,15 @@ def test_empty_log(tmp_path):
 
 
 def test_client_metrics(tmp_path):
-    def told(*values, **options):
+    def reported(*values, **options):
         return summarise(tmp_path, *values, **options)["client_metrics"]
 
     set_one, set_two = made.config(16, "all", "interval.ms", "1000"), made.config(16, "all", "metrics", "x")
-    assert told(set_one, set_two, made.config(2, "orders", "retention.ms", "1")) == {"all": ["interval.ms", "metrics"]}
-    assert told(set_one, set_two, made.config(16, "all", "metrics", None)) == {"all": ["interval.ms"]}
-    assert told(set_one, made.config(16, "all", "interval.ms", None)) == {}
+    assert reported(set_one, set_two, made.config(2, "orders", "retention.ms", "1")) == {
+        "all": ["interval.ms", "metrics"]
+    }
+    assert reported(set_one, set_two, made.config(16, "all", "metrics", None)) == {"all": ["interval.ms"]}
+    assert reported(set_one, made.config(16, "all", "interval.ms", None)) == {}
     counted = summarise(tmp_path, set_one, made.config(2, "orders", "retention.ms", "1"), with_counts=True)
     assert counted["image_counts"]["configs"] == 2 and counted["client_metrics"] == {"all": ["interval.ms"]}
 

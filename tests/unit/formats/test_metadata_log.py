@@ -315,11 +315,11 @@ def test_files_that_always_vanish_are_a_named_error(write, monkeypatch):
     directory = write({segment(0): [made.batch(0, [made.NO_OP])]})
     tries = []
 
-    def gone(path):
+    def excluded(path):
         tries.append(path)
         raise FileNotFoundError(2, "No such file", path)
 
-    monkeypatch.setattr(metadata_log, "_open", gone)
+    monkeypatch.setattr(metadata_log, "_open", excluded)
     with pytest.raises(metadata_log.LogMoving, match="3 times over"), metadata_log.open_log(
         directory, tries=3, pause=0
     ):

@@ -38,25 +38,27 @@ def replica(tmp_path):
 
 
 def test_the_last_batch_of_the_newest_segment_counts(replica):
-    told = replica_log.read(replica({0: batch(0, 5, 1), 5: batch(5, 3, 1) + batch(8, 2, 4)}, [(1, 0), (4, 8), (6, 10)]))
-    assert told == replica_log.ReplicaLog(ID, last_epoch=4, end_offset=10, newest_epoch=6)
+    reported = replica_log.read(
+        replica({0: batch(0, 5, 1), 5: batch(5, 3, 1) + batch(8, 2, 4)}, [(1, 0), (4, 8), (6, 10)])
+    )
+    assert reported == replica_log.ReplicaLog(ID, last_epoch=4, end_offset=10, newest_epoch=6)
 
 
 def test_a_segment_that_was_just_begun(replica):
-    told = replica_log.read(replica({0: batch(0, 5, 1), 5: b""}, [(1, 0), (3, 5)]))
-    assert (told.last_epoch, told.end_offset, told.newest_epoch) == (1, 5, 3)
+    reported = replica_log.read(replica({0: batch(0, 5, 1), 5: b""}, [(1, 0), (3, 5)]))
+    assert (reported.last_epoch, reported.end_offset, reported.newest_epoch) == (1, 5, 3)
 
 
 def test_no_records_at_all(replica):
-    told = replica_log.read(replica({0: b""}))
-    assert (told.last_epoch, told.end_offset, told.newest_epoch) == (-1, 0, -1)
+    reported = replica_log.read(replica({0: b""}))
+    assert (reported.last_epoch, reported.end_offset, reported.newest_epoch) == (-1, 0, -1)
     assert replica_log.read(replica({}))[1:] == (-1, 0, -1)
 
 
 @pytest.mark.parametrize("cut", [1, 40, 60, 99])
 def test_what_a_crash_tore_is_left_out(replica, cut):
-    told = replica_log.read(replica({0: batch(0, 5, 1) + batch(5, 5, 2)[:cut]}, [(1, 0), (2, 5)]))
-    assert (told.last_epoch, told.end_offset) == (1, 5)
+    reported = replica_log.read(replica({0: batch(0, 5, 1) + batch(5, 5, 2)[:cut]}, [(1, 0), (2, 5)]))
+    assert (reported.last_epoch, reported.end_offset) == (1, 5)
 
 
 def test_preallocated_bytes_end_a_log(replica):
@@ -73,8 +75,8 @@ def test_the_index_leads_near_the_end_also_where_it_was_not_closed(replica, trai
 
 def test_messages_of_old_formats(replica):
     message = struct.pack(">qiib", 41, 30, 0x1234, 1) + bytes(25)
-    told = replica_log.read(replica({40: message}))
-    assert (told.end_offset, told.last_epoch) == (42, -1)
+    reported = replica_log.read(replica({40: message}))
+    assert (reported.end_offset, reported.last_epoch) == (42, -1)
 
 
 def test_what_is_no_log_is_refused(replica):
@@ -96,5 +98,5 @@ def test_what_is_no_log_is_refused(replica):
         ("lost+found", None),
     ],
 )
-def test_directories_of_partitions(name, told):
-    assert replica_log.partition_of(name) == told
+def test_directories_of_partitions(name, reported):
+    assert replica_log.partition_of(name) == reported

@@ -14,11 +14,11 @@ import pathlib
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import (
     base,
-    evidence,
     report,
     report_files,
     report_story,
     report_timeline,
+    run_artifacts,
 )
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.report_story import Recorded
 
@@ -55,7 +55,7 @@ def restart(at, host, name="kraft", outcome="done", **more):
         "register_s": 5.0,
     }
     event = {"t": T + at, "kind": "restart", "name": name, "host": host, "end": T + at + 7, "outcome": outcome}
-    return {**event, "times": times if outcome == "done" else {}, "turn_s": 8.5, **more}
+    return {**event, "times": times if outcome == "done" else {}, "restart_s": 8.5, **more}
 
 
 WHOLE = [
@@ -135,7 +135,7 @@ def test_a_whole_run():
 
 def test_sums_of_a_roll():
     total = report._total("kraft", report_story.tell(recorded(WHOLE)).restarts)
-    assert (total["count"], total["failed"], total["stop_s"], total["turn_s"], total["own_s"]) == (2, 0, 4, 17, 3)
+    assert (total["count"], total["failed"], total["stop_s"], total["restart_s"], total["own_s"]) == (2, 0, 4, 17, 3)
     assert total["between_s"] == 13
 
 
@@ -273,11 +273,11 @@ def test_a_control_node_whose_clock_goes_back():
 
 @pytest.mark.parametrize(("off", "way"), [(5000, "ahead of"), (-5000, "behind")])
 def test_a_host_whose_clock_is_off_keeps_its_place(off, way):
-    told = restart(21 + off, "b1")
-    told["times"] = {
+    reported = restart(21 + off, "b1")
+    reported["times"] = {
         key: value + off if key.endswith("_at") else value for key, value in restart(21, "b1")["times"].items()
     }
-    story = report_story.tell(recorded([*WHOLE[:4], told, *WHOLE[5:]]))
+    story = report_story.tell(recorded([*WHOLE[:4], reported, *WHOLE[5:]]))
     assert len(story.doubts) == 1 and f"the clock of b1 is {way}" in story.doubts[0]
     assert story.seconds == 61
     assert [name for name, _start, _end in story.restarts[0].stages] == ["stop", "start", "register"]
@@ -288,8 +288,8 @@ def test_a_gate_leads_to_the_reports_of_its_jobs():
     there = "verify/after_kraft/metadata_parity/report.html"
     jobs = {"metadata_parity": "d1", "data_fingerprint": "d2"}
     reports = {"metadata_parity": there, "data_fingerprint": "../../elsewhere/report.html"}
-    told = [gate(1, "before_kraft", verified="off"), gate(9, "after_kraft", verified=jobs, reports=reports)]
-    run = recorded([phase(0, "hybrid"), *told], [*FACTS, there])
+    messages = [gate(1, "before_kraft", verified="off"), gate(9, "after_kraft", verified=jobs, reports=reports)]
+    run = recorded([phase(0, "hybrid"), *messages], [*FACTS, there])
     off, on = report_story.tell(run).gates
     assert off.reports is None
     assert on.reports == {"metadata_parity": there, "data_fingerprint": ""}
@@ -339,9 +339,9 @@ def test_pictures_are_drawn_and_not_told_as_text():
 def test_the_page_loads_nothing():
     svg = "<svg xmlns='http://www.w3.org/2000/svg'><script>1</script></svg>"
     run = recorded(WHOLE, files={"witness.svg": svg, "witness.json": '{"verdict": "pass", "lost": 0}'})
-    told = page(run)
-    assert [one.partition(",")[0] for one in told.loaded] == ["data:image/svg+xml;base64"]
-    assert base64.b64decode(told.loaded[0].partition(",")[2]).decode() == svg
+    reported = page(run)
+    assert [one.partition(",")[0] for one in reported.loaded] == ["data:image/svg+xml;base64"]
+    assert base64.b64decode(reported.loaded[0].partition(",")[2]).decode() == svg
     assert "url(http" not in report.render(run) and "@import" not in report.render(run)
 
 
@@ -376,11 +376,11 @@ def test_a_diff_is_masked_again():
         "+sasl.jaas.config=x \\\n+   hunter4 \\\n+   hunter5\n+b=2\n+password.encoder.iterations=4096\n+c=sealed:AAAA\n"
     )
     lines = report_files.diff(text)
-    told = "\n".join(line.text for line in lines)
-    assert "hunter" not in told and "a=1" in told and "+b=2" in told and "4096" in told
+    reported = "\n".join(line.text for line in lines)
+    assert "hunter" not in reported and "a=1" in reported and "+b=2" in reported and "4096" in reported
     run = recorded(WHOLE, files={"diffs/b1-kraft.diff": text})
     assert "hunter" not in report.render(run) and "sealed:" not in report.render(run)
-    assert [line.look for line in lines[:6]] == ["hunk", "hunk", "hunk", "same", "remove", "add"]
+    assert [line.gather for line in lines[:6]] == ["hunk", "hunk", "hunk", "same", "remove", "add"]
 
 
 def test_many_hosts_share_rows():
@@ -392,7 +392,7 @@ def test_many_hosts_share_rows():
 
 
 def test_what_is_noted_for_the_end_stands_in_the_table_alone():
-    took = {"t": T + 61, "kind": "event", "name": "took", "turn": "kraft", "planned_s": 20.0, "took_s": 12.0}
+    took = {"t": T + 61, "kind": "event", "name": "took", "node_restart": "kraft", "planned_s": 20.0, "took_s": 12.0}
     story = report_story.tell(recorded([*WHOLE, took]))
     assert "noted" not in [row.name for row in report_timeline.rows(story, str)]
     assert [event.name for event in story.events] == ["took"]
@@ -439,7 +439,9 @@ def test_durations():
 
 def test_written_pages(tmp_path):
     """A run's first page renews the page of the run before it, which has an end now."""
-    first, second = (evidence.Evidence(str(tmp_path), "cluster-1", f"2026112{day}T000000-aaaa") for day in (1, 2))
+    first, second = (
+        run_artifacts.RunArtifacts(str(tmp_path), "cluster-1", f"2026112{day}T000000-aaaa") for day in (1, 2)
+    )
     for event in WHOLE[:5]:
         first.note(**event)
     first.save("diffs/b1-kraft.diff", "+a=1\n")
@@ -461,14 +463,14 @@ def test_a_report_that_cannot_be_written_stops_no_run(tmp_path, monkeypatch):
     monkeypatch.setattr(base.display, "warning", warned.append)
     monkeypatch.setattr(report, "render", lambda recorded: 1 / 0)
     action = object.__new__(base.QuorumshiftAction)
-    action._left = evidence.Evidence(str(tmp_path), "cluster-1", "20261121T000000-aaaa")
+    action._left = run_artifacts.RunArtifacts(str(tmp_path), "cluster-1", "20261121T000000-aaaa")
     action._left.note("phase", "zk")
     action._report()
     assert len(warned) == 1 and "ZeroDivisionError" in warned[0] and "20261121T000000-aaaa" in warned[0]
 
 
 def test_no_run_yet(tmp_path):
-    nothing = evidence.Evidence(str(tmp_path), "cluster-1", "20261121T000000-aaaa")
+    nothing = run_artifacts.RunArtifacts(str(tmp_path), "cluster-1", "20261121T000000-aaaa")
     assert report.write(nothing) is None
     assert not list(tmp_path.iterdir())
     Page(report.render_cluster("cluster-1", [], UTC))

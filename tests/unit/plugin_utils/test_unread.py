@@ -23,5 +23,5 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import unre
         ({"failed": True, "msg": "no Python there"}, "its facts could not be read: no Python there"),
     ],
 )
-def test_why_a_host_was_not_read(looked, told):
-    assert unread(looked) == told
+def test_why_a_host_was_not_read(gathered, reported):
+    assert unread(gathered) == reported

@@ -1,12 +1,12 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which replicas have what their leader had. What brokers answer: tests/real/test_handback.py."""
+"""Which replicas have what their leader had. What brokers answer: tests/integration/test_handback.py."""
 
 from __future__ import annotations
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements.stuck import HeldOut
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.stuck_leaders import HeldOut
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import log_ends
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import Connections
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import Unreachable
@@ -18,17 +18,17 @@ HELD = [HeldOut("orders", 0, 2, (1,), (2,)), HeldOut("orders", 1, 2, (1, 5), (2,
 @pytest.fixture
 def ends(monkeypatch):
     """{broker: [what it answers, one after the other; the last for good]}; an empty list: it does not answer."""
-    told = {}
+    reported = {}
 
     def read(address, _client, partitions, _timeout):
-        answers = told[int(address.host[1:])]
+        answers = reported[int(address.host[1:])]
         if not answers:
             raise Unreachable(address, "refused", "connection refused")
         answer = answers.pop(0) if len(answers) > 1 else answers[0]
         return {one: answer[one] for one in partitions if one in answer}
 
     monkeypatch.setattr(log_ends, "read", read)
-    return told
+    return reported
 
 
 def names(bound_s=0.5):

@@ -23,12 +23,12 @@ def read(tmp_path):
 
 
 def test_a_directory_is_seen_before_there_is_a_file_that_names_it(read, tmp_path):
-    assert [told["empty"] for told in read()["log_dirs"]] == [True]
+    assert [reported["empty"] for reported in read()["log_dirs"]] == [True]
     (tmp_path / "metadata" / "meta.properties").write_text("cluster.id=other\nnode.id=9\n")
-    told = read()
-    assert told["log_dirs"][0]["meta"] == {"cluster.id": "other", "node.id": "9"}
-    assert not told["log_dirs"][0]["empty"]
-    assert told["node_id"] is None  # somebody else's
+    reported = read()
+    assert reported["log_dirs"][0]["meta"] == {"cluster.id": "other", "node.id": "9"}
+    assert not reported["log_dirs"][0]["empty"]
+    assert reported["node_id"] is None  # somebody else's
 
 
 def test_a_metadata_log_is_seen_before_there_is_a_file_that_names_it(read, tmp_path):
@@ -38,9 +38,9 @@ def test_a_metadata_log_is_seen_before_there_is_a_file_that_names_it(read, tmp_p
 
 def test_the_file_names_the_directory(read, tmp_path):
     (tmp_path / "controller.properties").write_text(f"node.id=101\nlog.dirs={tmp_path}/elsewhere\n")
-    told = read()
-    assert [one["path"] for one in told["log_dirs"]] == [f"{tmp_path}/elsewhere"]
-    assert told["node_id"] == 101
+    reported = read()
+    assert [one["path"] for one in reported["log_dirs"]] == [f"{tmp_path}/elsewhere"]
+    assert reported["node_id"] == 101
 
 
 @pytest.mark.parametrize(("name", "empty"), [("lost+found", True), (".lock", True), ("old", False)])
@@ -66,8 +66,8 @@ def test_which_log_directories_a_process_uses(tmp_path):
         (tmp_path / name).mkdir()
 
     def in_use():
-        told = node._log_dirs([str(tmp_path / name) for name in ("one", "two", "three")], os.getpid())
-        return [one["in_use"] for one in told]
+        reported = node._log_dirs([str(tmp_path / name) for name in ("one", "two", "three")], os.getpid())
+        return [one["in_use"] for one in reported]
 
     with open(tmp_path / "one" / ".lock", "w", encoding="ascii") as one:
         with open(tmp_path / "two" / ".lock", "w", encoding="ascii") as two:

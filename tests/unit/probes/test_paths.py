@@ -42,21 +42,21 @@ def test_who_does_not_answer_is_told_with_the_reason(listening):
         {"kind": "controller", "to": "c1", "address": free(listening)},
         {"kind": "zookeeper", "to": "z1", "address": "no-such-host.invalid:2181"},
     ]
-    told = {one["to"]: (one["kind"], one["reason"]) for one in paths.dial(targets, 5)}
-    assert told == {"c1": ("controller", "refused"), "z1": ("zookeeper", "dns")}
+    reported = {one["to"]: (one["kind"], one["reason"]) for one in paths.dial(targets, 5)}
+    assert reported == {"c1": ("controller", "refused"), "z1": ("zookeeper", "dns")}
 
 
 def test_a_port_that_is_free():
     address = free(None)
-    told = paths.port(address)
-    assert told == {"address": address, "resolved": "127.0.0.1", "loopback": True, "error": None, "holder": None}
+    reported = paths.port(address)
+    assert reported == {"address": address, "resolved": "127.0.0.1", "loopback": True, "error": None, "holder": None}
     assert paths.port(address)["error"] is None, "it was let go"
 
 
 def test_a_port_that_is_taken_and_by_whom(listening):
-    told = paths.port(listening)
-    assert told["error"] == "taken"
-    assert told["holder"].endswith(f"(pid {os.getpid()})")
+    reported = paths.port(listening)
+    assert reported["error"] == "taken"
+    assert reported["holder"].endswith(f"(pid {os.getpid()})")
 
 
 def test_an_address_of_another_host():
@@ -64,5 +64,5 @@ def test_an_address_of_another_host():
 
 
 def test_a_name_that_nobody_knows():
-    told = paths.port("no-such-host.invalid:9093")
-    assert told["error"] and told["error"] not in ("taken", "foreign") and told["resolved"] is None
+    reported = paths.port("no-such-host.invalid:9093")
+    assert reported["error"] and reported["error"] not in ("taken", "foreign") and reported["resolved"] is None

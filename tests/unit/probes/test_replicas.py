@@ -29,8 +29,8 @@ def write(tmp_path, monkeypatch):
     return written
 
 
-def look(tmp_path, *names):
-    return replicas.look([str(tmp_path / name) for name in names])
+def gather(tmp_path, *names):
+    return replicas.gather([str(tmp_path / name) for name in names])
 
 
 def test_a_topic_is_told_once(tmp_path, write):
@@ -38,7 +38,7 @@ def test_a_topic_is_told_once(tmp_path, write):
         write(f"a/orders-{number}", ONE)
     write("b/orders-1", ONE)
     write("b/a.b_c-d-7", TWO)
-    assert look(tmp_path, "a", "b") == {
+    assert gather(tmp_path, "a", "b") == {
         "topics": {"orders": [ONE, [0, 1, 2, 10]], "a.b_c-d": [TWO, [7]]},
         "others": [],
         "twice": [],
@@ -48,7 +48,7 @@ def test_a_topic_is_told_once(tmp_path, write):
 def test_what_is_no_partition_is_passed_over(tmp_path, write):
     for name in ("__cluster_metadata-0", "t-0.0d2f-delete", "t-0.0d2f-future", "t-0.0d2f-stray", "lost+found", "x"):
         write(f"a/{name}", "whatever")
-    assert look(tmp_path, "a", "missing") == {"topics": {}, "others": [], "twice": []}
+    assert gather(tmp_path, "a", "missing") == {"topics": {}, "others": [], "twice": []}
 
 
 def test_what_differs_is_told_by_its_path(tmp_path, write):
@@ -58,14 +58,14 @@ def test_what_differs_is_told_by_its_path(tmp_path, write):
     write("a/silent-0", None)
     write("a/torn-0", "version: 0\ntopic_id: ?\n")
     write("b/orders-0", ONE)
-    told = look(tmp_path, "a", "b")
-    assert told["topics"] == {"orders": [ONE, [0, 0, 2]]} and told["twice"] == ["orders-0"]
-    assert [(one["topic"], one["partition"], one["id"], bool(one["error"])) for one in told["others"]] == [
+    reported = gather(tmp_path, "a", "b")
+    assert reported["topics"] == {"orders": [ONE, [0, 0, 2]]} and reported["twice"] == ["orders-0"]
+    assert [(one["topic"], one["partition"], one["id"], bool(one["error"])) for one in reported["others"]] == [
         ("orders", 1, TWO, False),
         ("silent", 0, None, False),
         ("torn", 0, None, True),
     ]
-    assert told["others"][2]["error"] == (
+    assert reported["others"][2]["error"] == (
         f"{tmp_path}/a/torn-0/partition.metadata does not hold a topic id as Kafka writes it"
     )
 
@@ -75,7 +75,7 @@ def test_a_partition_that_is_just_being_made(tmp_path, write, monkeypatch):
     write("a/new-0", None)
     writer = threading.Timer(0.3, write, ["a/new-0", ONE])
     writer.start()
-    assert look(tmp_path, "a")["topics"] == {"new": [ONE, [0]]}
+    assert gather(tmp_path, "a")["topics"] == {"new": [ONE, [0]]}
     writer.join()
 
 
@@ -84,7 +84,7 @@ def test_a_partition_that_goes_meanwhile(tmp_path, write, monkeypatch):
     write("a/old-0", None)
     remover = threading.Timer(0.3, (tmp_path / "a" / "old-0").rmdir)
     remover.start()
-    assert look(tmp_path, "a")["others"] == []
+    assert gather(tmp_path, "a")["others"] == []
     remover.join()
 
 
@@ -92,6 +92,6 @@ def test_ten_thousand_partitions_are_little_to_read_and_to_tell(tmp_path, write)
     for number in range(10_000):
         write(f"a/topic.of.this.cluster.{number // 10}-{number % 10}", ONE)
     began = time.monotonic()
-    told = look(tmp_path, "a")
+    reported = gather(tmp_path, "a")
     took = time.monotonic() - began
-    assert len(json.dumps(told)) < 100_000 and took < 20, took
+    assert len(json.dumps(reported)) < 100_000 and took < 20, took

@@ -35,8 +35,8 @@ def test_the_file_that_a_unit_names(arguments, file):
     assert service._properties_file(EXEC_START.format(SCRIPT, arguments)) == file
 
 
-def shown(monkeypatch, **words):
-    text = "\n".join(f"{key}={value}" for key, value in words.items())
+def shown(monkeypatch, **tokens):
+    text = "\n".join(f"{key}={value}" for key, value in tokens.items())
     monkeypatch.setattr(service, "_systemd", lambda: True)
     monkeypatch.setattr(service, "_run", lambda command: subprocess.CompletedProcess(command, 0, text, ""))
     return service.state("kafka")
@@ -59,15 +59,15 @@ def test_a_service_that_starts_is_active_and_one_that_ended_is_not(monkeypatch, 
 
 
 def test_what_systemd_says_of_a_unit(monkeypatch):
-    told = shown(
+    reported = shown(
         monkeypatch,
         LoadState="loaded",
         ActiveState="active",
         UnitFileState="disabled",
         ExecStart=EXEC_START.format(SCRIPT, "/etc/kafka/x.properties"),
     )
-    assert told["starts_with"] == "/etc/kafka/x.properties"
-    assert told["unit_file_state"] == "disabled" and not told["masked"] and told["exists"]
+    assert reported["starts_with"] == "/etc/kafka/x.properties"
+    assert reported["unit_file_state"] == "disabled" and not reported["masked"] and reported["exists"]
 
 
 @pytest.fixture
@@ -126,6 +126,6 @@ def test_what_is_no_broker(kafka, arguments):
 
 
 def test_room_where_a_directory_will_be_made(tmp_path):
-    told = node.space(str(tmp_path / "not" / "yet"))
-    assert told["path"] == str(tmp_path) and told["free_bytes"] > 0 and told["read_only"] is False
+    reported = node.space(str(tmp_path / "not" / "yet"))
+    assert reported["path"] == str(tmp_path) and reported["free_bytes"] > 0 and reported["read_only"] is False
     assert node.space("") is None

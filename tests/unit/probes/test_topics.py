@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import restart
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import restart
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import topics
 
 
@@ -13,7 +13,7 @@ def one(isr, leader=5, replicas=(5, 2, 1)):
     return {"leader": leader, "replicas": list(replicas), "isr": list(isr)}
 
 
-def told(partitions):
+def reported(partitions):
     return {"reached": True, "brokers": {"1": "", "2": "", "5": ""}, "partitions": partitions}
 
 
@@ -21,7 +21,7 @@ STALE = {"orders": {"0": one([5, 2, 1]), "1": one([5, 2, 1])}}
 
 
 def test_brokers_that_agree():
-    united = topics.united(told(STALE), {"b1": STALE, "b3": STALE})
+    united = topics.united(reported(STALE), {"b1": STALE, "b3": STALE})
     assert united["partitions"] == STALE and united["differ"] == {"hosts": ["b1", "b3"], "partitions": []}
     assert restart.troubles(united, {"orders": 2}, [1, 2, 5]) == []
 
@@ -29,7 +29,7 @@ def test_brokers_that_agree():
 def test_the_worst_counts_whoever_answered():
     true = {"orders": {"0": one([5]), "1": one([5, 2, 1], leader=-1)}}
     for answered in (STALE, true):
-        united = topics.united(told(answered), {"b1": true, "b3": STALE})
+        united = topics.united(reported(answered), {"b1": true, "b3": STALE})
         assert united["partitions"]["orders"]["0"]["isr"] == [5]
         assert united["partitions"]["orders"]["1"]["leader"] == -1
         assert united["differ"] == {"hosts": ["b1", "b3"], "partitions": ["orders-0"]}
@@ -39,5 +39,5 @@ def test_the_worst_counts_whoever_answered():
 
 
 def test_a_topic_that_one_of_them_does_not_know_yet():
-    united = topics.united(told({"new": {"0": one([5, 2, 1])}}), {"b1": {}, "b3": STALE})
+    united = topics.united(reported({"new": {"0": one([5, 2, 1])}}), {"b1": {}, "b3": STALE})
     assert united["partitions"] == {"new": {"0": one([5, 2, 1])}}

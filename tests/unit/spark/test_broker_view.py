@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the view of a broker makes of answers that a healthy broker does not give; kafka-python writes the answers.
 
-Healthy ones come from real brokers in tests/real/test_spark_brokers.py.
+Healthy ones come from real brokers in tests/integration/test_spark_brokers.py.
 """
 
 from __future__ import annotations
@@ -157,9 +157,9 @@ def test_leader_whose_listener_is_hidden_is_no_value_but_a_problem(broker):
     answers = [BROKER_ITSELF, described(configs(2, "a"))]
     view, _asked = broker({requests.METADATA: metadata(listed), requests.DESCRIBE_CONFIGS: answers})
     entities, statement = read(view)
-    told = fields_of(entities, "partition")
-    assert [fields.get("leader", "left out") for fields in told] == ["left out", -1, 1]
-    assert all(fields["replicas"] == [2, 1] and fields["isr"] == [1, 2] for fields in told)
+    reported = fields_of(entities, "partition")
+    assert [fields.get("leader", "left out") for fields in reported] == ["left out", -1, 1]
+    assert all(fields["replicas"] == [2, 1] and fields["isr"] == [1, 2] for fields in reported)
     assert statement.state["offline_replicas"] == 1
     ((where, reason),) = statement.problems
     assert where == "broker 1: Metadata" and "the leaders of 1 partitions (a-0) have no listener" in reason
@@ -259,13 +259,13 @@ def test_what_is_off_is_told_and_no_kind_of_the_view(broker):
     view, _asked = broker(
         {requests.DESCRIBE_ACLS: acls(54, "No Authorizer is configured"), requests.DESCRIBE_TOKENS: tokens(61)}
     )
-    told = view.look().not_served
-    assert told == {
+    reported = view.look().not_served
+    assert reported == {
         "acl": "DescribeAcls: SECURITY_DISABLED: No Authorizer is configured",
         "delegation_token": "DescribeDelegationToken: DELEGATION_TOKEN_AUTH_DISABLED",
     }
     assert not {"acl", "delegation_token"} & set(view.kinds)
-    assert read(view)[1].state["not_served"] == told
+    assert read(view)[1].state["not_served"] == reported
 
 
 def test_reread_asks_for_the_named_topics_only(broker):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the job makes of what Kafka and Spark give: its result, its files, its errors. Both are stood in for here by a
-list of records; tests/real/test_spark_fingerprint.py runs it against them."""
+list of records; tests/integration/test_spark_fingerprint.py runs it against them."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper as probe
 from quorumshift_spark import fence as fences
 from quorumshift_spark import job as jobs
-from quorumshift_spark.settling import Fence
+from quorumshift_spark.recheck import Fence
 from quorumshift_spark.views.metadata_log import LogSource
 
 AT, ZXID, END = 100, 7000, 101

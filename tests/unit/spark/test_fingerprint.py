@@ -103,16 +103,16 @@ def next_baseline(fingerprint: Fingerprint) -> Fingerprint:
 def found(before: List[Record], after: List[Record], was: PartitionState, now: PartitionState, **more: Any) -> Findings:
     purged = more.pop("purged_topics", ())
     baseline = next_baseline(read(before, was, taken=NOW - HOUR))
-    told = compare.compare(baseline, read(after, now, was, **more), {}, HOUR, purged)
-    for counted in told.counts.values():
+    reported = compare.compare(baseline, read(after, now, was, **more), {}, HOUR, purged)
+    for counted in reported.counts.values():
         assert counted["read"] == sum(counted[name] for name in OUTCOMES)
         assert counted["explained"] <= counted["match"]
-    return told
+    return reported
 
 
-def rules(told: Findings) -> List[str]:
+def rules(messages: Findings) -> List[str]:
     by_text = {rule.says: name for name, rule in RULES.items()}
-    return sorted(by_text[one.rule] for one in told.differences)
+    return sorted(by_text[one.rule] for one in messages.differences)
 
 
 def with_record(log: List[Record], at: int, **changes: Any) -> List[Record]:
@@ -123,16 +123,16 @@ def with_record(log: List[Record], at: int, **changes: Any) -> List[Record]:
 
 
 def test_the_first_run_makes_the_baseline() -> None:
-    told = compare.compare(None, read(records(), state(35)), {}, HOUR)
-    assert compare.verdict(told) == "pass"
-    assert told.counts["chunk"]["explained"] == told.counts["chunk"]["read"] == 4
+    reported = compare.compare(None, read(records(), state(35)), {}, HOUR)
+    assert compare.verdict(reported) == "pass"
+    assert reported.counts["chunk"]["explained"] == reported.counts["chunk"]["read"] == 4
 
 
 @pytest.mark.parametrize("more", [0, 1, 5, 6, 40])
 def test_no_alarm_while_the_log_only_grows(more: int) -> None:
-    told = found(records(), records(35 + more), state(35), state(35 + more))
-    assert compare.verdict(told) == "pass"
-    assert told.counts["chunk"]["match"] - told.counts["chunk"]["explained"] == 4
+    reported = found(records(), records(35 + more), state(35), state(35 + more))
+    assert compare.verdict(reported) == "pass"
+    assert reported.counts["chunk"]["match"] - reported.counts["chunk"]["explained"] == 4
 
 
 @pytest.mark.parametrize(
@@ -149,11 +149,11 @@ def test_no_alarm_while_the_log_only_grows(more: int) -> None:
 )
 @pytest.mark.parametrize("offset", [0, 9, 10, 34])
 def test_a_changed_record_is_found_and_placed(offset: int, changes: Dict[str, Any], rule: str) -> None:
-    told = found(records(), with_record(records(50), offset, **changes), state(35), state(50))
-    assert rules(told) == [rule]
+    reported = found(records(), with_record(records(50), offset, **changes), state(35), state(50))
+    assert rules(reported) == [rule]
     begin = offset // SIZE * SIZE
-    assert json.loads(told.differences[0].key) == ["orders", 0, begin, min(begin + SIZE, 35)]
-    assert told.counts["chunk"]["differ"] == 1
+    assert json.loads(reported.differences[0].key) == ["orders", 0, begin, min(begin + SIZE, 35)]
+    assert reported.counts["chunk"]["differ"] == 1
 
 
 @pytest.mark.parametrize("offset", range(35))
@@ -184,10 +184,10 @@ def test_the_same_change_twice_does_not_cancel() -> None:
 
 @pytest.mark.parametrize("end", [0, 5, 30, 34])
 def test_a_truncated_log_is_found_once(end: int) -> None:
-    told = found(records(), records(end), state(35), state(end))
-    assert rules(told) == ["truncated"]
-    assert told.counts["chunk"]["match"] == end // SIZE
-    assert told.counts["chunk"]["left_only"] == 4 - end // SIZE
+    reported = found(records(), records(end), state(35), state(end))
+    assert rules(reported) == ["truncated"]
+    assert reported.counts["chunk"]["match"] == end // SIZE
+    assert reported.counts["chunk"]["left_only"] == 4 - end // SIZE
 
 
 def test_a_log_truncated_and_filled_again_is_found() -> None:
@@ -198,13 +198,13 @@ def test_a_log_truncated_and_filled_again_is_found() -> None:
 @pytest.mark.parametrize("start", [1, 9, 10, 15, 20, 34, 35])
 def test_retention_is_no_loss(start: int) -> None:
     now = state(40, log_start=start, retention_ms=HOUR)
-    told = found(records(), records(40 - start, start), state(35, retention_ms=HOUR), now)
-    assert rules(told) == []
-    assert compare.verdict(told) == "pass"
-    gone = sum(number for (_kind, why), number in told.explained.items() if "log start" in why)
+    reported = found(records(), records(40 - start, start), state(35, retention_ms=HOUR), now)
+    assert rules(reported) == []
+    assert compare.verdict(reported) == "pass"
+    gone = sum(number for (_kind, why), number in reported.explained.items() if "log start" in why)
     assert gone == min(4, -(-start // SIZE))
-    assert told.counts["chunk"]["match"] - told.counts["chunk"]["explained"] == 4 - gone
-    assert all("retention.ms" in why for _kind, why in told.explained if "log start" in why)
+    assert reported.counts["chunk"]["match"] - reported.counts["chunk"]["explained"] == 4 - gone
+    assert all("retention.ms" in why for _kind, why in reported.explained if "log start" in why)
 
 
 @pytest.mark.parametrize(
@@ -215,10 +215,10 @@ def test_retention_is_no_loss(start: int) -> None:
 @pytest.mark.parametrize("start", [5, 10, 35])
 def test_a_log_start_that_retention_does_not_explain_is_found(start: int, policy: Dict[str, Any]) -> None:
     log = records(40 - start, start)
-    told = found(records(), log, state(35), state(40, log_start=start, **policy))
-    assert rules(told) == ["log_start_moved"]
-    told = found(records(), log, state(35), state(40, log_start=start, **policy), purged_topics=["ord*"])
-    assert rules(told) == []
+    reported = found(records(), log, state(35), state(40, log_start=start, **policy))
+    assert rules(reported) == ["log_start_moved"]
+    reported = found(records(), log, state(35), state(40, log_start=start, **policy), purged_topics=["ord*"])
+    assert rules(reported) == []
 
 
 def test_loss_in_the_chunk_that_retention_cut_is_found() -> None:
@@ -235,8 +235,8 @@ def test_a_baseline_that_began_there_compares_the_chunk_from_its_log_start() -> 
 
 
 def test_an_older_replica_that_leads_does_not_alarm() -> None:
-    told = found(records(21, 14), records(38, 2), state(35, log_start=14), state(40, log_start=2))
-    assert compare.verdict(told) == "pass"
+    reported = found(records(21, 14), records(38, 2), state(35, log_start=14), state(40, log_start=2))
+    assert compare.verdict(reported) == "pass"
 
 
 def test_a_topic_deleted_or_made_again_is_found() -> None:
@@ -247,10 +247,10 @@ def test_a_topic_deleted_or_made_again_is_found() -> None:
 
 
 def test_a_policy_that_became_compact_cannot_be_compared() -> None:
-    told = found(records(), records(), state(35), state(35, compacted=True))
-    assert compare.verdict(told) == "incomplete"
-    assert told.counts["chunk"]["skipped"] == 4
-    assert told.skipped[0][:2] == ("chunk", '["orders",0]')
+    reported = found(records(), records(), state(35), state(35, compacted=True))
+    assert compare.verdict(reported) == "incomplete"
+    assert reported.counts["chunk"]["skipped"] == 4
+    assert reported.skipped[0][:2] == ("chunk", '["orders",0]')
 
 
 def test_many_random_faults_are_all_found_and_no_run_without_one_alarms() -> None:
@@ -307,18 +307,18 @@ def compact(log: List[Record], below: int) -> List[Record]:
 
 def test_compaction_and_later_records_are_no_loss() -> None:
     log = records(60)
-    told = found(records(), compact(log, 50), compacted(35), compacted(60))
-    assert compare.verdict(told) == "pass"
-    assert told.counts["key"]["match"] == 7
-    assert told.explained["key", "superseded by a later record"] == 7
+    reported = found(records(), compact(log, 50), compacted(35), compacted(60))
+    assert compare.verdict(reported) == "pass"
+    assert reported.counts["key"]["match"] == 7
+    assert reported.explained["key", "superseded by a later record"] == 7
     assert found(records(), compact(records(), 30), compacted(35), compacted(35)).counts["key"]["match"] == 7
 
 
 def test_a_key_that_vanished_without_a_tombstone_is_found() -> None:
     log = [record for record in records() if record.key != b"k3"]
-    told = found(records(), log, compacted(35), compacted(35))
-    assert rules(told) == ["key_vanished"]
-    assert told.counts["key"]["left_only"] == 1
+    reported = found(records(), log, compacted(35), compacted(35))
+    assert rules(reported) == ["key_vanished"]
+    assert reported.counts["key"]["left_only"] == 1
     tombstone = Record(35, NOW, b"k3", None)
     assert rules(found(records(), [*log, tombstone], compacted(35), compacted(36))) == []
 
@@ -326,9 +326,9 @@ def test_a_key_that_vanished_without_a_tombstone_is_found() -> None:
 def test_a_key_may_vanish_only_once_a_tombstone_could_have_come_and_gone() -> None:
     log = [record for record in records() if record.key != b"k3"]
     short = {"delete_retention_ms": HOUR // 2}
-    told = found(records(), log, compacted(35, **short), compacted(35, **short))
-    assert rules(told) == []
-    assert told.explained["key", "gone; a tombstone may have come and gone meanwhile"] == 1
+    reported = found(records(), log, compacted(35, **short), compacted(35, **short))
+    assert rules(reported) == []
+    assert reported.explained["key", "gone; a tombstone may have come and gone meanwhile"] == 1
 
 
 def test_a_tombstone_of_the_baseline_may_be_cleaned_but_the_value_before_may_not_come_back() -> None:
@@ -360,16 +360,16 @@ def test_retention_of_a_compacted_topic_that_also_deletes() -> None:
 
 
 def test_a_truncated_compacted_log_is_found() -> None:
-    told = found(records(), records(33), compacted(35), compacted(33))
-    assert "truncated" in rules(told)
+    reported = found(records(), records(33), compacted(35), compacted(33))
+    assert "truncated" in rules(reported)
 
 
 def test_so_many_differences_are_told_in_part_and_counted_whole() -> None:
     log = [Record(offset, START, b"k%d" % offset, b"v") for offset in range(500)]
-    told = found(log, [], compacted(500), compacted(500))
-    assert told.counts["key"]["left_only"] == 500
-    assert len(told.differences) == keys.SHOWN + 1
-    assert json.loads(told.differences[-1].sides["baseline"]) == {"further keys": 300}
+    reported = found(log, [], compacted(500), compacted(500))
+    assert reported.counts["key"]["left_only"] == 500
+    assert len(reported.differences) == keys.SHOWN + 1
+    assert json.loads(reported.differences[-1].sides["baseline"]) == {"further keys": 300}
 
 
 # --- consumer groups -----------------------------------------------------------------------------------------------
@@ -387,18 +387,18 @@ PLACE = ("orders", 0)
 
 def test_offsets_that_stay_or_go_forward_are_no_alarm() -> None:
     for offset in (50, 51, 100):
-        told = groups({"g": Group("STABLE", {PLACE: 50})}, {"g": Group("EMPTY", {PLACE: offset})})
-        assert compare.verdict(told) == "pass"
-    told = groups({}, {"g": Group("STABLE", {PLACE: 50})})
-    assert told.counts["group_offset"]["explained"] == 1
-    assert compare.verdict(told) == "pass"
+        reported = groups({"g": Group("STABLE", {PLACE: 50})}, {"g": Group("EMPTY", {PLACE: offset})})
+        assert compare.verdict(reported) == "pass"
+    reported = groups({}, {"g": Group("STABLE", {PLACE: 50})})
+    assert reported.counts["group_offset"]["explained"] == 1
+    assert compare.verdict(reported) == "pass"
 
 
 @pytest.mark.parametrize("offset", [0, 49])
 def test_an_offset_that_went_back_is_found(offset: int) -> None:
-    told = groups({"g": Group("EMPTY", {PLACE: 50})}, {"g": Group("EMPTY", {PLACE: offset})})
-    assert rules(told) == ["group_regressed"]
-    assert told.differences[0].sides == {"baseline": "50", "cluster": str(offset)}
+    reported = groups({"g": Group("EMPTY", {PLACE: 50})}, {"g": Group("EMPTY", {PLACE: offset})})
+    assert rules(reported) == ["group_regressed"]
+    assert reported.differences[0].sides == {"baseline": "50", "cluster": str(offset)}
 
 
 def test_offsets_of_a_group_with_members_do_not_vanish_before_they_expire() -> None:

@@ -64,8 +64,8 @@ def test_a_baseline_that_is_not_whole_is_refused(tmp_path: pathlib.Path) -> None
     with pytest.raises(store.StoreError, match=r"chunks\.parquet: not what"):
         store.read(str(tmp_path))
     store.write(str(tmp_path), FINGERPRINT)
-    told = json.loads((tmp_path / store.NAME).read_text())
-    (tmp_path / store.NAME).write_text(json.dumps({**told, "version": 99}))
+    reported = json.loads((tmp_path / store.NAME).read_text())
+    (tmp_path / store.NAME).write_text(json.dumps({**reported, "version": 99}))
     with pytest.raises(store.StoreError, match="version 99"):
         store.read(str(tmp_path))
 

@@ -179,7 +179,7 @@ def test_many_differences_of_one_sort_do_not_hide_another():
 
     found = [one("acl", 0), *(one("partition", number) for number in range(300)), one("topic", 1), one("topic", 2)]
     shown = result.some_of_each(found, 6)
-    assert [(told["kind"], told["key"]) for told in shown] == [
+    assert [(reported["kind"], reported["key"]) for reported in shown] == [
         *(("acl", "0"), ("partition", "0"), ("topic", "1")),
         *(("partition", "1"), ("topic", "2"), ("partition", "2")),
     ]

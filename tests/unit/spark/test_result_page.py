@@ -19,7 +19,7 @@ import jsonschema
 import pytest
 from quorumshift_spark import package, report
 from quorumshift_spark import result as results
-from quorumshift_spark.report import story, words
+from quorumshift_spark.report import story, wording
 
 FIXTURES = pathlib.Path(__file__).parent / "results"
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -71,10 +71,10 @@ def test_examples_are_results(verdict: str) -> None:
 
 
 def test_a_round_tells_its_fence_without_what_it_has_not() -> None:
-    told = load("pass")
-    told["rounds"][0]["fence"] = {"zxid": None, "log_cut_again": True, "said": ""}
-    told["rounds"][1]["fence"] = {"zxid": 7200, "log_cut_again": False, "said": "no answer"}
-    fences = [row[-1] for row in story.tell(told).rounds]
+    reported = load("pass")
+    reported["rounds"][0]["fence"] = {"zxid": None, "log_cut_again": True, "said": ""}
+    reported["rounds"][1]["fence"] = {"zxid": 7200, "log_cut_again": False, "said": "no answer"}
+    fences = [row[-1] for row in story.tell(reported).rounds]
     assert fences == ["log cut again", "zxid 7200, said no answer"]
 
 
@@ -213,9 +213,9 @@ def test_a_result_of_a_job_that_died_early_is_told_too() -> None:
     ],
 )
 def test_what_differs_is_marked_in_whole_words(texts: List[str], marked: List[str]) -> None:
-    told = words.sides("topic", '["t"]', {str(at): json.dumps(text) for at, text in enumerate(texts)})
+    reported = wording.sides("topic", '["t"]', {str(at): json.dumps(text) for at, text in enumerate(texts)})
     for at, text in enumerate(texts):
-        pieces = told[str(at)][0].pieces
+        pieces = reported[str(at)][0].pieces
         assert "".join(piece for piece, _differs in pieces) == text
         assert "".join(piece for piece, differs in pieces if differs) == marked[at]
 

@@ -13,9 +13,9 @@ import tarfile
 
 import pyarrow as pa
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import zk_metadata
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_counts, metadata_image, znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_log import Record, read_records
-from ansible_collections.quorumshift.kafka.plugins.module_utils.judgements import zk_metadata
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper as probe
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import backup_file
 from quorumshift_spark import normal_form as form
@@ -54,19 +54,19 @@ def node(path, value, **stat):
 def test_tree_of_kafka_has_every_kind_that_the_copy_knows(tree):
     found, problems = read(tree)
     assert problems == []
-    told = zk_metadata.normalise(tree)
+    reported = zk_metadata.normalise(tree)
     count = {kind: sum(entity.kind == kind for entity in found) for kind in form.KINDS}
     assert count == {
-        "topic": len(told["topics"]),
-        "partition": sum(len(topic["partitions"]) for topic in told["topics"].values()),
-        "config": sum(len(entity) for kind in told["configs"].values() for entity in kind.values()),
-        "quota": sum(len(quota["quotas"]) for quota in told["quotas"]),
-        "scram": sum(len(user) for user in told["scram"].values()),
-        "acl": len(told["acls"]),
-        "delegation_token": len(told["delegation_tokens"]),
+        "topic": len(reported["topics"]),
+        "partition": sum(len(topic["partitions"]) for topic in reported["topics"].values()),
+        "config": sum(len(entity) for kind in reported["configs"].values() for entity in kind.values()),
+        "quota": sum(len(quota["quotas"]) for quota in reported["quotas"]),
+        "scram": sum(len(user) for user in reported["scram"].values()),
+        "acl": len(reported["acls"]),
+        "delegation_token": len(reported["delegation_tokens"]),
         "producer_ids": 1,
         "feature": 0,
-        "broker": len(told["broker_ids"]),
+        "broker": len(reported["broker_ids"]),
     }
     assert len({(entity.kind, entity.key) for entity in found}) == len(found)
     by_path = {n.path: n.stat for n in tree}
@@ -210,18 +210,18 @@ def log_directory(tmp_path_factory):
 
 
 def test_log_of_kafka_adds_up_to_what_the_on_host_reader_counts(log_directory):
-    told = metadata_image.summarise(log_directory, with_counts=True)
-    view = MetadataLogView(LogSource(told["log_end_offset"], directory=log_directory), DIGESTS)
+    reported = metadata_image.summarise(log_directory, with_counts=True)
+    view = MetadataLogView(LogSource(reported["log_end_offset"], directory=log_directory), DIGESTS)
     (part,) = view.parts()
     *found, statement = view.read(part)
-    assert statement == Statement({"offset": told["log_end_offset"], "epoch": told["last_epoch"]}, [])
+    assert statement == Statement({"offset": reported["log_end_offset"], "epoch": reported["last_epoch"]}, [])
     count = {kind: sum(entity.kind == kind for entity in found) for kind in form.KINDS}
-    counts = told["image_counts"]
+    counts = reported["image_counts"]
     for kind, theirs in (("topic", "topics"), ("partition", "partitions"), ("config", "configs"), ("quota", "quotas")):
         assert count[kind] == counts[theirs] > 0, kind
     assert count["acl"] == counts["acls"] > 0 and count["scram"] == counts["scram_credentials"] > 0
-    assert count["broker"] == len(told["brokers"]) and count["feature"] == len(told["features"])
-    assert all(0 <= entity.at["offset"] < told["log_end_offset"] for entity in found)
+    assert count["broker"] == len(reported["brokers"]) and count["feature"] == len(reported["features"])
+    assert all(0 <= entity.at["offset"] < reported["log_end_offset"] for entity in found)
     wanted = {("topic", found[0].key), ("topic", '["gone"]')}
     again, dummy = view.reread(wanted)
     assert again[("topic", found[0].key)] == found[0]
@@ -414,14 +414,14 @@ KEY = b"k" * 32
 
 
 def written(path, **about):
-    told = {
+    reported = {
         "cluster_id": "C",
         "gate": "g",
         "nonce": "n",
         "key_id": baseline.key_id(KEY),
         "states": {"zookeeper": {"zxid": 7}},
     }
-    with baseline.BaselineWriter(path, {**told, **about}) as writer:
+    with baseline.BaselineWriter(path, {**reported, **about}) as writer:
         for kind in ("topic", "acl"):
             rows = [{"view": "zookeeper", "kind": kind, "key": '["t"]', "fields": '{"id":"é"}', "at": '{"zxid":3}'}]
             writer.write(pa.Table.from_pylist(rows))

@@ -126,8 +126,12 @@ def test_drills_stand_in_the_summary_of_their_target(tmp_path, monkeypatch):
 
 def test_failure_of_a_task_is_told_by_the_end_of_its_output(tmp_path):
     log = tmp_path / "it.log"
-    told = {"cmd": ["bed.py"] * 200, "msg": "non-zero return code", "stderr": "a long way\n" * 100 + "no space left"}
-    log.write_text(f"TASK [Up] ***\nfatal: [localhost]: FAILED! => {json.dumps(told)}\n\nPLAY RECAP ***\n")
+    reported = {
+        "cmd": ["testbed.py"] * 200,
+        "msg": "non-zero return code",
+        "stderr": "a long way\n" * 100 + "no space left",
+    }
+    log.write_text(f"TASK [Up] ***\nfatal: [localhost]: FAILED! => {json.dumps(reported)}\n\nPLAY RECAP ***\n")
     assert checks.said(log).startswith("fatal: [localhost]: FAILED! non-zero return code: ...")
     assert checks.said(log).endswith("no space left")
 

@@ -62,8 +62,8 @@ def test_what_was_refused_for_good_is_not_compared_but_told():
     assert unsure["topic"] == {"churn.3"}
     found = {"topic": {"churn.2": 2, "churn.3": 1}, "config": {"churn.2": "7"}}
     assert ledger.differences(wanted, unsure, found, "brokers") == []
-    told = ledger.summary(lines, KINDS, PHASES, [])
-    assert "topic make churn.3 was refused: refused" in told["problems"]
+    reported = ledger.summary(lines, KINDS, PHASES, [])
+    assert "topic make churn.3 was refused: refused" in reported["problems"]
 
 
 def test_phases_by_the_moment_of_effect():
@@ -75,14 +75,14 @@ def test_phases_by_the_moment_of_effect():
 
 
 def test_phase_without_a_change_is_a_problem():
-    told = ledger.summary(LINES, KINDS, PHASES, [{"where": "brokers", "objects": 2, "differences": ["brokers: x"]}])
-    assert told["while_copying"] == 1
-    assert "no topic saw remove in brokers_joining" in told["problems"]
-    assert "no config saw make, alter, remove in finalized" in told["problems"]
-    assert "brokers: x" in told["problems"]
-    assert told["checked"] == [{"where": "brokers", "objects": 2, "differences": 1}]
+    reported = ledger.summary(LINES, KINDS, PHASES, [{"where": "brokers", "objects": 2, "differences": ["brokers: x"]}])
+    assert reported["while_copying"] == 1
+    assert "no topic saw remove in brokers_joining" in reported["problems"]
+    assert "no config saw make, alter, remove in finalized" in reported["problems"]
+    assert "brokers: x" in reported["problems"]
+    assert reported["checked"] == [{"where": "brokers", "objects": 2, "differences": 1}]
 
 
 def test_copy_that_nothing_changed_under_is_a_problem():
-    told = ledger.summary(LINES[:4], KINDS, PHASES, [])
-    assert "no metadata change was under way while the copy ran" in told["problems"]
+    reported = ledger.summary(LINES[:4], KINDS, PHASES, [])
+    assert "no metadata change was under way while the copy ran" in reported["problems"]

@@ -23,7 +23,7 @@ Cluster Ozpu3kAuTNesugjwtwjjsQ: dual_write
   watch: a restart of any node begins the soak anew; a broker's restart changes the word
 
   next: soak until 2026-11-22 14:28:42 UTC (23 h 59 min to go), then finalize
-        ansible-playbook -i .build/bed/inventory.yml playbooks/migrate.yml -e quorumshift_finalize=Ozp:1e7d4b
+        ansible-playbook -i .build/testbed/inventory.yml playbooks/migrate.yml -e quorumshift_finalize_token=Ozp:1e7d4b
 ok: [localhost]
 
 PLAY RECAP *********************************************************************
@@ -49,10 +49,10 @@ def test_stop_in_dual_write_shows_what_to_type_and_when():
     assert shown.command == [
         "ansible-playbook",
         "-i",
-        ".build/bed/inventory.yml",
+        ".build/testbed/inventory.yml",
         "playbooks/migrate.yml",
         "-e",
-        "quorumshift_finalize=Ozp:1e7d4b",
+        "quorumshift_finalize_token=Ozp:1e7d4b",
     ]
     assert shown.soak_until == 1795357722
 

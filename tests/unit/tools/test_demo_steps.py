@@ -13,11 +13,11 @@ T0 = 1000.0
 HOSTS = {"b1": 1, "b2": 2}
 
 
-def cycle(host: str, signal: float, gone: float, begun: float, up: float) -> list[dict]:
+def cycle(host: str, signal: float, excluded: float, begun: float, up: float) -> list[dict]:
     return [
         {"t": T0 + signal, "kind": "stopping", "host": host},
-        {"t": T0 + gone - 0.01, "kind": "exited", "host": host},
-        {"t": T0 + gone, "kind": "stopped", "host": host},
+        {"t": T0 + excluded - 0.01, "kind": "exited", "host": host},
+        {"t": T0 + excluded, "kind": "stopped", "host": host},
         {"t": T0 + begun, "kind": "started", "host": host},
         {"t": T0 + up - 1, "kind": "milestone", "name": "registered in the quorum", "host": host, "text": ""},
         {"t": T0 + up, "kind": "milestone", "name": "unfenced", "host": host, "text": ""},
@@ -85,7 +85,7 @@ def test_killed_process_was_not_told_to_stop():
     (step,) = steps.find(events, [])
     assert (step.kind, step.signal, step.gone, step.stop_s) == (steps.UNTOLD, None, T0 + 5, None)
     assert step.start_s == pytest.approx(3)
-    assert step.told(2)["tool_s"] is None
+    assert step.reported(2)["tool_s"] is None
 
 
 def test_broker_never_seen_short_is_well_when_up():

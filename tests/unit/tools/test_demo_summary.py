@@ -44,13 +44,13 @@ def test_real_run_that_passed_has_no_problems():
         (("changed_on_second_run",), 1, "one more run changed 1"),
     ],
 )
-def test_whatever_is_wrong_is_told(path, value, told):
+def test_whatever_is_wrong_is_told(path, value, reported):
     changed = copy.deepcopy(RECORDED)
     place = changed
     for key in path[:-1]:
         place = place[key]
     place[path[-1]] = value
-    assert any(told in problem for problem in summary.problems(changed))
+    assert any(reported in problem for problem in summary.problems(changed))
 
 
 def test_failover_is_expected_when_it_was_made():

@@ -12,10 +12,10 @@ import re
 import jsonschema
 import pytest
 
-from tools.bedside.bedside import Ran
 from tools.drill import __main__ as whole
 from tools.drill import drills, stretch, trials
 from tools.drill.trials import AFTER_RERUN, FAILED, FINISHED, STOPPED, Drill, Trial
+from tools.e2e.testbed import Ran
 
 EVERY = [(name, leg, drill) for name, legs in drills.STRETCHES.items() for leg in legs for drill in leg.drills]
 
@@ -24,8 +24,8 @@ def nothing(_scene):
     return contextlib.nullcontext()
 
 
-def made(ends=AFTER_RERUN, at="", kills=False, said="told", fault=nothing, name="fault"):
-    return Drill(name, "hybrid", fault, said, ends, at, kills)
+def made(ends=AFTER_RERUN, at="", crash_tests=False, said="told", fault=nothing, name="fault"):
+    return Drill(name, "hybrid", fault, said, ends, at, crash_tests)
 
 
 def tried(drill, *heard, run=1, stopped=False):
@@ -37,11 +37,11 @@ def test_each_drill_can_be_told_from_the_others_and_asks_for_something():
     for _name, _leg, drill in EVERY:
         assert drill.ends in (AFTER_RERUN, STOPPED) and not re.search(drill.said, "")
         assert re.compile(drill.at).search("") is None or not drill.at
-        assert not drill.kills or (drill.at and drill.ends == AFTER_RERUN)
+        assert not drill.crash_tests or (drill.at and drill.ends == AFTER_RERUN)
 
 
 def test_every_role_of_the_control_process_is_killed():
-    killed = {drill.name.partition(": ")[2] for _name, _leg, drill in EVERY if drill.kills}
+    killed = {drill.name.partition(": ")[2] for _name, _leg, drill in EVERY if drill.crash_tests}
     roles = {"prepare", "controllers", "broker_roll zk_migration", "broker_roll kraft", "finalize", "rollback"}
     assert killed == roles
 
@@ -73,14 +73,14 @@ def test_it_strikes_at_the_last_place_that_fits_and_once_there(text, behind, hos
     ],
 )
 def test_how_it_ended(ends, run, stopped, went_on, heard, ended):
-    row = trials.judge(tried(made(ends), heard, run=run, stopped=stopped), went_on, 107.25)
+    row = trials.detect(tried(made(ends), heard, run=run, stopped=stopped), went_on, 107.25)
     assert row["ended"] == ended and bool(row["problems"]) == (ended == FAILED) and row["seconds"] == 7.2
 
 
 def test_a_fault_that_was_not_brought_about_is_no_drill():
     trial = tried(made(), "told")
     trial.problems.append("it could not be brought about: no leader")
-    assert trials.judge(trial, 2, 101.0)["ended"] == FAILED
+    assert trials.detect(trial, 2, 101.0)["ended"] == FAILED
 
 
 class Recording:
@@ -100,7 +100,7 @@ class Recording:
         return Ran(code, text, 1.0)
 
 
-ARRIVED = (0, ["Cluster abc: dual_write", "  next: -e quorumshift_finalize=abc:123456"])
+ARRIVED = (0, ["Cluster abc: dual_write", "  next: -e quorumshift_finalize_token=abc:123456"])
 
 
 def driven(tmp_path, runs, *given, **more):
@@ -110,7 +110,7 @@ def driven(tmp_path, runs, *given, **more):
 
 
 def test_a_run_that_is_killed_is_gone_on_from(tmp_path):
-    first, second = made(at="here", kills=True), made(at="there", kills=True, name="another")
+    first, second = made(at="here", crash_tests=True), made(at="there", crash_tests=True, name="another")
     runs = [(0, ["here", "never"]), (0, ["told", "there", "never"]), (0, ["told", *ARRIVED[1]])]
     driver, arrived, ended = driven(tmp_path, runs, first, second)
     assert arrived and ended == [AFTER_RERUN, AFTER_RERUN] and not driver.problems
@@ -144,7 +144,7 @@ def test_what_is_not_said_or_not_reached_fails_and_ends_no_other_drill(tmp_path)
 
 def test_runs_that_do_not_get_on_fail_the_drill_and_the_way(tmp_path):
     runs = [(0, ["here"]), *[(2, ["told"])] * stretch.TRIES]
-    driver, arrived, ended = driven(tmp_path, runs, made(at="here", kills=True))
+    driver, arrived, ended = driven(tmp_path, runs, made(at="here", crash_tests=True))
     assert not arrived and ended == [FAILED] and "ended in phase None, not dual_write" in driver.problems[0]
 
 
@@ -158,19 +158,19 @@ def test_a_fault_that_fails_is_told_and_ends_no_other_drill(tmp_path):
 
 def test_the_word_is_the_one_that_was_printed_last(tmp_path):
     driver, _arrived, _ended = driven(tmp_path, [ARRIVED])
-    driver.bed.runs = [(0, ["Cluster abc: finalized"])]
-    assert driver.leg(stretch.Leg("migrate", "finalized", (), word=True))
-    assert driver.bed.played[-1][1]["quorumshift_finalize"] == "abc:123456"
-    driver.bed.runs = [(0, ["PLAY RECAP ****", "b1 : ok=3 changed=1 unreachable=0 failed=0"])]
+    driver.testbed.runs = [(0, ["Cluster abc: finalized"])]
+    assert driver.leg(stretch.Leg("migrate", "finalized", (), token=True))
+    assert driver.testbed.played[-1][1]["quorumshift_finalize_token"] == "abc:123456"
+    driver.testbed.runs = [(0, ["PLAY RECAP ****", "b1 : ok=3 changed=1 unreachable=0 failed=0"])]
     driver.nothing_left(stretch.Leg("migrate", "finalized", ()))
     assert "changed 1" in driver.problems[0]
 
 
 def test_the_summary_fits_its_schema_and_fails_with_any_of_its_parts(tmp_path):
     schema = json.loads(whole.SCHEMA.read_text())
-    row = {**trials.judge(tried(made(), "told"), 2, 101.0), "witness": "pass"}
-    witness = {"verdict": "pass", "acked": 1, "lost": 0, "duplicated": 0, "reordered": 0}
-    part = {"name": "forward", "problems": [], "runs": 3, "wall_s": 1.0, "witness": witness, "drills": [row]}
+    row = {**trials.detect(tried(made(), "told"), 2, 101.0), "witness": "pass"}
+    canary_clients = {"verdict": "pass", "acked": 1, "lost": 0, "duplicated": 0, "reordered": 0}
+    part = {"name": "forward", "problems": [], "runs": 3, "wall_s": 1.0, "witness": canary_clients, "drills": [row]}
     good = whole.summarize([part])
     jsonschema.validate(good, schema)
     assert good["result"] == "passed"

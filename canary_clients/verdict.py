@@ -1,0 +1,588 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From a run's ledger to its verdict; pure, and quick enough for millions of messages.
+
+A ledger id is given out when a message is sent, in one order for the whole run, so within a stream (one key of one
+producer instance) the order of ledger ids is the order in which the application sent.
+  lost           acknowledged, and either a group that reads its topic never received it though it received something
+                 after it in that partition, or the last read of the log (audit) did not find it. On the compacted
+                 topic: the newest value that the log holds for a key is older than the newest acknowledged one.
+  duplicated     one ledger id at two positions (partition and offset) of the log.
+  redelivered    the same position delivered twice to one group: what a consumer that restarts may see.
+  reordered      within a stream, a later ledger id at a lower offset.
+  indeterminate  sent, neither acknowledged nor aborted: the application knows that it does not know.
+  outstanding    acknowledged, not received, and nothing after it was received either: the run was cut short.
+A producer's stall is the time in which a partition acknowledged nothing though something that was sent waited for it; a
+consumer's is the time in which a group received nothing of a partition though something acknowledged was there. Both
+belong to the phase in which they began.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any
+
+from canary_clients.counts import HISTOGRAM_MS, Examples, Histogram, PhaseCount
+from canary_clients.ledger import AUDIT, OFFSET_BITS, OFFSET_MASK, OFFSET_UNKNOWN, Recording
+from canary_clients.marks import Mark, Phases
+
+PASS, FAIL, INCOMPLETE = "pass", "fail", "incomplete"
+EXIT_CODES = {PASS: 0, FAIL: 1, INCOMPLETE: 3}
+EXAMPLES = 10
+STALL_LISTED_MS = 500
+
+
+def detect(recording: Recording, marks: list[Mark], running: bool = False) -> dict[str, Any]:
+    """The verdict as the documented JSON shape (canary_clients/README.md).
+
+    `running`: the run's process is alive, so its end is not to be expected in the ledger yet.
+    """
+    return _Judge(recording, marks, running).result()
+
+
+class _Judge:
+    def __init__(self, recording: Recording, marks: list[Mark], running: bool) -> None:
+        self.r = recording
+        self.running = running
+        self.stopped = recording.meta.get("stopped")
+        self.end_ms = end_ms(recording)
+        self.phases = Phases(marks, recording.t0, self.end_ms)
+        self.by_phase = [PhaseCount() for dummy in self.phases.names]
+        self.sent = len(recording.sent_stream)
+        self.partition_of, self.kind_of = recording.stream_tables()
+        self.places = [("", -1), *map(tuple, recording.meta["partitions"])]
+        self.ack_time = array("I", bytes(4 * self.sent))
+        self.where = array("Q", bytes(8 * self.sent))
+        self.seen = bytearray(self.sent)
+        self.beyond = 0
+        self.redelivered = 0
+        self.received = 0
+        self.examples = Examples()
+        self.reasons: list[str] = []
+        self.gaps: list[str] = []
+        self.stalls: list[dict[str, Any]] = []
+        self.worst = {"producer": [0] * len(self.places), "consumer": [0] * len(self.places)}
+        self.worst_overall = {"producer": 0, "consumer": 0}
+        self.ack_latency = Histogram()
+        self.end_to_end = [Histogram() for dummy in self.phases.names]
+        # a stream without entry was cut off with the end of its file
+        self.known = self.sent
+        if self.sent and max(recording.sent_stream) >= len(self.kind_of):
+            self.known = next(i for i, s in enumerate(recording.sent_stream) if s >= len(self.kind_of))
+
+    def result(self) -> dict[str, Any]:
+        self._acknowledged()
+        duplicates = self._received()
+        self._aborted()
+        counts = self._lost_and_order()
+        self._compacted(counts)
+        errors, notes = self._errors()
+        admin = self._admin()
+        for ledger_id in duplicates:
+            self._damage("duplicated", ledger_id)
+        counts["duplicated"] = len(duplicates)
+        verdict = self._verdict(counts, errors)
+        return {
+            "verdict": verdict,
+            "reasons": self.reasons,
+            "sent": self.known,
+            "acked": self.acked,
+            "received": self.received,
+            "lost": counts["lost"],
+            "duplicated": counts["duplicated"],
+            "redelivered": self.redelivered,
+            "reordered": counts["reordered"],
+            "indeterminate": counts["indeterminate"],
+            "indeterminate_received": counts["indeterminate_received"],
+            "outstanding": counts["outstanding"],
+            "expired": counts["expired"],
+            "aborted": len(self.aborted),
+            "aborted_visible": counts["aborted_visible"],
+            "app_errors": errors,
+            "notes": notes,
+            "max_stall_ms": {side: max(worst) for side, worst in self.worst.items()},
+            "stalls": {
+                "overall_ms": self.worst_overall,
+                "by_topic_ms": self._by_topic(),
+                "longest": sorted(self.stalls, key=lambda stall: -stall["ms"])[:50],
+            },
+            "latency_ms": {"ack": self.ack_latency.summary(), "end_to_end": self._all_end_to_end().summary()},
+            "by_phase": self._phases(),
+            "admin": admin,
+            "examples": vars(self.examples),
+            "run": self._run(),
+        }
+
+    def _acknowledged(self) -> None:
+        """Enter acknowledgements; stalls of producers and latencies on the way."""
+        sent_time, ack_time, where = self.r.sent_time, self.ack_time, self.where
+        by_slot, by_phase = self.phases.by_slot, self.by_phase
+        last = [0] * len(self.places)
+        worst = self.worst["producer"]
+        worst_phase = [0] * len(by_phase)
+        count_phase = [0] * len(by_phase)
+        histogram, max_latency = self.ack_latency.counts, 0
+        before = overall = acked = 0
+        known = self.known
+        for ledger_id, at, packed in self.r.acked:
+            if ledger_id >= known:
+                self.beyond += 1
+                continue
+            acked += 1
+            ack_time[ledger_id] = at
+            where[ledger_id] = packed
+            sent_at = sent_time[ledger_id]
+            latency = at - sent_at
+            if latency < HISTOGRAM_MS:
+                histogram[latency] += 1
+            else:
+                histogram[HISTOGRAM_MS] += 1
+            if latency > max_latency:
+                max_latency = latency
+            count_phase[by_slot[at // 100]] += 1
+            index = packed >> OFFSET_BITS
+            since = last[index]
+            gap = at - since if since > sent_at else latency
+            last[index] = at
+            if gap > 20:
+                phase = by_slot[(at - gap) // 100]
+                if gap > worst_phase[phase]:
+                    worst_phase[phase] = gap
+                if gap > worst[index]:
+                    worst[index] = gap
+                if gap >= STALL_LISTED_MS:
+                    self._stall("producer", index, at - gap, gap)
+                together = at - before if before > sent_at else latency
+                if together > overall:
+                    overall = together
+            before = at
+        self.acked = acked
+        self.ack_latency.max = max_latency
+        self.worst_overall["producer"] = overall
+        for phase, count in enumerate(by_phase):
+            count.acked = count_phase[phase]
+            count.max_producer_stall_ms = worst_phase[phase]
+        self.last_ack = last
+
+    def _stall(self, side: str, index: int, start: int, ms: int) -> None:
+        """List a stall; partitions that stalled together are one entry."""
+        topic, number = self.places[index]
+        for stall in reversed(self.stalls[-64:]):
+            if (
+                stall["side"] == side
+                and stall["topic"] == topic
+                and start < stall["_end"]
+                and stall["_start"] < start + ms
+                and min(start + ms, stall["_end"]) - max(start, stall["_start"]) > ms // 2
+            ):
+                stall["partitions"].append(number)
+                if ms > stall["ms"]:
+                    self._set_stall(stall, start, ms)
+                return
+        stall = {"side": side, "topic": topic, "partitions": [number]}
+        self._set_stall(stall, start, ms)
+        self.stalls.append(stall)
+
+    def _set_stall(self, stall: dict[str, Any], start: int, ms: int) -> None:
+        stall.update(
+            ms=ms, t=round(self.r.t0 + start / 1000, 3), phase=self.phases.name(start), _start=start, _end=start + ms
+        )
+
+    def _received(self) -> list[int]:
+        """Enter what the groups received; returns the ledger ids found at a second position."""
+        duplicates: dict[tuple[int, int], None] = {}
+        self.highest: dict[str, array] = {}
+        self.bits: dict[str, int] = {}
+        self.newest: dict[int, tuple[int, int]] = {}
+        for number, (name, group) in enumerate(self.r.meta["groups"].items()):
+            self.bits[name] = 1 << number
+            self._received_by(name, group["measured"], duplicates)
+        return [ledger_id for ledger_id, dummy in duplicates]
+
+    def _received_by(self, name: str, measured: bool, duplicates: dict[tuple[int, int], None]) -> None:
+        bit = self.bits[name]
+        sent_time, ack_time, where, seen = self.r.sent_time, self.ack_time, self.where, self.seen
+        sent_stream, newest = self.r.sent_stream, self.newest
+        compacted = {stream for stream, kind in enumerate(self.kind_of) if kind == "compact"}
+        by_slot = self.phases.by_slot
+        last = [0] * len(self.places)
+        highest = array("q", [-1]) * len(self.places)
+        worst = self.worst["consumer"]
+        worst_phase = [count.max_consumer_stall_ms for count in self.by_phase]
+        histograms = [histogram.counts for histogram in self.end_to_end]
+        latest = [histogram.max for histogram in self.end_to_end]
+        first_time = 0
+        before, overall = 0, self.worst_overall["consumer"]
+        auditing = name == AUDIT
+        # receipts of one position twice need no memory of their own unless the message has more than one position
+        known = self.known
+        second: dict[tuple[int, int], bool] = {}
+        for ledger_id, at, packed in self.r.received[name]:
+            if ledger_id >= known:
+                self.beyond += 1
+                continue
+            index = packed >> OFFSET_BITS
+            offset = packed & OFFSET_MASK
+            if offset > highest[index]:
+                highest[index] = offset
+            if auditing and sent_stream[ledger_id] in compacted:
+                stream = sent_stream[ledger_id]
+                if stream not in newest or packed > newest[stream][0]:
+                    newest[stream] = (packed, ledger_id)
+            entered = where[ledger_id]
+            if entered != packed:
+                if not entered or (entered & OFFSET_MASK == OFFSET_UNKNOWN and entered >> OFFSET_BITS == index):
+                    where[ledger_id] = packed
+                else:
+                    duplicates[ledger_id, packed] = None
+                    if second.setdefault((ledger_id, packed), False):
+                        self.redelivered += 1
+                    second[ledger_id, packed] = True
+                    continue
+            flags = seen[ledger_id]
+            if flags & bit:
+                self.redelivered += 1
+                continue
+            if not flags:
+                first_time += 1
+                self.by_phase[by_slot[at // 100]].received += 1
+            seen[ledger_id] = flags | bit
+            if not measured:
+                continue
+            sent_at = sent_time[ledger_id]
+            phase = by_slot[sent_at // 100]
+            latency = at - sent_at
+            histograms[phase][latency if latency < HISTOGRAM_MS else HISTOGRAM_MS] += 1
+            if latency > latest[phase]:
+                latest[phase] = latency
+            there = ack_time[ledger_id] or sent_at
+            since = last[index]
+            gap = at - (since if since > there else there)
+            last[index] = at
+            if gap > 20:
+                phase = by_slot[(at - gap) // 100]
+                if gap > worst_phase[phase]:
+                    worst_phase[phase] = gap
+                if gap > worst[index]:
+                    worst[index] = gap
+                if gap >= STALL_LISTED_MS:
+                    self._stall("consumer", index, at - gap, gap)
+                together = at - (before if before > there else there)
+                if together > overall:
+                    overall = together
+            before = at
+        self.highest[name] = highest
+        self.received += first_time
+        if measured:
+            self.worst_overall["consumer"] = overall
+            for phase, count in enumerate(self.by_phase):
+                count.max_consumer_stall_ms = worst_phase[phase]
+                self.end_to_end[phase].max = latest[phase]
+
+    def _aborted(self) -> None:
+        """Which messages were taken back; a transaction's end that took long stalled its producer either way."""
+        self.aborted = set()
+        for ledger_id, at in self.r.aborted:
+            if ledger_id < self.known:
+                self.aborted.add(ledger_id)
+                start = self.r.sent_time[ledger_id]
+                self._producer_stall(self.partition_of[self.r.sent_stream[ledger_id]], start, at - start)
+
+    def _lost_and_order(self) -> dict[str, int]:
+        """One pass over all ledger ids in the order of sending."""
+        counts = dict.fromkeys(
+            (
+                "lost",
+                "reordered",
+                "indeterminate",
+                "indeterminate_received",
+                "outstanding",
+                "expired",
+                "aborted_visible",
+            ),
+            0,
+        )
+        need = self._needed_by_stream()
+        audited_from = self._audited_from()
+        last_position = [0] * len(self.kind_of)
+        aborted = self.aborted
+        for ledger_id, (stream, acked, packed, flags) in enumerate(
+            zip(self.r.sent_stream[: self.known], self.ack_time, self.where, self.seen)
+        ):
+            if packed:
+                if packed > last_position[stream]:
+                    # a position that the broker did not tell is no order
+                    if packed & OFFSET_MASK != OFFSET_UNKNOWN:
+                        last_position[stream] = packed
+                else:
+                    counts["reordered"] += 1
+                    self._damage("reordered", ledger_id)
+            if acked:
+                if need[stream] & ~flags:
+                    counts[self._missing(ledger_id, need[stream] & ~flags, audited_from)] += 1
+            elif ledger_id in aborted:
+                if flags:
+                    counts["aborted_visible"] += 1
+                    self._damage("aborted_visible", ledger_id)
+            else:
+                counts["indeterminate"] += 1
+                if flags:
+                    counts["indeterminate_received"] += 1
+                self._unfinished(ledger_id)
+        return counts
+
+    def _needed_by_stream(self) -> list[int]:
+        """By stream: the bits of the groups that must receive its acknowledged messages."""
+        audit_ran = bool(self._audited_from())
+        need = []
+        for index in self.partition_of:
+            bits = 0
+            for name, group in self.r.meta["groups"].items():
+                # a compacted message may rightly be gone before it is read
+                if index in group["partitions"] and (name != AUDIT or audit_ran) and not self._compact(index):
+                    bits |= self.bits[name]
+            need.append(bits)
+        return need
+
+    def _compact(self, index: int) -> bool:
+        return self.places[index][0].endswith(".compact")
+
+    def _audited_from(self) -> dict[int, int]:
+        """By partition index: the first offset that the audit read; empty when it did not get through."""
+        audit = (self.stopped or {}).get("audit") or {}
+        return {int(index): offset for index, offset in audit.get("from", {}).items()} if audit.get("done") else {}
+
+    def _missing(self, ledger_id: int, missing: int, audited_from: dict[int, int]) -> str:
+        """What an acknowledged message that some group did not receive counts as."""
+        packed = self.where[ledger_id]
+        index, offset = packed >> OFFSET_BITS, packed & OFFSET_MASK
+        groups, expired = [], False
+        for name, bit in self.bits.items():
+            if not missing & bit:
+                continue
+            if name == AUDIT:
+                if offset < audited_from[index]:
+                    expired = True
+                else:
+                    groups.append(name)
+            elif self.highest[name][index] > offset or self._fenced(name, index):
+                groups.append(name)
+        if groups:
+            self._damage("lost", ledger_id, groups=groups)
+            return "lost"
+        if missing == self.bits[AUDIT] and expired:
+            return "expired"
+        self._unfinished(ledger_id)
+        return "outstanding"
+
+    def _fenced(self, name: str, index: int) -> bool:
+        fence = (self.stopped or {}).get("fences", {}).get(str(index))
+        return fence is not None and fence < self.known and bool(self.seen[fence] & self.bits[name])
+
+    def _unfinished(self, ledger_id: int) -> None:
+        """A message that still waited at the end stalled its side until then."""
+        stream = self.r.sent_stream[ledger_id]
+        index = self.partition_of[stream]
+        acked, sent_at = self.ack_time[ledger_id], self.r.sent_time[ledger_id]
+        if acked or self.kind_of[stream] == "txn" or not self.stopped:
+            return
+        end = self.stopped["sending_ended"]
+        start = max(self.last_ack[index], sent_at)
+        self._producer_stall(index, start, end - start)
+
+    def _producer_stall(self, index: int, start: int, ms: int) -> None:
+        phase = self.by_phase[self.phases.index(start)]
+        phase.max_producer_stall_ms = max(phase.max_producer_stall_ms, ms)
+        self.worst["producer"][index] = max(self.worst["producer"][index], ms)
+        if ms >= STALL_LISTED_MS:
+            self._stall("producer", index, start, ms)
+
+    def _compacted(self, counts: dict[str, int]) -> None:
+        """Of each key, the newest value in the log is at least as new as the newest acknowledged."""
+        if not self._audited_from():
+            return
+        newest_acked: dict[int, int] = {}
+        streams = {stream for stream, kind in enumerate(self.kind_of) if kind == "compact"}
+        ack_time = self.ack_time
+        for ledger_id, stream in enumerate(self.r.sent_stream[: self.known]):
+            if stream in streams and ack_time[ledger_id]:
+                newest_acked[stream] = ledger_id
+        for stream, ledger_id in newest_acked.items():
+            found = self.newest.get(stream)
+            if found is None or found[1] < ledger_id:
+                counts["lost"] += 1
+                self._damage("lost", ledger_id, groups=[AUDIT], newest_found=found[1] if found else None)
+
+    def _damage(self, kind: str, ledger_id: int, **more: Any) -> None:
+        at = self.ack_time[ledger_id] or self.r.sent_time[ledger_id]
+        phase = self.phases.index(at)
+        count = self.by_phase[phase]
+        setattr(count, kind, getattr(count, kind) + 1)
+        examples = getattr(self.examples, kind)
+        if len(examples) < EXAMPLES:
+            packed = self.where[ledger_id]
+            topic, number = self.places[packed >> OFFSET_BITS or self.partition_of[self.r.sent_stream[ledger_id]]]
+            offset = packed & OFFSET_MASK
+            examples.append(
+                {
+                    "ledger_id": ledger_id,
+                    "topic": topic,
+                    "partition": number,
+                    "offset": offset if packed and offset != OFFSET_UNKNOWN else None,
+                    "t": round(self.r.t0 + at / 1000, 3),
+                    "phase": self.phases.names[phase],
+                    **more,
+                }
+            )
+
+    def _errors(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Errors by phase, client and text; notes, of which a restart makes hundreds, by phase and code."""
+        merged: dict[str, dict[tuple[str, ...], dict[str, Any]]] = {"error": {}, "note": {}}
+        for entry in self.r.errors:
+            phase = self.phases.index(entry["first"])
+            is_error = entry["severity"] == "error"
+            name = self.phases.names[phase]
+            key = (name, entry["code"], *((entry["where"], entry["text"]) if is_error else ()))
+            line = {"phase": name, "where": entry["where"], "code": entry["code"], "text": entry["text"], "count": 0}
+            line = merged[entry["severity"]].setdefault(key, line)
+            line.setdefault("t", round(self.r.t0 + entry["first"] / 1000, 3))
+            line["count"] += entry["count"]
+            if is_error:
+                self.by_phase[phase].errors += entry["count"]
+        return list(merged["error"].values()), list(merged["note"].values())
+
+    def _admin(self) -> dict[str, Any]:
+        operations: dict[str, dict[str, Any]] = {}
+        slowest: list[dict[str, Any]] = []
+        for entry in self.r.admin:
+            line = operations.setdefault(
+                entry["operation"], {"ok": 0, "failed": 0, "skipped": 0, "retries": 0, "max_ms": 0, "_ms": []}
+            )
+            line[entry["outcome"]] += 1
+            line["retries"] += entry["retries"]
+            line["max_ms"] = max(line["max_ms"], entry["ms"])
+            line["_ms"].append(entry["ms"])
+            if entry["retries"] or entry["outcome"] == "failed":
+                slowest.append(
+                    {**entry, "t": round(self.r.t0 + entry["t"] / 1000, 3), "phase": self.phases.name(entry["t"])}
+                )
+        for line in operations.values():
+            times = sorted(line.pop("_ms"))
+            line["p50_ms"] = times[len(times) // 2]
+        final = (self.stopped or {}).get("admin")
+        return {"operations": operations, "repeated": slowest[:100], "final": final}
+
+    def _verdict(self, counts: dict[str, int], errors: list[dict[str, Any]]) -> str:
+        bad = self.reasons
+        texts = {
+            "lost": "acknowledged but not there",
+            "duplicated": "at two offsets",
+            "reordered": "against the order of their key",
+            "aborted_visible": "of aborted transactions visible to read_committed",
+        }
+        for kind, text in texts.items():
+            if counts[kind]:
+                where = ", ".join(
+                    f"{name}: {getattr(count, kind)}"
+                    for name, count in zip(self.phases.names, self.by_phase)
+                    if getattr(count, kind)
+                )
+                bad.append(f"{counts[kind]} {kind}: messages {text} ({where})")
+        if errors:
+            total = sum(error["count"] for error in errors)
+            bad.append(
+                f"{total} application errors, first: {errors[0]['where']}: {errors[0]['code']} {errors[0]['text']}"
+            )
+        final = (self.stopped or {}).get("admin") or {}
+        for kind in ("missing", "unexpected", "differ"):
+            if final.get(kind):
+                bad.append(f"admin: {len(final[kind])} {kind} at the end, first: {final[kind][0]}")
+        if bad:
+            return FAIL
+        bad += self._incomplete(counts)
+        return INCOMPLETE if bad else PASS
+
+    def _incomplete(self, counts: dict[str, int]) -> list[str]:
+        why = []
+        if self.running:
+            why.append("the witness is still running")
+        elif not self.stopped:
+            why.append("the witness was cut short (killed?): its last moments are not recorded")
+        if self.r.torn and not self.running:
+            why.append(f"cut off within a row: {', '.join(self.r.torn)}")
+        if not self.acked:
+            why.append("nothing was acknowledged")
+        for name in self.bits:
+            if name != AUDIT and not self.r.received[name]:
+                why.append(f"group {name} received nothing")
+        if not self.stopped:
+            return why
+        if len(self.stopped["fences"]) < len(self.places) - 1:
+            why.append("the closing messages could not be written to every partition")
+        for name, awaited in self.stopped["drain"].items():
+            if awaited:
+                why.append(f"group {name} did not reach the end of {awaited} partitions within drain_timeout_s")
+        audit = self.stopped["audit"]
+        if self.r.meta["config"]["audit"] and not audit["done"]:
+            why.append(f"the last read of the log did not get through: {audit['error']}")
+        if counts["outstanding"]:
+            why.append(f"{counts['outstanding']} acknowledged messages were not read in time")
+        final = self.stopped.get("admin")
+        if final and final.get("error"):
+            why.append(f"the state that the admin changes left could not be read back: {final['error']}")
+        return why
+
+    def _by_topic(self) -> dict[str, dict[str, int]]:
+        topics: dict[str, dict[str, int]] = {}
+        for index, (topic, dummy) in enumerate(self.places[1:], 1):
+            line = topics.setdefault(topic, {"producer": 0, "consumer": 0})
+            for side, worst in self.worst.items():
+                line[side] = max(line[side], worst[index])
+        for stall in self.stalls:
+            stall.pop("_start", None)
+            stall.pop("_end", None)
+            stall["partitions"] = sorted(set(stall["partitions"]))
+        return topics
+
+    def _all_end_to_end(self) -> Histogram:
+        total = Histogram()
+        for histogram in self.end_to_end:
+            total.add_all(histogram)
+        return total
+
+    def _phases(self) -> dict[str, dict[str, Any]]:
+        lines = {}
+        for name, count, histogram in zip(self.phases.names, self.by_phase, self.end_to_end):
+            if not any(vars(count).values()):
+                continue
+            summary = histogram.summary()
+            lines[name] = {**vars(count), "p50_latency_ms": summary["p50"], "p99_latency_ms": summary["p99"]}
+            lines[name]["max_latency_ms"] = summary["max"]
+        return lines
+
+    def _run(self) -> dict[str, Any]:
+        meta, stopped = self.r.meta, self.stopped or {}
+        audit = stopped.get("audit") or {}
+        sending = self.r.sent_time[-1] - self.r.sent_time[0] if self.sent else 0
+        return {
+            "run_id": meta["run_id"],
+            "t0": meta["t0"],
+            "seconds": round(self.end_ms / 1000, 1),
+            "acked_per_second": round(self.acked / (sending / 1000), 1) if sending else 0.0,
+            "cpu_seconds": stopped.get("cpu_seconds"),
+            "audit": {key: audit.get(key) for key in ("done", "messages", "seconds", "error")},
+            "member_restarts": stopped.get("member_restarts"),
+            "foreign": stopped.get("foreign"),
+        }
+
+
+def end_ms(recording: Recording) -> int:
+    """The run's last moment in the ledger."""
+    moments = [0]
+    moments += recording.sent_time[-1:]
+    moments += [rows.last_time() for rows in (recording.acked, recording.aborted, *recording.received.values())]
+    moments += [error["last"] for error in recording.errors] + [entry["t"] for entry in recording.admin]
+    if recording.meta.get("stopped"):
+        moments.append(recording.meta["stopped"]["at"])
+    return max(moments)

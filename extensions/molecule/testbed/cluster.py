@@ -1,0 +1,213 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The life of the bed: create the hosts, start ZooKeeper and the brokers, seed them once, go back to the seed."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable
+
+import ensemble
+import hosts
+import image
+import inventory
+import jars
+import podman
+import secrets_store
+import seed
+from clients import admin_client
+from confluent_kafka import ElectionType, KafkaException
+from layout import (
+    BROKERS,
+    EVIDENCE,
+    HOSTS,
+    SECRETS,
+    STATE,
+    STATES,
+    TESTBED,
+    BedError,
+    Host,
+    Network,
+    digest_of,
+)
+
+_SERVING_TIMEOUT = 120.0
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Health:
+    """What clients see: live brokers, partitions, and those whose ISR is short of their replicas."""
+
+    brokers: int
+    partitions: int
+    short: int
+    error: str = ""
+
+    def serving(self, partitions: int) -> bool:
+        """Whether all brokers are there with at least so many partitions, each with its full ISR."""
+        return not self.error and self.brokers == len(BROKERS) and self.partitions >= partitions and self.short == 0
+
+    @property
+    def sentence(self) -> str:
+        if self.error:
+            return f"no broker answers on the clients' listener: {self.error}"
+        return f"{self.brokers} of {len(BROKERS)} brokers, {self.partitions} partitions, {self.short} not fully in sync"
+
+
+def health(network: Network) -> Health:
+    """One look at the cluster through the SASL_SSL listener."""
+    try:
+        metadata = admin_client(network, secrets_store.ensure()).list_topics(timeout=5)
+    except KafkaException as error:
+        return Health(0, 0, 0, str(error))
+    partitions = [p for topic in metadata.topics.values() for p in topic.partitions.values()]
+    short = sum(1 for p in partitions if p.leader < 0 or len(p.isrs) < len(p.replicas))
+    return Health(len(metadata.brokers), len(partitions), short)
+
+
+def up(say: Say) -> None:
+    """Hosts and cluster serving; from the seeded state if hosts are not running. Seeds it when there is no seed."""
+    network, secrets = _prepare(say)
+    if podman.running():
+        say("the hosts run already; `reset` puts them back to the seeded state")
+        ensemble.release(network, secrets)
+    else:
+        _from_seed(network, secrets, say)
+    say(_wait_serving(network).sentence)
+
+
+def reset(say: Say) -> None:
+    """The freshly seeded state, whatever was there before."""
+    network, secrets = _prepare(say)
+    _from_seed(network, secrets, say)
+    say(_wait_serving(network).sentence)
+
+
+def down() -> None:
+    """Remove the hosts; the seeded state stays."""
+    names = podman.containers()
+    if names:
+        podman.podman("rm", "--force", "--time", "0", *names)
+
+
+def forget() -> None:
+    """Remove what was made for hosts that are gone, of all variants."""
+    for state in STATES.values():
+        shutil.rmtree(state, ignore_errors=True)
+
+
+def _prepare(say: Say) -> tuple[Network, dict[str, str]]:
+    network = Network()
+    if podman.ensure_network(network):
+        say(f"subnet {network.subnet}")
+    secrets = secrets_store.ensure()
+    jars.resolve()
+    inventory.write(network, secrets)
+    begun = time.monotonic()
+    if image.build():
+        say(f"image built ({time.monotonic() - begun:.0f} s)")
+    return network, secrets
+
+
+def _from_seed(network: Network, secrets: dict[str, str], say: Say) -> None:
+    down()
+    image.remove_older()
+    for baseline in EVIDENCE.glob("*/baseline"):  # of this cluster in an earlier life
+        shutil.rmtree(baseline)
+    kept = STATE / "seed" / _seed_digest(network)
+    if not kept.exists():
+        begun = time.monotonic()
+        _make_seed(network, secrets, kept, say)
+        say(f"seeded state made ({time.monotonic() - begun:.0f} s)")
+    podman.on_each(HOSTS, lambda host: hosts.start(host, network, secrets, kept))
+    podman.share_cpu(HOSTS[0])
+    _wait_ssh()
+    ensemble.release(network, secrets)
+
+
+def _seed_digest(network: Network) -> str:
+    names = ("seed.py", "seed.sh", "layout.py", "security.py", "jars.sha256")
+    sources = (hosts.TEMPLATES, *(TESTBED / name for name in names))
+    return digest_of(*sources, also=f"{network.prefix} {SECRETS.read_text()}")[:12]
+
+
+def _make_seed(network: Network, secrets: dict[str, str], kept: Path, say: Say) -> None:
+    podman.on_each(HOSTS, lambda host: hosts.start(host, network, secrets, None))
+    podman.share_cpu(HOSTS[0])
+    _wait_ssh()
+    say("hosts run")
+    podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "start", "zookeeper"))
+    ensemble.create_chroot(network, secrets)
+    hosts.execute(BROKERS[0], *seed.operator_command(network), text=seed.operator_credential(secrets))
+    podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "start", "kafka"))
+    say(_wait_serving(network, partitions=0).sentence)
+    seed.plant(network, secrets, say)
+    say(_wait_serving(network).sentence)
+    _elect_preferred(network, secrets)
+    say(_wait_serving(network).sentence)
+    # Killed at once, the brokers leave every ISR full in ZooKeeper; the start under the hold then makes their logs
+    # clean without a controller that could change anything.
+    podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "kill", "--signal=KILL", "kafka"))
+    ensemble.hold(network, secrets)
+    podman.on_each(BROKERS, _start_and_wait)
+    podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "stop", "kafka"))
+    podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "stop", "zookeeper"))
+    down()
+    shutil.rmtree(kept.parent, ignore_errors=True)
+    fresh = kept.with_suffix(".new")
+    podman.on_each(HOSTS, lambda host: hosts.keep_data(host, fresh))
+    fresh.rename(kept)
+
+
+def _start_and_wait(host: Host) -> None:
+    # A broker that is told to stop before it has said this dies without marking its logs clean.
+    log, line = "/var/log/kafka/server.log", "started (kafka.server.KafkaServer)"
+    hosts.execute(host, "rm", log)
+    hosts.execute(host, "systemctl", "start", "kafka")
+    wait = f"for i in $(seq 240); do grep -sqF '{line}' {log} && exit; sleep 0.5; done; tail -n 20 {log} >&2; exit 1"
+    hosts.execute(host, "sh", "-c", wait, timeout=300)
+
+
+def _wait_ssh() -> None:
+    deadline = time.monotonic() + 30
+    waiting = list(HOSTS)
+    seen = ""
+    while waiting:
+        still = []
+        for host in waiting:
+            probe = ["python3", "-c", "import socket; print(socket.create_connection(('127.0.0.1', 22), 2).recv(3))"]
+            try:
+                hosts.execute(host, *probe)
+            except BedError as error:
+                seen = str(error)
+                still.append(host)
+        waiting = still
+        if waiting and time.monotonic() > deadline:
+            names = ", ".join(host.name for host in waiting)
+            raise BedError(f"waited 30 s for sshd on {names}; seen last: {seen}")
+
+
+def _wait_serving(network: Network, partitions: int = 1) -> Health:
+    deadline = time.monotonic() + _SERVING_TIMEOUT
+    seen = health(network)
+    while not seen.serving(partitions):
+        if time.monotonic() > deadline:
+            raise BedError(
+                f"waited {_SERVING_TIMEOUT:.0f} s for all brokers with full ISR; seen last: {seen.sentence}. "
+                "Look with `testbed.py ssh b1 journalctl -u kafka` and /var/log/kafka/server.log there."
+            )
+        time.sleep(0.3)
+        seen = health(network)
+    return seen
+
+
+def _elect_preferred(network: Network, secrets: dict[str, str]) -> None:
+    """Leaders on their preferred replicas, from where the seed's reassignment left them."""
+    # No time-outs given: confluent-kafka 2.16 breaks on any (SystemError from its argument parser).
+    admin = admin_client(network, secrets, patience_s=_SERVING_TIMEOUT)
+    admin.elect_leaders(ElectionType.PREFERRED, None).result(timeout=_SERVING_TIMEOUT + 10)

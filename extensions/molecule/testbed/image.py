@@ -1,0 +1,109 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The hosts' image: Debian by debootstrap, then image/Containerfile."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import jars
+from layout import LIBS, STATE, TESTBED, BedError, digest_of
+from podman import image_exists, podman
+
+_SOURCES = TESTBED / "image"
+_SUITE = "bookworm"
+_PACKAGES = (
+    "systemd",
+    "systemd-sysv",
+    "dbus",
+    "python3",
+    "python3-apt",
+    "iproute2",
+    "openssh-server",
+    "iptables",
+    "ca-certificates",
+    "procps",
+    "openjdk-17-jre-headless",
+)
+_DEBIAN = "http://deb.debian.org/debian"
+
+
+def name() -> str:
+    """The image's name, with a tag that changes with anything that goes into it."""
+    return f"localhost/quorumshift-host:{digest_of(_SOURCES, TESTBED / 'jars.sha256', also=_rootfs_name())[:12]}"
+
+
+def _rootfs_name() -> str:
+    inputs = " ".join((_SUITE, *_PACKAGES))
+    return f"localhost/quorumshift-rootfs:{hashlib.sha256(inputs.encode()).hexdigest()[:12]}"
+
+
+def build() -> bool:
+    """Build the image if it is not there; True when it had to be built."""
+    if image_exists(name()):
+        return False
+    jars.resolve()
+    if not image_exists(_rootfs_name()):
+        _bootstrap()
+    context = STATE / "context"
+    shutil.rmtree(context, ignore_errors=True)
+    shutil.copytree(_SOURCES, context, symlinks=True)
+    (context / "libs").mkdir()
+    for jar in LIBS.glob("*.jar"):
+        os.link(jar, context / "libs" / jar.name)
+    podman(
+        "build",
+        "--quiet",
+        "--layers",
+        "--network=none",
+        "--ulimit=nofile=20000:20000",
+        f"--build-arg=ROOTFS={_rootfs_name()}",
+        f"--tag={name()}",
+        str(context),
+    )
+    shutil.rmtree(context)
+    return True
+
+
+def remove_older() -> None:
+    """Remove images that an earlier state of the sources made and that no container uses."""
+    kept = {name(), _rootfs_name(), *podman("ps", "--all", "--format", "{{.Image}}").splitlines()}
+    for found in podman("images", "--format", "{{.Repository}}:{{.Tag}}").splitlines():
+        if found not in kept and "<none>" not in found:
+            podman("rmi", found)
+
+
+def _bootstrap() -> None:
+    rootfs = STATE / "rootfs"
+    shutil.rmtree(rootfs, ignore_errors=True)
+    rootfs.mkdir(parents=True)
+    log = STATE / "debootstrap.log"
+    with log.open("w") as output:
+        made = subprocess.run(
+            ["debootstrap", "--variant=minbase", f"--include={','.join(_PACKAGES)}", _SUITE, str(rootfs), _mirror()],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"},
+            check=False,
+        )
+    if made.returncode:
+        raise BedError(f"debootstrap ended with {made.returncode}; the end of {log}:\n{log.read_text()[-2000:]}")
+    with subprocess.Popen(["tar", "-C", str(rootfs), "-c", "."], stdout=subprocess.PIPE) as tar:
+        podman("import", "--quiet", "-", _rootfs_name(), stdin=tar.stdout)
+    shutil.rmtree(rootfs)
+
+
+def _mirror() -> str:
+    """The mirror that this machine's own apt uses for Debian's main archive; else Debian's default."""
+    sources = [Path("/etc/apt/sources.list"), *sorted(Path("/etc/apt/sources.list.d").glob("*"))]
+    for file in (f for f in sources if f.is_file()):
+        text = file.read_text(errors="replace")
+        for uri in re.findall(r"^(?:deb(?:\s+\[[^]]*\])?\s+|URIs:\s*)(\S+/debian/?)(?=\s|$)", text, re.MULTILINE):
+            return uri
+    return _DEBIAN

@@ -1,0 +1,85 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The bed's Ansible inventory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import podman
+import security
+import yaml
+from layout import (
+    BROKERS,
+    CA_CERTIFICATE,
+    CONTROLLER_PORT,
+    CONTROLLERS,
+    EVIDENCE,
+    INVENTORY,
+    METADATA_LOG_DIR,
+    SECURED,
+    SPARK_JARS,
+    SSH_KEY,
+    TESTBED,
+    Host,
+    Network,
+)
+
+SSH_OPTIONS = (
+    "StrictHostKeyChecking=no",
+    "UserKnownHostsFile=/dev/null",
+    "LogLevel=ERROR",
+    "ControlMaster=auto",
+    "ControlPersist=60s",
+)
+
+
+def write(network: Network, secrets: dict[str, str]) -> Path:
+    """Write the inventory (0600: it holds the operator's passwords)."""
+    common = {
+        "ansible_user": "root",
+        "ansible_ssh_private_key_file": str(SSH_KEY),
+        "ansible_ssh_common_args": " ".join(f"-o {option}" for option in SSH_OPTIONS),
+        "ansible_python_interpreter": "/usr/bin/python3",
+        "quorumshift_zookeeper_connect": network.zookeeper_connect,
+        "quorumshift_bootstrap_servers": network.bootstrap_servers,
+        "quorumshift_client": {
+            "security_protocol": "SASL_SSL",
+            "sasl_mechanism": "SCRAM-SHA-512",
+            "sasl_username": "quorumshift",
+            "sasl_password": secrets["quorumshift"],
+            "ssl_cafile": str(CA_CERTIFICATE),
+        },
+        **security.inventory_variables(secrets),
+        "quorumshift_artifacts_dir": str(EVIDENCE),
+        "quorumshift_spark_submit": [str(TESTBED / "spark-submit"), podman.SPARK_GROUP],
+        "quorumshift_spark_jars": sorted(map(str, SPARK_JARS.glob("*.jar"))),
+    }
+    brokers = {host.name: {"ansible_host": network.address(host)} for host in BROKERS}
+    controllers = {host.name: _controller(network, host) for host in CONTROLLERS}
+    tree = {
+        "all": {
+            "vars": common,
+            "children": {
+                "zookeeper": {"hosts": {name: {} for name in brokers}},
+                "kafka_broker": {"hosts": brokers},
+                "kafka_controller": {
+                    "hosts": controllers,
+                    "vars": {
+                        "quorumshift_controller_log_dir": METADATA_LOG_DIR,
+                        "quorumshift_controller_port": CONTROLLER_PORT,
+                    },
+                },
+            },
+        }
+    }
+    INVENTORY.touch(mode=0o600)
+    INVENTORY.chmod(0o600)
+    INVENTORY.write_text("---\n" + yaml.safe_dump(tree, sort_keys=False, width=200))
+    return INVENTORY
+
+
+def _controller(network: Network, host: Host) -> dict[str, object]:
+    reported: dict[str, object] = {"ansible_host": network.address(host), "quorumshift_node_id": host.node_id}
+    return {**reported, "quorumshift_controller_host": network.address6(host)} if SECURED else reported

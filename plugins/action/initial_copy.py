@@ -1,0 +1,29 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""metadata_copy: nodes and connection are filled in, the result becomes evidence."""
+
+from __future__ import annotations
+
+import json
+
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction
+
+KEPT = ("counted", "damage", "differences", "moved", "records")
+
+
+class ActionModule(ProbeAction):
+    """Runs the module and keeps what it found."""
+
+    def act(self, args: dict) -> dict:
+        result = super().act(args)
+        kept = {key: value for key, value in result.items() if key in KEPT}
+        if kept:
+            self.artifacts().save(f"copy-{args['state']}.json", json.dumps(kept, indent=1))
+        if args.get("state") == "compared" and not result.get("failed"):
+            expected = (args.get("before") or {}).get("records", {})
+            counted = (f"{name} {result['records'].get(name, 0)}" for name in expected)
+            self.say(f"copied: {', '.join(counted) or 'nothing'}")
+            for text in result["moved"]:
+                self.say(f"changed meanwhile: {text}")
+        return result

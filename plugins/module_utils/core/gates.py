@@ -1,0 +1,296 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The gates before each step that is harder to undo: what each expects, and the pass that it leaves.
+
+A changing step on a host takes its gate's pass as a parameter and refuses without it (`refusal`), so that no
+--limit, --tags or --start-at-task gets around a gate.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import Iterable, Mapping, NamedTuple
+
+from . import advice, kraft_config, phase, restart
+from .phase import (
+    BROKERS_JOINING,
+    CONTROLLERS_READY,
+    CONTROLLERS_STARTING,
+    COPYING,
+    DUAL_WRITE,
+    FINALIZED,
+    FINALIZING,
+    HYBRID,
+    REVERTING,
+    ZK,
+)
+
+# Views of the metadata, as the Spark job metadata_parity names them.
+ZOOKEEPER, METADATA_LOG, BROKER, BASELINE = "zookeeper", "metadata_log", "broker", "baseline"
+# The Spark jobs, and what they compare.
+METADATA_PARITY, DATA_FINGERPRINT = "metadata_parity", "data_fingerprint"
+WHAT = {METADATA_PARITY: "the metadata was", DATA_FINGERPRINT: "the records were"}
+# Records are compared with themselves, as they were before anything was changed: once is enough, when all is done.
+DATA_GATES = ("before_controllers", "after_finalize")
+
+
+class Gate(NamedTuple):
+    """`phases` in which the gate may open; `moment` for people; the views of the metadata that are compared before it
+    opens: those that it `needs`, and those that it `takes` when they are there."""
+
+    phases: tuple[str, ...]
+    moment: str
+    needs: tuple[str, ...]
+    takes: tuple[str, ...] = (BASELINE,)
+
+
+_ZOOKEEPER_RULES, _LOG_RULES = (ZOOKEEPER, BROKER), (ZOOKEEPER, METADATA_LOG, BROKER)
+# The baseline is never needed: a gate may be the first that is verified, and evidence goes with its control node.
+GATES = {
+    "before_controllers": Gate(
+        (ZK, CONTROLLERS_STARTING, CONTROLLERS_READY, BROKERS_JOINING),
+        "before controllers are formatted or started",
+        _ZOOKEEPER_RULES,
+    ),
+    "before_trigger": Gate(
+        (CONTROLLERS_READY, BROKERS_JOINING), "before brokers are restarted in migration mode", _ZOOKEEPER_RULES
+    ),
+    "after_copy": Gate((HYBRID, DUAL_WRITE), "the metadata is copied and mirrored to ZooKeeper", _LOG_RULES),
+    "before_kraft": Gate((HYBRID, FINALIZING), "before brokers are restarted in KRaft mode", _LOG_RULES),
+    "after_kraft": Gate((DUAL_WRITE,), "every broker runs in KRaft mode: the soak begins", _LOG_RULES),
+    "before_finalize": Gate((DUAL_WRITE, FINALIZING), "before controllers leave migration mode, for good", _LOG_RULES),
+    "before_revert": Gate(
+        (CONTROLLERS_STARTING, CONTROLLERS_READY, BROKERS_JOINING, COPYING, HYBRID, DUAL_WRITE, FINALIZING, REVERTING),
+        "before a migration is taken back",
+        _ZOOKEEPER_RULES,
+        (METADATA_LOG, BASELINE),
+    ),
+    "after_revert": Gate((REVERTING, ZK), "every broker runs in plain ZooKeeper mode again", _ZOOKEEPER_RULES),
+    "after_finalize": Gate((FINALIZED,), "every controller is final", (METADATA_LOG, BROKER)),
+}
+
+# The gates of a rollback, on no way forward.
+BACK = ("before_revert", "after_revert")
+
+# Which gate's views are compared where somebody asks by hand, by phase.
+GATE_OF_PHASE = {
+    ZK: "before_controllers",
+    CONTROLLERS_STARTING: "before_controllers",
+    CONTROLLERS_READY: "before_trigger",
+    BROKERS_JOINING: "before_trigger",
+    HYBRID: "after_copy",
+    DUAL_WRITE: "after_kraft",
+    FINALIZING: "before_finalize",
+    FINALIZED: "after_finalize",
+    REVERTING: "before_revert",
+}
+
+# A pass that no gate gives: the roll back to plain ZooKeeper mode has settled, with every broker seen running so.
+BROKERS_PLAIN = "brokers_plain"
+
+# Which gate's pass the turn of each kind takes.
+GATE_OF_RESTART = {
+    "controller": "before_controllers",
+    "zk_migration": "before_trigger",
+    "kraft": "before_kraft",
+    "controller_final": "before_finalize",
+    "controller_migration": "before_revert",
+    "hybrid": "before_revert",
+    "zk": "before_revert",
+}
+_TOKEN_OF = {**GATE_OF_RESTART, "wipe": BROKERS_PLAIN}
+
+# The mode of Kafka in which a turn of each kind starts a node; of the other kinds it is the kind itself.
+MODE_OF_RESTART = {"controller": "controller_migration", "hybrid": "zk_migration"}
+
+
+def closed_by(name: str, phase_result: phase.PhaseResult, health: list[str]) -> list[str]:
+    """Return why the gate is closed, as sentences; nothing when it is open. `health`: what else keeps it closed."""
+    gate = GATES[name]
+    messages = []
+    if phase_result.phase not in gate.phases:
+        messages.append(f"the phase is {phase_result.phase}, {name} opens in {' or '.join(gate.phases)}")
+    closing = _CLOSING + (("quorum_not_ready",) if name == "before_trigger" else ())
+    closing += ("zookeeper_broker_left",) if name != "before_kraft" else ()  # that one is what the KRaft roll mends
+    closing += ("flag_missing",) if name not in BACK else ()  # the way back stops the controllers
+    # A broker that is down closes no gate by itself, its turn may be due. Where health does, it is why.
+    closing += ("broker_down",) if health else ()
+    messages += [advice.sentences(block.text, block.do) for block in phase_result.blocks if block.id in closing]
+    return messages + health
+
+
+def trailing(
+    quorum: Mapping, broker_ids: Iterable[int], bound_s: float, accepted: Iterable[str] | None = None
+) -> list[str]:
+    """Return why followers of the metadata log are not with it, as sentences: voters and brokers that have not caught
+    up with its leader for longer than `bound_s`. Such a broker serves what it knew then.
+
+    `accepted`: words of what may stay as it is (None: nothing may): those that trail are accepted together by theirs.
+    `quorum`: what its leader says of it. It takes itself for caught up now, so that its clock alone counts; a replica
+    that has not caught up in its epoch is told as -1 (LeaderState.describeReplicaState).
+    """
+    voters, observers = quorum.get("voters") or [], quorum.get("observers") or []
+    now = next((one.get("caught_up_ms", -1) for one in voters if one["id"] == quorum.get("leader_id")), -1)
+    if now < 0:
+        return []
+    followers = [("voter", one) for one in voters]
+    followers += [("broker", one) for one in observers if one["id"] in set(broker_ids)]
+    messages, red = [], []
+    for what, one in followers:
+        before = len(messages)
+        behind = max(0, quorum["high_watermark"] - one["log_end_offset"])
+        if one["caught_up_ms"] < 0:
+            messages.append(f"{what} {one['id']} has not caught up with the quorum's leader since that was elected")
+        elif now - one["caught_up_ms"] > bound_s * 1000:
+            since = (now - one["caught_up_ms"]) / 1000
+            messages.append(
+                f"{what} {one['id']} has not caught up with the quorum's leader for {since:.0f} s, "
+                f"{behind} offsets behind"
+            )
+        red += [f"{what} {one['id']}"] if len(messages) > before else []
+    if accepted is None or not red:
+        return messages
+    trail = {restart.TRAILING: red}
+    return [] if restart.token(trail) in accepted else [*messages, restart.acceptable(trail)]
+
+
+def jobs(name: str, verify: bool, topics: Iterable[str]) -> list[str]:
+    """Return the Spark jobs whose pass a gate asks for. `topics`: patterns of those whose records are compared."""
+    if not verify:
+        return []
+    return [METADATA_PARITY, *([DATA_FINGERPRINT] if name in DATA_GATES and list(topics) else [])]
+
+
+def unverified(name: str, run: str, asked: Iterable[str], results: Iterable[Mapping]) -> str | None:
+    """Return why the cluster does not count as compared for a gate; None when it does, or when nobody asks for it.
+
+    `asked`: names of jobs; `results`: of Spark jobs (spark/quorumshift_spark/result.schema.json), {} of one that did
+    not run.
+    """
+    for job in asked:
+        found = [result for result in results if result.get("job") == job]
+        result = next((one for one in found if (one.get("gate"), one.get("run")) == (name, run)), None)
+        if not found:
+            return f"{WHAT[job]} not compared for it: run the whole playbook, without --start-at-task or --tags"
+        if result is None:
+            gate, other = found[0].get("gate"), found[0].get("run")
+            return f"the comparison given is of gate {gate} and run {other}, this is run {run}"
+        if result.get("verdict") != "pass":
+            return f"the Spark job {job} ended with {result.get('verdict')}"
+    return None
+
+
+# Blocks that close every gate; most others are what the next step itself mends (a file that differs, for one).
+_CLOSING = (
+    "unreached",
+    "unknown",
+    "migration_stale",
+    "migration_malformed",
+    "no_controller",
+    "controllers_down",
+)
+
+
+def make_token(name: str, phase_seen: str, run: str, facts: Mapping) -> dict:
+    """Return a gate pass {gate, cluster_id, phase, run, digest}.
+
+    The digest covers the gate, the cluster, the phase and the incarnation of every registered broker: it is the same
+    for whoever judges the same processes, from wherever, and another one once a broker was restarted.
+    """
+    cluster_id, brokers = phase.cluster_id(facts), phase.registrations(facts)
+    incarnations = sorted((one, reported["incarnation_id"]) for one, reported in brokers.items())
+    text = json.dumps([name, cluster_id, phase_seen, incarnations])
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return {"gate": name, "cluster_id": cluster_id, "phase": phase_seen, "run": run, "digest": digest}
+
+
+def refusal(kind: str, given: Mapping | None, cluster_id: str, run: str) -> str | None:
+    """Return why a turn of this kind, or a controller's `wipe`, may not begin with the gate pass given; None when it
+    may."""
+    wanted = _TOKEN_OF[kind]
+    if not given:
+        return f"no pass of gate {wanted} was given: run the whole playbook, without --start-at-task or --tags"
+    if given.get("gate") != wanted:
+        return f"the pass given is of gate {given.get('gate')}, a turn of kind {kind} takes one of {wanted}"
+    if given.get("cluster_id") != cluster_id:
+        return f"the pass given is for cluster {given.get('cluster_id')}, this host belongs to {cluster_id}"
+    if given.get("run") != run:
+        return f"the pass given is of run {given.get('run')}, this is run {run}"
+    return None
+
+
+def finalize_token(facts: Mapping) -> str:
+    """Return what an operator types to finalize: the cluster id and the first 6 of after_kraft's digest.
+
+    It can be told from the live cluster at any time, and no saved job template can hold it: a broker's restart
+    changes it, and with it what has soaked.
+    """
+    return f"{phase.cluster_id(facts)}:{make_token('after_kraft', DUAL_WRITE, '', facts)['digest'][:6]}"
+
+
+def finalize_troubles(facts: Mapping, detected: phase.PhaseResult, token: str, soak_s: float) -> list[str]:
+    """Return why controllers may not leave migration mode, as sentences. It cannot be undone (KIP-866)."""
+    messages = []
+    wanted = finalize_token(facts)
+    if token.partition(":")[0] != wanted.partition(":")[0] or (detected.phase == DUAL_WRITE and token != wanted):
+        messages.append(f"the word typed is {token!r}, which is not this cluster's as it runs now: see `status`")
+    zookeeper = facts["zookeeper"]
+    left = sorted(zookeeper.get("broker_ids") or {})
+    if not zookeeper.get("reached"):
+        messages.append(f"whether brokers are registered in ZooKeeper could not be seen: {zookeeper.get('error')}")
+    elif left:
+        messages.append(f"brokers are registered in ZooKeeper: {', '.join(left)}")
+    registered = phase.registrations(facts)
+    for one in phase.broker_ids(facts):
+        registration = registered.get(str(one))
+        if not registration:
+            messages.append(f"broker {one} is not registered in the quorum")
+        elif registration["fenced"] or registration["is_migrating_zk_broker"]:
+            messages.append(
+                f"broker {one} is {'fenced' if registration['fenced'] else 'registered as a ZooKeeper broker'}"
+            )
+    messages += _controllers_differ(facts)
+    if detected.phase == DUAL_WRITE and soak_s > 0:
+        unseen = sorted(host for host, node in facts["nodes"].items() if not _started_at(node))
+        soaked = soaked_s(facts)
+        if unseen:
+            messages.append(f"when {', '.join(unseen)} was started could not be seen, so its soak cannot be told")
+        elif soaked < soak_s:
+            messages.append(f"the last restart is {soaked:.0f} s ago, the soak is {soak_s:.0f} s")
+    return messages
+
+
+def soaked_s(facts: Mapping) -> float:
+    """Return how many seconds ago the last of all brokers and controllers, as far as was seen, was started."""
+    return facts["time"] - max((_started_at(node) for node in facts["nodes"].values()), default=0)
+
+
+def _started_at(node: Mapping) -> float:
+    return (node.get("service") or {}).get("started_at") or 0
+
+
+def _controllers_differ(facts: Mapping) -> list[str]:
+    """Return the keys on which controllers differ, those of their identity aside."""
+    own = ("node.id", "listeners", "advertised.listeners", kraft_config.MIGRATION_FLAG)
+    values = {
+        host: (node.get("file") or {}).get("properties") or {}
+        for host, node in phase.controllers(facts).items()
+        if node.get("next") == "controller_migration"
+    }
+    keys = sorted({key for one in values.values() for key in one} - set(own))
+    differing = [key for key in keys if len({one.get(key) for one in values.values()}) > 1]
+    return [f"controllers differ in {', '.join(differing)}"] if differing else []
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def seconds(duration: str | float) -> float:
+    """Return a duration (`24h`, `90m`, `30s`, `2d`, or a number of seconds) in seconds. Raises ValueError."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*", str(duration))
+    if not match:
+        raise ValueError(f"{duration!r} is not a duration: write 24h, 90m, 30s or a number of seconds")
+    return float(match.group(1)) * _UNITS[match.group(2) or "s"]

@@ -1,0 +1,63 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Was ZooKeeper's metadata copied whole into the metadata log, and did the first reconciliation leave it alone?
+
+The copy is one metadata transaction named `ZK Migration` (KIP-868; KRaftMigrationDriver.MigrateMetadataEvent). Its
+records are counted from the log and compared with what ZooKeeper held before and after.
+"""
+
+from __future__ import annotations
+
+from typing import Mapping, NamedTuple, Sequence
+
+from .advice import shown
+
+TRANSACTION = "ZK Migration"
+SLACK = 10
+
+
+class InitialCopy(NamedTuple):
+    """`damage`: the copy was skipped, or things are gone from ZooKeeper that nobody deleted: stop the controllers.
+    `differences`: counts that do not add up. `moved`: what moved meanwhile, which explains a difference."""
+
+    damage: list[str]
+    differences: list[str]
+    moved: list[str]
+    records: dict[str, int]
+
+
+def detect(before: Mapping, after: Mapping, transactions: Sequence[Mapping]) -> InitialCopy:
+    """Compare. `before`, `after`: {records: {record type: count}, topics: [names], acls: [text], configs: [text]} of
+    ZooKeeper right before the trigger and after the copy; `transactions`: metadata_image's
+    zk_migration_transactions of the longest log."""
+    committed = [one for one in transactions if one["name"] == TRANSACTION and one["outcome"] == "committed"]
+    excluded = {kind: sorted(set(before[kind]) - set(after[kind])) for kind in ("topics", "acls", "configs")}
+    if not committed:
+        lost = [
+            f"{len(names)} {kind} are gone from ZooKeeper: {shown(names)}" for kind, names in excluded.items() if names
+        ]
+        return InitialCopy(
+            [f"the metadata log has no committed transaction {TRANSACTION!r}: the copy was skipped", *lost], [], [], {}
+        )
+    records = dict(committed[-1]["records"])
+    differences, moved = [], []
+    # While people change metadata, what stood there at the very moment of the copy is known within a few only
+    moving = before != after
+    for kind in sorted(set(before["records"]) | set(after["records"])):
+        lower, upper = sorted((before["records"].get(kind, 0), after["records"].get(kind, 0)))
+        count = records.get(kind, 0)
+        if lower != upper:
+            moved.append(
+                f"{kind}: {before['records'].get(kind, 0)} in ZooKeeper before, {after['records'].get(kind, 0)} after"
+            )
+        slack = SLACK + upper // 100 if moving else 0
+        if not lower - slack <= count <= upper + slack:
+            differences.append(
+                f"{kind}: {count} copied, ZooKeeper held {lower if lower == upper else f'{lower} to {upper}'}"
+            )
+    # The copy reads all of ZooKeeper in one transaction, and what it read the first reconciliation leaves alone: once
+    # it is committed, a name that is gone was deleted by somebody. A count below what is left is a difference all the
+    # same.
+    moved += [f"{kind} deleted meanwhile: {shown(names)}" for kind, names in excluded.items() if names]
+    return InitialCopy([], differences, moved, records)

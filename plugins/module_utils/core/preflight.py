@@ -1,0 +1,211 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The hazards that can be seen before anything is changed: the table of checks, pure, over collected facts.
+
+A check (hazards/) returns what it found wrong as `Found` (where, what is seen, what to do); `CHECKS` gives each its
+stable id, title, severity and source. A check whose facts are missing says so, and blocks like a finding does.
+"""
+
+from __future__ import annotations
+
+import traceback
+from types import MappingProxyType
+from typing import Any, Callable, Iterable, Mapping, NamedTuple
+
+from .checks import access, clocks, directories, inventory, paths, replicas, requests, services, settings, zookeeper
+from .checks.facts import Facts, Finding
+
+
+class Check(NamedTuple):
+    """`severity` is `blocks` or `warns`, the gravest of its findings; `source` is what the check relies on."""
+
+    id: str
+    title: str
+    severity: str
+    source: str
+    find: Callable[[Any], Iterable[Finding]]
+
+
+def run(facts: Facts, before_copy: bool = True, waived: Mapping[str, str] = MappingProxyType({})) -> list[dict]:
+    """Return the findings of all checks: [{id, title, severity, source, seen, do, waived}]; `before_copy` adds the
+    checks of what must hold before ZooKeeper's metadata is copied.
+
+    `waived`: {check id: reason}, for warnings; a finding's `waived` is that reason, or None. What blocks is not waived.
+    """
+    findings = []
+    for check in CHECKS if before_copy else ALWAYS:
+        for found in _found(check, facts):
+            severity = "warns" if found.warns else check.severity
+            reported = {"id": check.id, "title": check.title, "severity": severity, "source": check.source}
+            reason = waived.get(check.id) if severity == "warns" else None
+            findings.append({**reported, "seen": found.seen, "do": found.do, "waived": reason})
+    return findings
+
+
+def _found(check: Check, facts: Facts) -> list[Finding]:
+    try:
+        return list(check.find(facts))
+    except Exception as error:  # one check that stumbles over facts nobody foresaw hides no other
+        reported = traceback.extract_tb(error.__traceback__)[-1]
+        return [
+            Finding(
+                f"this could not be judged: {type(error).__name__} {error} ({reported.name}, line {reported.lineno})",
+                "report it with preflight.json and the newest facts-*.json of the evidence, which hold no secret",
+            )
+        ]
+
+
+def unfit(waived: Mapping[str, str]) -> list[str]:
+    """Return why quorumshift_waive cannot be followed, as sentences."""
+    severities = {check.id: check.severity for check in CHECKS}
+    messages = [f"{name} is no check" for name in sorted(waived) if name not in severities]
+    return messages + [f"{name} has no reason" for name in sorted(waived) if not str(waived[name] or "").strip()]
+
+
+ALWAYS = (
+    Check("groups", "Inventory groups", "blocks", "KIP-866, dedicated controllers", inventory.groups),
+    Check("reached", "Hosts and files", "blocks", "an unread host cannot be judged", inventory.reached),
+    Check(
+        "node_ids", "Node ids of controllers", "blocks", "KIP-866, node.id disjoint from broker ids", inventory.node_ids
+    ),
+    Check("cluster_ids", "Cluster ids", "blocks", "KAFKA-7335, MetaPropertiesEnsemble", inventory.cluster_ids),
+)
+CHECKS = (
+    *ALWAYS,
+    Check("zookeeper", "ZooKeeper", "blocks", "KIP-866, the copy's source", zookeeper.zookeeper),
+    Check(
+        "broker_ids",
+        "Brokers of the inventory",
+        "blocks",
+        "KRaftMigrationDriver, WAIT_FOR_BROKERS",
+        inventory.broker_ids,
+    ),
+    Check(
+        "versions",
+        "Release and protocol version",
+        "blocks",
+        "ClusterControlManager.processRegistrationFeature",
+        inventory.versions,
+    ),
+    Check("partitions", "Partition health", "blocks", "KIP-866, no broker offline", replicas.partitions),
+    Check("reassignments", "Reassignments", "blocks", "ZkMigrationClient does not copy /admin", replicas.reassignments),
+    Check(
+        "dead_replicas",
+        "Replicas of dead brokers",
+        "blocks",
+        "KRaftMigrationDriver, WAIT_FOR_BROKERS",
+        replicas.dead_replicas,
+    ),
+    Check(
+        "partition_metadata",
+        "Topic ids on the disks",
+        "blocks",
+        "LogManager.findStrayReplicas, PartitionMetadataFile",
+        replicas.partition_metadata,
+    ),
+    Check(
+        "stale_migration",
+        "Earlier attempts in ZooKeeper",
+        "blocks",
+        "KAFKA-17146, KAFKA-19480",
+        zookeeper.stale_migration,
+    ),
+    Check(
+        "controller_epoch",
+        "Controller epoch",
+        "blocks",
+        "KAFKA-20488, PartitionStateMachine",
+        zookeeper.controller_epoch,
+    ),
+    Check("ensemble", "ZooKeeper's servers", "blocks", "zookeeper-client 3.8, FourLetterCommands", zookeeper.ensemble),
+    Check(
+        requests.DELETIONS,
+        "Pending deletions",
+        "blocks",
+        "ZkTopicMigrationClient, KRaftMigrationZkWriter",
+        requests.deletions,
+    ),
+    Check(
+        requests.ELECTIONS, "Pending elections", "blocks", "ZkMigrationClient does not copy /admin", requests.elections
+    ),
+    Check(
+        requests.STATES,
+        "Partition states",
+        "blocks",
+        "KRaftMigrationDriver, MetadataChangeEvent",
+        requests.partition_states,
+    ),
+    Check(
+        "unreadable",
+        "Metadata that would not be copied",
+        "blocks",
+        "ZkMigrationClient.readAllMetadata",
+        zookeeper.unreadable,
+    ),
+    Check(
+        "encoder_secret",
+        "Encrypted configs",
+        "blocks",
+        "ControllerServer, PasswordEncoder.NOOP",
+        zookeeper.encoder_secret,
+    ),
+    Check(
+        "agreement", "Settings that controllers take", "blocks", "kraft_config.CONTROLLER_EVALUATES", settings.agreement
+    ),
+    Check(
+        "controller_directories",
+        "Controllers' log directories",
+        "blocks",
+        "WAIT_FOR_BROKERS counts old registrations",
+        directories.controller_directories,
+    ),
+    Check("listeners", "Listeners of brokers", "blocks", "KafkaConfig.validateValues", settings.listeners),
+    Check("controller_listener", "Controller listener", "blocks", "KIP-900, KIP-48", settings.controller_listener),
+    Check(
+        "controller_acl", "Controllers' access to brokers", "blocks", "KafkaApis, ClusterAction", access.controller_acl
+    ),
+    Check(
+        "controller_logins",
+        "Controllers' logins to brokers",
+        "blocks",
+        "ControllerChannelManager, ChannelBuilders",
+        access.controller_logins,
+    ),
+    Check(
+        "controller_super_users",
+        "Super users of controllers",
+        "blocks",
+        "StandardAuthorizer, KIP-801",
+        access.controller_super_users,
+    ),
+    Check(
+        "log_directories", "Broker log directories", "blocks", "KAFKA-16431, KAFKA-20762", directories.log_directories
+    ),
+    Check("overrides", "Controllers' own settings", "blocks", "kraft_config.CONTROLLER_EVALUATES", settings.overrides),
+    Check("tool_acls", "What this tool may read", "blocks", "KIP-430, KafkaApis", access.tool_acls),
+    Check("controller_ports", "Controllers' ports", "blocks", "KafkaConfig, listeners", paths.controller_ports),
+    Check("reachability", "Who reaches whom", "blocks", "KIP-866, ControllerChannelManager", paths.reachability),
+    Check("space", "Room on the disks", "blocks", "KIP-500, metadata.log.segment.bytes", directories.space),
+    Check(
+        "zookeeper_space",
+        "Room on ZooKeeper's disks",
+        "blocks",
+        "FilePadding, FileTxnSnapLog",
+        directories.zookeeper_space,
+    ),
+    Check("clocks", "Clocks", "blocks", "soak, delegation tokens (KIP-48), logs", clocks.clocks),
+    Check("config_files", "Files that services read", "blocks", "kafka.Kafka, systemd.unit(5)", services.config_files),
+    Check("id_generation", "Generated broker ids", "warns", "KAFKA-17543, KafkaConfig", inventory.id_generation),
+    Check("zookeeper_latency", "ZooKeeper's latency", "warns", "ServerStats, ClientCnxn", zookeeper.latency),
+    Check("memory", "Memory and heap", "warns", "Operations, KRaft; kafka-run-class.sh", services.memory),
+    Check("limits", "Files and memory maps", "warns", "proc(5), LimitNOFILE, vm.max_map_count", services.limits),
+    Check("stop_timeouts", "Time to stop", "warns", "systemd.service(5), TimeoutStopSec", services.stop_timeouts),
+    Check("restarts", "Automatic restarts", "warns", "systemd.service(5), Restart", services.restarts),
+    Check("enabled", "Start at boot", "warns", "systemd.unit(5), [Install]", services.enabled),
+    Check("running_config", "Files and running brokers", "warns", "KIP-226, DescribeConfigs", settings.running_config),
+    Check("topic_policies", "Policies for topics", "warns", "KIP-1252, KAFKA-18886", settings.topic_policies),
+    Check("control_plane", "Control plane listener", "warns", "KIP-291, KafkaConfig", settings.control_plane),
+    Check("self_healer", "Self-healing", "warns", "Cruise Control, metric.reporters", settings.self_healer),
+    Check("authorizer", "Authorizer", "warns", "KIP-801", settings.authorizer),
+)

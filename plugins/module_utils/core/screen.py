@@ -1,0 +1,179 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What `status` prints: one line a node, the next step, one screen in all. Pure: facts and judgements in, text out."""
+
+from __future__ import annotations
+
+import time
+from typing import Mapping, NamedTuple, Sequence
+
+from . import advice, gates, phase, rollback
+
+
+class Next(NamedTuple):
+    """The next step: what it is, the playbook that takes it (None: none does), whether it takes the finalize word,
+    what to watch until then, and how far back a rollback goes (None: it is none)."""
+
+    text: str
+    playbook: str | None
+    token: bool
+    watch: tuple[str, ...] = ()
+    target: str | None = None
+
+
+_STEPS = {
+    phase.ZK: ("bring up the controllers", "migrate"),
+    phase.CONTROLLERS_STARTING: ("finish bringing up the controllers", "migrate"),
+    phase.CONTROLLERS_READY: ("restart brokers in migration mode", "migrate"),
+    phase.BROKERS_JOINING: ("finish restarting brokers in migration mode; the last one starts the copy", "migrate"),
+    phase.COPYING: ("wait for the copy", "migrate"),
+    phase.HYBRID: ("restart brokers in KRaft mode", "migrate"),
+    phase.FINALIZING: ("finish finalizing the controllers", "migrate"),
+    phase.FINALIZED: ("nothing: the migration is done", None),
+    phase.KRAFT_NATIVE: ("nothing: this cluster was born in KRaft mode", None),
+    phase.UNKNOWN: ("look: the evidence contradicts itself or lacks a witness", None),
+}
+TO_PROVE = Next("finish the rollback: it was cut off before its last gate", "rollback", False, target=rollback.ZK)
+_MIRRORING = (phase.HYBRID, phase.DUAL_WRITE, phase.FINALIZING)  # later /migration stands still for good
+_WATCH = (
+    "under-replicated and offline partitions stay at 0, and clients see no more errors and no more latency than before",
+    "every node's lag stays near 0, and ZooKeeper's too: controllers still write there, which keeps the way back open",
+    "ERROR lines in the brokers' and controllers' logs",
+    "a restart of any node begins the soak anew; a broker's restart changes the word",
+)
+
+
+def next_step(facts: Mapping, detected: phase.PhaseResult, soak_s: float) -> Next:
+    """Return the next step from the phase that was judged; `soak_s` in seconds."""
+    if phase.restoring(facts):
+        return Next("finish the restore; it says what is left and prints its word", "restore_zookeeper", False)
+    if detected.phase == phase.REVERTING and rollback.stopped_by_forward(facts):
+        return Next("see what the copy has cost, which changes nothing without a word", "restore_zookeeper", False)
+    target = rollback.ZK if detected.phase == phase.REVERTING else rollback.under_way(facts, detected)
+    if target:
+        return Next(_and_what_was_left(facts, "finish the rollback"), "rollback", False, target=target)
+    if detected.phase != phase.DUAL_WRITE:
+        text, playbook = _STEPS[detected.phase]
+        text = _and_what_was_left(facts, text) if playbook else text
+        return Next(text, playbook, detected.phase == phase.FINALIZING)
+    left = soak_s - gates.soaked_s(facts)
+    if left <= 0:
+        return Next("finalize: the soak is over. It cannot be undone", "migrate", True, _WATCH)
+    until = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(facts["time"] + left))
+    return Next(f"soak until {until} ({duration(left)} to go), then finalize", "migrate", True, _WATCH)
+
+
+def _and_what_was_left(facts: Mapping, text: str) -> str:
+    left = phase.unfinished(facts)
+    return f"finish the turn that was left half done on {', '.join(left)}, then {text}" if left else text
+
+
+def duration(seconds: float) -> str:
+    """Return a duration for people."""
+    hours, rest = divmod(int(seconds + 0.5), 3600)
+    minutes, rest = divmod(rest, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def node_lines(facts: Mapping) -> dict[str, dict]:
+    """Return {host: {role, id, mode, next, state (KIP-500: offline, fenced, online, stopping), version, lag}}.
+
+    `lag` is in offsets behind the quorum's high watermark, None where the node is no replica of the metadata log.
+    """
+    quorum = facts.get("quorum") or {}
+    ends = {one["id"]: one["log_end_offset"] for one in quorum.get("voters", []) + quorum.get("observers", [])}
+    registered = phase.registrations(facts)
+    reported = {}
+    for host, node in facts["nodes"].items():
+        number = node.get("node_id")
+        lag = max(0, quorum["high_watermark"] - ends[number]) if quorum.get("reached") and number in ends else None
+        reported[host] = {
+            "role": node["role"],
+            "id": number,
+            "mode": node.get("running") or "-",
+            "next": node.get("next") or "-",
+            "state": _state(node, registered.get(str(number))),
+            "version": node.get("version") or "-",
+            "lag": lag,
+        }
+    return reported
+
+
+def _state(node: Mapping, registration: Mapping | None) -> str:
+    if not node.get("running"):
+        return "offline"
+    if node["role"] == "broker" and registration and node["running"] != phase.ZK:
+        if registration.get("in_controlled_shutdown"):
+            return "stopping"
+        if registration.get("fenced"):
+            return "fenced"
+    return "online"
+
+
+def _of_this_attempt(passed: list[str], now: str) -> list[str]:
+    """Return the gates passed that lie on the way to this phase, each once: a rollback leaves others behind."""
+    if now not in phase.FORWARD:
+        return list(dict.fromkeys(passed))
+    reached = phase.FORWARD[: phase.FORWARD.index(now) + 1]
+    forward = [name for name in dict.fromkeys(passed) if name not in gates.BACK]
+    return [name for name in forward if gates.GATES[name].phases[0] in reached]
+
+
+def render(
+    state: Mapping, passed: list[str], command: str | None, run: str | None = None, doubts: Sequence[str] = ()
+) -> list[str]:
+    """Return the screen of `status` as lines.
+
+    `state`: the result of migration_state; `passed`: names of the gates passed so far; `command`: what to type next;
+    `run`: the line about the newest other run that changed something; `doubts`: what the journals contradict.
+    """
+    way = "  ".join(f"[{one}]" if one == state["phase"] else one for one in phase.FORWARD)
+    lines = [f"Cluster {state['cluster_id'] or '?'}: {state['phase']}", f"  {way}", ""]
+    width = max((len(host) for host in state["nodes"]), default=4)
+    lines.append(
+        f"  {'node':<{width}}  {'id':>4}  {'runs as':<20}  {'starts as':<20}  {'state':<8}  {'version':<8}  lag"
+    )
+    for host, one in sorted(state["nodes"].items(), key=lambda item: (item[1]["role"], item[0])):
+        lag = "-" if one["lag"] is None else one["lag"]
+        number = "-" if one["id"] is None else one["id"]
+        lines.append(
+            f"  {host:<{width}}  {number:>4}  {one['mode']:<20}  {one['next']:<20}  {one['state']:<8}  "
+            f"{one['version']:<8}  {lag}"
+        )
+    quorum = state["quorum"]
+    if quorum.get("reached"):
+        voters = ", ".join(str(voter["id"]) for voter in quorum["voters"])
+        lines += [
+            "",
+            f"  quorum: leader {quorum['leader_id']}, epoch {quorum['leader_epoch']}, voters {voters}, "
+            f"high watermark {quorum['high_watermark']}",
+        ]
+    else:
+        reason = "none yet" if state["phase"] == phase.ZK else f"no leader ({quorum.get('error')})"
+        lines += ["", f"  quorum: {reason}"]
+    mirrored = state["mirrored_offset"]
+    if state["phase"] in _MIRRORING and mirrored is not None and mirrored >= 0 and quorum.get("reached"):
+        behind = max(0, quorum["high_watermark"] - 1 - mirrored)
+        lines.append(f"  ZooKeeper: written up to offset {mirrored}, lag {behind}")
+    lines.append(
+        "  gates passed: " + (", ".join(_of_this_attempt(passed, state["phase"])) or "none in the evidence here")
+    )
+    if run:
+        lines.append(f"  {run}")
+    lines += [f"  journal: {doubt}" for doubt in doubts]
+    for block in state["blocks"]:
+        lines.append(f"  ! {advice.sentences(block['text'], block['do'])}.")
+    rollback_readiness = state["rollback_readiness"]
+    if rollback_readiness["targets"] and not state["steps"]:
+        lines.append(
+            f"  way back: to {' or '.join(rollback_readiness['targets'])}"
+            + ("" if rollback_readiness["hurts"] else ", nothing in its way")
+        )
+    lines += [f"  ! way back: {text}." for text in rollback_readiness["hurts"]]
+    lines += [f"  rollback: {'done' if one['done'] else 'to do':<6} {one['step']}" for one in state["steps"]]
+    lines += [f"  watch: {text}" for text in state["next"]["watch"]]
+    lines += ["", f"  next: {state['next']['text']}"] + ([f"        {command}"] if command else [])
+    return lines

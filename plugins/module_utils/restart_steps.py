@@ -1,0 +1,159 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node stopped, and started and seen up: the steps of a turn that take time, each with its bound."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, Callable, Mapping
+
+from .addresses import AddressError
+from .formats.znodes import ZnodeError
+from .probes import own_node, own_zookeeper, service
+from .probes.socket_wire import WireError
+from .restart_record import Record, RestartError
+from .security import SecurityError
+
+POLL_S = 0.1
+BEGIN_S = 5.0
+ZOOKEEPER_ERRORS = (AddressError, SecurityError, ZnodeError, WireError)
+
+
+class NotUp(RestartError):
+    """A node that was started and did not come up; `excerpt` is what its own log says."""
+
+    def __init__(self, why: str, excerpt: str = ""):
+        super().__init__(why)
+        self.excerpt = excerpt
+
+
+def stop(spec: Mapping[str, Any], record: Record, name: str = "stop") -> None:
+    """Stop the service and see it stopped."""
+    record.step(name)
+    stopping = time.time()
+    service.begin("stop", spec["service"])
+    await_stopped(spec)
+    record.note(stopped_at=time.time(), stop_s=time.time() - stopping)
+
+
+def is_stopped(reported: Mapping[str, Any], or_stopping: bool = False) -> bool:
+    """Say whether a service, as probes.service.state tells of it, is stopped, or on its way there.
+
+    A unit that waits for systemd to restart it is `activating`, one of Type=notify is so until it is up.
+    """
+    if reported["manager"] != "systemd":
+        return not reported["active"]
+    return reported["active_state"] in ("inactive", "failed", *(["deactivating"] if or_stopping else []))
+
+
+def await_stopped(spec: Mapping[str, Any]) -> None:
+    """Wait until the service is stopped, a stop under way ended."""
+    wait(
+        lambda: is_stopped(service.state(spec["service"])),
+        spec["stop_timeout_s"],
+        lambda: f"service {spec['service']} to stop; systemd says {service.state(spec['service']).get('active_state')}",
+    )
+
+
+def start(spec: Mapping[str, Any], record: Record, values: Mapping[str, str], before: Mapping[str, Any]) -> None:
+    """Start the service and see it up in the mode of its properties `values`. Raises NotUp with what its log says.
+
+    `before`: its registration until now, which a new one has to replace.
+    """
+    if values.get("zookeeper.connect") and not spec["mode"].startswith("controller"):
+        _await_session_end(spec, values)
+    record.step("start")
+    starting = time.time()
+    log_from = os.path.getsize(spec["log_file"]) if os.path.exists(spec["log_file"]) else 0
+    earlier = service.state(spec["service"]).get("invocation")
+    try:
+        service.begin("start", spec["service"])
+        see_up(spec, record, values, before, starting, earlier)
+    except (RestartError, service.ServiceError) as error:
+        excerpt = own_node.log_excerpt(spec["log_file"], log_from, spec["service"])
+        raise NotUp(str(error), excerpt) from None
+
+
+def see_up(
+    spec: Mapping[str, Any],
+    record: Record,
+    values: Mapping[str, str],
+    before: Mapping[str, Any],
+    starting: float,
+    earlier: str | None = None,
+) -> None:
+    """Wait until the node answers in its mode and is registered. `earlier`: systemd's invocation before the start."""
+    deadline = time.time() + spec["start_timeout_s"]
+    seen = {"text": "nothing yet"}
+
+    def answers() -> bool:
+        reported = service.state(spec["service"])
+        ended = reported["manager"] == "systemd" and (is_stopped(reported) or reported["sub_state"] == "auto-restart")
+        # systemd may take a moment to begin with it.
+        begun = reported.get("invocation") != earlier or reported.get("active_state") == "failed"
+        if ended and (begun or time.time() - starting > BEGIN_S):
+            raise RestartError(f"{spec['service']} ended while it started (systemd: {reported.get('result')})")
+        running = own_node.running_mode(values, spec["config_file"], spec["service"])
+        seen["text"] = f"its listener answers as {running}" if running else "its listener does not answer"
+        return running == spec["mode"]
+
+    wait(
+        answers,
+        deadline - time.time(),
+        lambda: f"{spec['service']} to answer in mode {spec['mode']}; last: {seen['text']}",
+    )
+    record.note(answered_at=time.time(), start_s=time.time() - starting)
+    record.step("register")
+
+    def registered() -> bool:
+        if spec["mode"] == "zk":
+            seen["text"], there = _in_zookeeper(values, spec["node_id"])
+            return there
+        reported = own_node.registration(values, spec["node_id"], spec["mode"])
+        seen["text"] = f"registration {reported}"
+        new = bool(reported) and reported["incarnation_id"] != before.get("incarnation_id")
+        return new and _as_expected(reported, spec["mode"])
+
+    where = "ZooKeeper" if spec["mode"] == "zk" else "the quorum"
+    wait(registered, deadline - time.time(), lambda: f"{where} to register the node; last: {seen['text']}")
+    record.note(registered_at=time.time(), register_s=time.time() - starting)
+
+
+def wait(condition: Callable[[], bool], bound_s: float, what: Callable[[], str]) -> None:
+    """Wait for `condition`, at least one look long. Raises TurnError with `what` after `bound_s` seconds."""
+    deadline = time.monotonic() + bound_s
+    while not condition():
+        if time.monotonic() >= deadline:
+            raise RestartError(f"waited {bound_s:.0f} s for {what()}")
+        time.sleep(POLL_S)
+
+
+def _as_expected(registration: Mapping, mode: str) -> bool:
+    """Say whether a registration is that of a node in this mode, a broker's unfenced."""
+    if mode in ("controller_migration", "controller_final"):
+        return registration["zk_migration_ready"] == (mode == "controller_migration")
+    return not registration["fenced"] and registration["is_migrating_zk_broker"] == (mode == "zk_migration")
+
+
+def _in_zookeeper(values: Mapping[str, str], node_id: int) -> tuple[str, bool]:
+    try:
+        alive = own_zookeeper.gather(values)["brokers"]
+    except ZOOKEEPER_ERRORS as error:
+        return str(error), False
+    return f"/brokers/ids holds {', '.join(alive) or 'nobody'}", str(node_id) in alive
+
+
+def _await_session_end(spec: Mapping[str, Any], values: Mapping[str, str]) -> None:
+    """Let the session of a broker that did not stop in order expire: its /brokers/ids/<id> would keep the new process
+    from starting (KafkaZkClient.registerBroker). Where ZooKeeper cannot be read, the start itself will tell."""
+    session_s = float(values.get("zookeeper.session.timeout.ms") or 18000) / 1000
+
+    def excluded() -> bool:
+        try:
+            return str(spec["node_id"]) not in own_zookeeper.gather(values)["brokers"]
+        except ZOOKEEPER_ERRORS:
+            return True
+
+    wait(excluded, 2 * session_s, lambda: "the ZooKeeper session of the broker that ended to expire")

@@ -1,0 +1,130 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: run_lock
+short_description: Claim a host for a run that changes the cluster, or give it back
+version_added: 0.1.0
+description:
+  - Keeps two runs apart that would change the same cluster, from one control node or two. Each host keeps the claim in
+    C(run_lock.json) below its state directory. No restart begins without one (M(quorumshift.kafka.node_restart)).
+  - O(state=taken) waits while a turn is at work on the host, in slices, and fails when another run was faster.
+  - O(state=closed) closes the run's own claim, and nobody else's. Closed on one host it is closed for the cluster.
+  - The claim is the collection's own record. It is not counted as a change.
+options:
+  state:
+    description: Whether the claim is taken or closed.
+    type: str
+    required: true
+    choices: [taken, closed]
+  run_lock:
+    description: The claim to be written, with O(state=taken). The action plugin makes it.
+    type: dict
+  seen:
+    description: On the arbiter, the claim that stood there when the run judged it.
+    type: dict
+  how:
+    description: How the run ended, for the host's journal, with O(state=closed).
+    type: str
+    default: ok
+  timeout_s:
+    description: For how many seconds a turn at work is waited for.
+    type: float
+    default: 600
+  carry:
+    description: What an earlier, unfinished call of the same wait returned. The action plugin hands it back.
+    type: dict
+    default: {}
+extends_documentation_fragment:
+  - quorumshift.kafka.host_record
+  - quorumshift.kafka.host_record.run
+attributes:
+  check_mode: {support: full, description: Takes and closes nothing.}
+  diff_mode: {support: none, description: Shows no difference.}
+author: Quorumshift maintainers (@quorumshift)
+"""
+
+EXAMPLES = r"""
+- name: Claim the host
+  quorumshift.kafka.run_lock:
+    state: taken
+
+- name: End the run
+  quorumshift.kafka.run_lock:
+    state: closed
+"""
+
+RETURN = r"""
+waited_s:
+  description: For how long a turn at work was waited for.
+  type: float
+  returned: with O(state=taken)
+"""
+
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state, restart_record, run_locks
+
+SLICE_S = 3.0
+
+
+def main():
+    """Take or close."""
+    module = AnsibleModule(
+        argument_spec={
+            "state": {"type": "str", "required": True, "choices": ["taken", "closed"]},
+            **host_state.HELD_OPTIONS,
+            "run_lock": {"type": "dict"},
+            "seen": {"type": "dict"},
+            "how": {"type": "str", "default": "ok"},
+            "timeout_s": {"type": "float", "default": 600},
+            "carry": {"type": "dict", "default": {}},
+        },
+        required_if=[("state", "taken", ["run_lock"])],
+        supports_check_mode=True,
+    )
+    if module.check_mode:
+        module.exit_json(changed=False, done=True)
+    given = module.params
+    try:
+        path = host_state.directory(given["state_dir"], given["cluster_id"])
+        if given["state"] == "closed":
+            run_locks.close(path, given["run"], given["how"])
+            module.exit_json(changed=False, done=True)
+        module.exit_json(changed=False, **taken(path, given))
+    except (run_locks.RunLockError, OSError) as error:
+        module.fail_json(msg=f"{error}. Nothing was changed.")
+    except host_state.Held:
+        module.fail_json(
+            msg=f"the claim stays open, because {restart_record.at_work(path)}. Run again when that turn has ended"
+        )
+
+
+def taken(path, given):
+    """Take the claim, waiting for a slice; {done, waited_s} or {done: false, progress, carry}. Raises ClaimError."""
+    began = given["carry"].get("began") or time.time()
+    slice_end = time.monotonic() + SLICE_S
+    while True:
+        try:
+            run_locks.take(path, given["run_lock"], given["seen"])
+            return {"done": True, "waited_s": round(time.time() - began, 3)}
+        except host_state.Held:
+            waited = time.time() - began
+        if waited >= given["timeout_s"]:
+            raise run_locks.RunLockError(f"waited {waited:.0f} s for a turn to end: {restart_record.at_work(path)}")
+        if time.monotonic() >= slice_end:
+            return {
+                "done": False,
+                "progress": f"waits: {restart_record.at_work(path)} ({waited:.0f} s)",
+                "carry": {"began": began},
+            }
+        time.sleep(0.1)
+
+
+if __name__ == "__main__":
+    main()

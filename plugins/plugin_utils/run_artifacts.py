@@ -1,0 +1,101 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The evidence of a run on the control node: `<evidence_dir>/<cluster id>/<run>/`.
+
+`journal.jsonl` holds one JSON object a line, {t: epoch seconds, kind: phase|gate|restart|event, name, host?, end?},
+the shape in which the witness takes marks. Everything else are files of their own beside it. Nothing secret is
+written here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import json
+import os
+import time
+from typing import Any, Iterator
+
+JOURNAL = "journal.jsonl"
+
+
+class RunArtifacts:
+    """Writes and reads the evidence of one run; made anew by each task, so it holds no state but its directory."""
+
+    def __init__(self, root: str, cluster_id: str, run: str):
+        self.cluster = os.path.join(os.path.expanduser(root), cluster_id)
+        self.directory = os.path.join(self.cluster, run)
+
+    @staticmethod
+    @contextlib.contextmanager
+    def _writing(path: str) -> Iterator[None]:
+        """An error that names no file, as a full disk's, names this one."""
+        try:
+            yield
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, error.filename or path) from None
+
+    def note(self, kind: str, name: str, t: float | None = None, **more: Any) -> None:
+        """Append an event to the journal; one write of one line, so that events of parallel tasks do not mix."""
+        os.makedirs(self.directory, mode=0o750, exist_ok=True)
+        event = {"t": round(t or time.time(), 3), "kind": kind, "name": name, **more}
+        line = f"{json.dumps(event, default=str)}\n".encode()
+        path = os.path.join(self.directory, JOURNAL)
+        with self._writing(path):
+            handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640)
+            try:
+                if os.write(handle, line) < len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            finally:
+                os.close(handle)
+
+    def save(self, name: str, content: str) -> str:
+        """Write a file of the run's evidence (its name may hold directories) and return its path."""
+        path = os.path.join(self.directory, name)
+        os.makedirs(os.path.dirname(path), mode=0o750, exist_ok=True)
+        with self._writing(path), open(path + ".new", "w", encoding="utf-8") as stream:
+            stream.write(content)
+        os.replace(path + ".new", path)
+        return path
+
+    def read(self, name: str) -> str | None:
+        """Return a file of the run's evidence, None where there is none."""
+        path = os.path.join(self.directory, name)
+        if not os.path.exists(path):
+            return None
+        with open(path, encoding="utf-8") as stream:
+            return stream.read()
+
+    def place(self, name: str) -> str:
+        """Return a directory of the run's evidence that no earlier one of the same name has: NAME, NAME-2, ..."""
+        path = os.path.join(self.directory, name)
+        for number in itertools.count(2):
+            if not os.path.exists(path):
+                break
+            path = os.path.join(self.directory, f"{name}-{number}")
+        os.makedirs(path, mode=0o750)
+        return path
+
+    def events(self) -> list[dict]:
+        """Return the run's events in the order in which they were noted."""
+        return list(_read(os.path.join(self.directory, JOURNAL)))
+
+    def all_events(self) -> list[dict]:
+        """Return the events of every run on this cluster that left evidence here, by time."""
+        if not os.path.isdir(self.cluster):
+            return []
+        runs = (os.path.join(self.cluster, run, JOURNAL) for run in sorted(os.listdir(self.cluster)))
+        return sorted((event for path in runs for event in _read(path)), key=lambda event: event["t"])
+
+
+def _read(path: str) -> Iterator[dict]:
+    if not os.path.exists(path):
+        return
+    with open(path, encoding="utf-8") as stream:
+        for line in stream:
+            try:
+                yield json.loads(line)
+            except ValueError:
+                continue  # the torn last line of a run that was killed

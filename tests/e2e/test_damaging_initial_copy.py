@@ -1,0 +1,43 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A quorum that skips the copy and then empties ZooKeeper (KAFKA-17146), really done: the run stops it and tells."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tools.e2e import faults
+
+
+@pytest.fixture
+def damaged(fresh):
+    """The run under which it happens, and the topics that ZooKeeper held before."""
+    held = topics(fresh)
+    return faults.migration_that_empties_zookeeper(fresh), held
+
+
+def topics(testbed):
+    with testbed.zookeeper() as client:
+        return set(client.get_children("/brokers/topics"))
+
+
+def test_the_controllers_are_stopped_and_the_backup_has_what_is_gone(fresh, damaged):
+    ran, held = damaged
+    assert ran.code != 0
+    assert "the metadata log has no committed transaction 'ZK Migration': the copy was skipped" in ran.text, ran.text
+    assert f"{len(held)} topics are gone from ZooKeeper" in ran.text, ran.text
+    assert "The controllers were stopped and masked." in ran.text, ran.text
+    assert "/backup of c1 and c2" in ran.text, ran.text
+    assert topics(fresh) == set()
+    for host in fresh.controllers:
+        fresh.run(host, "systemctl start kafka-controller")
+        assert fresh.run(host, "systemctl is-active kafka-controller", check=False) == "inactive", "it stays down"
+    for kept in fresh.on_each(["c1", "c2"], "zcat /var/lib/quorumshift/*/backup/zookeeper-*.jsonl.gz"):
+        paths = {json.loads(line).get("path") for line in kept.splitlines()}
+        assert {f"/brokers/topics/{topic}" for topic in held} <= paths
+    again = fresh.play()
+    assert again.code != 0 and "The phase is reverting" in again.text, again.text
+    assert all(again.recap(host).get("changed", 0) == 0 for host in fresh.addresses), again.text

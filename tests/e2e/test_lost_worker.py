@@ -1,0 +1,44 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One migration in which a turn's worker is killed at each of its steps, in the middle of each roll: the next run finds
+the turn, ends it before anything else, and goes on."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+from tools.e2e import faults
+
+STEPS = [("keep the old file", 0), ("stop", 0), ("stop", 0.4), ("write the file", 0), ("start", 0), ("register", 0)]
+
+
+def killed(testbed, kind, step, after):
+    """Run until the worker of the next turn of this kind is killed; the run says so, and no more than one broker is
+    ever down."""
+    with contextlib.ExitStack() as stack:
+        for host in testbed.brokers:
+            stack.enter_context(faults.worker_killed(testbed, host, kind, step, after))
+        availability = stack.enter_context(faults.Availability(testbed))
+        ran = testbed.play("migrate", extra={"quorumshift_canary": "b2"})
+    assert ran.code != 0, ran.text
+    assert f"the turn's worker is gone without a result, after step {step}" in ran.text, ran.text
+    assert len(availability.worst) <= 1, availability.worst
+
+
+@pytest.mark.parametrize(
+    ("kind", "step", "after"), [(kind, *step) for kind in ("zk_migration", "kraft") for step in STEPS]
+)
+def test_a_worker_is_killed(fresh, kind, step, after):
+    killed(fresh, kind, step, after)
+
+
+def test_a_run_finishes_what_is_left_and_arrives(fresh):
+    with faults.Availability(fresh) as availability:
+        ran = fresh.play()
+    assert ran.code == 0, ran.text
+    assert "a turn was left unfinished" in ran.text
+    assert len(availability.worst) <= 1, availability.worst
+    assert ": dual_write" in ran.text

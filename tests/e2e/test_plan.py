@@ -1,0 +1,75 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""playbooks/plan.yml tells what a run then does, and changes nothing."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+
+from tools.e2e.rollbacks import back, changed, phase
+
+FAST = {"quorumshift_verify": False, "quorumshift_soak": "0s"}
+
+
+@pytest.fixture(scope="module")
+def fast(tmp_path_factory):
+    """What all runs are given: evidence of their own, so that no other run's figures are known."""
+    return {**FAST, "quorumshift_artifacts_dir": str(tmp_path_factory.mktemp("evidence"))}
+
+
+def standing(testbed):
+    """What a plan may not change. In dual-write /migration moves with every write of the controllers'."""
+    return {path: one for path, one in testbed.fingerprint(locked=True).items() if path != znodes.MIGRATION}
+
+
+def planned(testbed, fast, target="", **extra):
+    """The plan as it is printed: {what a roll is called: hosts in order}, and all of its text. Nothing changes."""
+    before = standing(testbed)
+    ran = testbed.play("plan", extra={**fast, "quorumshift_rollback_to": target, **extra})
+    assert ran.code == 0 and changed(ran, testbed) == [], ran.text
+    assert standing(testbed) == before
+    rolls = re.findall(r"^ +\d+  (restart .*?): (.*)$", ran.text, re.MULTILINE)
+    return {what: re.findall(r"(?:^|then )(\w+)", hosts) for what, hosts in rolls}, ran.text
+
+
+def restarted(ran):
+    """The hosts in the order in which a run stopped them."""
+    return re.findall(r"^    (\w+) stops$", ran.text, re.MULTILINE)
+
+
+def test_a_migration_is_as_planned(fresh, fast):
+    rolls, text = planned(fresh, fast, quorumshift_canary="b2")
+    brokers = rolls["restart brokers in migration mode"]
+    assert brokers[0] == "b2" and sorted(brokers) == sorted(fresh.brokers), text
+    assert "  3  bring up the controllers: c1, c2, c3 together" in text, text
+    assert "way back: up to step 11; none once a controller runs without the flag" in text, text
+    assert "+ node.id=(its own)" in text and "password.encoder.secret=(secret)" in text, text
+    ran = fresh.play(extra={**fast, "quorumshift_canary": "b2"})
+    assert ran.code == 0 and phase(ran) == "dual_write", ran.text
+    assert restarted(ran)[: len(brokers)] == brokers, ran.text
+    assert restarted(ran)[len(brokers) :] == rolls["restart brokers in KRaft mode"], ran.text
+    assert "    plan: 13 steps ahead; 10 restarts; how long one takes here is known once the first was done" in ran.text
+    for what in ("bring up the controllers", "restart brokers in migration mode", "restart brokers in KRaft mode"):
+        assert re.search(rf"^  {what}: no figure was known, took .* s$", ran.text, re.MULTILINE), ran.text
+    assert "otherwise than planned" not in ran.text, ran.text
+
+
+def test_a_way_back_is_as_planned(fresh, fast):
+    rolls, text = planned(fresh, fast, "zk")
+    assert re.search(r"time: .* s for 6 restarts, at \d+ s each as in this cluster's journals", text), text
+    checked = fresh.play("rollback", "--check", extra={**fast, "quorumshift_rollback_to": "zk"})
+    assert checked.code == 0 and "Plan for cluster" in checked.text, checked.text
+    ran = back(fresh, "zk", **fast)
+    assert ran.code == 0 and phase(ran) == "zk", ran.text
+    assert restarted(ran)[:3] == rolls["restart brokers back in migration mode"], (rolls, ran.text)
+    for what in ("restart brokers back in migration mode", "restart brokers in plain ZooKeeper mode"):
+        assert re.search(rf"^  {what}: planned .* s, took .* s$", ran.text, re.MULTILINE), ran.text
+    last = rolls["restart brokers in plain ZooKeeper mode"]
+    # Whom the brokers elect after the controllers, nobody knew: that one goes last, and it is said
+    reported = r"otherwise than planned \((.*)\): (b\d) controller: last, so that it moves once$"
+    otherwise = re.search(reported, ran.text, re.MULTILINE)
+    assert restarted(ran)[-3:] == last if not otherwise else restarted(ran)[-1] == otherwise[2], ran.text

@@ -1,0 +1,366 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hazards brought about on a real cluster: the playbook stops, says what, where and what to type, changes nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
+
+from tools.e2e import faults
+from tools.e2e.testbed import STATE, wait_for
+
+METADATA = "/var/lib/kafka/metadata"
+
+
+def refused(testbed, *wanted, untouched=True, changed=(), **options):
+    """Run the playbook; it must fail with all of `wanted` in its message and leave everything alone, but `changed`."""
+    before = testbed.fingerprint(locked=True)
+    ran = testbed.play("migrate", **options)
+    after = testbed.fingerprint(locked=True)
+    assert ran.code != 0, ran.text
+    for tokens in wanted:
+        assert tokens in ran.text.replace("\\n", "\n").replace('\\"', '"'), ran.text
+    if untouched:
+        assert after == before, _difference(before, after)
+    for host in set(testbed.addresses) - set(changed):
+        assert ran.recap(host).get("changed", 0) == 0, ran.text
+    return ran
+
+
+def _difference(before, after):
+    return {one: (before.get(one), after.get(one)) for one in {**before, **after} if before.get(one) != after.get(one)}
+
+
+def settled(testbed):
+    testbed.wait_in_sync()
+
+
+@contextlib.contextmanager
+def formatted(testbed, host, cluster_id, node_id, served=False):
+    """A controller's log directory that Kafka's own tool formatted for somebody else; `served`: and in which a quorum
+    of this one controller, born in KRaft mode, has begun its metadata log."""
+    file = "/tmp/other.properties"
+    lines = (
+        "process.roles=controller",
+        f"node.id={node_id}",
+        f"controller.quorum.voters={node_id}@{testbed.addresses[host]}:9093",
+        f"listeners=CONTROLLER://{testbed.addresses[host]}:9093",
+        "controller.listener.names=CONTROLLER",
+        f"log.dirs={METADATA}",
+    )
+    testbed.run(host, f"printf '%s\\n' {' '.join(lines)} > {file}")
+    try:
+        storage = "/opt/kafka/bin/kafka-storage.sh"
+        testbed.run(host, f"runuser -u kafka -- {storage} format --cluster-id={cluster_id} --config {file}")
+        if served:
+            testbed.run(
+                host, f"systemd-run --collect --unit=other --uid=kafka /opt/kafka/bin/kafka-server-start.sh {file}"
+            )
+            testbed.wait_listening(host, 9093)
+            wait_for(lambda: _leads(testbed, host), 60, f"the quorum of {host} alone")
+            testbed.run(host, "systemctl stop other")
+        yield
+    finally:
+        testbed.run(host, f"rm -f {file}; systemctl stop other 2>/dev/null; find {METADATA} -mindepth 1 -delete")
+
+
+def _leads(testbed, host):
+    try:
+        reported = kafka_wire.describe_quorum(kafka_wire.HostPort(testbed.addresses[host], 9093), None, 2)
+    except kafka_wire.WireError:
+        return False
+    return reported.high_watermark > 1
+
+
+@contextlib.contextmanager
+def znode(testbed, path, data):
+    """A znode that is not there otherwise."""
+    with testbed.zookeeper() as client:
+        client.create(path, data, makepath=True)
+    try:
+        yield
+    finally:
+        with testbed.zookeeper() as client:
+            client.delete(path)
+
+
+# Groups, brokers, ids ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.provokes("groups")
+@pytest.mark.parametrize("group", ["kafka_broker", "kafka_controller"])
+def test_a_missing_group(fresh, inventory, group):
+    reported = {
+        "kafka_broker": "there is no broker in the inventory's group kafka_broker",
+        "kafka_controller": "the inventory has no host in the group kafka_controller",
+    }
+    refused(fresh, reported[group], inventory=inventory(lambda groups: groups.pop(group)))
+
+
+@pytest.mark.provokes("groups")
+def test_an_even_number_of_controllers(fresh, inventory):
+    path = inventory(lambda groups: groups["kafka_controller"]["hosts"].pop("c3"))
+    refused(fresh, "the group kafka_controller has 2 hosts", "Give it an odd number", inventory=path)
+
+
+@pytest.mark.provokes("groups")
+def test_a_host_in_both_groups(fresh, inventory):
+    def both(groups):
+        groups["kafka_controller"]["hosts"]["b1"] = {
+            **groups["kafka_broker"]["hosts"]["b1"],
+            "quorumshift_node_id": 104,
+        }
+        groups["kafka_controller"]["hosts"].pop("c3")
+
+    refused(fresh, "b1 is in both groups, kafka_broker and kafka_controller", inventory=inventory(both))
+
+
+@pytest.mark.provokes("broker_ids")
+def test_a_live_broker_that_is_not_in_the_inventory(fresh, inventory):
+    path = inventory(lambda groups: groups["kafka_broker"]["hosts"].pop("b3"))
+    refused(fresh, "broker 5 is alive in ZooKeeper and is not in the group kafka_broker", inventory=path)
+
+
+@pytest.mark.provokes("node_ids")
+@pytest.mark.parametrize(("number", "whose"), [(5, "b3"), (101, "c1")])
+def test_node_ids_that_collide(fresh, inventory, number, whose):
+    def collide(groups):
+        groups["kafka_controller"]["hosts"]["c2"]["quorumshift_node_id"] = number
+
+    refused(
+        fresh,
+        f"c2 has quorumshift_node_id {number}, which is the id of {whose}",
+        "Choose an id that nobody has",
+        inventory=inventory(collide),
+    )
+
+
+@pytest.mark.provokes("cluster_ids")
+def test_a_host_of_another_cluster(fresh):
+    path = "/var/lib/kafka/data2/meta.properties"
+    fresh.run("b2", f"cp -a {path} {path}.test; sed -i 's/^cluster.id=.*/cluster.id=another/' {path}")
+    try:
+        refused(fresh, "b2: /var/lib/kafka/data2/meta.properties says cluster id another, ZooKeeper says")
+    finally:
+        fresh.run("b2", f"mv {path}.test {path}")
+
+
+@pytest.mark.provokes("zookeeper")
+def test_a_chroot_that_is_another_clusters(fresh):
+    connect = fresh.variables["quorumshift_zookeeper_connect"].partition("/")[0] + "/staging"
+    refused(fresh, "/staging does not exist in ZooKeeper", extra={"quorumshift_zookeeper_connect": connect})
+
+
+# Versions, partitions ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.provokes("versions")
+def test_a_protocol_version_that_is_not_the_releases(fresh):
+    with faults.edited(fresh, "b2", "s/^inter.broker.protocol.version=.*/inter.broker.protocol.version=3.8/"):
+        refused(fresh, "b2 runs with inter.broker.protocol.version 3.8, its release is 3.9.2", "Set it to 3.9 on every")
+
+
+@pytest.mark.provokes("versions")
+def test_releases_that_are_mixed(fresh):
+    with faults.other_release(fresh, "b2"):
+        refused(fresh, "versions are mixed: b1 3.9.2, b2 3.9.1, b3 3.9.2", "Finish the upgrade first")
+
+
+@pytest.mark.provokes("broker_ids")
+def test_a_broker_that_is_down(fresh):
+    fresh.run("b3", "systemctl stop kafka")
+    try:
+        wait_for(lambda: "5" not in _live(fresh), 30, "broker 5 to leave ZooKeeper")
+        refused(
+            fresh,
+            "1 finding in the way of the migration",
+            "b3 has broker id 5, which is not alive in ZooKeeper (kafka.service is inactive); ",
+            "partitions under-replicated: ",
+            "partitions offline: ",
+            "Start kafka.service on b3",
+        )
+    finally:
+        fresh.run("b3", "systemctl start kafka")
+        settled(fresh)
+
+
+def _live(testbed):
+    with testbed.zookeeper() as client:
+        return client.get_children("/brokers/ids")
+
+
+@pytest.mark.provokes("dead_replicas")
+def test_a_replica_on_a_broker_that_is_long_gone(fresh):
+    """A topic with a replica on broker 9, as a replaced broker leaves it."""
+    state = {"controller_epoch": 1, "leader": 1, "version": 1, "leader_epoch": 0, "isr": [1]}
+    topic = {
+        "version": 3,
+        "topic_id": "Fy0Rb1XjQ5WQ2mPcyRZbtA",
+        "partitions": {"0": [1, 9]},
+        "adding_replicas": {},
+        "removing_replicas": {},
+    }
+    with fresh.zookeeper() as client:
+        client.create("/brokers/topics/left-behind/partitions/0/state", json.dumps(state).encode(), makepath=True)
+        client.set("/brokers/topics/left-behind", json.dumps(topic).encode())
+    try:
+        refused(fresh, "broker 9 holds replicas and is not there: left-behind-0", "reassign its replicas")
+    finally:
+        with fresh.zookeeper() as client:
+            client.delete("/brokers/topics/left-behind", recursive=True)
+        fresh.reset()
+        settled(fresh)
+
+
+@pytest.mark.provokes("reassignments")
+def test_a_reassignment_in_flight(fresh):
+    """Held by throttled followers that may copy one byte a second."""
+    with fresh.zookeeper() as client:
+        topics = {}
+        for name in client.get_children("/brokers/topics"):
+            topics[name] = json.loads(client.get(f"/brokers/topics/{name}")[0])["partitions"]
+    name, replicas = next((name, reported["0"]) for name, reported in sorted(topics.items()) if len(reported["0"]) == 2)
+    spare = next(one for one in (1, 2, 5) if one not in replicas)
+    plan = {"version": 1, "partitions": [{"topic": name, "partition": 0, "replicas": [replicas[0], spare]}]}
+    # the controller takes it up; with the spare broker stopped it cannot end
+    host = {1: "b1", 2: "b2", 5: "b3"}[spare]
+    fresh.run(host, "systemctl stop kafka")
+    try:
+        with znode_taken_up(fresh, plan):
+            refused(fresh, f"{name}-0 is being reassigned", "kafka-reassign-partitions.sh --cancel")
+    finally:
+        fresh.run(host, "systemctl start kafka")
+        fresh.reset()
+        settled(fresh)
+
+
+@contextlib.contextmanager
+def znode_taken_up(testbed, plan):
+    with testbed.zookeeper() as client:
+        client.create("/admin/reassign_partitions", json.dumps(plan).encode())
+    time.sleep(3)
+    yield
+    with testbed.zookeeper() as client:
+        if client.exists("/admin/reassign_partitions"):
+            client.delete("/admin/reassign_partitions")
+
+
+# What an earlier attempt left, what is missing -----------------------------------------------------------------------
+
+
+@pytest.mark.provokes("stale_migration")
+def test_a_migration_znode_of_an_earlier_attempt(fresh):
+    with znode(fresh, "/migration", json.dumps(faults.COPIED_LONG_AGO).encode()):
+        ran = refused(fresh, "/migration says that a copy was done", "delete /migration")
+    assert "The phase is unknown" in ran.text
+
+
+@pytest.mark.provokes("stale_migration")
+def test_a_torn_migration_znode(fresh):
+    with znode(fresh, "/migration", b"{torn"):
+        refused(fresh, "/migration is malformed", "delete /migration")
+
+
+@pytest.mark.provokes("encoder_secret")
+def test_a_missing_encoder_secret(fresh):
+    path = "/etc/kafka/server.properties"
+    fresh.run("b2", f"cp -a {path} {path}.test; sed -i /^password.encoder.secret/d {path}")
+    try:
+        refused(
+            fresh,
+            "ZooKeeper holds encrypted configs (listener.name.external.ssl.keystore.password of broker 1), "
+            "and b2 has no password.encoder.secret",
+            "controllers would copy ciphertext",
+        )
+    finally:
+        fresh.run("b2", f"mv {path}.test {path}")
+
+
+WIPE = "If it is of no use to anybody, stop the service and empty the directory"
+
+
+@pytest.mark.provokes("controller_directories")
+def test_a_controllers_directory_that_is_not_empty(fresh):
+    fresh.run("c2", f"touch {METADATA}/old")
+    try:
+        refused(fresh, f"c2: {METADATA} is not empty and has no meta.properties", WIPE)
+    finally:
+        fresh.run("c2", f"rm {METADATA}/old")
+
+
+@pytest.mark.provokes("controller_directories")
+def test_a_controllers_directory_of_another_cluster(fresh):
+    with formatted(fresh, "c2", "AAAAAAAAQsShqPpAhOVFDg", 102):
+        refused(
+            fresh,
+            f"c2: {METADATA}/meta.properties says cluster id AAAAAAAAQsShqPpAhOVFDg, ZooKeeper says",
+            f"c2: {METADATA} was formatted for cluster AAAAAAAAQsShqPpAhOVFDg, node 102",
+            WIPE,
+        )
+
+
+@pytest.mark.provokes("controller_directories")
+def test_a_controllers_directory_of_another_node(fresh):
+    with formatted(fresh, "c2", cluster_id(fresh), 103):
+        refused(fresh, f"c2: {METADATA} was formatted for cluster {cluster_id(fresh)}, node 103", WIPE)
+
+
+@pytest.mark.provokes("controller_directories")
+def test_a_controllers_directory_of_these_ids_and_another_attempt(fresh):
+    with formatted(fresh, "c2", cluster_id(fresh), 102, served=True):
+        refused(fresh, "c2: its metadata log is in state NONE, an earlier attempt's", WIPE)
+
+
+def cluster_id(testbed):
+    with testbed.zookeeper() as client:
+        return json.loads(client.get("/cluster/id")[0])["id"]
+
+
+# Ways around the playbook ----------------------------------------------------------------------------
+
+
+def cut(testbed, *options):
+    """Run a cut of the playbook; whatever it says, nothing may be half applied."""
+    before = testbed.fingerprint()
+    ran = testbed.play("migrate", *options, extra={"quorumshift_gate_timeout_s": 5})
+    after = testbed.fingerprint()
+    assert after == before, _difference(before, after)
+    return ran
+
+
+@pytest.mark.parametrize("limit", ["b1", "kafka_broker", "kafka_controller", "localhost,b1,b2,b3,c1", "!c3"])
+def test_limit(fresh, limit):
+    ran = cut(fresh, "--limit", limit)
+    assert ran.code != 0 and f"--limit {limit} leaves hosts out: run without it. " in ran.text, ran.text
+
+
+@pytest.mark.parametrize("tag", ["always", "nothing"])
+def test_tags(fresh, tag):
+    ran = cut(fresh, "--tags", tag)
+    assert ran.code != 0 and "leave tasks out: run without them. " in ran.text, ran.text
+
+
+@pytest.mark.parametrize(
+    "task",
+    ["*Begin the controller's turn", "*Admit the batch", "*Take the broker's turn", "*Take the controller's turn"],
+)
+def test_start_at_task(fresh, task):
+    cut(fresh, "--start-at-task", task)
+
+
+def test_check_mode_tells_what_a_run_would_do_and_changes_nothing(fresh):
+    ran = cut(fresh, "--check", "--diff")
+    assert ran.code == 0, ran.text
+    assert all(ran.recap(host)["changed"] == 1 for host in fresh.controllers), ran.text
+    assert all(ran.recap(host)["changed"] == 0 for host in (*fresh.brokers, "localhost")), ran.text
+    for number in (101, 102, 103):
+        assert f"\n+node.id={number}\n" in ran.text, ran.text
+    assert ran.text.count("\n+zookeeper.metadata.migration.enable=true\n") == len(fresh.controllers), ran.text
+    secrets = json.loads((STATE / "secrets.json").read_text())
+    assert not [name for name, value in secrets.items() if value in ran.text]

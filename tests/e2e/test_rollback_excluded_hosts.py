@@ -1,0 +1,113 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A migration is taken back without a broker and a controller that are lost, which return afterwards as the last screen
+says."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import topics
+from kafka import TopicPartition
+from kafka.admin import KafkaAdminClient
+
+from tools.demo.testbed import TestbedInventory
+from tools.e2e import faults
+from tools.e2e.rollbacks import back, changed, files, no_trace, phase
+from tools.e2e.testbed import wait_for
+
+FAST = {"quorumshift_verify": False, "quorumshift_soak": "0s"}
+LOST = ("b3", "c3")
+
+
+@pytest.fixture(scope="module")
+def lost(fresh):
+    """In dual-write a broker's and a controller's host are lost. (The files of before, the hosts)."""
+    plain = files(fresh)
+    ran = fresh.play(extra=FAST)
+    assert ran.code == 0 and phase(ran) == "dual_write", ran.text
+    for host, service in zip(LOST, ("kafka", "kafka-controller")):
+        killed = f"systemctl kill --signal=KILL {service}; systemctl stop {service}; systemctl reset-failed {service}"
+        fresh.run(host, f"{killed}; true")
+    hosts = [faults.Unreachable(host) for host in LOST]
+    for host in hosts:
+        host.begin()
+    yield plain, hosts
+    for host in hosts:
+        host.end()
+
+
+def test_with_them_it_is_refused(fresh, lost):
+    ran = back(fresh, "zk", **FAST)
+    assert ran.code != 0 and "Every broker and controller has to be claimed, and 2 cannot be" in ran.text, ran.text
+
+
+def test_a_host_that_serves_is_not_left_out(fresh, lost):
+    ran = back(fresh, "zk", quorumshift_exclude_hosts="b3,c3,b1", **FAST)
+    assert ran.code != 0 and "b1 answers as kraft. Leave it in, or stop it first. Nothing was changed." in ran.text
+
+
+def test_no_migration_goes_on_without_them(fresh, lost):
+    ran = fresh.play(extra={**FAST, "quorumshift_exclude_hosts": "b3,c3"})
+    assert ran.code != 0 and "everything else needs them all. Nothing was changed." in ran.text, ran.text
+
+
+def test_a_last_in_sync_replica_keeps_the_gate_closed(fresh, lost):
+    """Of topics with two replicas one is on the lost broker. Each gets another one, as the runbook says."""
+    connections = fresh.connections()
+
+    def read():
+        return topics.read(connections.bootstrap, connections.client, 5)
+
+    def missed():
+        reported = read()
+        return reported["reached"] and len(reported["brokers"]) == len(fresh.brokers) - 1
+
+    wait_for(missed, 60, "the cluster to miss the broker")
+    ran = back(fresh, "zk", quorumshift_exclude_hosts="b3,c3", **FAST)
+    assert ran.code != 0 and "partitions have their last in-sync replica on broker 1: " in ran.text, ran.text
+    left = [fresh.node_id(host) for host in ("b1", "b2")]
+    short = {
+        TopicPartition(name, int(number)): left
+        for name, numbers in read()["partitions"].items()
+        for number, one in numbers.items()
+        if len(one["replicas"]) == 2 and len(one["isr"]) == 1
+    }
+    client = TestbedInventory().kafka_python()
+    admin = KafkaAdminClient(**client)
+    try:
+        assert not any(admin.alter_partition_reassignments(short).values())
+    finally:
+        admin.close()
+
+    def whole():
+        partitions = read().get("partitions") or {}
+        return all(sorted(partitions[one.topic][str(one.partition)]["isr"]) == sorted(left) for one in short)
+
+    wait_for(whole, 120, "the new replicas to be in sync")
+
+
+def test_without_them(fresh, lost):
+    plain, hosts = lost
+    ran = back(fresh, "zk", quorumshift_exclude_hosts="b3,c3", **FAST)
+    assert ran.code == 0 and phase(ran) == "zk", ran.text
+    no_trace(fresh)
+    reported = re.findall(r"! (b3|c3) was left out: (.*)", ran.text)
+    assert [host for host, _do in reported] == ["b3", "c3"], ran.text
+    for host in hosts:
+        host.end()
+    # What the screen says is done
+    (kept,) = re.findall(r"put the properties file of before the migration back, which is (\S+) there", reported[0][1])
+    fresh.run("b3", f"cat {kept} > /etc/kafka/server.properties && systemctl start kafka")
+    fresh.run("c3", "rm -rf /var/lib/kafka/metadata/* /etc/kafka/controller.properties")
+    fresh.wait_in_sync()
+    assert files(fresh) == plain
+    again = back(fresh, "zk", **FAST)
+    assert again.code == 0 and phase(again) == "zk" and changed(again, fresh) == [], again.text
+
+
+def test_and_forward_again_with_them(fresh, lost):
+    ran = fresh.play(extra=FAST)
+    assert ran.code == 0 and phase(ran) == "dual_write", ran.text

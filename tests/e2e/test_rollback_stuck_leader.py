@@ -1,0 +1,64 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A broker that loses its thread for AlterPartition on the way back: the roll to plain mode takes it before others."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+
+import pytest
+from tests.integration.test_stuck_leader import ENDED, TAKEN
+
+from tests.integration import servers
+from tools.e2e.rollbacks import back, changed, files, no_trace, phase
+
+FIRST, WAITS, STUCK = "b1", "b2", "b3"
+FAST = {"quorumshift_verify": False, "quorumshift_soak": "0s"}
+# behind all of Kafka's jars, where the class archive does not mind it
+JAR, WHEN = "/opt/kafka/libs/zz-taken-metrics.jar", "/run/taken"
+
+
+@pytest.fixture(scope="module")
+def plain(fresh, tmp_path_factory):
+    """Dual-write, with a broker whose new network clients can be kept from registering; the files of before."""
+    home = tmp_path_factory.mktemp("taken")
+    jar = home / "taken.jar"
+    with zipfile.ZipFile(jar, "w") as archive:
+        for path in servers.compiled(TAKEN, home).glob("*.class"):
+            archive.write(path, path.name)
+    fresh.send(STUCK, [jar], JAR)
+    settings = f"metric.reporters=TakenMetrics\\ntaken.metrics.when={WHEN}\\n"
+    fresh.run(STUCK, f"chmod a+r {JAR}; printf '{settings}' >> /etc/kafka/server.properties; systemctl restart kafka")
+    fresh.wait_in_sync()
+    before = files(fresh)
+    ran = fresh.play(extra=FAST)
+    assert ran.code == 0 and phase(ran) == "dual_write", ran.text
+    return before
+
+
+def test_who_takes_no_replica_back_is_restarted_before_others(fresh, plain):
+    armed = []
+
+    def when_one_is_plain(line):
+        if "PLAY [Stop the controllers that follow" in line:
+            fresh.run(STUCK, f"touch {WHEN}")
+            armed.append(line)
+        return bool(armed) and f"{FIRST} is up" in line
+
+    killed = back(fresh, "zk", quorumshift_canary=FIRST, kill_when=when_one_is_plain, **FAST)
+    assert killed.code != 0 and armed, killed.text
+
+    ran = back(fresh, "zk", quorumshift_canary=WAITS, **FAST)
+    assert ran.code == 0 and phase(ran) == "zk", ran.text
+    assert f"{ENDED} (kafka" in fresh.run(STUCK, f"grep -F '{ENDED}' /var/log/kafka/server.log | tail -1")
+    assert f"zk: {WAITS} (canary: chosen), then {STUCK}" in ran.text, "as it was planned"
+    assert re.search(rf"{STUCK} does not let the replicas of {FIRST} back in sync.* It is restarted next", ran.text)
+    assert ran.text.index(f"{STUCK} is up") < ran.text.index(f"{WAITS} is up"), ran.text
+    assert re.search(r"without a leader while it restarts .*no other replica is in sync: \S+", ran.text), ran.text
+    assert files(fresh) == plain
+    no_trace(fresh)
+    fresh.wait_in_sync()
+    again = back(fresh, "zk", **FAST)
+    assert again.code == 0 and changed(again, fresh) == [], again.text

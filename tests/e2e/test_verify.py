@@ -1,0 +1,147 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The Spark job on a real cluster in dual-write: it agrees when nothing is wrong, and finds what was planted."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import quorum
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import NewTopic
+
+from tests.e2e.comparing import nothing_left, verify
+from tools.e2e import faults
+from tools.e2e.testbed import wait_for
+
+TOPIC = "eu.orders"
+OF_TOPIC = f"/brokers/topics/{TOPIC}"
+STATE = f"{OF_TOPIC}/partitions/3/state"
+
+
+@pytest.fixture(scope="module")
+def dual_write(fresh):
+    ran = fresh.play()
+    assert ran.code == 0, ran.text
+    return fresh
+
+
+def test_views_agree(dual_write):
+    ran, result = verify(dual_write)
+    assert ran.code == 0 and result["verdict"] == "pass", (ran.text, result["reasons"])
+    assert all(ran.recap(host).get("changed", 0) == 0 for host in dual_write.brokers), ran.text
+    kinds = {kind for kind, counts in result["counts"].items() if counts["match"]}
+    assert {"topic", "partition", "config", "quota", "scram", "acl", "delegation_token", "producer_ids"} <= kinds, kinds
+    assert all(counts["skipped"] == 0 for counts in result["counts"].values())
+    assert re.search(r"\d+ comparisons of 5 views agree \(\d+ s\)", ran.text), ran.text
+    nothing_left(dual_write)
+
+
+def test_a_broker_that_serves_stale_metadata(dual_write):
+    """It goes on serving clients what it knew when it lost the controllers."""
+    host = dual_write.brokers[-1]
+    stale, admin = dual_write.node_id(host), dual_write.admin()
+
+    def created():
+        asked = admin.create_topics([NewTopic("made.meanwhile", 3, 2)], request_timeout=8)["made.meanwhile"]
+        try:
+            asked.result(20)
+        except KafkaException as error:  # the one cut off was asked, and cannot pass it on
+            return error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
+        return True
+
+    with faults.dropped(dual_write, [host], "OUTPUT -p tcp --dport 9093"):
+        wait_for(created, 120, "the topic to be created")
+        ran, result = verify(dual_write)
+    dual_write.wait_in_sync()
+    admin.delete_topics(["made.meanwhile"])["made.meanwhile"].result(60)
+    assert ran.code != 0 and result["verdict"] in ("differ", "incomplete"), (ran.text, result["reasons"])
+    assert f"broker {stale}" in "; ".join(result["reasons"]), result["reasons"]
+    nothing_left(dual_write)
+    ran, result = verify(dual_write)
+    assert result["verdict"] == "pass", ("all is well again:", result["reasons"])
+
+
+def planted(client):
+    """Change ZooKeeper by hand, as tools do that go around the controller; {what differs: (kind, text in its key)}."""
+
+    def change(path, **keys):
+        reported = json.loads(client.get(path)[0])
+        reported.update(keys)
+        client.set(path, json.dumps(reported).encode())
+
+    topic = json.loads(client.get(OF_TOPIC)[0])
+    state = json.loads(client.get(STATE)[0])
+    moved = dict(topic["partitions"], **{"0": topic["partitions"]["0"][::-1]})
+    change(OF_TOPIC, partitions=moved)
+    change(STATE, leader_epoch=state["leader_epoch"] + 7, isr=[*state["isr"], 99])
+    other = f"{OF_TOPIC.rpartition('.')[0]}.payments"
+    change(other, topic_id="AAAAAAAAAAAAAAAAAAAAAQ")
+    client.delete("/brokers/topics/eu.clicks", recursive=True)
+    client.create(
+        "/brokers/topics/nobody.made.it",
+        json.dumps({"version": 3, "partitions": {}, "topic_id": "AAAAAAAAAAAAAAAAAAAAAg"}).encode(),
+    )
+    change("/config/topics/media.thumbnails", config={"max.message.bytes": "5242881", "compression.type": "lz4"})
+    change("/latest_producer_id_block", block_end="999999")
+    acls = client.get_children("/kafka-acl/Topic")
+    client.delete(f"/kafka-acl/Topic/{acls[0]}")
+    prefixed = client.get_children("/kafka-acl-extended/prefixed/Topic")
+    client.delete(f"/kafka-acl-extended/prefixed/Topic/{prefixed[0]}")
+    tokens = client.get_children("/delegation_token/tokens")
+    client.delete(f"/delegation_token/tokens/{tokens[0]}")
+    client.set("/config/brokers/<default>", json.dumps({"version": 1, "config": {}}).encode())
+    users = json.loads(client.get("/config/users/app1")[0])["config"]
+    users.pop("SCRAM-SHA-256", None) or users.pop("SCRAM-SHA-512")
+    change("/config/users/app1", config=users)
+    return {
+        "a config value": ("config", '["topic","media.thumbnails","max.message.bytes"]'),
+        "producer ids": ("producer_ids", "[]"),
+        "a token": ("delegation_token", json.dumps([tokens[0]])),
+        "replicas": ("partition", f'["{TOPIC}",0]'),
+        "leader_epoch": ("partition", f'["{TOPIC}",3]'),
+        "isr": ("partition", f'["{TOPIC}",3]'),
+        "id": ("topic", '["eu.payments"]'),
+        "a topic missing": ("topic", '["eu.clicks"]'),
+        "a topic too many": ("topic", '["nobody.made.it"]'),
+    }
+
+
+def test_what_was_planted_is_found_with_both_sides(dual_write):
+    with dual_write.zookeeper() as client:
+        wanted = planted(client)
+    ran, result = verify(dual_write)
+    assert ran.code != 0 and result["verdict"] == "differ", (ran.text, result["reasons"])
+    found = {(one["kind"], one["key"]) for one in result["differences"]}
+    assert set(wanted.values()) <= found, set(wanted.values()) - found
+    assert {"acl", "scram"} <= {kind for kind, _key in found}
+    assert {"LITERAL", "PREFIXED"} <= {json.loads(key)[1] for kind, key in found if kind == "acl"}
+    assert any(json.loads(key)[:2] == ["broker", None] for kind, key in found if kind == "config")
+    for one in result["differences"]:
+        assert len(one["sides"]) == 2 and one["do"], one
+    assert "stays closed: differ: " in ran.text and "/report.html" in ran.text, ran.text
+    nothing_left(dual_write)
+
+
+def followed(seen):
+    """Every voter follows the quorum's leader."""
+    return seen["reached"] and not gates.trailing(seen, [], 2)
+
+
+def test_a_controller_whose_log_lags(dual_write):
+    """The log of the quorum's leader is compared; a voter behind it closes the gate by itself."""
+    nodes = {host: {"address": f"{dual_write.addresses[host]}:9093"} for host in dual_write.controllers}
+    seen = quorum(nodes, dual_write.connections())
+    behind = next(voter["id"] for voter in seen["voters"] if voter["id"] != seen["leader_id"])
+    host = next(one for one in dual_write.controllers if dual_write.node_id(one) == behind)
+    others = [dual_write.addresses[one] for one in dual_write.controllers if one != host]
+    rules = [f"{chain} {address}" for address in others for chain in ("INPUT -s", "OUTPUT -d")]
+    with faults.dropped(dual_write, [host], *rules):
+        ran = dual_write.play(extra={"quorumshift_gate_timeout_s": 20})
+    wait_for(lambda: followed(quorum(nodes, dual_write.connections())), 60, "every voter to catch up")
+    assert ran.code != 0, ran.text
+    assert re.search(rf"voter {behind} has not caught up with the quorum's leader for \d+ s", ran.text), ran.text

@@ -1,0 +1,469 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Real ZooKeeper and Kafka servers on loopback, for tests: started here, ended here.
+
+    with workdir("my_test") as home, zookeeper(home) as zk:
+        with zk_broker(home, 1, zk.connect) as broker:
+            ... broker.address ...
+
+Every server is a context manager that returns once it serves, with its log under `.build/tests/<name>.<pid>/`, and
+kills the server at its end (a broker without its controller would take long to stop); `stop()` stops it in order. A
+server that does not come up in time raises with the end of its log. Jars: `.build/kafka/libs`, or the directory that
+QUORUMSHIFT_KAFKA_LIBS names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zk_wire
+from confluent_kafka.admin import AdminClient
+
+BUILD = pathlib.Path(__file__).resolve().parents[2] / ".build"
+JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xms64m", "-Xmx256m")
+START_SECONDS = 120.0
+STOP_SECONDS = 30.0
+CLUSTER_ID = "Qs7KfZk2TIK1n0nQ5Qm3Tw"
+
+_LOG4J = """log4j.rootLogger=INFO, stdout
+log4j.appender.stdout=org.apache.log4j.ConsoleAppender
+log4j.appender.stdout.layout=org.apache.log4j.PatternLayout
+log4j.appender.stdout.layout.ConversionPattern=[%d] %p %m (%c)%n
+"""
+
+
+def kafka_libs() -> pathlib.Path:
+    """The directory of Kafka's jars. Raises FileNotFoundError when they have not been fetched yet."""
+    named = os.environ.get("QUORUMSHIFT_KAFKA_LIBS")
+    libs = pathlib.Path(named) if named else BUILD / "kafka" / "libs"
+    if not named and not (libs / ".complete").exists():
+        raise FileNotFoundError(f"{libs} is not complete: Kafka's jars have not been fetched")
+    return libs
+
+
+def class_path() -> str:
+    """All jars, sorted, so that every run loads the same classes."""
+    return os.pathsep.join(str(jar) for jar in sorted(kafka_libs().glob("*.jar")))
+
+
+@contextlib.contextmanager
+def workdir(name: str) -> Iterator[pathlib.Path]:
+    """A fresh directory `.build/tests/<name>.<pid>`; those that dead processes left under this name are removed."""
+    parent = BUILD / "tests"
+    parent.mkdir(parents=True, exist_ok=True)
+    for old in parent.glob(f"{name}.*"):
+        pid = old.suffix[1:]
+        if pid == str(os.getpid()) or not pathlib.Path("/proc", pid).exists():
+            shutil.rmtree(old, ignore_errors=True)
+    home = parent / f"{name}.{os.getpid()}"
+    home.mkdir()
+    yield home
+
+
+def free_port(host: str = "127.0.0.1") -> int:
+    """A port on which nothing listens now."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as sock:
+        sock.bind((host, 0))
+        return sock.getsockname()[1]
+
+
+def wait_for(condition: Callable[[], object], seconds: float, what: str) -> object:
+    """The first true value of `condition`, asked every 0.1 s. Raises TimeoutError saying what was waited for."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise TimeoutError(f"{what} did not come within {seconds:g} s; last seen: {value!r}")
+        time.sleep(0.1)
+
+
+def settled(admin: AdminClient, brokers: int) -> bool:
+    """Whether the broker that answers knows so many brokers and the controller: one that has just started knows none,
+    and a request of librdkafka's to the controller, sent then, may never be answered."""
+    seen = admin.list_topics(timeout=10)
+    return len(seen.brokers) == brokers and seen.controller_id in seen.brokers
+
+
+def in_sync(admin: AdminClient, topic: str, replicas: int) -> bool:
+    """Whether the broker that answers knows the topic's partitions, each led and with so many replicas in sync."""
+    partitions = admin.list_topics(topic, timeout=10).topics[topic].partitions.values()
+    return bool(partitions) and all(len(one.isrs) == replicas and one.leader >= 0 for one in partitions)
+
+
+class JavaServer:
+    """One JVM. `address` is where it serves clients, `log` the file with what it printed."""
+
+    def __init__(self, home: pathlib.Path, name: str, address: HostPort, command: Sequence[str]) -> None:
+        self.name = name
+        self.address = address
+        self.home = home / name
+        self.log = self.home / "server.log"
+        self._command = list(command)
+        self._process: subprocess.Popen | None = None
+        self._watcher: subprocess.Popen | None = None
+        self._log_start = 0
+
+    @property
+    def pid(self) -> int:
+        """The process id. Raises RuntimeError when it was never started."""
+        if self._process is None:
+            raise RuntimeError(f"{self.name} was not started")
+        return self._process.pid
+
+    def start(self, ready: Callable[[], object], seconds: float = START_SECONDS) -> None:
+        """Starts the JVM and waits until `ready()`; ends it and raises with the log's end when that does not come."""
+        self.kill()
+        self._log_start = self.log.stat().st_size if self.log.exists() else 0
+        with open(self.log, "ab") as log:
+            self._process = subprocess.Popen(
+                self._command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True
+            )
+        # ends the JVM when this process dies without coming to its `finally`: then the watcher's input ends
+        watch = ["sh", "-c", f"read _; kill -9 {self._process.pid}"]
+        self._watcher = subprocess.Popen(
+            watch, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        try:
+            wait_for(lambda: self._alive() and ready(), seconds, f"{self.name} ready")
+        except BaseException as error:
+            self.kill()
+            if isinstance(error, (TimeoutError, RuntimeError)):
+                raise RuntimeError(f"{error}\n{self.tail()}") from error
+            raise
+
+    def stop(self) -> None:
+        """SIGTERM, then SIGKILL after STOP_SECONDS."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(STOP_SECONDS)
+        self.kill()
+
+    def kill(self) -> None:
+        """SIGKILL, as a power cut."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+        if self._watcher is not None:
+            self._watcher.kill()
+            self._watcher.wait()
+            self._watcher.stdin.close()
+            self._watcher = None
+
+    def add_classes(self, directory: pathlib.Path) -> None:
+        """Has the next start find the classes in a directory as well."""
+        self._command[self._command.index("-cp") + 1] += f"{os.pathsep}{directory}"
+
+    def printed(self, text: str) -> bool:
+        """Whether the log has `text` since the last start."""
+        with open(self.log, "rb") as log:
+            log.seek(self._log_start)
+            return text.encode() in log.read()
+
+    def tail(self, lines: int = 30) -> str:
+        """The end of the log."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+    def _alive(self) -> bool:
+        if self._process is not None and self._process.poll() is not None:
+            raise RuntimeError(f"{self.name} ended with {self._process.returncode}")
+        return True
+
+
+class ZooKeeperServer(JavaServer):
+    """A ZooKeeper; `connect` is its connect string without chroot, `tls_address` is None without TLS."""
+
+    tls_address: HostPort | None = None
+
+    @property
+    def connect(self) -> str:
+        return str(self.address)
+
+
+class KafkaServer(JavaServer):
+    """A broker or controller; `properties` is its configuration, `listeners` the address of each listener name."""
+
+    node_id = -1
+    properties: Dict[str, str]
+    listeners: Dict[str, HostPort]
+
+    def format(self, cluster_id: str = CLUSTER_ID) -> None:
+        """Runs `kafka-storage format`, as a controller needs it before its first start."""
+        # in one word: a ZooKeeper-mode broker may draw an id that begins with "-"
+        arguments = ["format", f"--cluster-id={cluster_id}", "--config", str(self.home / "server.properties")]
+        done = subprocess.run(
+            [*java(), "kafka.tools.StorageTool", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=START_SECONDS,
+            check=False,
+        )
+        if done.returncode:
+            raise RuntimeError(f"{self.name}: storage format failed: {done.stdout}{done.stderr}")
+
+    def configure(self, changes: Mapping[str, str | None]) -> None:
+        """Changes the configuration of the next start; None removes a key."""
+        for key, value in changes.items():
+            if value is None:
+                self.properties.pop(key, None)
+            else:
+                self.properties[key] = value
+        _write_properties(self.home / "server.properties", self.properties)
+
+    def start(self, ready: Callable[[], object] | None = None, seconds: float = START_SECONDS) -> None:
+        """Starts it; without `ready`, until it logs that it started."""
+        super().start(ready or self.is_started, seconds)
+
+    def is_started(self) -> bool:
+        """Whether this start's log says that the server is up."""
+        return self.printed("started (kafka.server.")
+
+
+def compiled(source: pathlib.Path, home: pathlib.Path) -> pathlib.Path:
+    """The directory with the classes of a Java source that needs Kafka's."""
+    classes = home / "classes"
+    command = ["javac", "-cp", class_path(), "-d", str(classes), str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=START_SECONDS, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{source.name}: {done.stderr}")
+    return classes
+
+
+def java(options: Sequence[str] = ()) -> List[str]:
+    """The command line up to the main class."""
+    return ["java", *JVM_FLAGS, *options, "-cp", class_path()]
+
+
+@contextlib.contextmanager
+def zookeeper(
+    home: pathlib.Path,
+    name: str = "zookeeper",
+    settings: Mapping[str, str] | None = None,
+    jvm: Sequence[str] = (),
+    host: str = "127.0.0.1",
+    ready: Callable[[], object] | None = None,
+) -> Iterator[ZooKeeperServer]:
+    """A ZooKeeper server; `settings` adds to zoo.cfg, a `secureClientPort` there becomes `tls_address`.
+
+    `ready` replaces the wait for an answer to `srvr` that names a mode (a quorum member alone never gives one).
+    """
+    address = HostPort(host, free_port(host))
+    config = home / name / "zoo.cfg"
+    command = [*java([_log4j(home), *jvm]), "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(config)]
+    server = ZooKeeperServer(home, name, address, command)
+    server.home.mkdir()
+    values = {
+        "dataDir": str(server.home / "data"),
+        "clientPort": str(address.port),
+        "clientPortAddress": host,
+        "tickTime": "500",
+        "initLimit": "20",
+        "syncLimit": "10",
+        "admin.enableServer": "false",
+        "4lw.commands.whitelist": "*",
+        **(settings or {}),
+    }
+    if "secureClientPort" in values:
+        server.tls_address = HostPort(host, int(values["secureClientPort"]))
+    (server.home / "data").mkdir()
+    if "myid" in values:
+        (server.home / "data" / "myid").write_text(values.pop("myid"))
+    config.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
+    try:
+        server.start(ready or (lambda: b"Mode: " in _four_letters(address)))
+        yield server
+    finally:
+        server.kill()
+
+
+def zk_broker(
+    home: pathlib.Path,
+    node_id: int,
+    zookeeper_connect: str,
+    settings: Mapping[str, str | None] | None = None,
+    listeners: Mapping[str, str] | None = None,
+    jvm: Sequence[str] = (),
+) -> contextlib.AbstractContextManager:
+    """A broker in ZooKeeper mode (with the migration flag in `settings`, in migration mode)."""
+    properties = {
+        "broker.id": str(node_id),
+        "zookeeper.connect": zookeeper_connect,
+        "inter.broker.protocol.version": "3.9",
+        **_BROKER_SETTINGS,
+    }
+    return _kafka(home, f"broker-{node_id}", node_id, properties, settings, listeners, jvm, None)
+
+
+def kraft_broker(
+    home: pathlib.Path,
+    node_id: int,
+    voters: str,
+    settings: Mapping[str, str | None] | None = None,
+    listeners: Mapping[str, str] | None = None,
+    jvm: Sequence[str] = (),
+    cluster_id: str = CLUSTER_ID,
+) -> contextlib.AbstractContextManager:
+    """A KRaft broker of the quorum `voters` (`id@host:port,...`), its directory formatted."""
+    properties = {"process.roles": "broker", "node.id": str(node_id), **controller_keys(voters), **_BROKER_SETTINGS}
+    return _kafka(home, f"broker-{node_id}", node_id, properties, settings, listeners, jvm, cluster_id)
+
+
+def kraft_controller(
+    home: pathlib.Path,
+    node_id: int,
+    address: HostPort,
+    voters: str,
+    settings: Mapping[str, str | None] | None = None,
+    jvm: Sequence[str] = (),
+    cluster_id: str = CLUSTER_ID,
+    ready: Callable[[], object] | None = None,
+) -> contextlib.AbstractContextManager:
+    """A KRaft controller at `address`, its directory formatted; listener security comes with `settings`.
+
+    Alone of several voters it never logs that it started: give `ready`, or take kraft_controllers.
+    """
+    properties = {"process.roles": "controller", "node.id": str(node_id), **controller_keys(voters)}
+    listeners = {"CONTROLLER": str(address)}
+    name = f"controller-{node_id}"
+    return _kafka(home, name, node_id, properties, settings, listeners, jvm, cluster_id, ready)
+
+
+@contextlib.contextmanager
+def kraft_controllers(
+    home: pathlib.Path,
+    addresses: Sequence[HostPort],
+    settings: Mapping[str, str | None] | None = None,
+    cluster_id: str = CLUSTER_ID,
+) -> Iterator[List[KafkaServer]]:
+    """A quorum of controllers 101, 102, ... at `addresses`, with the same `settings`, once each has started."""
+    voters = ",".join(f"{101 + index}@{address}" for index, address in enumerate(addresses))
+    with contextlib.ExitStack() as stack:
+        controllers = [
+            stack.enter_context(
+                kraft_controller(home, 101 + index, address, voters, settings, (), cluster_id, lambda: True)
+            )
+            for index, address in enumerate(addresses)
+        ]
+        for controller in controllers:
+            wait_for(controller.is_started, START_SECONDS, f"{controller.name} started")
+        yield controllers
+
+
+class Migrating(NamedTuple):
+    """A quorum of two controllers in migration mode, and the keys with which a broker joins it."""
+
+    scratch_dirs: List[HostPort]
+    controllers: List[KafkaServer]
+    to_migration: Dict[str, str]
+
+
+@contextlib.contextmanager
+def migrating_controllers(home: pathlib.Path, zookeeper_connect: str) -> Iterator[Migrating]:
+    """Two controllers in migration mode beside the ZooKeeper-mode brokers under `zookeeper_connect`."""
+    cluster_id = json.loads(zk_wire.read_znodes(zookeeper_connect, ["/cluster/id"])["/cluster/id"][0])["id"]
+    scratch_dirs = [HostPort("127.0.0.1", free_port()) for dummy in range(2)]
+    voters = ",".join(f"{101 + index}@{place}" for index, place in enumerate(scratch_dirs))
+    # on a busy machine the default of 2 s lets leadership move in the middle
+    patient = {"controller.quorum.fetch.timeout.ms": "20000", "controller.quorum.request.timeout.ms": "10000"}
+    keys = {**migration_keys(zookeeper_connect), **patient}
+    with kraft_controllers(home, scratch_dirs, keys, cluster_id) as controllers:
+        yield Migrating(scratch_dirs, controllers, {**keys, **controller_keys(voters)})
+
+
+def controller_keys(voters: str) -> Dict[str, str]:
+    """The keys with which a broker or controller finds the quorum."""
+    return {
+        "controller.quorum.voters": voters,
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL,"
+        "SASL_PLAINTEXT:SASL_PLAINTEXT",
+    }
+
+
+def migration_keys(zookeeper_connect: str) -> Dict[str, str]:
+    """What a controller, or a broker beside its controller_keys, needs to run in migration mode (KIP-866)."""
+    return {"zookeeper.connect": zookeeper_connect, "zookeeper.metadata.migration.enable": "true"}
+
+
+_BROKER_SETTINGS = {
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "3",
+    "group.initial.rebalance.delay.ms": "0",
+    "broker.heartbeat.interval.ms": "500",
+}
+
+
+@contextlib.contextmanager
+def _kafka(
+    home: pathlib.Path,
+    name: str,
+    node_id: int,
+    properties: Mapping[str, str],
+    settings: Mapping[str, str | None] | None,
+    listeners: Mapping[str, str] | None,
+    jvm: Sequence[str],
+    cluster_id: str | None,
+    ready: Callable[[], object] | None = None,
+) -> Iterator[KafkaServer]:
+    if listeners is None:
+        listeners = {"PLAINTEXT": f"127.0.0.1:{free_port()}"}
+    addresses = {}
+    for listener, text in listeners.items():
+        host, dummy, port = text.rpartition(":")
+        addresses[listener] = HostPort(host.strip("[]"), int(port))
+    config = home / name / "server.properties"
+    command = [*java([_log4j(home), *jvm]), "kafka.Kafka", str(config)]
+    server = KafkaServer(home, name, list(addresses.values())[0], command)  # noqa: RUF015 (next() in a generator)
+    server.node_id = node_id
+    server.listeners = addresses
+    server.home.mkdir()
+    server.properties = {
+        **properties,
+        "log.dirs": str(server.home / "data"),
+        "listeners": ",".join(f"{listener}://{address}" for listener, address in addresses.items()),
+    }
+    server.configure(settings or {})
+    try:
+        if cluster_id is not None:
+            server.format(cluster_id)
+        server.start(ready)
+        yield server
+    finally:
+        server.kill()
+
+
+def _write_properties(path: pathlib.Path, properties: Mapping[str, str]) -> None:
+    path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+
+
+def _log4j(home: pathlib.Path) -> str:
+    config = home / "log4j.properties"
+    config.write_text(_LOG4J)
+    return f"-Dlog4j.configuration=file:{config}"
+
+
+def _four_letters(address: HostPort) -> bytes:
+    try:
+        with socket.create_connection(address, timeout=1) as sock:
+            sock.sendall(b"srvr")
+            return sock.makefile("rb").read()
+    except OSError:
+        return b""

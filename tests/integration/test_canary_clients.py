@@ -1,0 +1,388 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The witness against a real broker: it passes what is sound, and sees each damage that is really done."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import Future
+from typing import Any, Dict, Iterator
+from xml.etree import ElementTree
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from servers import KafkaServer, free_port, kraft_broker, kraft_controllers, workdir
+
+from canary_clients import config, ledger, verdict
+from canary_clients.ledger import MESSAGE, MESSAGE_IDENTITY
+from canary_clients.run import Run
+from canary_clients.workload import admin, consumers, producers
+from canary_clients.workload.producers import Sender
+
+pytestmark = pytest.mark.real
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SOUND = {"lost": 0, "duplicated": 0, "reordered": 0, "aborted_visible": 0}
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[pathlib.Path]:
+    with workdir("witness") as directory:
+        yield directory
+
+
+@pytest.fixture(scope="module")
+def broker(home: pathlib.Path) -> Iterator[KafkaServer]:
+    address = HostPort("127.0.0.1", free_port())
+    with kraft_controllers(home, [address]), kraft_broker(home, 1, f"101@{address}") as server:
+        yield server
+
+
+@pytest.fixture
+def settings(broker: KafkaServer, request: pytest.FixtureRequest) -> Dict[str, Any]:
+    """A small witness with topics of its own, so that one test's damage is not the next one's."""
+    return {
+        "bootstrap_servers": str(broker.address),
+        "topic_prefix": f"canary-{re.sub('[^a-z0-9]+', '-', request.node.name.lower())[:60]}",
+        "replication_factor": 1,
+        "min_insync_replicas": 1,
+        "member_restart_s": 10,
+        "start_timeout_s": 90,
+        "admin": {"interval_s": 1, "acls": False},
+    }
+
+
+def canary_clients(*arguments: Any) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "canary_clients", *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+
+
+@contextlib.contextmanager
+def started(settings: Dict[str, Any], directory: pathlib.Path) -> Iterator[int]:
+    """A detached witness; its pid. Whatever is left of it at the end is killed."""
+    file = directory.parent / f"{directory.name}.json"
+    file.write_text(json.dumps(settings))
+    done = canary_clients("run", "--config", file, "--dir", directory, "--daemon")
+    assert done.returncode == 0, done.stderr
+    pid = int((directory / "lock").read_text())
+    try:
+        yield pid
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def counted(result: Dict[str, Any]) -> Dict[str, int]:
+    return {kind: result[kind] for kind in SOUND}
+
+
+def test_broker_restarts_under_it_and_it_passes(broker, settings, tmp_path):
+    run = tmp_path / "run"
+    with started(settings, run):
+        assert canary_clients("mark", "--dir", run, "--kind", "phase", "--name", "before").returncode == 0
+        time.sleep(3)
+        assert canary_clients("verdict", "--dir", run).returncode == verdict.EXIT_CODES["incomplete"]
+        assert canary_clients("mark", "--dir", run, "--kind", "phase", "--name", "roll").returncode == 0
+        began = time.time()
+        broker.stop()
+        broker.start()
+        took = time.time() - began
+        canary_clients(
+            "mark", "--dir", run, "--kind", "restart", "--name", "roll", "--host", "kafka1", "--seconds", took
+        )
+        time.sleep(4)
+        broker.kill()
+        broker.start()
+        time.sleep(4)
+        done = canary_clients("stop", "--dir", run, "--json", tmp_path / "result.json")
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert counted(result) == SOUND
+    assert result["verdict"] == "pass"
+    assert result["acked"] == result["received"] > 3000
+    assert result["run"]["audit"]["messages"] == result["acked"]
+    assert result["aborted"] > 0
+    assert 500 < result["by_phase"]["roll"]["max_producer_stall_ms"] < 120_000
+    assert result["admin"]["operations"]["create topic"]["ok"] > 3
+    assert result["admin"]["final"]["expected"] > 0
+
+    assert canary_clients("picture", "--dir", run, "--out", tmp_path / "run.svg").returncode == 0
+    drawn = " ".join(ElementTree.parse(tmp_path / "run.svg").getroot().itertext())
+    assert [
+        token for token in ("PASS", "before", "roll", "kafka1", "0 lost", "producer stalls") if token not in drawn
+    ] == []
+
+
+def test_killed_witness_is_incomplete(broker, settings, tmp_path):
+    run = tmp_path / "run"
+    with started(settings, run) as pid:
+        time.sleep(3)
+        assert canary_clients("run", "--config", tmp_path / "run.json", "--dir", run).returncode == 2
+        os.kill(pid, signal.SIGKILL)
+        time.sleep(0.5)
+        done = canary_clients("stop", "--dir", run, "--json", tmp_path / "result.json")
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert done.returncode == verdict.EXIT_CODES["incomplete"], done.stdout
+    assert "cut short" in result["reasons"][0]
+    assert counted(result) == SOUND
+    assert result["acked"] > 500
+
+
+def test_cluster_that_is_not_there_is_said_at_once(tmp_path):
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps({"bootstrap_servers": f"127.0.0.1:{free_port()}", "start_timeout_s": 3}))
+    for more in ((), ("--daemon",)):
+        done = canary_clients("run", "--config", file, "--dir", tmp_path / "run", *more)
+        assert done.returncode == 2
+        assert "127.0.0.1" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_log_that_lost_its_tail(broker, settings, tmp_path):
+    """Messages that were acknowledged and received, cut from the log with the broker down."""
+    run = tmp_path / "run"
+    keyed = f"{settings['topic_prefix']}.keyed"
+    with started({**settings, "delivery_timeout_s": 20, "drain_timeout_s": 10}, run):
+        time.sleep(3)
+        broker.kill()
+        log = pathlib.Path(broker.properties["log.dirs"].split(",")[0]) / f"{keyed}-0" / "00000000000000000000.log"
+        os.truncate(log, log.stat().st_size // 2)
+        broker.start()
+        time.sleep(3)
+        done = canary_clients("stop", "--dir", run, "--json", tmp_path / "result.json")
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert done.returncode == verdict.EXIT_CODES["fail"], done.stdout + done.stderr
+    assert result["lost"] > 10
+    assert {(e["topic"], e["partition"]) for e in result["examples"]["lost"]} == {(keyed, 0)}
+
+
+def test_topic_that_vanished(broker, settings, tmp_path):
+    """Clients take an unknown topic for one of which a broker has not heard yet; the verdict does not."""
+    run = tmp_path / "run"
+    keyed = f"{settings['topic_prefix']}.keyed"
+    with started({**settings, "delivery_timeout_s": 20, "drain_timeout_s": 10}, run):
+        time.sleep(3)
+        admin = AdminClient({"bootstrap.servers": settings["bootstrap_servers"]})
+        admin.delete_topics([keyed])[keyed].result(20)
+        time.sleep(3)
+        done = canary_clients("stop", "--dir", run, "--json", tmp_path / "result.json")
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert done.returncode == verdict.EXIT_CODES["fail"], done.stdout + done.stderr
+    assert result["lost"] > 0
+    assert {e["topic"] for e in result["examples"]["lost"]} == {keyed}
+
+
+class Planted:
+    """Damage done in a live run, by hand: what was done is counted here, what was seen in the verdict."""
+
+    def __init__(self, settings: Dict[str, Any], directory: pathlib.Path) -> None:
+        self.settings = settings
+        self.directory = directory
+        self.run = Run(config.parse(settings), directory)
+
+    def finish(self) -> Dict[str, Any]:
+        time.sleep(2)
+        self.run.stop()
+        return verdict.detect(ledger.read(self.directory), [])
+
+    def copy(self, role: str, offset: int) -> None:
+        """A non-idempotent producer writes the message of an offset once more, as a retry without sequence does."""
+        topic = self.run.context.topic(role)
+        place = TopicPartition(topic, 0, self.run.first_offsets[topic, 0] + offset)
+        reader = Consumer({"bootstrap.servers": self.settings["bootstrap_servers"], "group.id": f"{topic}.reader"})
+        reader.assign([place])
+        message = reader.poll(20)
+        reader.close()
+        assert MESSAGE_IDENTITY.unpack_from(message.value())[0] == self.run.context.run_id
+        writer = Producer({"bootstrap.servers": self.settings["bootstrap_servers"], "enable.idempotence": False})
+        writer.produce(topic, message.value(), message.key(), 0)
+        assert writer.flush(20) == 0
+
+
+class Unhearing(Producer):
+    """A client that has heard for a second that its topic is unknown, as from a broker that has just started."""
+
+    deaf_until = 0.0
+
+    def produce(self, *message: Any, **more: Any) -> None:
+        if time.monotonic() < Unhearing.deaf_until:
+            raise KafkaException(KafkaError(KafkaError._UNKNOWN_TOPIC))
+        super().produce(*message, **more)
+
+
+def test_topic_of_which_a_broker_has_not_heard_yet(settings, tmp_path, monkeypatch):
+    """Java's send() waits for it; librdkafka refuses the message at once."""
+    monkeypatch.setattr(producers, "Producer", Unhearing)
+    planted = Planted(settings, tmp_path / "run")
+    planted.run.start()
+    time.sleep(2)
+    Unhearing.deaf_until = time.monotonic() + 1
+    time.sleep(2)
+    result = planted.finish()
+    assert result["verdict"] == "pass", result["reasons"]
+    assert counted(result) == SOUND and result["by_phase"]["(no phase)"]["max_producer_stall_ms"] > 500
+    Unhearing.deaf_until = 0.0
+
+
+def test_create_request_that_librdkafka_sent_twice(settings, tmp_path, monkeypatch):
+    """It does so by itself where the connection ends before the answer; the second one hears that the topic exists."""
+    created = AdminClient.create_topics
+
+    def twice(client: AdminClient, topics: list, **more: Any) -> Dict[str, Any]:
+        for future in created(client, topics, **more).values():
+            future.result(20)
+        return created(client, topics, **more)
+
+    planted = Planted(settings, tmp_path / "run")
+    planted.run.start()
+    monkeypatch.setattr(AdminClient, "create_topics", twice)
+    time.sleep(4)
+    result = planted.finish()
+    heard = [line for line in ledger.read(tmp_path / "run").admin if "TOPIC_ALREADY_EXISTS" in line.get("heard", "")]
+    assert heard and {line["outcome"] for line in heard} == {"ok"}
+    assert result["verdict"] == "pass", result["reasons"]
+    assert result["admin"]["final"]["expected"] > 0
+
+
+@pytest.mark.parametrize(
+    ("unanswered", "same_id", "passes"), [(True, False, True), (True, True, False), (False, False, False)]
+)
+def test_a_topic_that_comes_back(settings, tmp_path, monkeypatch, unanswered, same_id, passes):
+    """A creation without an answer, asked for again, is done once more when the topic is deleted already. What was not
+    asked for again, and what comes back under its old id, no request of the client has made."""
+    create, delete = AdminClient.create_topics, AdminClient.delete_topics
+    lost: Dict[str, NewTopic] = {}
+
+    def first_answer_lost(client: AdminClient, topics: list, **more: Any) -> Dict[str, Any]:
+        (new,) = topics
+        if lost:
+            return create(client, topics, **more)
+        lost[new.topic] = new
+        if not unanswered:
+            return create(client, topics, **more)
+        answer: Future = Future()
+        answer.set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer")))
+        return {new.topic: answer}
+
+    def then_made_anew(client: AdminClient, topics: list, **more: Any) -> Dict[str, Any]:
+        deleted = delete(client, topics, **more)
+        for topic in set(topics) & set(lost):
+            deleted[topic].result(20)
+            create(client, [lost[topic]])[topic].result(20)
+        return deleted
+
+    planted = Planted({**settings, "admin": {"interval_s": 1, "acls": False, "keep_every": 99}}, tmp_path / "run")
+    planted.run.start()
+    monkeypatch.setattr(admin, "READ_BACK_S", 3)
+    monkeypatch.setattr(AdminClient, "create_topics", first_answer_lost)
+    monkeypatch.setattr(AdminClient, "delete_topics", then_made_anew)
+    if same_id:
+        monkeypatch.setattr(
+            admin.AdminLoop, "_topic_ids", lambda _loop, topics: dict.fromkeys(topics, "the-one-deleted")
+        )
+    time.sleep(6)
+    result = planted.finish()
+    topic = min(lost)  # the one
+    assert result["admin"]["final"]["late" if passes else "unexpected"] == [f"topic {topic}"], result["admin"]["final"]
+    assert result["verdict"] == ("pass" if passes else "fail"), result["reasons"]
+
+
+def test_duplicate_that_a_second_send_made(settings, tmp_path):
+    planted = Planted(settings, tmp_path / "run")
+    planted.run.start()
+    planted.copy("keyed", 3)
+    planted.copy("keyed", 5)
+    result = planted.finish()
+    assert counted(result) == {**SOUND, "duplicated": 2}
+    assert result["verdict"] == "fail"
+
+
+def test_swapped_pair_of_a_key(settings, tmp_path, monkeypatch):
+    planted = Planted(settings, tmp_path / "run")
+    held: Dict[str, Any] = {}
+    produce = Sender._produce
+
+    def swapping(sender: Sender, ledger_id: int, node_restart: int, sequence: int, at: int) -> None:
+        if sender.where != "producer-1" or sequence < 3 or held.get("done"):
+            produce(sender, ledger_id, node_restart, sequence, at)
+        elif "first" not in held:
+            held["first"] = (ledger_id, node_restart, sequence, at)
+        elif node_restart == held["first"][1]:
+            produce(sender, ledger_id, node_restart, sequence, at)
+            produce(sender, *held["first"])
+            held["done"] = True
+        else:
+            produce(sender, ledger_id, node_restart, sequence, at)
+
+    monkeypatch.setattr(Sender, "_produce", swapping)
+    planted.run.start()
+    time.sleep(3)
+    result = planted.finish()
+    assert held["done"]
+    assert counted(result) == {**SOUND, "reordered": 1}
+    assert result["examples"]["reordered"][0]["ledger_id"] > held["first"][0]
+
+
+def test_message_that_a_consumer_skipped(settings, tmp_path, monkeypatch):
+    planted = Planted(settings, tmp_path / "run")
+    skipped = []
+    take = consumers.Group.take
+
+    def skipping(group: consumers.Group, messages: list, next_offsets: dict) -> None:
+        # not on the compacted topic: there a message may be gone before it is read
+        keyed = [message for message in messages if message.topic().endswith(".keyed")]
+        if group.name == "steady" and keyed and not skipped and not group.quiet:
+            messages.remove(keyed[0])
+            skipped.append(MESSAGE.unpack_from(keyed[0].value())[1])
+        take(group, messages, next_offsets)
+
+    monkeypatch.setattr(consumers.Group, "take", skipping)
+    planted.run.start()
+    time.sleep(2)
+    result = planted.finish()
+    assert counted(result) == {**SOUND, "lost": 1}
+    assert result["examples"]["lost"][0]["ledger_id"] == skipped[0]
+    assert result["examples"]["lost"][0]["groups"] == ["steady"]
+
+
+def test_aborted_messages_in_sight(settings, tmp_path, monkeypatch):
+    """A group that reads uncommitted stands for a cluster that shows what was aborted."""
+    planted = Planted(settings, tmp_path / "run")
+    group_settings = consumers.Group.settings
+
+    def uncommitted(group: consumers.Group, where: str) -> Dict[str, Any]:
+        return {**group_settings(group, where), "isolation.level": "read_uncommitted"}
+
+    monkeypatch.setattr(consumers.Group, "settings", uncommitted)
+    planted.run.start()
+    time.sleep(4)
+    result = planted.finish()
+    assert counted(result) == {**SOUND, "aborted_visible": result["aborted"]}
+    assert result["aborted"] > 10
+
+
+def test_old_value_on_top_of_a_compacted_key(settings, tmp_path, monkeypatch):
+    planted = Planted(settings, tmp_path / "run")
+    send_fences = planted.run._send_fences
+
+    def after_an_old_value() -> Dict[int, int]:
+        planted.copy("compact", 0)
+        return send_fences()
+
+    monkeypatch.setattr(planted.run, "_send_fences", after_an_old_value)
+    planted.run.start()
+    time.sleep(3)
+    result = planted.finish()
+    assert counted(result) == {**SOUND, "lost": 1, "duplicated": 1}
+    assert result["examples"]["lost"][0]["topic"].endswith(".compact")

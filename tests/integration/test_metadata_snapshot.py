@@ -1,0 +1,186 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Snapshots of a metadata log that a real controller writes, rolls and cleans meanwhile, read by us and by Kafka."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+import subprocess
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_snapshot
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_log
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
+from confluent_kafka import admin as kafka
+
+from tests.integration import servers
+from tests.unit.formats.metadata_json import comparable, dumped_records
+
+pytestmark = pytest.mark.real
+ROOT = Path(__file__).parents[2]
+SECONDS = 60
+CHECKPOINTS = 4
+CLEANED_SECONDS = 180  # Kafka cleans its metadata log once a minute (KafkaRaftClient)
+# Segments, checkpoints and what is kept of them as small as Kafka lets them be, so that all of it happens all the time
+SMALL_FILES = {
+    "metadata.log.segment.bytes": "8192",
+    "metadata.log.segment.min.bytes": "8192",
+    "metadata.log.max.record.bytes.between.snapshots": "20000",
+    "metadata.max.retention.bytes": "30000",
+    "metadata.max.retention.ms": "-1",
+    "metadata.max.idle.interval.ms": "20",
+}
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with contextlib.ExitStack() as stack:
+        home = stack.enter_context(servers.workdir("metadata_snapshot"))
+        address = HostPort("127.0.0.1", servers.free_port())
+        voters = f"101@{address}"
+        controller = stack.enter_context(servers.kraft_controller(home, 101, address, voters, SMALL_FILES))
+        broker = stack.enter_context(servers.kraft_broker(home, 1, voters))
+        directory = controller.home / "data" / "__cluster_metadata-0"
+        yield SimpleNamespace(home=home, controller=controller, broker=broker, directory=str(directory))
+
+
+class Writer(threading.Thread):
+    """Creates and deletes topics until told to stop. `known` holds (name, whether it exists) of what is committed."""
+
+    def __init__(self, address):
+        super().__init__()
+        self.client = kafka.AdminClient({"bootstrap.servers": str(address)})
+        self.known, self.stopping, self.failure = {}, threading.Event(), None
+
+    def run(self):
+        node_restart = 0
+        try:
+            while not self.stopping.is_set():
+                names = [f"moving-{node_restart}-{number}" for number in range(8)]
+                self._done(self.client.create_topics([kafka.NewTopic(name, 3, 1) for name in names]))
+                self.known.update(dict.fromkeys(names, True))
+                excluded = names[::2]
+                for name in excluded:
+                    self.known.pop(name)  # neither is sure while it is being deleted
+                self._done(self.client.delete_topics(excluded))
+                self.known.update(dict.fromkeys(excluded, False))
+                node_restart += 1
+                time.sleep(0.3)
+        except Exception as error:
+            self.failure = error
+
+    @staticmethod
+    def _done(futures):
+        for future in futures.values():
+            future.result(SECONDS)
+
+
+def topics_in(directory, end_offset):
+    """Names of the topics in the log of `directory`: every batch is checked on the way."""
+    topics = {}
+    for record in metadata_log.read_records(directory, end_offset, ["TOPIC_RECORD", "REMOVE_TOPIC_RECORD"]):
+        if record.type == "TOPIC_RECORD":
+            topics[record.fields["topicId"]] = record.fields["name"]
+        else:
+            topics.pop(record.fields["topicId"])
+    return set(topics.values())
+
+
+def test_snapshots_of_a_log_that_rolls_meanwhile(cluster):
+    writer = Writer(cluster.broker.address)
+    writer.start()
+    taken, checkpoints, until = [], set(), time.monotonic() + CLEANED_SECONDS
+    try:
+        while len(checkpoints) < CHECKPOINTS or not oldest_offset(cluster.directory):
+            said = f"Kafka wrote {checkpoints} and deleted no segment, or too few, within {CLEANED_SECONDS} s"
+            assert time.monotonic() < until, said
+            time.sleep(0.1)
+            known = dict(writer.known)
+            quorum = kafka_wire.describe_quorum(cluster.controller.address)
+            target = cluster.home / "snapshot"
+            snapshot = metadata_snapshot.take(cluster.directory, str(target), quorum.high_watermark, 10.0)
+            unpacked = str(cluster.home / f"unpacked-{len(taken)}")
+            metadata_snapshot.unpack(snapshot.path, snapshot.sha256, unpacked)
+            taken.append((snapshot, unpacked))
+            checkpoints.add(snapshot.checkpoint)
+
+            assert (snapshot.end_offset, snapshot.last_epoch) == (quorum.high_watermark, quorum.leader_epoch)
+            topics = topics_in(unpacked, snapshot.end_offset)
+            now = writer.known
+            settled = {name: there for name, there in known.items() if now.get(name) == there}
+            assert {name: name in topics for name in settled} == settled
+    finally:
+        writer.stopping.set()
+        writer.join()
+    assert writer.failure is None
+    assert max(len(snapshot.files) for snapshot, _unpacked in taken) > 2, "no snapshot had a rolled segment"
+    whole = [pair for pair in taken if len(pair[0].files) > 1][-1]
+    assert_kafka_reads(Path(whole[1]))
+
+
+def oldest_offset(directory):
+    return metadata_log.list_files(directory).segments[0].base_offset
+
+
+def assert_kafka_reads(directory):
+    """Kafka's own tool dumps from a snapshot's files the records that we read."""
+    paths = sorted(str(path) for path in directory.iterdir())
+    command = [*servers.java(), "kafka.tools.DumpLogSegments", "--cluster-metadata-decoder", "--files", ",".join(paths)]
+    dumped = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    assert dumped_records(dumped) == {
+        os.path.basename(path): [comparable(record) for record in metadata_log.read_file(path)] for path in paths
+    }
+
+
+def run_module(**arguments):
+    check = ["--check"] if arguments.pop("check", False) else []
+    command = [str(ROOT / ".venv/bin/ansible"), "localhost", "-m", "quorumshift.kafka.metadata_snapshot", *check]
+    env = {
+        **os.environ,
+        "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".build"),
+        "ANSIBLE_PYTHON_INTERPRETER": str(ROOT / ".venv/bin/python"),
+    }
+    done = subprocess.run(
+        [*command, "-a", json.dumps(arguments)], capture_output=True, text=True, timeout=120, env=env, check=False
+    )
+    assert done.stdout, done.stderr
+    return done.stdout
+
+
+def test_module_on_the_live_controller(cluster):
+    state_dir = cluster.home / "state"
+    given = {"cluster_id": servers.CLUSTER_ID, "state_dir": str(state_dir)}
+    high_watermark = kafka_wire.describe_quorum(cluster.controller.address).high_watermark
+    wanted = {"config_file": str(cluster.controller.home / "server.properties"), "end_offset": high_watermark}
+    assert f'"end_offset": {high_watermark}' in run_module(**given, **wanted, check=True)
+    assert not state_dir.exists()
+
+    reported = run_module(**given, **wanted)
+    assert '"changed": true' in reported and '"cut_at": "high_watermark"' in reported
+    (archive,) = (state_dir / servers.CLUSTER_ID / "metadata_snapshot").iterdir()
+    assert stat.S_IMODE(archive.stat().st_mode) == 0o600
+    assert stat.S_IMODE(archive.parent.stat().st_mode) == 0o700
+
+    behind = run_module(**given, **{**wanted, "end_offset": high_watermark + 10**6}, timeout_s=0.5)
+    assert "short of" in behind and '"changed": true' not in behind
+    assert '"changed": true' in run_module(**given, state="absent")
+    assert list((state_dir / servers.CLUSTER_ID).iterdir()) == []
+    assert '"changed": false' in run_module(**given, state="absent")
+
+
+def test_without_a_leader_the_whole_log_is_taken(cluster):
+    cluster.broker.kill()
+    cluster.controller.kill()
+    snapshot = metadata_snapshot.take(cluster.directory, str(cluster.home / "snapshot"))
+    with metadata_log.open_log(cluster.directory) as log:
+        extent = metadata_log.scan_log(log)
+    assert (snapshot.end_offset, snapshot.last_epoch) == (extent.end_offset, extent.last_epoch)

@@ -1,0 +1,219 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The ZooKeeper reader against real servers: chroot, digest, TLS, IPv6, a member without quorum, a lost server."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zk_wire
+from ansible_collections.quorumshift.kafka.plugins.module_utils.security import SecurityError, ZkSecurity
+from kazoo.client import KazooClient
+from kazoo.security import make_digest_acl
+
+from tests.integration import servers
+from tests.integration.certificates import Authority
+
+pytestmark = pytest.mark.real
+
+CHROOT = "/kafka/prod"
+
+
+@pytest.fixture(scope="module")
+def zookeeper():
+    """A ZooKeeper with a plain port and one for mutual TLS, a tree under CHROOT, and a second server on [::1]."""
+    with servers.workdir("zk_wire") as home:
+        authority = Authority(home / "tls")
+        certificate = authority.issue("server", "IP:127.0.0.1")
+        tls = {
+            "secureClientPort": str(servers.free_port()),
+            "secureClientPortAddress": "127.0.0.1",
+            "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
+            "ssl.keyStore.location": certificate.store,
+            "ssl.keyStore.type": "PEM",
+            "ssl.trustStore.location": authority.cafile,
+            "ssl.trustStore.type": "PEM",
+            "4lw.commands.whitelist": "srvr,mntr",
+        }
+        six = servers.zookeeper(home, "zookeeper-six", host="::1")
+        with servers.zookeeper(home, settings=tls) as server, six as server_six:
+            server.authority = authority
+            server.six = server_six
+            _seed(server.connect)
+            yield server
+
+
+def _seed(connect):
+    client = KazooClient(connect, auth_data=[("digest", "kafka:secret")])
+    client.start(10)
+    try:
+        controller = json.dumps({"version": 2, "brokerid": 3}).encode()
+        client.create(f"{CHROOT}/controller", controller, makepath=True)
+        client.create(f"{CHROOT}/empty", None)
+        client.create(f"{CHROOT}/large", b"x" * 900_000)
+        client.create(f"{CHROOT}/secret", b"hidden", acl=[make_digest_acl("kafka", "secret", all=True)])
+        for number in range(2000):
+            client.create(f"{CHROOT}/many/ids-{number:05}", b"", makepath=True)
+        client.set(f"{CHROOT}/controller", controller)
+    finally:
+        client.stop()
+        client.close()
+
+
+def test_reads_below_the_chroot_as_kazoo_does(zookeeper):
+    client = KazooClient(zookeeper.connect + CHROOT)
+    client.start(10)
+    try:
+        with zk_wire.ZkConnection(zookeeper.connect + CHROOT) as connection:
+            for path in ("/controller", "/empty", "/large", "/many"):
+                data, stat = client.get(path)
+                assert connection.get(path) == (data or b"", tuple(stat))
+                assert connection.exists(path) == tuple(stat)
+            assert connection.children("/many") == sorted(client.get_children("/many"))
+            assert connection.children("/") == ["controller", "empty", "large", "many", "secret"]
+            assert connection.children("/empty") == []
+            assert connection.exists("/absent") is None
+            for read in (connection.get, connection.children):
+                with pytest.raises(zk_wire.NoNode, match=f"{CHROOT}/absent: NONODE"):
+                    read("/absent")
+    finally:
+        client.stop()
+        client.close()
+
+
+def test_a_missing_chroot_is_no_node(zookeeper):
+    connect = zookeeper.connect + "/elsewhere"
+    with zk_wire.ZkConnection(connect) as connection, pytest.raises(zk_wire.NoNode, match="/elsewhere: NONODE"):
+        connection.children("/")
+
+
+def test_read_znodes_sees_what_was_just_written(zookeeper):
+    found = zk_wire.read_znodes(zookeeper.connect + CHROOT, ["/controller", "/absent"])
+    assert found["/absent"] is None
+    data, stat = found["/controller"]
+    assert json.loads(data)["brokerid"] == 3 and stat.version == 1 and stat.ephemeral_owner == 0
+
+
+def test_digest(zookeeper):
+    connect = zookeeper.connect + CHROOT
+    with zk_wire.ZkConnection(connect) as connection, pytest.raises(zk_wire.NoAuth, match=f"{CHROOT}/secret: NOAUTH"):
+        connection.get("/secret")
+    wrong = ZkSecurity.from_options({"auth": "kafka:other"})
+    with zk_wire.ZkConnection(connect, wrong) as connection, pytest.raises(zk_wire.NoAuth):
+        connection.get("/secret")
+    right = ZkSecurity.from_options({"auth": "kafka:secret"})
+    with zk_wire.ZkConnection(connect, right) as connection:
+        assert connection.get("/secret")[0] == b"hidden"
+
+
+def test_sasl_is_refused_before_anything_is_sent(zookeeper):
+    with pytest.raises(SecurityError, match=r"zookeeper_client\.sasl_mechanism: GSSAPI is not spoken"):
+        zk_wire.ZkConnection(zookeeper.connect, ZkSecurity.from_options({"sasl_mechanism": "GSSAPI"}))
+
+
+def test_mutual_tls(zookeeper):
+    probe = zookeeper.authority.issue("probe")
+    ca = {"use_tls": True, "cafile": zookeeper.authority.cafile}
+    security = ZkSecurity.from_options({**ca, "certfile": probe.certfile, "keyfile": probe.keyfile})
+    connect = f"{zookeeper.tls_address}{CHROOT}"
+    with zk_wire.ZkConnection(connect, security) as connection:
+        assert connection.get("/large")[0] == b"x" * 900_000
+    assert "Mode: standalone" in zk_wire.four_letter(zookeeper.tls_address, "srvr", context=security.ssl_context())
+    client = KazooClient(connect, **security.kazoo())
+    client.start(10)
+    try:
+        assert client.exists("/controller")
+    finally:
+        client.stop()
+        client.close()
+    with pytest.raises(zk_wire.ConnectionLoss, match="client certificate"):
+        zk_wire.ZkConnection(connect, ZkSecurity.from_options(ca))
+
+
+def test_tls_and_plain_mixed_up(zookeeper):
+    with pytest.raises(zk_wire.ConnectionLoss, match=f"{zookeeper.tls_address}: .* the port expects TLS"):
+        zk_wire.ZkConnection(str(zookeeper.tls_address), timeout=3)
+    with pytest.raises(zk_wire.ConnectionLoss, match=f"{zookeeper.address}: .* it may not speak TLS"):
+        zk_wire.ZkConnection(zookeeper.connect, ZkSecurity.from_options({"use_tls": True}), timeout=3)
+
+
+def test_ipv6(zookeeper):
+    assert zookeeper.six.connect.startswith("[::1]:")
+    with zk_wire.ZkConnection(zookeeper.six.connect) as connection:
+        assert connection.children("/") == ["zookeeper"]
+    assert "Mode: standalone" in zk_wire.four_letter(zookeeper.six.address, "srvr")
+
+
+def test_four_letter_words(zookeeper):
+    reported = zk_wire.four_letter(zookeeper.address, "mntr")
+    assert "zk_server_state\tstandalone" in reported and reported.endswith("\n"), "read to its end"
+    with pytest.raises(zk_wire.ProtocolError, match=r"cons is not in the server's 4lw\.commands\.whitelist"):
+        zk_wire.four_letter(zookeeper.address, "cons")
+
+
+def test_sessions_are_closed_and_not_left_to_expire(zookeeper):
+    def sessions():
+        reported = zk_wire.four_letter(zookeeper.address, "mntr")
+        return dict(line.split("\t", 1) for line in reported.splitlines() if "\t" in line)["zk_global_sessions"]
+
+    before = sessions()
+    with zk_wire.ZkConnection(zookeeper.connect) as connection:
+        connection.sync()
+        assert int(sessions()) == int(before) + 1
+    assert sessions() == before
+
+
+def test_servers_are_tried_in_order_until_one_serves(zookeeper):
+    dead = HostPort("127.0.0.1", servers.free_port())
+    with zk_wire.ZkConnection(f"{dead},nowhere.invalid,{zookeeper.connect}{CHROOT}") as connection:
+        assert connection.address == zookeeper.address and connection.exists("/controller")
+    with pytest.raises(zk_wire.ConnectionLoss) as caught:
+        zk_wire.ZkConnection(f"{dead},nowhere.invalid{CHROOT}")
+    assert [failure.reason for failure in caught.value.failures] == ["refused", "dns"]
+    assert str(dead) in str(caught.value) and "nowhere.invalid:2181" in str(caught.value)
+
+
+def test_a_member_without_quorum_is_named_and_gone_servers_are_noticed():
+    with servers.workdir("zk_wire_quorum") as home:
+        scratch_dirs = [(servers.free_port(), servers.free_port()) for dummy in range(3)]
+        lines = {f"server.{n}": f"127.0.0.1:{quorum}:{vote}" for n, (quorum, vote) in enumerate(scratch_dirs, 1)}
+        first = servers.zookeeper(home, "one", {**lines, "myid": "1"}, ready=lambda: True)
+        second = servers.zookeeper(home, "two", {**lines, "myid": "2"}, ready=lambda: True)
+        with first as one:
+            servers.wait_for(lambda: _refusal(one.address), 20, "a server without quorum")
+            assert isinstance(_refusal(one.address), zk_wire.NotServing)
+            start = time.monotonic()
+            with pytest.raises(zk_wire.ConnectionLoss, match="it has no quorum at present") as caught:
+                zk_wire.ZkConnection(one.connect, timeout=3)
+            assert time.monotonic() - start < 3
+            assert isinstance(caught.value.failures[0], zk_wire.NotServing)
+            with second as two:
+                connection = servers.wait_for(lambda: _session(one.connect), 30, "a quorum")
+                connection.sync()
+                two.kill()
+                servers.wait_for(lambda: _refusal(one.address), 20, "the quorum's end")
+                with pytest.raises(zk_wire.ConnectionLoss, match="the session was lost"):
+                    connection.get("/zookeeper")
+                connection.close()
+
+
+def _session(connect):
+    try:
+        return zk_wire.ZkConnection(connect)
+    except zk_wire.ConnectionLoss:
+        return None
+
+
+def _refusal(address):
+    """NotServing once the server runs and does not serve, None while it is not up and once it serves."""
+    try:
+        zk_wire.four_letter(address, "srvr")
+    except zk_wire.NotServing as error:
+        return error
+    except zk_wire.Unreachable:
+        return None
+    return None

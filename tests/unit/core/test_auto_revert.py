@@ -1,0 +1,131 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A broker goes back only where nothing of the copy has begun, nor can before it is back."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import auto_revert, gates, phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+
+from tests.unit.core import recorded
+
+BEFORE_COPY = (
+    b'{"version":0,"kraft_controller_id":-1,"kraft_controller_epoch":-1,"kraft_metadata_offset":-1,'
+    b'"kraft_metadata_epoch":-1}'
+)
+
+
+def zookeeper(offset=-1, ephemeral=True, brokers=("1", "2", "5")):
+    migration = znodes.migration(BEFORE_COPY.replace(b'offset":-1', b'offset":%d' % offset))
+    return {
+        "migration": migration,
+        "controller": {"broker_id": 5 if ephemeral else 101, "ephemeral": ephemeral},
+        "brokers": list(brokers),
+    }
+
+
+def test_before_the_copy_a_broker_may_run_plain():
+    assert auto_revert.under_kraft(zookeeper()) is None
+
+
+@pytest.mark.parametrize(
+    ("seen", "why"),
+    [
+        (zookeeper(offset=71), "holds kraft_metadata_offset 71"),
+        (zookeeper(offset=0), "holds kraft_metadata_offset 0"),
+        (zookeeper(ephemeral=False), "/controller is KRaft's, of controller 101"),
+        ({**zookeeper(), "controller": None}, "/controller does not exist"),
+        ({**zookeeper(), "migration": None}, "/migration does not exist"),
+        ({**zookeeper(), "migration": znodes.migration(None)}, "/migration is malformed: has null data"),
+    ],
+)
+def test_under_kraft_none_may(seen, why):
+    assert why in auto_revert.under_kraft(seen)
+
+
+@pytest.mark.parametrize(
+    ("registered", "alive", "safe"),
+    [
+        ([], ["1", "2", "5"], True),  # the first of the roll, not registered
+        (["2"], ["1", "2", "5"], True),  # it is registered, and the copy waits for two others
+        (["1", "2"], ["1", "2", "5"], True),  # the copy waits for broker 5
+        (["1", "5"], ["1", "5"], True),  # the last one, which never came as far as its registration
+        (["1", "2", "5"], ["1", "5"], False),  # all that live are registered, and so is this one
+        (["2"], ["2"], False),
+    ],
+)
+def test_a_standing_registration_lets_the_copy_begin_once_nobody_else_is_awaited(registered, alive, safe):
+    assert (auto_revert.copy_at_hand(zookeeper(brokers=alive), 2, registered) is None) == safe
+
+
+@pytest.mark.parametrize("state", ["PRE_MIGRATION", "POST_MIGRATION", "NONE", None])
+def test_to_migration_mode_only_while_the_migration_goes_on(state):
+    assert auto_revert.under_final("MIGRATION") is None
+    assert str(state) in auto_revert.under_final(state)
+
+
+def test_each_kind_of_turn_has_its_way_back_or_a_reason_for_none():
+    assert {*auto_revert.MODE_BEFORE, *auto_revert.NO_WAY_BACK} >= {*gates.GATE_OF_RESTART, "zk"}
+    assert not {*auto_revert.MODE_BEFORE} & {*auto_revert.NO_WAY_BACK}
+
+
+# What an earlier run left ---------------------------------------------------------------------------------------------
+
+
+def with_restart(facts, host, **node_restart):
+    facts["nodes"][host]["node_restart"] = {
+        "id": "r/zk_migration/x",
+        "kind": "zk_migration",
+        "outcome": None,
+        **node_restart,
+    }
+    return facts
+
+
+def test_a_turn_without_outcome_is_unfinished():
+    facts = recorded.facts("brokers_joining_1")
+    assert phase.unfinished(facts) == []
+    assert phase.unfinished(with_restart(facts, "b1")) == ["b1"]
+    assert phase.unfinished(with_restart(facts, "b1", outcome="done")) == []
+
+
+def test_a_failed_turn_is_unfinished_while_its_broker_is_down():
+    facts = with_restart(recorded.facts("brokers_joining_1"), "b1", outcome="failed")
+    assert phase.unfinished(facts) == []
+    assert phase.unfinished(recorded.down(facts, "b1")) == ["b1"]
+
+
+def test_what_is_masked_or_is_brought_up_anyway_is_not_unfinished():
+    facts = with_restart(recorded.facts("controllers_ready"), "c1", kind="controller")
+    assert phase.unfinished(facts) == []
+    facts = with_restart(facts, "c1", kind="controller_final")
+    assert phase.unfinished(facts) == ["c1"]
+    facts["nodes"]["c1"]["service"]["masked"] = True
+    assert phase.unfinished(facts) == []
+
+
+def registered_plain(name):
+    """The facts with a broker back in plain mode that is registered in the quorum."""
+    facts = recorded.facts(name)
+    joined = [host for host, node in facts["nodes"].items() if node.get("running") == "zk_migration"]
+    for host in joined:
+        facts["nodes"][host].update(running="zk", next="zk")
+    return facts, sorted(facts["nodes"][host]["node_id"] for host in joined)
+
+
+@pytest.mark.parametrize("name", ["brokers_joining_1", "brokers_joining_2"])
+def test_brokers_that_went_back_are_left_registered(name):
+    assert phase.left_registered(recorded.facts(name)) == []
+    facts, ids = registered_plain(name)
+    assert ids and phase.left_registered(facts) == ids
+    facts["zookeeper"]["migration"]["kraft_metadata_offset"] = 7
+    assert phase.left_registered(facts) == []
+
+
+def test_a_broker_that_is_to_start_in_migration_mode_keeps_its_registration():
+    facts, ids = registered_plain("brokers_joining_1")
+    host = next(host for host, node in facts["nodes"].items() if node["node_id"] == ids[0])
+    facts["nodes"][host]["next"] = "zk_migration"
+    assert phase.left_registered(facts) == []

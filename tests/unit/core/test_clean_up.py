@@ -1,0 +1,56 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A command is told where typing it is safe, and nowhere else."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import clean_up
+
+from tests.unit.core import recorded
+
+
+def test_with_nothing_running_the_znode_is_deleted():
+    facts = recorded.facts("migration_stale")
+    facts["zookeeper"].update(connect="z1:2181/kafka", tls=False)
+    reported = clean_up.migration_znode(facts)
+    assert reported.endswith("so type, in this order: zookeeper-shell.sh z1:2181/kafka delete /migration")
+    facts["zookeeper"]["tls"] = True
+    assert "zookeeper-shell.sh z1:2181/kafka -zk-tls-config-file FILE delete /migration" in clean_up.migration_znode(
+        facts
+    )
+
+
+def test_controllers_are_stopped_and_emptied_first():
+    facts = recorded.facts("controllers_ready")
+    steps = clean_up.migration_znode(facts).partition(": ")[2].split("; ")
+    assert steps[:2] == [
+        "on c1: systemctl stop kafka-controller.service",
+        "on c2: systemctl stop kafka-controller.service",
+    ]
+    assert steps[3] == "on c1: find /var/lib/kafka/metadata -mindepth 1 -delete"
+    assert steps[6] == "zookeeper-shell.sh ZOOKEEPER/CHROOT delete /migration" and len(steps) == 7
+
+
+@pytest.mark.parametrize("meta", [None, {"cluster.id": "another", "node.id": "101"}])
+def test_nothing_of_somebody_elses_is_emptied(meta):
+    facts = recorded.facts("controllers_ready")
+    facts["nodes"]["c2"]["log_dirs"][0]["meta"] = meta
+    reported = clean_up.migration_znode(facts)
+    assert "on c2: find out whose /var/lib/kafka/metadata is" in reported and "on c2: find /" not in reported
+
+
+@pytest.mark.parametrize("name", ["brokers_joining_1", "hybrid", "dual_write", "brokers_joining_broker_down"])
+def test_nothing_is_deleted_under_brokers_in_another_mode(name):
+    reported = clean_up.migration_znode(recorded.facts(name))
+    assert (
+        reported.startswith("delete nothing while b")
+        and "-delete" not in reported
+        and "zookeeper-shell" not in reported
+    )
+
+
+def test_nothing_is_deleted_while_a_host_is_unseen():
+    reported = clean_up.migration_znode(recorded.unreached(recorded.facts("controllers_ready"), "c3", answers=False))
+    assert reported.startswith("mend the connection to c3 first") and "delete /" not in reported

@@ -1,0 +1,287 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What each node's properties say in each mode. Whether Kafka takes them is asked in tests/integration."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kraft_config
+
+from tests.unit.core import operators_files, recorded
+
+FILES = operators_files.files()
+FLAG = kraft_config.MIGRATION_FLAG
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_each_derived_file_starts_its_mode(name):
+    node_id, values = FILES[name]
+    reported = operators_files.modes(node_id, values)
+    assert {mode: kraft_config.mode_at_next_start(one) for mode, one in reported.items()} == {
+        mode: mode for mode in reported
+    }
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_second_derivation_changes_nothing(name):
+    node_id, values = FILES[name]
+    reported = operators_files.modes(node_id, values)
+    migration, kraft = reported["zk_migration"], reported["kraft"]
+    again = kraft_config.to_migration_mode(migration, node_id, operators_files.VOTERS, "CONTROLLER", "PLAINTEXT", {})
+    assert operators_files.edited(migration, again) == migration
+    assert operators_files.edited(kraft, kraft_config.to_kraft_mode(kraft, node_id)) == kraft
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_way_back_knows_every_key_that_the_way_to_migration_mode_sets(name):
+    node_id, values = FILES[name]
+    extra = {"listener.name.controller.ssl.keystore.location": "/etc/kafka/own.jks"}
+    there = kraft_config.to_migration_mode(values, node_id, operators_files.VOTERS, "CONTROLLER", "PLAINTEXT", extra)
+    back = {key: values.get(key) for key in kraft_config.own_keys_of_migration_mode(extra)}
+    assert operators_files.edited(operators_files.edited(values, there), back) == values
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_not_of_the_migration_stays(name):
+    node_id, values = FILES[name]
+    reported = operators_files.modes(node_id, values)
+    for mode in ("zk_migration", "kraft"):
+        for key in ("log.dirs", "listeners", "advertised.listeners", "min.insync.replicas", "ssl.keystore.password"):
+            assert reported[mode].get(key) == values.get(key), (mode, key)
+    excluded = set(reported["zk_migration"]) - set(reported["kraft"])
+    assert all(
+        key.startswith("zookeeper.")
+        or key.startswith(("broker.id", "reserved.broker", "inter.broker.protocol", "cont"))
+        for key in excluded
+    ), excluded
+
+
+@pytest.mark.parametrize(
+    ("properties", "mode"),
+    [
+        ({"zookeeper.connect": "z"}, "zk"),
+        ({"zookeeper.connect": "z", FLAG: "false"}, "zk"),
+        ({"zookeeper.connect": "z", FLAG: " TRUE "}, "zk_migration"),
+        ({"process.roles": " broker "}, "kraft"),
+        ({"process.roles": "broker", FLAG: "true", "zookeeper.connect": "z"}, "kraft"),
+        ({"process.roles": "controller"}, "controller_final"),
+        ({"process.roles": "controller", FLAG: "true"}, "controller_migration"),
+        ({"process.roles": "broker,controller"}, "combined"),
+        ({"process.roles": "observer"}, "invalid"),
+        ({"process.roles": ""}, "invalid"),
+        ({}, "invalid"),
+    ],
+)
+def test_mode_at_the_next_start(properties, mode):
+    assert kraft_config.mode_at_next_start(properties) == mode
+
+
+# To migration mode -------------------------------------------------------------------------------------------------
+
+
+def migrating(name, **more):
+    node_id, values = FILES[name]
+    return kraft_config.to_migration_mode(values, node_id, "101@c:9093", "CONTROLLER", "PLAINTEXT", more)
+
+
+def test_migration_mode_of_a_bare_file():
+    assert migrating("defaults absent") == {
+        "broker.id": "1",
+        "controller.quorum.voters": "101@c:9093",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,"
+        "SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT",
+        FLAG: "true",
+    }
+
+
+def test_an_explicit_map_grows_by_the_controller_listener():
+    changed = migrating("explicit map")["listener.security.protocol.map"]
+    assert changed == "INTERNAL:PLAINTEXT,CLIENTS:SASL_SSL,CONTROLLER:PLAINTEXT"
+
+
+@pytest.mark.parametrize("name", ["generated id", "no id, generation by default"])
+def test_a_generated_id_is_written_down_and_generation_ends(name):
+    changed = migrating(name)
+    assert changed["broker.id"] == str(FILES[name][0]) and changed["broker.id.generation.enable"] == "false"
+
+
+def test_the_operators_own_settings_do_not_win_over_the_modes():
+    changed = migrating("defaults absent", **{"sasl.mechanism.controller.protocol": "PLAIN", FLAG: "false"})
+    assert changed["sasl.mechanism.controller.protocol"] == "PLAIN" and changed[FLAG] == "true"
+
+
+# To KRaft mode -----------------------------------------------------------------------------------------------------
+
+
+def test_kraft_mode_of_the_beds_broker():
+    node_id, values = FILES["the bed's"]
+    changes = kraft_config.to_kraft_mode(operators_files.modes(node_id, values)["zk_migration"], node_id)
+    assert changes == {
+        "process.roles": "broker",
+        "node.id": "1",
+        "broker.id": None,
+        "authorizer.class.name": kraft_config.STANDARD_AUTHORIZER,
+        "inter.broker.protocol.version": None,
+        "zookeeper.connect": None,
+        "zookeeper.connection.timeout.ms": None,
+        "zookeeper.session.timeout.ms": None,
+        FLAG: None,
+    }
+
+
+def test_an_authorizer_of_somebody_elses_is_kept():
+    values = {"authorizer.class.name": "org.example.Ranger", "zookeeper.connect": "z"}
+    assert "authorizer.class.name" not in kraft_config.to_kraft_mode(values, 1)
+
+
+# Controllers -------------------------------------------------------------------------------------------------------
+
+
+def controller(broker, protocol="PLAINTEXT", dialling=("User:ANONYMOUS",), listener="CONTROLLER", **extra):
+    return kraft_config.controller_properties(
+        broker, 102, "c2:9093", "101@c1:9093,102@c2:9093", "/meta", listener, protocol, dialling, extra
+    )
+
+
+def test_a_controllers_file_begins_with_who_it_is():
+    reported = controller(FILES["the bed's"][1])
+    assert list(reported)[:9] == [
+        "process.roles",
+        "node.id",
+        "controller.quorum.voters",
+        "controller.listener.names",
+        "listeners",
+        "advertised.listeners",
+        "listener.security.protocol.map",
+        "log.dirs",
+        FLAG,
+    ]
+    assert list(reported)[9:] == sorted(list(reported)[9:])
+    assert reported["node.id"] == "102" and reported["log.dirs"] == "/meta"
+    assert reported["listeners"] == reported["advertised.listeners"] == "CONTROLLER://c2:9093"
+
+
+def test_a_controller_takes_all_that_it_evaluates():
+    """A key that KRaft reads on the controller and that is not there falls back to Kafka's default, silently."""
+    broker = {key: f"value of {key}" for key in kraft_config.CONTROLLER_EVALUATES}
+    reported = controller({**broker, "zookeeper.connect": "z:2181/kafka", "password.encoder.secret": "s"})
+    assert {key: reported[key] for key in broker} == broker
+    assert reported["zookeeper.connect"] == "z:2181/kafka" and reported["password.encoder.secret"] == "s"
+
+
+def test_the_beds_controller_is_the_one_that_ran():
+    """The recorded controllers' files were made by this function and finalized a real cluster."""
+    facts = recorded.facts("controllers_ready")
+    made = controller(facts["nodes"]["b1"]["file"]["properties"])
+    for host in ("c1", "c2", "c3"):
+        assert set(facts["nodes"][host]["file"]["properties"]) == set(made)
+
+
+def test_a_controller_dials_brokers_with_the_brokers_security():
+    reported = controller(FILES["SSL between brokers, no map"][1])
+    assert reported["security.inter.broker.protocol"] == "SSL" and reported["ssl.keystore.password"] == "changeit"
+    assert not any(key.startswith(("ssl.", "sasl.")) for key in controller(FILES["the bed's"][1]))
+    over_tls = controller({**FILES["the bed's"][1]}, protocol="SSL")
+    assert over_tls["ssl.keystore.location"] and over_tls["listener.security.protocol.map"].endswith("CONTROLLER:SSL")
+
+
+def test_super_users_of_controllers():
+    blanks = FILES["lower-case listeners, Kerberos, a control plane"][1]
+    reported = controller(blanks, dialling=["User:admin", "User:ANONYMOUS", "User:ANONYMOUS"])
+    assert reported["super.users"] == "User:kafka;User:admin;User:CN=ops,OU=it,O=Example;User:ANONYMOUS"
+    assert reported["authorizer.class.name"] == kraft_config.STANDARD_AUTHORIZER
+
+
+def test_no_authorizer_on_brokers_none_on_controllers():
+    reported = controller({"zookeeper.connect": "z"})
+    assert "authorizer.class.name" not in reported and "super.users" not in reported
+
+
+def test_an_authorizer_of_somebody_elses_runs_on_controllers_too():
+    assert controller({"authorizer.class.name": "org.example.Ranger"})["authorizer.class.name"] == "org.example.Ranger"
+
+
+def test_what_the_operator_says_wins_over_all_but_the_identity():
+    reported = controller({"num.partitions": "3"}, **{"num.partitions": 6, "node.id": "9", "metadata.log.dir": "/fast"})
+    assert (
+        reported["num.partitions"] == "6" and reported["node.id"] == "102" and reported["metadata.log.dir"] == "/fast"
+    )
+
+
+def test_a_final_controller_has_no_trace_of_zookeeper():
+    migration = controller(FILES["lower-case listeners, Kerberos, a control plane"][1])
+    final = operators_files.edited(migration, kraft_config.to_final_controller(migration))
+    excluded = set(migration) - set(final)
+    assert excluded == {key for key in migration if key.startswith(("zookeeper.", "password.encoder."))}
+    assert FLAG in excluded and len(excluded) == 9
+    assert kraft_config.to_final_controller(final) == {}
+
+
+# What brokers must agree on ----------------------------------------------------------------------------------------
+
+
+def test_brokers_that_agree():
+    nodes = recorded.facts("zk")["nodes"]
+    brokers = {host: node["file"]["properties"] for host, node in nodes.items() if node["role"] == "broker"}
+    assert len(brokers) == 3 and kraft_config.disagreements(brokers) == {}
+
+
+@pytest.mark.parametrize("key", ["min.insync.replicas", "zookeeper.connect", "password.encoder.secret", "super.users"])
+def test_brokers_that_disagree(key):
+    assert kraft_config.disagreements({"b1": {key: "1"}, "b2": {key: "1"}, "b3": {key: "2"}}) == {
+        key: {"b1": "1", "b2": "1", "b3": "2"}
+    }
+    assert kraft_config.disagreements({"b1": {key: "1"}, "b2": {}}) == {key: {"b1": "1", "b2": None}}
+
+
+@pytest.mark.parametrize("key", ["broker.id", "listeners", "broker.rack", "log.dirs", "num.io.threads", FLAG])
+def test_what_brokers_may_have_of_their_own(key):
+    assert kraft_config.disagreements({"b1": {key: "1"}, "b2": {key: "2"}}) == {}
+
+
+# Listeners ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("properties", "protocol"),
+    [
+        ({}, "PLAINTEXT"),
+        ({"security.inter.broker.protocol": "SSL"}, "SSL"),
+        ({"inter.broker.listener.name": "SASL_SSL"}, "SASL_SSL"),
+        (
+            {"inter.broker.listener.name": "internal", "listener.security.protocol.map": "internal:SSL,x:PLAINTEXT"},
+            "SSL",
+        ),
+    ],
+)
+def test_inter_broker_protocol(properties, protocol):
+    assert kraft_config.inter_broker_protocol(properties) == protocol
+
+
+def test_super_users_without_any():
+    assert kraft_config.super_users({}) == kraft_config.super_users({"super.users": " ; "}) == []
+
+
+@pytest.mark.parametrize(
+    ("properties", "address"),
+    [
+        ({}, "10.0.0.1:9092"),
+        ({"listeners": "PLAINTEXT://b1:9999"}, "b1:9999"),
+        ({"listeners": "PLAINTEXT://:9092", "advertised.listeners": "PLAINTEXT://b1.example:9092"}, "b1.example:9092"),
+        ({"listeners": "SSL://b1:9093,PLAINTEXT://b1:9092", "security.inter.broker.protocol": "SSL"}, "b1:9093"),
+        (
+            {
+                "listeners": "OUT://b1:9094,in://[fd00::1]:9092",
+                "listener.security.protocol.map": "IN:SASL_SSL,OUT:SASL_SSL",
+                "inter.broker.listener.name": "in",
+            },
+            "[fd00::1]:9092",
+        ),
+        ({"listeners": "SSL://b1:9093"}, None),
+        ({"listeners": "nonsense"}, None),
+    ],
+)
+def test_where_a_broker_is_dialled_by_brokers_and_controllers(properties, address):
+    assert kraft_config.inter_broker_address(properties, "10.0.0.1") == address

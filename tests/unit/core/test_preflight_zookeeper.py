@@ -1,0 +1,275 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hazards in ZooKeeper and of partitions: health, earlier attempts, what its controller is asked to do."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.checks import requests
+
+from tests.unit.core.preflight_facts import collected, found, node, the_one
+
+# Partitions ----------------------------------------------------------------------------------------------------------
+
+
+def first_of(facts, replicas=3):
+    partitions = facts.cluster["topics"]["partitions"]
+    name = next(name for name, reported in partitions.items() if len(reported["0"]["replicas"]) == replicas)
+    return name, partitions[name]["0"]
+
+
+def test_a_partition_under_replicated():
+    facts = collected()
+    name, one = first_of(facts)
+    one["isr"] = one["isr"][:-1]
+    assert the_one(facts, "partitions") == f"1 partition under-replicated: {name}-0"
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 3])
+def test_a_partition_offline(replicas):
+    facts = collected()
+    name, one = first_of(facts, replicas)
+    one.update(leader=-1, isr=one["isr"][:1])
+    assert f"1 partition offline: {name}-0" in [reported["seen"] for reported in found(facts, "partitions")]
+
+
+def test_metadata_that_no_broker_gives():
+    facts = collected()
+    facts.cluster["topics"] = {"reached": False, "error": "the brokers' metadata could not be read: timed out"}
+    assert the_one(facts, "partitions") == "the brokers' metadata could not be read: timed out"
+    assert found(facts, "partitions")[0]["do"].startswith("mend quorumshift_bootstrap_servers")
+
+
+def moved(facts):
+    name = sorted(facts.metadata["topics"])[0]
+    return name, facts.metadata["topics"][name]["partitions"]["0"]
+
+
+@pytest.mark.parametrize("change", [{"adding": [5]}, {"removing": [1]}])
+def test_a_reassignment_in_flight(change):
+    facts = collected()
+    name, one = moved(facts)
+    one.update(change)
+    assert the_one(facts, "reassignments") == f"{name}-0 is being reassigned"
+
+
+def test_a_reassignment_that_nobody_took_up():
+    facts = collected()
+    facts.zookeeper["reassign_partitions"] = {"exists": True}
+    assert the_one(facts, "reassignments").startswith("/admin/reassign_partitions exists")
+
+
+def test_a_replica_on_a_broker_that_is_not_there():
+    facts = collected()
+    name, one = moved(facts)
+    one["replicas"] = [*one["replicas"], 99]
+    assert the_one(facts, "dead_replicas") == f"broker 99 holds replicas and is not there: {name}-0"
+
+
+def test_a_broker_that_died_with_many_replicas():
+    facts = collected()
+    facts.metadata["broker_ids"].remove(5)
+    assert "broker 5 holds replicas and is not there: " in the_one(facts, "dead_replicas")
+    assert " more" in the_one(facts, "dead_replicas")
+
+
+# What an earlier attempt left ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["migration_stale", "migration_malformed"])
+def test_a_migration_znode_of_an_earlier_attempt(name):
+    facts = collected(name)
+    reported = {"migration_stale": "a copy was done up to offset", "migration_malformed": "/migration is malformed"}
+    assert reported[name] in the_one(facts, "stale_migration")
+
+
+def test_a_migration_znode_at_the_start():
+    facts = collected()
+    facts.zookeeper["migration"] = {"exists": True, "kraft_metadata_offset": -1, "malformed": None}
+    assert found(facts, "stale_migration") == []
+
+
+def formatted(facts, **meta):
+    directory = node(facts, "c1")["log_dirs"] = [
+        {"path": "/meta", "exists": True, "empty": False, "error": None, "meta": None}
+    ]
+    if meta:
+        directory[0]["meta"] = {"cluster.id": facts.zookeeper["cluster_id"]["value"], "node.id": "101", **meta}
+    return facts
+
+
+def test_a_controllers_directory_of_this_attempt():
+    assert found(formatted(collected(), version="1"), "controller_directories") == []
+
+
+@pytest.mark.parametrize(
+    ("meta", "told"),
+    [
+        ({}, "c1: /meta is not empty and has no meta.properties"),
+        ({"cluster.id": "other"}, "c1: /meta was formatted for cluster other, node 101"),
+        ({"node.id": "9"}, "c1: /meta was formatted for cluster CLUSTER, node 9"),
+    ],
+)
+def test_a_controllers_directory_of_another(meta, reported):
+    facts = formatted(collected(), **meta)
+    assert the_one(facts, "controller_directories") == reported.replace(
+        "CLUSTER", facts.zookeeper["cluster_id"]["value"]
+    )
+    assert found(facts, "controller_directories")[0]["do"].startswith("if it is of no use to anybody, stop the service")
+
+
+def test_no_wipe_is_advised_under_brokers_in_migration_mode():
+    facts = formatted(collected(), **{"cluster.id": "other"})
+    node(facts, "b2").update(running=None, next="zk_migration")
+    do = found(facts, "controller_directories")[0]["do"]
+    assert do.startswith("bring every broker back to plain ZooKeeper mode first") and "empty" not in do
+
+
+@pytest.mark.parametrize("state", ["NONE", "MIGRATION", "POST_MIGRATION"])
+def test_a_metadata_log_of_an_earlier_attempt(state):
+    facts = collected("controllers_ready")
+    node(facts, "c2")["metadata_log"]["zk_migration_state"] = state
+    assert the_one(facts, "controller_directories") == (
+        f"c2: its metadata log is in state {state}, an earlier attempt's"
+    )
+
+
+def test_brokers_that_an_earlier_attempt_registered():
+    facts = collected("controllers_ready")
+    node(facts, "c1")["metadata_log"]["brokers"] = {"2": {}}
+    messages = [one["seen"] for one in found(facts, "controller_directories")]
+    assert messages == [
+        "broker 2 is registered in the controllers' log and runs in mode zk: the copy would not wait for it"
+    ]
+    facts.zookeeper["migration"]["kraft_metadata_offset"] = None
+    messages = [one["seen"] for one in found(facts, "controller_directories")]
+    assert messages[0] == "brokers are registered in the controllers' log, and /migration stands at None"
+
+
+def test_metadata_that_the_copy_would_fail_on():
+    facts = collected()
+    facts.metadata["problems"] = [{"path": "/brokers/topics/x", "reason": "has no topic_id"}]
+    assert the_one(facts, "unreadable") == "ZooKeeper /brokers/topics/x: has no topic_id"
+
+
+# What the controller is asked to do ----------------------------------------------------------------------------------
+
+
+def lasting(facts, *gathers):
+    """The facts with what all looks have shown: this one and, before it, `looks`."""
+    reported = None
+    for gather in (*gathers, facts):
+        reported = requests.lasting(gather, reported)
+    return facts._replace(lasting=reported)
+
+
+def test_a_deletion_that_does_not_end():
+    facts = collected()
+    name = sorted(facts.metadata["topics"])[0]
+    facts.metadata["delete_topics"] = [name]
+    facts = lasting(facts)
+    assert the_one(facts, "deletions") == f"the deletion of {name} does not end"
+    facts.metadata["delete_topics"] = []
+    assert found(lasting(facts), "deletions") == []
+
+
+def test_what_clients_ask_for_all_the_time_is_no_finding():
+    first, then = collected(), collected()
+    first.metadata["delete_topics"], then.metadata["delete_topics"] = ["one"], ["another"]
+    assert found(lasting(then, first), "deletions") == []
+    then.metadata["delete_topics"] = ["another", "one"]
+    assert "of one does" in the_one(lasting(then, first), "deletions")
+
+
+def test_an_election_that_nobody_takes_up():
+    facts = collected()
+    facts.zookeeper["preferred_replica_election"] = {
+        "exists": True,
+        "malformed": None,
+        "partitions": [{"topic": "orders", "partition": 3}],
+    }
+    facts = lasting(facts)
+    assert "elections of orders-3, and no controller" in the_one(facts, "elections")
+
+
+def test_a_partition_without_a_state():
+    facts = collected()
+    name = sorted(facts.metadata["topics"])[0]
+    facts.metadata["topics"][name]["partitions"]["0"]["leader"] = None
+    facts = lasting(facts)
+    assert the_one(facts, "partition_states") == (f"ZooKeeper has no state of {name}-0: no leader was ever elected")
+    facts.metadata["delete_topics"] = [name]
+    assert found(lasting(facts), "partition_states") == []
+
+
+@pytest.mark.parametrize(
+    ("epoch", "seen"),
+    [
+        ({"exists": False, "malformed": None, "value": None}, "/controller_epoch does not exist"),
+        ({"exists": True, "malformed": "is no number", "value": None}, "/controller_epoch is malformed: is no number"),
+        (
+            {"exists": True, "malformed": None, "value": 0},
+            "/controller_epoch is 0, a partition's state has 2: no leader is elected there",
+        ),
+    ],
+)
+def test_a_controller_epoch_that_elects_nobody(epoch, seen):
+    facts = collected()
+    facts.zookeeper["controller_epoch"] = epoch
+    assert the_one(facts, "controller_epoch") == seen
+    assert "3 with zookeeper-shell.sh" in found(facts, "controller_epoch")[0]["do"] or not epoch["exists"]
+
+
+def test_a_controller_that_can_write_nothing_more():
+    facts = collected()
+    assert found(facts, "controller_epoch") == []
+    facts.zookeeper["controller_epoch"]["mzxid"] = facts.zookeeper["controller"]["czxid"] + 1
+    assert "can write nothing more" in the_one(facts, "controller_epoch")
+    assert "delete /controller" in found(facts, "controller_epoch")[0]["do"]
+
+
+def test_servers_of_zookeeper():
+    serving = {"version": [3, 8, 4], "mode": "follower", "error": None}
+    facts = collected()._replace(ensemble={"z1:2181": serving, "z2:2181": dict(serving), "z3:2181": dict(serving)})
+    assert found(facts, "ensemble") == []
+    facts.ensemble["z2:2181"]["error"] = "connection refused"
+    assert the_one(facts, "ensemble") == "1 of 3 servers of ZooKeeper do not serve (z2:2181: connection refused)"
+    assert found(facts, "ensemble")[0]["severity"] == "warns"
+    facts.ensemble["z2:2181"] = {**serving, "mode": "standalone"}
+    assert the_one(facts, "ensemble") == (
+        "z2:2181 of 3 servers in the connect string is a ZooKeeper of its own, no member of an ensemble"
+    )
+    assert found(facts, "ensemble")[0]["severity"] == "blocks"
+    assert found(facts._replace(ensemble={"z2:2181": facts.ensemble["z2:2181"]}), "ensemble") == []
+    facts.ensemble["z2:2181"] = {"version": [3, 4, 14], "mode": "leader", "error": None}
+    assert the_one(facts, "ensemble") == "z2:2181 is ZooKeeper 3.4.14"
+
+
+def answering(average, longest, partitions=0, **properties):
+    server = {"version": [3, 8, 4], "mode": "leader", "error": None, "latency_ms": [average, longest]}
+    facts = collected(ensemble={"z1:2181": server})
+    for host in facts.brokers:
+        node(facts, host)["file"]["properties"].update(properties)
+        node(facts, host)["log_dirs"][0]["partitions"] += partitions
+    return facts
+
+
+def test_a_zookeeper_that_answers_in_time():
+    assert found(answering(0.5, 900, 4000), "zookeeper_latency") == []
+    silent = {"version": None, "mode": None, "error": None, "latency_ms": None}
+    assert found(collected(ensemble={"z1:2181": silent}), "zookeeper_latency") == []
+
+
+def test_a_zookeeper_that_took_a_third_of_a_session_to_answer():
+    seen = the_one(answering(0.5, 6100), "zookeeper_latency")
+    assert seen.startswith("z1:2181 took 6.1 s to answer once since it was started; sessions of brokers end after 18 s")
+    assert found(answering(0.5, 6100, **{"zookeeper.session.timeout.ms": "30000"}), "zookeeper_latency") == []
+
+
+def test_a_zookeeper_that_is_slow_for_as_many_partitions():
+    seen = the_one(answering(50, 900, 4000), "zookeeper_latency")
+    assert seen.startswith("z1:2181 takes 50 ms to answer on average: what the restart of a broker with 4")
+    fewer, more = answering(50, 900, 100), answering(50, 900, 4000, **{"zookeeper.max.in.flight.requests": "50"})
+    for facts in (fewer, more):
+        assert found(facts, "zookeeper_latency") == []

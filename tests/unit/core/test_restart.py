@@ -1,0 +1,292 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The order of rolls and the health that lets the next node stop."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import restart
+
+from tests.unit.core import recorded
+
+
+def topics(name="zk", **min_isr):
+    found = recorded.facts(name)["topics"]
+    return {**found, "min_isr": min_isr}
+
+
+def led(facts, host, count):
+    """Give the broker of a host the leadership of `count` partitions of its own."""
+    number = facts["nodes"][host]["node_id"]
+    one = {"leader": number, "replicas": [1, 2, 5], "isr": [1, 2, 5]}
+    facts["topics"]["partitions"][f"led-by-{host}"] = {str(index): dict(one) for index in range(count)}
+    return facts
+
+
+def planned(facts, mode="zk_migration", canary=None, controller=None):
+    return restart.plan(facts["nodes"], mode, canary, controller, {**facts["topics"], "min_isr": {}})
+
+
+def with_leaders():
+    facts = recorded.facts("controllers_ready")
+    facts["topics"]["partitions"] = {}
+    for host, count in (("b1", 3), ("b2", 1), ("b3", 2)):
+        led(facts, host, count)
+    return facts
+
+
+# The order of a broker roll ----------------------------------------------------------------------------------------
+
+
+def test_the_broker_that_leads_least_goes_first():
+    plan = planned(with_leaders())
+    assert plan.batches == [["b2"], ["b3"], ["b1"]]
+    assert plan.done == [] and plan.reasons == {"b2": "canary: leads fewest partitions (1)"}
+
+
+def test_the_controller_goes_last():
+    plan = planned(with_leaders(), controller=2)
+    assert plan.batches == [["b3"], ["b1"], ["b2"]]
+    assert plan.reasons == {
+        "b3": "canary: leads fewest partitions (2)",
+        "b2": "controller: last, so that it moves once",
+    }
+
+
+def test_the_canary_is_the_operators_choice_even_if_it_is_the_controller():
+    plan = planned(with_leaders(), canary="b1", controller=1)
+    assert plan.batches == [["b1"], ["b2"], ["b3"]]
+    assert plan.reasons == {"b1": "canary: chosen"}
+
+
+def test_the_runs_plan_holds_where_nothing_is_in_its_way():
+    facts = with_leaders()
+    order = ["b3", "b1", "b2"]
+
+    def now(canary=None, controller=None):
+        topics = {**facts["topics"], "min_isr": {}}
+        return restart.plan(facts["nodes"], "zk_migration", canary, controller, topics, order)
+
+    assert now().batches == [["b3"], ["b1"], ["b2"]] and now().reasons == {"b3": "canary: as planned"}
+    assert now(canary="b1").batches == [["b1"], ["b3"], ["b2"]] and now(canary="b1").reasons == {"b1": "canary: chosen"}
+    assert now(controller=1).batches == [["b3"], ["b2"], ["b1"]]
+    assert now(controller=5).batches == [["b1"], ["b2"], ["b3"]]
+    assert now(controller=5).reasons == {"b3": "controller: last, so that it moves once"}
+    recorded.down(facts, "b2")
+    assert now().batches == [["b2"], ["b3"], ["b1"]]
+
+
+def test_what_runs_in_the_mode_with_its_file_is_done():
+    facts = recorded.facts("brokers_joining_1")
+    joined = [host for host, node in facts["nodes"].items() if node["running"] == "zk_migration"]
+    plan = planned(facts)
+    assert plan.done == joined and len(plan.batches) == 2
+    facts["nodes"][joined[0]]["next"] = "zk"
+    assert planned(facts).done == []
+
+
+@pytest.mark.parametrize("name", ["brokers_joining_broker_down", "hybrid_1_kraft_broker_down"])
+def test_a_broker_that_is_down_comes_before_all_others(name):
+    """While one is down no other may be stopped, so whatever stands before it would wait for it in vain."""
+    facts = recorded.facts(name)
+    excluded = next(host for host, node in facts["nodes"].items() if node["role"] == "broker" and not node["running"])
+    others = [host for host, node in facts["nodes"].items() if node["role"] == "broker" and host != excluded]
+    plan = planned(facts, "kraft", canary=others[-1], controller=facts["nodes"][excluded]["node_id"])
+    assert plan.batches[0] == [excluded] and plan.reasons[excluded] == "down: before any other is stopped"
+
+
+def test_nothing_to_do():
+    plan = planned(recorded.facts("dual_write"), "kraft", controller=102)
+    assert plan.batches == [] and plan.reasons == {} and plan.done == ["b1", "b2", "b3"]
+
+
+# The order of the controllers' last roll -----------------------------------------------------------------------------
+
+
+def test_followers_first_leader_last():
+    facts = recorded.facts("dual_write")
+    plan = restart.plan_controllers(facts["nodes"], "controller_final", 101)
+    assert plan.batches == [["c2"], ["c3"], ["c1"]] and plan.reasons == {"c1": "leader: last"}
+    assert plan.done == [] and plan.unavoidable == {}
+
+
+def test_a_half_done_roll_of_controllers_goes_on():
+    facts = recorded.facts("finalizing_1")
+    final = [host for host, node in facts["nodes"].items() if node["running"] == "controller_final"]
+    plan = restart.plan_controllers(facts["nodes"], "controller_final", facts["quorum"]["leader_id"])
+    assert plan.done == final and len(plan.batches) == 2
+
+
+def test_a_controller_that_is_down_comes_first_even_if_it_led():
+    facts = recorded.down(recorded.facts("dual_write"), "c3")
+    plan = restart.plan_controllers(facts["nodes"], "controller_final", 103)
+    assert plan.batches == [["c3"], ["c1"], ["c2"]]
+    assert plan.reasons["c3"] == "down: before any other is stopped"
+
+
+# Controllers ---------------------------------------------------------------------------------------------------------
+
+
+def test_controllers_may_be_stopped_one_by_one():
+    facts = recorded.facts("dual_write")
+    facts["quorum"]["high_watermark"] = min(one["log_end_offset"] for one in facts["quorum"]["voters"])
+    assert restart.controller_troubles(facts["nodes"], facts["quorum"], ["c1"]) == []
+
+
+def test_no_controller_is_stopped_while_another_is_down():
+    facts = recorded.down(recorded.facts("dual_write"), "c3")
+    facts["quorum"]["high_watermark"] = 0
+    (reported,) = restart.controller_troubles(facts["nodes"], facts["quorum"], ["c1"])
+    assert reported.startswith("c3 does not answer: connection refused")
+    assert restart.controller_troubles(facts["nodes"], facts["quorum"], ["c3"]) == []
+
+
+def test_no_controller_is_stopped_while_a_voter_lags():
+    facts = recorded.facts("dual_write")
+    for voter in facts["quorum"]["voters"]:
+        voter["log_end_offset"] = 100
+    facts["quorum"]["high_watermark"] = 100
+    facts["quorum"]["voters"][1]["log_end_offset"] = 93
+    reported = restart.controller_troubles(facts["nodes"], facts["quorum"], ["c1"])
+    assert reported == ["voter 102 is 7 offsets behind the high watermark"]
+    assert restart.controller_troubles(facts["nodes"], facts["quorum"], ["c2"]) == []
+
+
+def test_no_controller_is_stopped_without_a_leader():
+    facts = recorded.facts("dual_write")
+    reported = restart.controller_troubles(facts["nodes"], {"reached": False, "error": "c1: NOT_LEADER"}, ["c1"])
+    assert reported == ["the quorum has no leader: c1: NOT_LEADER"]
+
+
+# Partitions ----------------------------------------------------------------------------------------------------------
+
+
+def one(replicas=(1, 2, 5), isr=None, leader=None):
+    isr = list(replicas if isr is None else isr)
+    return {"leader": (isr[0] if isr else -1) if leader is None else leader, "replicas": list(replicas), "isr": isr}
+
+
+def read(**partitions):
+    """Topics of one partition each."""
+    return {
+        "reached": True,
+        "brokers": {"1": "a:1", "2": "b:1", "5": "c:1"},
+        "partitions": {name: {"0": reported} for name, reported in partitions.items()},
+    }
+
+
+BROKERS = [1, 2, 5]
+
+
+def test_the_recorded_cluster_is_well():
+    facts = recorded.facts("zk")
+    min_isr = recorded.facts("zk_preflight")["min_isr"]
+    assert len(facts["topics"]["partitions"]) >= 60
+    excused = restart.unavoidable(facts["topics"]["partitions"], min_isr)
+    assert excused and restart.troubles(facts["topics"], min_isr, BROKERS, excused) == []
+    for stop in BROKERS:
+        assert restart.troubles(facts["topics"], min_isr, BROKERS, excused, stop) == []
+
+
+def test_a_recorded_broker_that_is_down_stops_everything():
+    facts = recorded.facts("zk_broker_down")
+    reported = restart.troubles(facts["topics"], {}, BROKERS)
+    assert reported[0] == "broker 2 is not in the cluster's metadata"
+    assert "partitions under-replicated" in " ".join(reported)
+
+
+def test_metadata_that_could_not_be_read():
+    assert restart.troubles({"reached": False, "error": "no broker answers"}, {}, BROKERS) == ["no broker answers"]
+    assert restart.troubles({}, {}, BROKERS) == ["the brokers' metadata could not be read"]
+
+
+@pytest.mark.parametrize(
+    ("partitions", "min_isr", "told"),
+    [
+        ({"a": one()}, {"a": 2}, []),
+        ({"a": one((1,), [], -1)}, {}, ["1 partition offline: a-0", "1 partition under min ISR: a-0"]),
+        ({"a": one(isr=[1, 2])}, {"a": 2}, ["1 partition under-replicated: a-0"]),
+        ({"a": one(isr=[1])}, {"a": 2}, ["1 partition under-replicated: a-0", "1 partition under min ISR: a-0"]),
+        (
+            {"a": one(isr=[1, 2]), "b": one(isr=[1, 2])},
+            {},
+            ["2 partitions under-replicated: a-0, b-0"],
+        ),
+        (
+            {name: one(isr=[1, 2]) for name in "abcdefg"},
+            {},
+            ["7 partitions under-replicated: a-0, b-0, c-0, d-0, e-0 and 2 more"],
+        ),
+    ],
+)
+def test_troubles(partitions, min_isr, reported):
+    assert restart.troubles(read(**partitions), min_isr, BROKERS) == reported
+
+
+def test_what_a_stop_would_take_under_min_isr():
+    two = {"a": one((1, 2))}
+    assert restart.troubles(read(**two), {"a": 2}, BROKERS, (), 1) == [
+        "1 partition that a stop of broker 1 takes under min ISR: a-0"
+    ]
+    assert restart.troubles(read(**two), {"a": 2}, BROKERS, (), 5) == []
+    assert restart.troubles(read(**two), {"a": 2}, BROKERS, ["a-0"], 1) == []
+    assert restart.troubles(read(**two), {"a": 1}, BROKERS, (), 1) == []
+
+
+def test_what_is_excused_still_has_to_be_in_sync():
+    reported = restart.troubles(read(a=one((1, 2), [1])), {"a": 2}, BROKERS, ["a-0"], 1)
+    assert reported == ["1 partition under-replicated: a-0"]
+
+
+def test_a_missing_broker_is_named():
+    found = read(a=one())
+    del found["brokers"]["5"]
+    assert restart.troubles(found, {}, BROKERS) == ["broker 5 is not in the cluster's metadata"]
+
+
+def test_what_no_order_can_keep_available():
+    partitions = read(**{"a-b.c_d": one((1,)), "two": one((1, 2)), "three": one()})["partitions"]
+    assert restart.unavoidable(partitions, {"a-b.c_d": 1, "two": 2, "three": 2}) == {
+        "a-b.c_d-0": "replication factor 1: offline while its broker restarts",
+        "two-0": "2 replicas, min.insync.replicas 2: refuses acks=all while a replica restarts",
+    }
+    assert restart.unavoidable(partitions, {"two": 1}) == {
+        "a-b.c_d-0": "replication factor 1: offline while its broker restarts"
+    }
+
+
+def test_leaderships():
+    assert restart.leaderships(read(a=one(), b=one((5, 1)), c=one((2,), [], -1))["partitions"]) == {1: 1, 5: 1, -1: 1}
+
+
+def test_what_is_red_is_accepted_by_its_word_and_nothing_else_is():
+    whole, behind = one((1, 2, 5), [1, 2, 5]), one((1, 2, 5), [1, 2])
+    red = read(a=behind, b=whole)
+    *reported, hint = restart.troubles(red, {}, BROKERS, accepted=())
+    assert reported == ["1 partition under-replicated: a-0"]
+    token = hint.rpartition("=")[2]
+    assert hint == f"accepted as it is by -e quorumshift_accept_degraded={token}" and len(token) == 6
+    assert restart.troubles(red, {}, BROKERS, accepted=[token]) == []
+    more = restart.troubles(read(a=behind, b=behind), {}, BROKERS, accepted=[token])
+    assert more[0] == "2 partitions under-replicated: a-0, b-0" and token not in more[1]
+    assert restart.troubles(read(a=behind), {}, [*BROKERS, 9], accepted=[token]) == [
+        "broker 9 is not in the cluster's metadata"
+    ]
+
+
+def test_what_was_accepted_may_get_no_worse():
+    topics = read(a=one((1, 2, 5), [1]), b=one((1, 2, 5), [1, 2]), c=one((1, 2, 5), [1, 2, 5]))
+    token = restart.troubles(topics, {}, BROKERS, accepted=())[-1].rpartition("=")[2]
+    assert restart.troubles(topics, {"b": 2, "c": 2}, BROKERS, (), 2, [token]) == []
+    assert restart.troubles(topics, {"c": 2}, BROKERS, (), 1, [token]) == [
+        "1 partition has its last in-sync replica on broker 1: a-0"
+    ]
+    assert restart.troubles(topics, {"c": 3}, BROKERS, (), 2, [token]) == [
+        "1 partition that a stop of broker 2 takes under min ISR: c-0"
+    ]
+
+
+def test_without_acceptance_red_is_red():
+    reported = restart.troubles(read(a=one((1, 2, 5), [1])), {}, BROKERS)
+    assert reported == ["1 partition under-replicated: a-0"]

@@ -1,0 +1,231 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a restore writes: what is missing, what is completed, and who leads where."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase, restoring
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.restoring import Replica
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+
+from tests.unit.core import recorded
+
+ID, OTHER = "rEkb6zsIRuC1dqhNSBF0Nw", "AAAAAAAAAAAAAAAAAAAAAA"
+ACL = [{"perms": 31, "scheme": "world", "id": "anyone"}]
+
+
+def node(path, value, owner=0):
+    data = value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
+    return znodes.Znode(path, data, ACL, znodes.Stat(*[0] * 11)._replace(ephemeralOwner=owner))
+
+
+def written(write):
+    return json.loads(write.data)
+
+
+def topic(**partitions):
+    return {"version": 3, "topic_id": ID, "partitions": {key[1:]: reported for key, reported in partitions.items()}}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/controller",
+        "/controller_epoch",
+        "/migration",
+        "/brokers/ids/1",
+        "/admin/delete_topics/orders",
+        "/config/changes/config_change_0000000001",
+        "/kafka-acl-changes/acl_changes_0000000001",
+        "/admin/reassign_partitions",
+        "/brokers/topics/orders/partitions/0/state",
+    ],
+)
+def test_what_is_left_out(path):
+    assert restoring.restored(node(path, {}), None) is None
+
+
+def test_what_is_missing_is_made_with_its_acl():
+    reported = restoring.restored(node("/config/topics/orders", {"version": 1, "config": {}}), None)
+    assert reported.acl == ACL and reported.kind == "topic_config"
+    assert restoring.restored(node("/admin", None), None).data is None
+    assert restoring.restored(node("/anything", b"x", owner=5), None) is None, "ephemeral"
+
+
+def test_configs_get_what_they_lack_and_keep_their_own():
+    path = "/config/users/ann"
+    saved = {"version": 1, "config": {"SCRAM-SHA-512": "salt=1", "producer_byte_rate": "1"}}
+    reported = restoring.restored(node(path, saved), node(path, {"version": 1, "config": {"producer_byte_rate": "9"}}))
+    assert reported.acl is None
+    assert written(reported)["config"] == {"SCRAM-SHA-512": "salt=1", "producer_byte_rate": "9"}
+    assert restoring.restored(node(path, saved), node(path, saved)) is None
+
+
+def test_topics_get_partitions_that_they_lack():
+    path = "/brokers/topics/orders"
+    saved, live = topic(p0=[1], p1=[2]), topic(p0=[3])
+    assert written(restoring.restored(node(path, saved), node(path, live)))["partitions"] == {"0": [3], "1": [2]}
+    anew = {**live, "topic_id": OTHER}
+    assert restoring.restored(node(path, saved), node(path, anew)) is None, "a topic that was made anew is another one"
+
+
+def test_acls_get_entries_that_they_lack():
+    path = "/kafka-acl/Topic/orders"
+    first = {"principal": "User:a", "permissionType": "Allow", "operation": "Read", "host": "*"}
+    second = {**first, "principal": "User:b"}
+    live = node(path, {"version": 1, "acls": [second]})
+    reported = restoring.restored(node(path, {"version": 1, "acls": [first]}), live)
+    assert written(reported)["acls"] == [second, first]
+    saved = node(path, {"version": 1, "acls": [{**first, "permissionType": "ALLOW", "operation": "READ"}]})
+    live = node(path, {"version": 1, "acls": [first]})
+    assert restoring.restored(saved, live) is None, "the same, in another spelling"
+
+
+def test_everything_else_stays_as_it_is():
+    path = "/latest_producer_id_block"
+    assert restoring.restored(node(path, {"block_end": "1"}), node(path, b"")) is None
+    with pytest.raises(znodes.ZnodeError, match="/config/topics/t: is not JSON"):
+        restoring.restored(node("/config/topics/t", {"version": 1, "config": {}}), node("/config/topics/t", b"{"))
+
+
+# Leaders ------------------------------------------------------------------------------------------------------------
+
+STATE = "/brokers/topics/orders/partitions/0/state"
+
+
+def state(leader=1, epoch=5, isr=(1, 2, 3)):
+    return node(STATE, {"controller_epoch": 2, "leader": leader, "version": 1, "leader_epoch": epoch, "isr": list(isr)})
+
+
+def of(*replicas, assigned=(1, 2, 3), saved=None, live=None, topic_id=ID):
+    logs = [Replica(broker, reported[3] if len(reported) > 3 else ID, *reported[:3]) for broker, reported in replicas]
+    return written(restoring.state(STATE, assigned, topic_id, saved, live, logs, 40))
+
+
+@pytest.mark.parametrize(
+    ("logs", "leader", "isr"),
+    [
+        ([(1, (4, 100, 4)), (2, (4, 100, 4)), (3, (4, 90, 4))], 1, [1, 2]),
+        ([(1, (4, 100, 4)), (2, (5, 60, 5)), (3, (5, 61, 5))], 3, [3]),  # a longer log of an older epoch is cut off
+        ([(2, (4, 100, 4)), (3, (4, 100, 4))], 2, [2, 3]),
+        ([(1, (-1, 0, -1)), (2, (-1, 0, -1)), (3, (-1, 0, -1))], 1, [1, 2, 3]),
+        ([(1, (4, 100, 4)), (9, (8, 900, 8))], 1, [1]),  # no replica of this partition any more
+        ([(1, (4, 100, 4)), (2, (8, 900, 8, OTHER))], 1, [1]),  # another topic of the same name
+        ([(1, (4, 100, 4)), (2, (8, 900, 8, None))], 2, [2]),  # written before topics had ids
+    ],
+)
+def test_the_replica_that_reaches_furthest_leads(logs, leader, isr):
+    reported = of(*logs, saved=state())
+    assert (reported["leader"], reported["isr"], reported["controller_epoch"]) == (leader, isr, 40)
+
+
+def test_leader_epochs_only_rise():
+    assert of((1, (4, 100, 11)), saved=state(epoch=5), live=state(epoch=7))["leader_epoch"] == 12
+    assert of((1, (4, 100, 4)), saved=state(epoch=5), live=state(epoch=7))["leader_epoch"] == 8
+    assert of((1, (4, 100, 4)))["leader_epoch"] == 5
+
+
+def test_a_partition_of_which_no_disk_holds_anything():
+    reported = of(saved=state(isr=(1, 2)), live=state(isr=(2, 3)))
+    assert (reported["leader"], reported["isr"]) == (-1, [2, 3]), "what ZooKeeper holds now is newer than the backup"
+    assert of()["isr"] == [1, 2, 3] and of()["leader_epoch"] == 0
+
+
+def test_the_state_is_made_with_the_acl_that_it_had():
+    made = restoring.state(STATE, [1], ID, state(), None, [], 1)
+    assert made.acl == ACL and made.path == STATE
+    assert restoring.state(STATE, [1], ID, state(), state(), [], 1).acl is None
+
+
+def test_controller_epochs():
+    assert restoring.epoch_above([3, None, 41, 7]) == 42
+    assert restoring.epoch_above([]) == 1
+
+
+@pytest.mark.parametrize(
+    ("topic_id", "known", "logs", "told"),
+    [
+        (None, {}, {0: [(2, ID), (1, ID)], 1: [(3, ID)]}, {"0": [1, 2], "1": [3]}),
+        (ID, {"0": [1]}, {0: [(5, ID)], 1: [(2, ID)]}, {"0": [1], "1": [2]}),
+        (ID, {"0": [1]}, {1: [(2, OTHER)]}, {"0": [1]}),
+        (None, {}, {0: [(1, ID), (2, OTHER)]}, {}),
+        (None, {}, {0: [(1, None)]}, {}),
+    ],
+)
+def test_partitions_that_disks_alone_know(topic_id, known, logs, reported):
+    replicas = {number: [Replica(broker, one, 1, 1, 1) for broker, one in brokers] for number, brokers in logs.items()}
+    assert restoring.from_disks(topic_id, known, replicas) == reported
+
+
+# When ---------------------------------------------------------------------------------------------------------------
+
+
+def at_rest():
+    facts = copy.deepcopy(recorded.facts("controllers_ready"))
+    for one in facts["nodes"].values():
+        one.update(running=None, service={**one["service"], "active": False, "masked": one["role"] == "controller"})
+    facts["zookeeper"]["broker_ids"] = {}
+    return facts
+
+
+def test_everything_stands_still():
+    facts = at_rest()
+    assert restoring.not_at_rest(facts) == restoring.registered(facts) == []
+    facts["zookeeper"]["broker_ids"] = {"5": {}}
+    assert restoring.registered(facts) == ["brokers are registered in ZooKeeper: 5"]
+
+
+def test_a_broker_outside_of_the_inventory():
+    facts = at_rest()
+    known = phase.broker_ids(facts)
+    facts["zookeeper"]["broker_ids"] = {str(one): {} for one in known}
+    assert restoring.strangers(facts) is None
+    facts["zookeeper"]["broker_ids"].update({"12": {}, "7": {}})
+    assert "broker 7, 12 is registered in ZooKeeper and is not in the inventory" in restoring.strangers(facts)
+    assert restoring.unread([[1, 2], [2, 9], [9, 1]], [1, 2]) == {9: 2}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda facts: facts["nodes"]["b1"]["service"].update(active=True), "of b1 runs"),
+        (lambda facts: facts["nodes"]["c1"].update(running="controller_migration"), "of c1 runs"),
+        (lambda facts: facts["nodes"]["c1"]["service"].update(masked=False), "of c1 is not masked"),
+        (lambda facts: facts["nodes"]["b2"].update(reached=False, error="no route"), "b2 was not reached: no route"),
+    ],
+)
+def test_something_moves(change, reported):
+    facts = at_rest()
+    change(facts)
+    assert any(reported in one for one in restoring.not_at_rest(facts)), restoring.not_at_rest(facts)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("hybrid", None),
+        ("brokers_joining_1", None),
+        ("dual_write", "in KRaft mode"),
+        ("finalized", "finalized"),
+    ],
+)
+def test_where_a_restore_is_refused(name, reported):
+    refused = restoring.refused(recorded.facts(name))
+    assert refused is None if reported is None else reported in refused
+
+
+def test_a_restore_that_was_cut_off_goes_on_and_a_done_one_does_not():
+    def detected(where, *todo):
+        steps = [{"step": "brokers plain", "done": True}, *({"step": one, "done": False} for one in todo)]
+        steps.append({"step": "controllers wiped", "done": False})
+        return phase.PhaseResult(where, [], [], steps)
+
+    assert not restoring.needed(detected(phase.REVERTING), 0)
+    assert restoring.needed(detected(phase.REVERTING), 1)
+    assert restoring.needed(detected(phase.REVERTING, "/migration gone"), 0)
+    assert restoring.needed(detected(phase.UNKNOWN), 1) and not restoring.needed(detected(phase.HYBRID), 0)

@@ -1,0 +1,185 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The screen of `status`, from facts of real runs."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase, rollback_readiness, screen
+
+from tests.unit.core import recorded
+from tests.unit.core.test_phase import RECORDED
+
+COMMAND = "ansible-playbook migrate.yml"
+
+
+def state(facts, soak_s=0.0):
+    """As migration_state returns it."""
+    detected = phase.detect(facts)
+    return {
+        "phase": detected.phase,
+        "cluster_id": phase.cluster_id(facts),
+        "blocks": [block._asdict() for block in detected.blocks],
+        "steps": detected.steps,
+        "next": screen.next_step(facts, detected, soak_s)._asdict(),
+        "rollback_readiness": rollback_readiness.detect(facts, detected)._asdict(),
+        "nodes": screen.node_lines(facts),
+        "quorum": facts["quorum"],
+        "mirrored_offset": (facts["zookeeper"].get("migration") or {}).get("kraft_metadata_offset"),
+    }
+
+
+def shown(facts, passed=(), command=COMMAND):
+    return "\n".join(screen.render(state(facts), list(passed), command))
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_one_screen_for_every_recorded_state(name):
+    facts = recorded.facts(name)
+    lines = shown(facts).splitlines()
+    assert f": {RECORDED[name][0]}" in lines[0]
+    assert sum(len(line) > 120 for line in lines) <= len(phase.detect(facts).blocks) + 2
+    assert len(lines) <= 40
+    for host in facts["nodes"]:
+        assert sum(line.strip().startswith(f"{host} ") for line in lines) == 1
+    assert "None" not in shown(facts).replace("zk_migration_state is None", "")
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_every_phase_has_a_next_step(name):
+    facts = recorded.facts(name)
+    step = screen.next_step(facts, phase.detect(facts), 0)
+    assert step.text
+    beside = {"finalized": None, "kraft_native": None, "unknown": None, "reverting": "rollback"}
+    assert step.playbook == beside.get(RECORDED[name][0], "migrate")
+    assert step.token == (RECORDED[name][0] in ("dual_write", "finalizing"))
+
+
+def soaking(seconds_ago):
+    facts = recorded.facts("dual_write")
+    for node in facts["nodes"].values():
+        node["service"]["started_at"] = facts["time"] - seconds_ago
+    return facts
+
+
+@pytest.mark.parametrize(
+    ("ago", "soak_s", "text"),
+    [
+        (60, 86400, "(23 h 59 min to go), then finalize"),
+        (86400 - 61, 86400, "(1 min 1 s to go), then finalize"),
+        (86395, 86400, "(5 s to go), then finalize"),
+        (86400, 86400, "finalize: the soak is over. It cannot be undone"),
+        (5, 0, "finalize: the soak is over. It cannot be undone"),
+    ],
+)
+def test_the_soak(ago, soak_s, text):
+    facts = soaking(ago)
+    step = screen.next_step(facts, phase.detect(facts), soak_s)
+    assert step.text.endswith(text) and step.watch and step.token
+
+
+@pytest.mark.parametrize(
+    ("name", "host", "expected"),
+    [
+        ("zk", "b1", "online"),
+        ("zk", "c1", "offline"),
+        ("zk_broker_down", "b2", "offline"),
+        ("hybrid", "b3", "online"),
+        ("dual_write", "c3", "online"),
+        ("dual_write_one_controller_down", "c2", "offline"),
+    ],
+)
+def test_states_of_nodes(name, host, expected):
+    assert screen.node_lines(recorded.facts(name))[host]["state"] == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"), [({"fenced": True}, "fenced"), ({"in_controlled_shutdown": True}, "stopping")]
+)
+def test_states_of_kip_500(change, expected):
+    facts = recorded.facts("dual_write")
+    for node in phase.controllers(facts).values():
+        node["metadata_log"]["brokers"]["5"].update(change)
+    assert screen.node_lines(facts)["b3"]["state"] == expected
+    assert screen.node_lines(facts)["b2"]["state"] == "online"
+
+
+def test_a_plain_broker_is_online_whatever_an_old_registration_says():
+    facts = recorded.facts("brokers_joining_1")
+    plain = next(host for host, node in facts["nodes"].items() if node["running"] == "zk")
+    for node in phase.controllers(facts).values():
+        node["metadata_log"]["brokers"][str(facts["nodes"][plain]["node_id"])] = {"fenced": True}
+    assert screen.node_lines(facts)[plain]["state"] == "online"
+
+
+def test_lag():
+    facts = recorded.facts("dual_write")
+    facts["quorum"]["high_watermark"] = 1000
+    for voter in facts["quorum"]["voters"]:
+        voter["log_end_offset"] = 1003
+    facts["quorum"]["observers"] = [{"id": 1, "log_end_offset": 990}]
+    lines = screen.node_lines(facts)
+    assert (lines["b1"]["lag"], lines["b2"]["lag"], lines["c1"]["lag"]) == (10, None, 0)
+    facts["quorum"] = {"reached": False, "error": "no leader"}
+    assert screen.node_lines(facts)["c1"]["lag"] is None
+
+
+def test_zookeepers_lag_is_shown_while_controllers_write_there():
+    facts = recorded.facts("dual_write")
+    facts["quorum"]["high_watermark"] = 501
+    facts["zookeeper"]["migration"]["kraft_metadata_offset"] = 470
+    assert "ZooKeeper: written up to offset 470, lag 30" in shown(facts)
+    assert "written up to" not in shown(recorded.facts("finalized"))
+    assert "written up to" not in shown(recorded.facts("controllers_ready"))
+
+
+def test_blocks_and_what_to_do():
+    text = shown(recorded.facts("dual_write_one_controller_down"))
+    assert "! controllers down: c2. Start them: they hold the metadata." in text
+
+
+def test_a_rollback_shows_its_steps():
+    lines = shown(recorded.facts("reverting_1_plain")).splitlines()
+    messages = [line.split("rollback: ")[1] for line in lines if "rollback: " in line]
+    assert messages == [
+        "done   controllers down",
+        "done   /controller of KRaft gone",
+        "done   ZooKeeper controller elected",
+        "done   /migration gone",
+        "to do  brokers plain",
+        "to do  controllers wiped",
+    ]
+    assert "rollback:" not in shown(recorded.facts("zk"))
+
+
+def test_the_quorum_line():
+    assert "quorum: none yet" in shown(recorded.facts("zk"))
+    facts = recorded.facts("dual_write")
+    leader = facts["quorum"]["leader_id"]
+    assert f"quorum: leader {leader}, epoch" in shown(facts) and "voters 101, 102, 103" in shown(facts)
+    assert "quorum: no leader (" in shown(recorded.facts("dual_write_controllers_down"))
+
+
+def test_gates_of_an_attempt_that_was_rolled_back_are_not_shown():
+    passed = ["before_controllers", "before_trigger", "after_copy", "before_controllers", "before_trigger"]
+    assert "gates passed: before_controllers, before_trigger\n" in shown(recorded.facts("controllers_ready"), passed)
+    assert "gates passed: before_controllers, before_trigger, after_copy\n" in shown(recorded.facts("hybrid"), passed)
+    assert "gates passed: none in the evidence here" in shown(recorded.facts("hybrid"))
+
+
+def test_what_to_type():
+    assert shown(recorded.facts("zk")).endswith(f"next: bring up the controllers\n        {COMMAND}")
+    assert shown(recorded.facts("finalized"), command=None).endswith("next: nothing: the migration is done")
+
+
+def test_a_turn_that_was_left_half_done_comes_first():
+    facts = recorded.facts("controllers_ready")
+    facts["nodes"]["b2"]["node_restart"] = {
+        "id": "r/zk_migration/b2",
+        "kind": "zk_migration",
+        "outcome": None,
+        "steps": [],
+    }
+    step = screen.next_step(facts, phase.detect(facts), 0)
+    assert step.text == "finish the turn that was left half done on b2, then restart brokers in migration mode"

@@ -1,0 +1,451 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What can happen to a host, brought about from within it or from below: before a run, or while a broker takes its
+turn."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shlex
+import socket
+import subprocess
+import sys
+import threading
+import time
+from typing import Iterator, Sequence
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
+
+from tools.e2e.testbed import ROOT, TOOL, Ran, Testbed, meanwhile, wait_for
+
+COPIED_LONG_AGO = {
+    "version": 0,
+    "kraft_metadata_offset": 1234,
+    "kraft_controller_id": 101,
+    "kraft_metadata_epoch": 3,
+    "kraft_controller_epoch": 3,
+}
+"""What /migration says after an attempt that got as far as the copy."""
+
+OTHER_RELEASE = "3.9.1"
+_METADATA = "/var/lib/kafka/metadata"
+_REBOOT_LIMIT_S = 180
+
+_RESTART = """
+import glob, json, os, signal, time
+def turn():
+    try:
+        return json.load(open(sorted(glob.glob("/var/lib/quorumshift/*/restart.json"))[0]))
+    except (IndexError, ValueError):
+        return {"steps": [], "id": None}
+def took(step):
+    return step in [one["name"] for one in turn()["steps"]]
+was = turn()["id"]
+"""
+
+_KILL = """
+while True:
+    told = turn()
+    if told["id"] != was and told["kind"] == %(kind)r and told["steps"][-1]["name"] == %(step)r:
+        break
+    time.sleep(0.002)
+time.sleep(%(after)r)
+lock = glob.glob("/var/lib/quorumshift/*/lock")[0]
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    try:
+        held = [os.readlink("/proc/%%s/fd/%%s" %% (pid, fd)) for fd in os.listdir("/proc/%%s/fd" %% pid)]
+    except OSError:
+        continue
+    if lock in held:
+        os.kill(int(pid), signal.SIGKILL)
+"""
+
+_TAKE_PORT = """
+import socket
+while True:
+    taken = socket.socket()
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        taken.bind((%(address)r, %(port)r))
+        taken.listen()
+        break
+    except OSError:
+        taken.close()
+        time.sleep(0.002)
+while not (%(once)r and took("put the old file back")):
+    time.sleep(0.05)
+"""
+
+# The disk gets as small as what is on it: writing it full would take as long as a broker's start.
+_FILL_DISK = """
+import subprocess
+while not (turn()["id"] != was and took("write the file")):
+    time.sleep(0.002)
+disk = os.statvfs(%(path)r)
+used = (disk.f_blocks - disk.f_bfree) * disk.f_frsize
+subprocess.run(["mount", "-o", "remount,size=%%d" %% (used + (1 << 16)), %(path)r], check=True)
+with open(%(dump)r, "wb", buffering=0) as dump:
+    for size in (1 << 12, 1):
+        try:
+            while True:
+                dump.write(bytes(size))
+        except OSError:
+            pass
+"""
+
+_OPEN_PORT = """
+import subprocess
+while not (turn()["id"] != was and took("put the old file back")):
+    time.sleep(0.02)
+subprocess.run("iptables -D %(rule)s", shell=True, check=True)
+"""
+
+_END_BROKER = """
+import subprocess
+while not os.path.exists("/root/end-broker"):
+    time.sleep(0.02)
+subprocess.run(["systemctl", "kill", "--signal=KILL", "kafka"])
+"""
+
+
+_KILL_IN_COPY = """
+grep -q -m1 "Starting ZK migration" < <(tail -n 0 -F /var/log/kafka/controller.log 2>/dev/null)
+systemctl kill --signal=KILL kafka-controller && date > /root/killed-in-copy && systemctl restart kafka-controller
+"""
+
+
+@contextlib.contextmanager
+def _script(testbed: Testbed, host: str, name: str, script: str) -> Iterator[None]:
+    """A Python script that runs on the host as a unit of its own, ended at the end."""
+    command = f"systemd-run --quiet --collect --unit={name} /usr/bin/python3 -c {shlex.quote(_RESTART + script)}"
+    testbed.run(host, command)
+    try:
+        yield
+    finally:
+        testbed.run(host, f"systemctl stop {name} 2>/dev/null; systemctl reset-failed {name} 2>/dev/null; true")
+
+
+@contextlib.contextmanager
+def worker_killed(testbed: Testbed, host: str, kind: str, step: str, after: float = 0.0) -> Iterator[None]:
+    """The host's next turn of this kind loses its worker by SIGKILL, `after` seconds after it told this step."""
+    with _script(testbed, host, "kill-worker", _KILL % {"kind": kind, "step": step, "after": after}):
+        # Some steps take a few milliseconds: the one who watches goes first, which no container may ask for itself.
+        _from_below(host, "renice -n -20 -p $(pgrep -f 'if lock in held') >/dev/null", "-n")
+        yield
+
+
+def port_taken(testbed: Testbed, host: str, port: int, once: bool = False):
+    """Somebody else listens on the broker's port as soon as it is free; with `once`, until the old file is put back."""
+    return _script(
+        testbed, host, "take-port", _TAKE_PORT % {"address": testbed.addresses[host], "port": port, "once": once}
+    )
+
+
+@contextlib.contextmanager
+def disk_full(testbed: Testbed, host: str, path: str, spare_kb: int = 1200 * 1024) -> Iterator[None]:
+    """The broker's log directory `path` on a disk of its own, large enough for the preflight, which is full from the
+    host's next turn on; at the end it has room again, and stays."""
+    size = f"$(( $(du -sk {path}.moved | cut -f1) + {spare_kb} ))k"
+    dump = f"{path}/somebody-elses-dump"
+    testbed.run(host, f"systemctl stop kafka && cp -a --sparse=always {path} {path}.moved")
+    # The container's root may not mount: from outside, in the container's mount namespace.
+    _from_below(
+        host,
+        f"mount -t tmpfs -o size={size} tmpfs {path} && chown --reference={path}.moved {path} && "
+        f"cp -a --sparse=always {path}.moved/. {path}/",
+    )
+    testbed.run(host, "systemctl start kafka")
+    testbed.wait_listening(host, 9092)
+    testbed.wait_in_sync()
+    pid = _podman(host, "inspect", "--format", "{{.State.Pid}}")
+    filling = subprocess.Popen(
+        ["nsenter", "-t", pid, "-m", "/usr/bin/python3", "-c", _RESTART + _FILL_DISK % {"path": path, "dump": dump}]
+    )
+    try:
+        yield
+    finally:
+        filling.kill()
+        filling.wait()
+        _from_below(host, f"rm -f {dump}; mount -o remount,size={size} {path}")
+
+
+def _podman(host: str, *command: str) -> str:
+    """What podman says to a command on a host's container."""
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import podman, layout; "
+        "print(podman.podman(*sys.argv[3:], layout.host_named(sys.argv[2]).container))"
+    )
+    asked = [sys.executable, "-c", script, str(TOOL.parent), host, *command]
+    return subprocess.run(
+        asked, check=True, capture_output=True, text=True, timeout=_REBOOT_LIMIT_S + 30
+    ).stdout.strip()
+
+
+def _from_below(host: str, command: str, namespace: str = "-m") -> None:
+    """Run a command in one namespace of a host's container."""
+    pid = _podman(host, "inspect", "--format", "{{.State.Pid}}")
+    subprocess.run(["nsenter", "-t", pid, namespace, "sh", "-ec", command], check=True, timeout=60)
+
+
+# How Ansible tells of a host that it does not reach: of an item of a loop that is delegated there, in words alone
+UNREACHED = "UNREACHABLE|could not be sent to remote host"
+
+# As in the operators' guide, sooner: else ssh waits for ever on a connection whose other end is gone.
+ALIVE = {"ansible_ssh_args": "-C -o ControlMaster=no -o ServerAliveInterval=2 -o ServerAliveCountMax=2"}
+
+
+class Unreachable:
+    """A host that can be cut off from SSH, and nothing else: what is sent there drops."""
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self.cut = False
+
+    def begin(self) -> None:
+        """Cut it off, once."""
+        if not self.cut:
+            self.cut = True
+            _from_below(self.host, "iptables -I INPUT -p tcp --dport 22 -j DROP", "-n")
+
+    def end(self) -> None:
+        """Let it be reached again."""
+        if self.cut:
+            self.cut = False
+            _from_below(self.host, "iptables -D INPUT -p tcp --dport 22 -j DROP", "-n")
+
+    def __enter__(self) -> Unreachable:
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        self.end()
+
+
+@contextlib.contextmanager
+def never_seen_up(testbed: Testbed, host: str, once: bool = False) -> Iterator[None]:
+    """The broker's listener is closed to its own host, so that its turn cannot see it up; with `once`, until the old
+    file is put back."""
+    rule = "INPUT -i lo -p tcp --dport 9092 -j REJECT"
+    testbed.run(host, f"iptables -I {rule}")
+    try:
+        with _script(testbed, host, "open-port", _OPEN_PORT % {"rule": rule}) if once else contextlib.nullcontext():
+            yield
+    finally:
+        testbed.run(host, f"iptables -D {rule} 2>/dev/null; true")
+
+
+def migration_that_empties_zookeeper(testbed: Testbed) -> Ran:
+    """A run of migrate.yml whose quorum skips the copy and deletes what ZooKeeper holds (KAFKA-17146).
+
+    While the last broker is down between its admission and its trigger, the controllers die and start again over a
+    /migration that says that everything was copied long ago, as when somebody puts an old tree back at that moment.
+    """
+    stops: list[str] = []
+
+    def at_the_last_stop(line: str) -> bool:
+        stops.extend(host for host in testbed.brokers if line.strip() == f"{host} stops")
+        if len(stops) == len(testbed.brokers):
+            stops.append("all")
+            testbed.on_each(testbed.controllers, "systemctl kill --signal=KILL kafka-controller")
+            with testbed.zookeeper() as client:
+                # of an epoch that any quorum's is above: what is below it KRaft leaves alone (KRaftMigrationDriver)
+                old = {**COPIED_LONG_AGO, "kraft_metadata_epoch": 0, "kraft_controller_epoch": 0}
+                client.set("/migration", json.dumps(old).encode())
+            testbed.on_each(testbed.controllers, "systemctl restart kafka-controller")
+        return False
+
+    return testbed.play(kill_when=at_the_last_stop, extra={"quorumshift_copy_timeout_s": 120})
+
+
+@contextlib.contextmanager
+def dropped(testbed: Testbed, hosts: Sequence[str], *rules: str) -> Iterator[None]:
+    """Whatever fits one of these rules of iptables drops on these hosts."""
+
+    def each(option: str) -> str:
+        return "; ".join(f"iptables {option} {rule} -j DROP" for rule in rules)
+
+    testbed.on_each(hosts, each("-I"))
+    try:
+        yield
+    finally:
+        testbed.on_each(hosts, each("-D"))
+
+
+@contextlib.contextmanager
+def cut_off_from_the_control_node(testbed: Testbed) -> Iterator[None]:
+    """The control node reaches the hosts by SSH alone; whatever else it dials drops."""
+    reported = testbed.run(testbed.brokers[0], "echo $SSH_CONNECTION").split()[0]
+    with dropped(testbed, list(testbed.addresses), f"INPUT -p tcp -s {reported} ! --dport 22 --syn"):
+        yield
+
+
+@contextlib.contextmanager
+def ended_when_copied(testbed: Testbed, host: str) -> Iterator[None]:
+    """The broker is killed as soon as /controller is KRaft's."""
+
+    def watch(over: threading.Event) -> None:
+        with testbed.zookeeper() as client:
+            while not over.is_set():
+                if client.exists("/controller") and not client.get("/controller")[1].ephemeralOwner:
+                    testbed.run(host, "touch /root/end-broker")
+                    return
+                time.sleep(0.02)
+
+    with _script(testbed, host, "end-broker", _END_BROKER):
+        try:
+            with meanwhile(watch):
+                yield
+        finally:
+            testbed.run(host, "rm -f /root/end-broker")
+
+
+def service_of(testbed: Testbed, host: str) -> tuple[str, str, int]:
+    """A host's service of Kafka, its properties file, and the port that is open when it is up."""
+    if host in testbed.controllers:
+        return "kafka-controller", "/etc/kafka/controller.properties", 9093
+    return "kafka", "/etc/kafka/server.properties", 9092
+
+
+def restarted(testbed: Testbed, host: str, change: str) -> None:
+    """Run a command on a host, restart what it has of Kafka, and wait until it is up and the brokers have settled."""
+    service, _file, port = service_of(testbed, host)
+    testbed.run(host, f"{change} && systemctl restart {service}")
+    testbed.wait_listening(host, port)
+    if host in testbed.brokers:
+        testbed.wait_in_sync()
+
+
+@contextlib.contextmanager
+def edited(testbed: Testbed, host: str, expression: str) -> Iterator[None]:
+    """A node's properties edited by sed and the node restarted with them; put back in the end."""
+    _service, path, _port = service_of(testbed, host)
+    restarted(testbed, host, f"cp -a {path} {path}.test && sed -i '{expression}' {path}")
+    try:
+        yield
+    finally:
+        restarted(testbed, host, f"mv {path}.test {path}")
+
+
+@contextlib.contextmanager
+def other_release(testbed: Testbed, host: str) -> Iterator[None]:
+    """A broker that runs another release than the rest: that one's own jars, on the rest of the class path."""
+    jars = ROOT / ".build" / "kafka" / OTHER_RELEASE
+    goal = ("dependency:copy-dependencies", "-DincludeGroupIds=org.apache.kafka", f"-DoutputDirectory={jars}")
+    pom = TOOL.with_name("pom.xml")
+    subprocess.run(
+        ["mvn", "-q", "-B", "-f", str(pom), f"-Dkafka.version={OTHER_RELEASE}", *goal], check=True, timeout=300
+    )
+    libs, aside = "/opt/kafka/libs", "/root/libs.test"
+    testbed.run(host, f"mkdir {aside} && mv {libs}/kafka*.jar {aside}/")
+    try:
+        testbed.send(host, sorted(jars.glob("kafka*.jar")), libs)
+        restarted(testbed, host, "true")
+        yield
+    finally:
+        restarted(testbed, host, f"rm -f {libs}/kafka*.jar && mv {aside}/* {libs}/ && rmdir {aside}")
+
+
+def leader(testbed: Testbed) -> str:
+    """The host of the quorum's leader. Raises TimeoutError when there is none."""
+
+    def asked() -> str | None:
+        for host in testbed.controllers:
+            try:
+                reported = kafka_wire.describe_quorum(kafka_wire.HostPort(testbed.addresses[host], 9093), None, 2)
+            except kafka_wire.WireError:
+                continue
+            return next(one for one in testbed.controllers if testbed.node_id(one) == reported.leader_id)
+        return None
+
+    return str(wait_for(asked, 60, "a leader of the quorum"))
+
+
+def reboot(testbed: Testbed, host: str) -> None:
+    """Boot a host anew: what systemd starts at boot comes up, and nothing else. Until it is reached by SSH again."""
+    _podman(host, "restart", "--time", str(_REBOOT_LIMIT_S))
+
+    def answers() -> bool:
+        # A short try each: a host that starts nothing that dials keeps its old neighbour entry elsewhere for half a
+        # minute, and a connection that was begun meanwhile waits out TCP's growing pauses.
+        try:
+            with socket.create_connection((testbed.addresses[host], 22), 2) as to:
+                return bool(to.recv(3))
+        except OSError:
+            return False
+
+    wait_for(answers, 120, f"{host} to answer on SSH's port")
+    wait_for(lambda: testbed.run(host, "echo up", check=False) == "up", 60, f"{host} to be reached by SSH")
+
+
+@contextlib.contextmanager
+def controller_disk_full(testbed: Testbed, host: str, spare_kb: int = 64 * 1024) -> Iterator[None]:
+    """A controller's metadata log on a disk of its own, filled to the brim by somebody else; at the end that file is
+    removed and the controller is up again, the disk stays."""
+    path, dump = _METADATA, f"{_METADATA}/somebody-elses-dump"
+    testbed.run(host, f"systemctl stop kafka-controller && cp -a --sparse=always {path} {path}.moved")
+    size = f"$(( $(du -sk {path}.moved | cut -f1) + {spare_kb} ))k"
+    # The container's root may not mount: from outside, in the container's mount namespace.
+    _from_below(
+        host,
+        f"mount -t tmpfs -o size={size} tmpfs {path} && chown --reference={path}.moved {path} && "
+        f"cp -a --sparse=always {path}.moved/. {path}/",
+    )
+    testbed.run(host, "systemctl start kafka-controller")
+    testbed.wait_listening(host, 9093)
+    testbed.run(host, f"cat /dev/zero > {dump} 2>/dev/null; true")
+    try:
+        with contextlib.suppress(TimeoutError):  # one that goes on is told as well
+            wait_for(lambda: testbed.run(host, "systemctl is-active kafka-controller; true") != "active", 20, "its end")
+        yield
+    finally:
+        testbed.run(host, f"rm -f {dump}; systemctl restart kafka-controller")
+        testbed.wait_listening(host, 9093)
+
+
+@contextlib.contextmanager
+def killed_in_copy(testbed: Testbed) -> Iterator[None]:
+    """Whichever controller begins to copy the metadata is killed then, once, and started again as a service manager
+    would. Raises RuntimeError at the end when none was."""
+    unit, mark = "kill-in-copy", "/root/killed-in-copy"
+    command = f"systemd-run --quiet --collect --unit={unit} /bin/bash -c {shlex.quote(_KILL_IN_COPY)}"
+    testbed.on_each(testbed.controllers, f"rm -f {mark}; {command}")
+    try:
+        yield
+    finally:
+        testbed.on_each(
+            testbed.controllers, f"systemctl stop {unit} 2>/dev/null; systemctl reset-failed {unit} 2>/dev/null; true"
+        )
+    killed = [host for host in testbed.controllers if testbed.run(host, f"cat {mark} 2>/dev/null", check=False)]
+    if not killed:
+        raise RuntimeError("no controller was killed: none said that it begins the copy")
+
+
+class Availability(threading.Thread):
+    """How many brokers did not answer at once, at worst, looked at again and again; a context manager."""
+
+    def __init__(self, testbed: Testbed) -> None:
+        super().__init__(daemon=True)
+        self.addresses = {host: kafka_wire.HostPort(testbed.addresses[host], 9094) for host in testbed.brokers}
+        self.security = testbed.connections().client
+        self.worst: set[str] = set()
+        self._over = threading.Event()
+
+    def __enter__(self) -> Availability:
+        self.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._over.set()
+        self.join(30)
+
+    def run(self) -> None:
+        while not self._over.wait(0.1):
+            down = {host for host, address in self.addresses.items() if not self._answers(address)}
+            self.worst = max(self.worst, down, key=len)
+
+    def _answers(self, address: kafka_wire.HostPort) -> bool:
+        try:
+            return bool(kafka_wire.api_versions(address, self.security, 3))
+        except kafka_wire.WireError:
+            return False

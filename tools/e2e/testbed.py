@@ -1,0 +1,325 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The bed in the hands of a test or a drill: commands on its hosts, its ZooKeeper, playbooks run, cut and read."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
+
+import yaml
+from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire, topics
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import Connections
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper import read_tree
+from ansible_collections.quorumshift.kafka.plugins.module_utils.security import ZkSecurity
+from confluent_kafka import Producer
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+from kazoo.client import KazooClient
+
+from tools.demo.testbed import INVENTORY, ROOT, STATE, TOOL
+
+LOG = STATE / "plays.log"
+KEPT = ROOT / "build" / "test" / "hosts"
+# Another container: its processes are not to be seen from here, and ours not from there.
+ELSEWHERE = ("unshare", "--fork", "--pid", "--mount-proc")
+LOCKED = (host_state.LOCK, host_state.RUN_LOCK, host_state.JOURNAL)
+FAST = {
+    "quorumshift_stable_s": 1,
+    "quorumshift_gate_timeout_s": 60,
+    "quorumshift_roll_timeout_s": 120,
+    "quorumshift_verify": False,  # has tests of its own
+}
+
+
+class Ran(NamedTuple):
+    """A playbook that ended, or was killed: exit code, what it printed, seconds."""
+
+    code: int
+    text: str
+    seconds: float
+
+    def recap(self, host: str) -> dict[str, int]:
+        """The host's counts in the play recap; {} when it is not in it."""
+        line = re.search(rf"^{re.escape(host)}\s+: (.*)$", self.text, re.MULTILINE)
+        return {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", line.group(1))} if line else {}
+
+
+class Testbed:
+    """One checkout's bed, as its inventory describes it."""
+
+    def __init__(self) -> None:
+        groups = yaml.safe_load(INVENTORY.read_text())["all"]
+        self.variables = groups["vars"]
+        self.groups = {name: sorted(reported["hosts"]) for name, reported in groups["children"].items()}
+        hosts = (reported["hosts"] for name, reported in groups["children"].items() if name != "zookeeper")
+        self.addresses = {host: reported["ansible_host"] for group in hosts for host, reported in group.items()}
+
+    @property
+    def brokers(self) -> list[str]:
+        return self.groups["kafka_broker"]
+
+    @property
+    def controllers(self) -> list[str]:
+        return self.groups["kafka_controller"]
+
+    @property
+    def _ssh_options(self) -> list[str]:
+        given = shlex.split(self.variables["ansible_ssh_common_args"])
+        return ["-i", self.variables["ansible_ssh_private_key_file"], *given, "-o", "ConnectTimeout=60"]
+
+    def reset(self) -> None:
+        """A freshly seeded cluster."""
+        subprocess.run([sys.executable, str(TOOL), "reset"], check=True, timeout=600)
+
+    # Hosts ------------------------------------------------------------------------------------------------------
+
+    def ssh(self, host: str, command: str) -> list[str]:
+        """The command line that runs a shell command on a host."""
+        return ["ssh", *self._ssh_options, f"root@{self.addresses[host]}", command]
+
+    def run(self, host: str, command: str, check: bool = True, timeout: float = 180) -> str:
+        """The output of a shell command on a host. Raises RuntimeError with its output when it fails."""
+        done = subprocess.run(
+            self.ssh(host, command),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        if check and done.returncode:
+            raise RuntimeError(f"{host}: {command} ended with {done.returncode}: {done.stdout}{done.stderr}")
+        return done.stdout.strip()
+
+    def send(self, host: str, files: Iterable[pathlib.Path], directory: str) -> None:
+        """Copy files of this machine into a directory of a host."""
+        target = f"root@{self.addresses[host]}:{directory}"
+        subprocess.run(
+            ["scp", "-q", *self._ssh_options, *map(str, files), target],
+            stdin=subprocess.DEVNULL,
+            check=True,
+            timeout=180,
+        )
+
+    def on_each(self, hosts: Sequence[str], command: str) -> list[str]:
+        """The output of a shell command on several hosts at once."""
+        with ThreadPoolExecutor(max_workers=len(hosts)) as pool:
+            return list(pool.map(lambda host: self.run(host, command), hosts))
+
+    def fingerprint(self, hosts: Sequence[str] | None = None, locked: bool = False) -> dict[str, str]:
+        """What a refusal must leave alone: by host its files of Kafka, main processes and state directory; by path each
+        znode's mzxid and the version of its ACL. `claimed`: but for what a run leaves that has claimed the hosts."""
+        hosts = list(hosts or self.addresses)
+        left = " ".join(f"! -name {name}" for name in LOCKED) if locked else ""
+        command = (
+            f"find /etc/kafka /var/lib/quorumshift -type f {left} 2>/dev/null | sort | xargs -r sha256sum; "
+            "ls /var/lib/kafka/metadata 2>/dev/null; "
+            "systemctl show kafka kafka-controller zookeeper -p Id,MainPID,ActiveState,NRestarts"
+        )
+        reported = dict(zip(hosts, self.on_each(hosts, command)))
+        with self.zookeeper() as client:
+            reported.update({node.path: f"{node.stat.mzxid} {node.stat.aversion}" for node in read_tree(client)})
+        return reported
+
+    # Cluster ----------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def zookeeper(self) -> Iterator[KazooClient]:
+        """A client in the cluster's chroot."""
+        security = ZkSecurity.from_options(self.variables.get("quorumshift_zookeeper_client"))
+        servers = self.variables["quorumshift_zookeeper_connect"]
+        client = KazooClient(hosts=servers, timeout=10, **security.kazoo())
+        client.start(timeout=20)
+        try:
+            yield client
+        finally:
+            client.stop()
+            client.close()
+
+    def connections(self) -> Connections:
+        """The tool's own connections."""
+        names = ("bootstrap_servers", "zookeeper_connect", "client", "controller_client", "zookeeper_client")
+        return Connections.from_options({name: self.variables.get(f"quorumshift_{name}") for name in names})
+
+    def node_id(self, host: str) -> int:
+        """Its `node.id` or `broker.id`, as its file says."""
+        files = "/etc/kafka/controller.properties" if host in self.controllers else "/etc/kafka/server.properties"
+        return int(self.run(host, f"sed -n 's/^\\(node\\|broker\\)\\.id *= *//p' {files}"))
+
+    def admin(self) -> AdminClient:
+        """An admin client with the operator's rights."""
+        return AdminClient(self._client())
+
+    def producer(self) -> Producer:
+        """A producer with the operator's rights."""
+        return Producer({**self._client(), "acks": "all"})
+
+    def _client(self) -> dict[str, object]:
+        named = {"ssl_cafile": "ssl.ca.location"}
+        client = self.variables["quorumshift_client"].items()
+        given = {named.get(name, name.replace("_", ".")): value for name, value in client}
+        return {"bootstrap.servers": self.variables["quorumshift_bootstrap_servers"], **given}
+
+    def let_controllers_in(self) -> None:
+        """Grant controllers' principal what the preflight asks for; the secured bed is seeded without it."""
+        who = self.variables["quorumshift_controller_principal"]
+        cluster = (
+            ResourceType.BROKER,
+            "kafka-cluster",
+            ResourcePatternType.LITERAL,
+        )  # librdkafka's name for the cluster
+        granted = AclBinding(*cluster, who, "*", AclOperation.CLUSTER_ACTION, AclPermissionType.ALLOW)
+        admin = self.admin()
+        admin.create_acls([granted])[granted].result(30)
+
+    def wait_in_sync(self, seconds: float = 120) -> None:
+        """Until every broker is there and every partition has all its replicas in sync."""
+        connections = self.connections()
+
+        def settled() -> bool:
+            reported = topics.read(connections.bootstrap, connections.client, 5)
+            every = [one for topic in reported.get("partitions", {}).values() for one in topic.values()]
+            full = all(one["leader"] >= 0 and len(one["isr"]) == len(one["replicas"]) for one in every)
+            return bool(every) and full and len(reported["brokers"]) == len(self.brokers)
+
+        wait_for(settled, seconds, "every partition in sync")
+
+    def wait_listening(self, host: str, port: int, security=None, seconds: float = 90) -> None:
+        """Until a listener of the host answers ApiVersions."""
+        address = kafka_wire.HostPort(self.addresses[host], port)
+
+        def answers() -> bool:
+            try:
+                return bool(kafka_wire.api_versions(address, security, 2))
+            except kafka_wire.WireError:
+                return False
+
+        wait_for(answers, seconds, f"{host}:{port} to answer")
+
+    # Playbooks --------------------------------------------------------------------------------------------------
+
+    def play(
+        self,
+        name: str = "migrate",
+        *options: str,
+        extra: Mapping[str, object] | None = None,
+        kill_when: Callable[[str], bool] | None = None,
+        inventory: pathlib.Path | None = None,
+        under: Sequence[str] = (),
+        timeout: float = 900,
+    ) -> Ran:
+        """Run playbooks/NAME.yml; with `kill_when`, SIGKILL it and all its children at the first line that fits.
+
+        `under`: a command to run it with, for example in a pid namespace of its own, as in another container.
+        """
+        command = [
+            *under,
+            str(pathlib.Path(sys.executable).parent / "ansible-playbook"),
+            "-i",
+            str(inventory or INVENTORY),
+            *options,
+            "-e",
+            json.dumps({**FAST, **(extra or {})}),
+            str(pathlib.Path("playbooks", f"{name}.yml")),
+        ]
+        environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "PYTHONUNBUFFERED": "1", "LC_ALL": "C.UTF-8"}
+        began = time.monotonic()
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        limit = threading.Timer(timeout, os.killpg, (process.pid, signal.SIGKILL))
+        limit.start()
+        lines = []
+        try:
+            for line in process.stdout:
+                lines.append(line)
+                if kill_when and kill_when(line):
+                    os.killpg(process.pid, signal.SIGKILL)
+                    break
+            process.wait()
+        finally:
+            limit.cancel()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        ran = Ran(process.returncode, "".join(lines), time.monotonic() - began)
+        self._log(command, ran)
+        return ran
+
+    def ad_hoc(self, hosts: str, module: str, **options: object) -> None:
+        """Run one module of the collection on a group of hosts. Raises RuntimeError when it fails."""
+        tool = pathlib.Path(sys.executable).parent / "ansible"
+        given = ["-i", str(INVENTORY), "-m", f"quorumshift.kafka.{module}", "-a", json.dumps(options)]
+        command, began = [str(tool), hosts, *given], time.monotonic()
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+        self._log(command, Ran(done.returncode, done.stdout + done.stderr, time.monotonic() - began))
+        if done.returncode:
+            raise RuntimeError(f"{module} on {hosts} ended with {done.returncode}: {done.stdout}{done.stderr}")
+
+    @staticmethod
+    def _log(command: Sequence[str], ran: Ran) -> None:
+        with open(LOG, "a", encoding="utf-8") as log:
+            log.write(f"$ {shlex.join(command)}\n{ran.text}ended with {ran.code} after {ran.seconds:.1f} s\n\n")
+
+
+@contextlib.contextmanager
+def meanwhile(work: Callable[[threading.Event], None]) -> Iterator[None]:
+    """`work` goes on in a thread of its own; the event that it is given is set when the block ends."""
+    over = threading.Event()
+    thread = threading.Thread(target=work, args=(over,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(30)
+
+
+def nth(count: int, text: str) -> Callable[[str], bool]:
+    """A `kill_when` that fits at the `count`th line that contains `text`."""
+    seen = []
+
+    def fits(line: str) -> bool:
+        if text in line:
+            seen.append(line)
+        return len(seen) >= count
+
+    return fits
+
+
+def wait_for(condition: Callable[[], object], seconds: float, what: str) -> object:
+    """The first true value of `condition`. Raises TimeoutError saying what was waited for."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {seconds:g} s for {what}")
+        time.sleep(0.2)
