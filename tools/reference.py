@@ -8,7 +8,7 @@ exit code 1 when it lacks something or has a message that is gone. A region stan
 and ``<!-- end -->``. tests/unit/test_docs.py compares.
 
 A message is a string of the code with ``…`` for each of its inserted values. These are messages: what a ``raise`` or
-``fail_json`` carries, the ``msg`` of a failed result, the text of a ``Finding`` and of a ``Block``, the reason of a phase
+``fail_json`` carries, the ``msg`` of a failed result, the text of a ``Finding`` and of a ``Block``, the reason of phase
 ``UNKNOWN``, what a wait says it waited for, the ``fail_msg`` of a task, and each sentence in a function whose docstring
 begins with "Return why" or that ``TELLS_WHY`` names. What is said of a value within a message is not one itself.
 """

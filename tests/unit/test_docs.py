@@ -84,7 +84,7 @@ def two(module):
     return ["the disk of {} is full".format(1), f"{module}"]
 
 def three():
-    yield Found(f"{1} was found", "do something about it")
+    yield Finding(f"{1} was found", "do something about it")
     blocks = Block("an_id", "something is in the way", "take it away")
     return UNKNOWN, "nobody knows what it is"
 
