@@ -26,9 +26,9 @@ _LINE = re.compile(r"([ +-]?)(\s*)([^\s=:#!]+)(\s*[=:\s]\s*)(.*)")
 
 
 class Line(NamedTuple):
-    """A line of a diff; `look` is add, remove, hunk or same."""
+    """A line of a diff; `style` is add, remove, hunk or same."""
 
-    gather: str
+    style: str
     text: str
 
 
@@ -59,20 +59,20 @@ def diff(text: str) -> list[Line]:
     with the lines on which it goes on after a backslash."""
     messages, secret = [], False
     for line in text.splitlines():
-        gather = {"+": "add", "-": "remove", "@": "hunk"}.get(line[:1], "same")
+        style = {"+": "add", "-": "remove", "@": "hunk"}.get(line[:1], "same")
         if line.startswith(("--- ", "+++ ", "@@")):
             messages.append(Line("hunk", line))
             secret = False
             continue
         if secret:
             secret = line.endswith("\\")
-            messages.append(Line(gather, line[:1] + MASK))
+            messages.append(Line(style, line[:1] + MASK))
             continue
         found = _LINE.match(line)
         if found and is_secret(found[3].lower()) and found[5]:
             secret = line.endswith("\\")
             line = "".join(found.group(1, 2, 3, 4)) + MASK
-        messages.append(Line(gather, line))
+        messages.append(Line(style, line))
     return messages
 
 
@@ -82,7 +82,7 @@ def diffs(recorded: Recorded) -> list[dict]:
     for path in sorted(recorded.files):
         if path.startswith("diffs/") and path.endswith(".diff"):
             lines = diff(recorded.files[path])
-            added, removed = (sum(1 for line in lines if line.gather == gather) for gather in ("add", "remove"))
+            added, removed = (sum(1 for line in lines if line.style == style) for style in ("add", "remove"))
             messages.append({"name": path[6:-5], "added": added, "removed": removed, "lines": lines})
     return sorted(messages, key=lambda one: _order(one["name"]))
 

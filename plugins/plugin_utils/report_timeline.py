@@ -98,19 +98,19 @@ def _under(axis: _Axis, story: Story) -> Markup:
             title = f"{span.name}, or the next phase already"
             parts.append(_rect(seen, right - seen, 0, "100%", f"fade-{tone}", title))
     for gate in story.gates:
-        x, gather = axis.x(gate.at), "pass" if gate.passed else "fail"
+        x, style = axis.x(gate.at), "pass" if gate.passed else "fail"
         parts.append(
             Markup('<g class="gate {}"><title>gate {} {}</title>').format(
-                gather, gate.name, "passed" if gate.passed else "closed"
+                style, gate.name, "passed" if gate.passed else "closed"
             )
             + Markup('<line x1="{0}%" x2="{0}%" y1="0" y2="100%"/></g>').format(x)
         )
     return Markup("").join(parts)
 
 
-def _rect(x: float, width: float, y: float, height: float | str, gather: str, title: str) -> Markup:
+def _rect(x: float, width: float, y: float, height: float | str, style: str, title: str) -> Markup:
     return Markup('<rect x="{}%" width="{}%" y="{}" height="{}" class="{}"><title>{}</title></rect>').format(
-        x, round(max(width, 0.15), 3), y, height, gather, title
+        x, round(max(width, 0.15), 3), y, height, style, title
     )
 
 
@@ -167,7 +167,7 @@ def _labels(axis: _Axis, under: Markup, marks: Sequence[tuple[float, str, str, s
     """Labels (at, text, look, title), on as many lines as keep them apart at the narrowest."""
     taken: list[float] = []
     placed = []
-    for at, text, gather, title in marks:
+    for at, text, style, title in marks:
         left, need = axis.x(at) / 100 * NARROW_PX, len(text) * CHARACTER_PX + 8
         ends = left + need > NARROW_PX
         start = left - need if ends else left
@@ -178,7 +178,7 @@ def _labels(axis: _Axis, under: Markup, marks: Sequence[tuple[float, str, str, s
         shift = Markup('dx="-5" text-anchor="end"') if ends else Markup('dx="5"')
         placed.append(
             Markup('<text x="{}%" {} y="{}" class="{}"><title>{}</title>{}</text>').format(
-                axis.x(at), shift, line * LINE_PX + 13, gather, title, text
+                axis.x(at), shift, line * LINE_PX + 13, style, title, text
             )
         )
     return _svg(max(len(taken), 1) * LINE_PX + 4, [under, *placed])

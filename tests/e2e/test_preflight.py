@@ -179,7 +179,7 @@ def test_a_server_of_zookeeper_is_down(fresh, tmp_path):
 
 @pytest.mark.provokes("controller_epoch", "partition_states")
 @pytest.mark.parametrize(
-    ("path", "value", "check", "told"),
+    ("path", "value", "check", "reported"),
     [
         (
             znodes.CONTROLLER_EPOCH,

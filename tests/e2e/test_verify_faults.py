@@ -36,7 +36,7 @@ def closed(testbed, compared, *reported):
 
 
 @pytest.mark.parametrize(
-    ("part", "told"),
+    ("part", "reported"),
     [
         ("driver", "the Spark job left no result: spark-submit was ended by signal 9 after"),
         ("supervisor", "the process that watches over it is gone"),

@@ -184,7 +184,7 @@ def test_zookeeper_of_another_cluster_is_refused(home, views):
 
 
 @pytest.mark.parametrize(
-    ("told", "other", "reason"), [("cluster_id", OTHER, OTHER), ("key_id", "0" * 16, "digest key")]
+    ("reported", "other", "reason"), [("cluster_id", OTHER, OTHER), ("key_id", "0" * 16, "digest key")]
 )
 def test_baseline_of_another_cluster_or_key_is_refused(home, views, first, reported, other, reason):
     """The file says so of itself; its rows are the same."""

@@ -14,7 +14,7 @@ DUMP = "Request Request(processor=5, connectionId=10.0.0.1:9094-10.0.0.9:34714-9
 
 
 @pytest.mark.parametrize(
-    ("code", "text", "told"),
+    ("code", "text", "reported"),
     [
         (KafkaError.CLUSTER_AUTHORIZATION_FAILED, DUMP, "CLUSTER_AUTHORIZATION_FAILED"),
         (KafkaError.INVALID_CONFIG, "no such key", "INVALID_CONFIG: no such key"),

@@ -49,7 +49,7 @@ def test_the_phase_is_that_of_the_others():
 
 
 @pytest.mark.parametrize(
-    ("hosts", "running", "direction", "told"),
+    ("hosts", "running", "direction", "reported"),
     [
         (("b3",), {}, "forward", "b3: a migration is taken back without hosts that are gone"),
         (("b3",), {}, "restore", "b3: a migration is taken back without hosts that are gone"),

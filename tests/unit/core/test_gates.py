@@ -110,7 +110,7 @@ def test_a_broker_that_is_down_is_told_where_health_keeps_a_gate_closed(gate):
 
 
 @pytest.mark.parametrize(
-    ("gate", "name", "told"),
+    ("gate", "name", "reported"),
     [
         ("before_controllers", "zk_no_ssh", "b2 was not reached"),
         ("before_controllers", "migration_malformed", "/migration is malformed"),
@@ -223,7 +223,7 @@ def test_zookeeper_that_does_not_answer():
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         (None, "broker 2 is not registered in the quorum"),
         ({"fenced": True}, "broker 2 is fenced"),

@@ -309,7 +309,7 @@ def test_a_broker_left_behind_by_finalization(mode):
     assert detected.phase == "finalizing" and ids(detected) == ["zookeeper_broker_left"]
 
 
-@pytest.mark.parametrize(("name", "told"), [("hybrid", True), ("dual_write", True), ("finalized", False)])
+@pytest.mark.parametrize(("name", "reported"), [("hybrid", True), ("dual_write", True), ("finalized", False)])
 def test_client_metrics_while_zookeeper_is_written(name, reported):
     facts = recorded.facts(name)
     for node in facts["nodes"].values():

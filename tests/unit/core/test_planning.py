@@ -148,7 +148,7 @@ def roll(*hosts, done=(), **reasons):
 
 
 @pytest.mark.parametrize(
-    ("now", "told"),
+    ("now", "reported"),
     [
         (roll("b1", "b2", "b3", b1="canary: as planned"), []),
         (roll("b2", "b3", done=["b1"]), ["b1 runs so already"]),

@@ -32,7 +32,7 @@ def test_what_the_round_trip_cannot_tell_is_no_finding(ahead):
 
 
 @pytest.mark.parametrize(
-    ("ahead", "severity", "told"),
+    ("ahead", "severity", "reported"),
     [
         (3, "warns", "the clock of b2 is 2.4 s ahead"),
         (-3, "warns", "the clock of b2 is 2.6 s behind"),
@@ -88,7 +88,7 @@ def test_disks_with_room():
 
 
 @pytest.mark.parametrize(
-    ("host", "what", "change", "severity", "told"),
+    ("host", "what", "change", "severity", "reported"),
     [
         ("c1", "log_dir", {"free_bytes": GIB // 2}, "blocks", "c1: /data, for the metadata log, has 512 MiB free and"),
         ("b1", "log_dir", {"free_bytes": GIB // 2}, "blocks", "b1: /data, for the metadata log, has 512 MiB free and"),
@@ -238,7 +238,7 @@ def test_time_spans_as_systemd_prints_them(text, seconds):
 
 
 @pytest.mark.parametrize(
-    ("host", "text", "told"),
+    ("host", "text", "reported"),
     [
         ("b1", "1min 30s", None),
         ("b1", "infinity", None),
@@ -299,7 +299,7 @@ def test_a_service_manager_that_tells_less():
 
 
 @pytest.mark.parametrize(
-    ("limits", "told"),
+    ("limits", "reported"),
     [
         (None, []),
         ({"open_files": [5000, 65536], "memory_maps": [9000, 65530]}, []),

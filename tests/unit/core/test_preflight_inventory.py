@@ -195,7 +195,7 @@ def test_no_cluster_id_in_zookeeper():
 
 
 @pytest.mark.parametrize(
-    ("number", "told"),
+    ("number", "reported"),
     [
         (None, "c2 has no quorumshift_node_id"),
         (5, "c2 has quorumshift_node_id 5, which is the id of b3"),

@@ -112,7 +112,7 @@ def test_a_dead_broker_is_told_elsewhere():
 
 
 @pytest.mark.parametrize(
-    ("host", "reason", "told"),
+    ("host", "reason", "reported"),
     [
         ("c2", "refused", None),
         ("c2", "timeout", "the probe host cannot ask c2: it is said why"),
@@ -137,7 +137,7 @@ def test_a_controllers_port_that_is_taken_is_one_finding():
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         ({}, None),
         ({"error": "taken", "holder": "nginx (pid 80)"}, "c1.example:9093 on c1 is taken by nginx (pid 80)"),

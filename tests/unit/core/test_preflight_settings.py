@@ -48,7 +48,7 @@ def test_secrets_that_differ_are_not_shown():
 
 
 @pytest.mark.parametrize(
-    ("key", "own", "severity", "told"),
+    ("key", "own", "severity", "reported"),
     [
         ("min.insync.replicas", "2", None, None),
         ("num.io.threads", "1", None, None),
@@ -102,7 +102,7 @@ ALL = ["ALTER", "CREATE", "DESCRIBE", "DESCRIBE_CONFIGS"]
 
 
 @pytest.mark.parametrize(
-    ("cluster", "topic", "told"),
+    ("cluster", "topic", "reported"),
     [
         (ALL, ALL, None),
         (["DESCRIBE_CONFIGS"], ["DESCRIBE", "DESCRIBE_CONFIGS"], None),
@@ -146,7 +146,7 @@ def test_rights_that_could_not_be_asked():
 
 
 @pytest.mark.parametrize(
-    ("principal", "given", "told"),
+    ("principal", "given", "reported"),
     [
         ("User:tool", ["User:CN=c"], ["User:tool, as whom this tool dials them, is no super user on controllers"]),
         ("User:tool", ["User:CN=c", "User:tool"], []),
@@ -258,7 +258,7 @@ def test_controllers_that_are_super_users_or_meet_no_authorizer():
 
 
 @pytest.mark.parametrize(
-    ("protocol", "principal", "given", "told"),
+    ("protocol", "principal", "given", "reported"),
     [
         ("PLAINTEXT", "User:ANONYMOUS", ["User:ANONYMOUS"], None),
         ("PLAINTEXT", "User:ANONYMOUS", [], None),  # the bed's brokers have it as their super user
@@ -284,7 +284,7 @@ def test_without_authorizer_nobody_needs_to_be_a_super_user():
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         ({"exists": False}, "b1: log directory /var/lib/kafka/data1 is not there"),
         ({"error": "Input/output error"}, "b1: log directory /var/lib/kafka/data1 Input/output error"),
@@ -349,7 +349,7 @@ def test_a_broker_that_has_a_listener_of_the_controllers_name():
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "told"),
+    ("key", "value", "reported"),
     [
         ("listeners", "INTERNAL:9092", "the listeners of b2 cannot be read: 'INTERNAL:9092' is not a listener: "),
         ("inter.broker.listener.name", "GONE", "b2 advertises no listener on which brokers and controllers are to"),

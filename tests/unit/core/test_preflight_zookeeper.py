@@ -104,7 +104,7 @@ def test_a_controllers_directory_of_this_attempt():
 
 
 @pytest.mark.parametrize(
-    ("meta", "told"),
+    ("meta", "reported"),
     [
         ({}, "c1: /meta is not empty and has no meta.properties"),
         ({"cluster.id": "other"}, "c1: /meta was formatted for cluster other, node 101"),

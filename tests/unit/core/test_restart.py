@@ -202,7 +202,7 @@ def test_metadata_that_could_not_be_read():
 
 
 @pytest.mark.parametrize(
-    ("partitions", "min_isr", "told"),
+    ("partitions", "min_isr", "reported"),
     [
         ({"a": one()}, {"a": 2}, []),
         ({"a": one((1,), [], -1)}, {}, ["1 partition offline: a-0", "1 partition under min ISR: a-0"]),

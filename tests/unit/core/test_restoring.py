@@ -148,7 +148,7 @@ def test_controller_epochs():
 
 
 @pytest.mark.parametrize(
-    ("topic_id", "known", "logs", "told"),
+    ("topic_id", "known", "logs", "reported"),
     [
         (None, {}, {0: [(2, ID), (1, ID)], 1: [(3, ID)]}, {"0": [1, 2], "1": [3]}),
         (ID, {"0": [1]}, {0: [(5, ID)], 1: [(2, ID)]}, {"0": [1], "1": [2]}),
@@ -191,7 +191,7 @@ def test_a_broker_outside_of_the_inventory():
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         (lambda facts: facts["nodes"]["b1"]["service"].update(active=True), "of b1 runs"),
         (lambda facts: facts["nodes"]["c1"].update(running="controller_migration"), "of c1 runs"),
@@ -206,7 +206,7 @@ def test_something_moves(change, reported):
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "reported"),
     [
         ("hybrid", None),
         ("brokers_joining_1", None),

@@ -88,7 +88,7 @@ def test_what_is_no_log_is_refused(replica):
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "reported"),
     [
         ("orders-0", ("orders", 0)),
         ("a.b_c-d-12", ("a.b_c-d", 12)),

@@ -10,7 +10,7 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import unre
 
 
 @pytest.mark.parametrize(
-    ("looked", "told"),
+    ("gathered", "reported"),
     [
         (None, "it was left out by --limit or --start-at-task"),
         (

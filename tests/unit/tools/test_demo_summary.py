@@ -29,7 +29,7 @@ def test_real_run_that_passed_has_no_problems():
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "told"),
+    ("path", "value", "reported"),
     [
         (("phase",), "dual_write", "the phase at the end is dual_write"),
         (("witness",), None, "no verdict of the witness"),
