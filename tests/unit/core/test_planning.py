@@ -193,7 +193,7 @@ def test_secrets_are_not_shown():
             "- a=1",
             "+ a=2",
             "- broker.id=(its own)",
-            "- gone=x",
+            "- excluded=x",
             "+ made=y",
             "- ssl.key.password=(secret)",
             "+ ssl.key.password=(secret)",

@@ -380,7 +380,7 @@ def test_a_diff_is_masked_again():
     assert "hunter" not in reported and "a=1" in reported and "+b=2" in reported and "4096" in reported
     run = recorded(WHOLE, files={"diffs/b1-kraft.diff": text})
     assert "hunter" not in report.render(run) and "sealed:" not in report.render(run)
-    assert [line.gather for line in lines[:6]] == ["hunk", "hunk", "hunk", "same", "remove", "add"]
+    assert [line.style for line in lines[:6]] == ["hunk", "hunk", "hunk", "same", "remove", "add"]
 
 
 def test_many_hosts_share_rows():
