@@ -1,11 +1,17 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Somebody who goes on changing metadata while it moves: `python -m tools.demo.churn LEDGER RECORDED`, until SIGTERM.
+"""Change metadata while it moves: `python -m tools.demo.churn LEDGER RECORDED`, until SIGTERM.
 
-Round after round a topic, a config, an ACL, a quota and a SCRAM user are made, those of the round before are changed,
-and of those of two rounds before, two of three are removed. A change that is refused retriably is asked for again,
-as a client would. Each is written down (ledger.py), so that `check` can tell whether all of it arrived.
+A round creates a topic, a config, an ACL, a quota and a SCRAM user, changes those of the round before, and removes two
+of three of those of two rounds before. A round runs every ROUND_S. Two more run whenever the recorder has seen a node
+register in the quorum or the migration driver change its state, so that each phase sees every kind made, changed and
+removed. A change that is refused retriably is repeated, as a client would. Each change is entered in the ledger
+(ledger.py); `check` compares the cluster with it.
+
+The rate is a real cluster's, on purpose. Each change of a config, quota, user or ACL leaves a notification znode for 15
+minutes, and each new one makes every broker read all of them again
+(ZkNodeChangeNotificationListener.purgeObsoleteNotifications). Thousands of changes would measure only that.
 
 SCRAM users are removed only before the first broker restarts in migration mode. Kafka 3.9.2 loses every credential of a
 mechanism when a node loads the log of one's removal in one go and meets it first (ScramDelta.apply drops the mechanism
@@ -31,35 +37,36 @@ from tools.demo import ledger
 from tools.demo.changes import KINDS, PREFIX, Refused, kinds
 from tools.demo.testbed import TestbedInventory
 
-# Brokers in ZooKeeper mode learn of each new topic by a request of its own; on two cores that all of them share with
-# their clients, a topic a second keeps new partitions under-replicated for as long as it goes on. The pause of a round
-# is spread over it, so that there is no moment, however short the copy, without a change under way or just before it.
-PAUSE_S = 2.0
+ROUND_S = 60.0
+BURST = 2  # rounds; of two in a row at least one removes
+POLL_S = 0.1
 REPEAT_S = 0.25
 LIMIT_S = 120
 AGREE_S = 60
 KEEP_EVERY = 3
-ROUND = 3 * len(KINDS)
 
 
 class Churn:
     """Makes the changes, one after the other, until `ending` is set."""
 
-    def __init__(self, made: list[Any], path: Path, scram_removals: Callable[[], bool]) -> None:
+    def __init__(self, made: list[Any], path: Path, recorded: Recorded) -> None:
         self.kinds = made
-        self._scram_removals = scram_removals
+        self._recorded = recorded
         self.ending = threading.Event()
         names = [line["name"] for line in ledger.read(path)]
         self.first = 1 + max((int(name.removeprefix(PREFIX)) for name in names), default=0)
         self._file = path.open("a", encoding="utf-8")
 
     def run(self) -> None:
-        number = self.first
+        number, rounds, due = self.first, BURST + 1, 0.0
         while not self.ending.is_set():
+            rounds = max(rounds, BURST if self._recorded.moved() else int(time.monotonic() >= due))
+            if not rounds:
+                self.ending.wait(POLL_S)
+                continue
             for change in self._round(number):
                 change()
-                self.ending.wait(PAUSE_S / ROUND)
-            number += 1
+            number, rounds, due = number + 1, rounds - 1, time.monotonic() + ROUND_S
 
     def _round(self, number: int) -> Iterator[Callable[[], None]]:
         name, before, old = (f"{PREFIX}{number - back}" for back in range(3))
@@ -71,7 +78,7 @@ class Churn:
                 yield partial(self._change, kind, "alter", before, partial(kind.alter, before, number))
         if number - 2 >= self.first and (number - 2) % KEEP_EVERY:
             for kind in reversed(self.kinds):
-                if kind.name != "scram" or self._scram_removals():
+                if kind.name != "scram" or not self._recorded.broker_restarted:
                     yield partial(self._change, kind, "remove", old, partial(kind.remove, old))
 
     def _change(self, kind: Any, action: str, name: str, call: Callable[[], Any]) -> None:
@@ -83,8 +90,10 @@ class Churn:
                 break
             except Refused as refused:
                 value, outcome, heard = None, "refused", str(refused)
-                if tries > 1 and refused.before:
-                    value, outcome = {"make": 1, "alter": 2}.get(action), "done"  # topics alone tell so, and removals
+                # No other client uses these names, so an earlier attempt was applied: ours, or the one that a broker
+                # repeated towards the controller. Only topics and removals answer so.
+                if refused.before:
+                    value, outcome = {"make": 1, "alter": 2}.get(action), "done"
                     break
                 if not refused.repeat or time.time() - begun > LIMIT_S:
                     break
@@ -95,11 +104,28 @@ class Churn:
         self._file.flush()
 
 
-def no_broker_restarted(events: Path) -> bool:
-    """Whether the recorder has seen no broker restart yet."""
-    with contextlib.suppress(FileNotFoundError):
-        return '"stopping", "unit": "kafka.service"' not in events.read_text(encoding="utf-8")
-    return True
+class Recorded:
+    """What the recorder has written so far (recorder.py), read incrementally."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+        self.broker_restarted = False
+
+    def moved(self) -> bool:
+        """Return whether a node registered in the quorum, or the driver changed its state, since the last call."""
+        with contextlib.suppress(FileNotFoundError), self._path.open("rb") as file:
+            file.seek(self._offset)
+            lines = file.read().splitlines(keepends=True)
+            if lines and not lines[-1].endswith(b"\n"):
+                del lines[-1]  # still being written
+            self._offset += sum(map(len, lines))
+            events = [json.loads(line) for line in lines]
+            self.broker_restarted |= any(
+                (one["kind"], one.get("unit")) == ("stopping", "kafka.service") for one in events
+            )
+            return any(one.get("name") in ("driver", "registered in the quorum") for one in events)
+        return False
 
 
 def check(testbed: TestbedInventory, path: Path, where: str) -> dict[str, Any]:
@@ -133,7 +159,7 @@ def _zookeeper(testbed: TestbedInventory) -> dict[str, dict]:
 def main(arguments: list[str]) -> int:
     testbed = TestbedInventory()
     changes, events = map(Path, arguments)
-    churn = Churn(kinds(testbed.librdkafka(), testbed.kafka_python()), changes, lambda: no_broker_restarted(events))
+    churn = Churn(kinds(testbed.librdkafka(), testbed.kafka_python()), changes, Recorded(events))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: churn.ending.set())
     churn.run()

@@ -105,13 +105,19 @@ class TestbedInventory:
         }
 
     def clients_config(self) -> dict[str, Any]:
-        """Settings of the clients (canary_clients/config.py): their SCRAM user may use the prefix canary."""
+        """Settings of the clients (canary_clients/config.py): their SCRAM user may use the prefix canary.
+
+        The rates are enough for the verdict and leave two shared cores to the cluster: about 13 messages a second on each
+        partition date a stall to a tenth of a second.
+        """
         client = self.vars["quorumshift_client"]
         secrets = json.loads((STATE / "secrets.json").read_text(encoding="utf-8"))
         return {
             "bootstrap_servers": self.vars["quorumshift_bootstrap_servers"],
             "client": {**client, "sasl_username": "witness", "sasl_password": secrets["witness"]},
             "topic_prefix": "canary",
+            "rate": 200,
+            "admin": {"interval_s": 30},
         }
 
 
