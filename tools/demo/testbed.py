@@ -107,7 +107,7 @@ class TestbedInventory:
     def clients_config(self) -> dict[str, Any]:
         """Settings of the clients (canary_clients/config.py): their SCRAM user may use the prefix canary.
 
-        The rates are enough for the verdict and leave two shared cores to the cluster: about 13 messages a second on each
+        The rates are enough for the verdict and leave two shared cores to the cluster: 13 messages a second on each
         partition date a stall to a tenth of a second.
         """
         client = self.vars["quorumshift_client"]
