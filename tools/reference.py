@@ -23,7 +23,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import yaml
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, kraft_config, phase, preflight
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
+    gates,
+    kraft_config,
+    phase,
+    preflight,
+    transitions,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "spark"))
@@ -208,7 +214,7 @@ def slug(heading: str) -> str:
 
 def gates_table() -> str:
     """The gates, from core/gates.py."""
-    node_restarts = {gate: kind for kind, gate in gates.GATE_OF_RESTART.items()}
+    node_restarts = {one.gate: name for name, one in transitions.TRANSITIONS.items()}
     rows = ["| gate | moment | opens in phase | a turn that takes its pass |", "|---|---|---|---|"]
     for name, gate in gates.GATES.items():
         opens = ", ".join(f"`{one}`" for one in gate.phases)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 from ansible.errors import AnsibleError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import planning, planning_screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import planning, planning_screen, transitions
 from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import is_secret
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import file_changes
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PLAN, ProbeAction, display
@@ -16,8 +16,6 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PLAN
 LISTED = 5
 # A plan comes before the preflight, which tells what an inventory or a broker's file lacks
 UNTOLD = "cannot be told yet: the inventory or the brokers' files lack what it is made of, and the preflight says what"
-# What each turn of a way forward finds in the file: the turn before it has been there
-_CHAIN = {"kraft": ("zk_migration",), "controller_final": ("controller",)}
 
 
 class ActionModule(ProbeAction):
@@ -82,12 +80,11 @@ class ActionModule(ProbeAction):
         node = self.facts_of(host).get("quorumshift_node") or {}
         before = dict((node.get("file") or {}).get("properties") or {})
         mode = (node.get("file") or {}).get("mode")
-        if kind in ("hybrid", "zk", "controller_migration"):
+        if transitions.TRANSITIONS[kind].rollback:
             return ["as it was before, from what is kept on the host"]
-        for earlier in _CHAIN.get(kind, ()):
-            if (earlier, mode) in (("zk_migration", "zk_migration"), ("controller", "controller_migration")):
-                continue  # it has been there
-            before = _applied(before, file_changes.of_restart(self, earlier, host, before))
+        for earlier in transitions.earlier(kind):
+            if mode != earlier.after:
+                before = _applied(before, file_changes.of_restart(self, earlier.name, host, before))
         messages = file_changes.of_restart(self, kind, host, before)
         if "content" in messages:
             return [f"written whole: {len(messages['content'])} keys, from what the brokers have"]

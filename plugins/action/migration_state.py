@@ -70,7 +70,7 @@ class ActionModule(ProbeAction):
         events = self.artifacts().all_events()
         passes = passed_gates(events)
         doubts = history.contradictions(facts["nodes"], result["cluster_id"], events) if first else []
-        result["gate"] = gate or gates.GATE_OF_PHASE.get(result["phase"])
+        result["gate"] = gate or gates.by_hand(result["phase"])
         compared = gates.GATES.get(result["gate"])
         result["views"] = [*compared.needs, *compared.takes] if compared else []
         result["compares_records"] = result["gate"] in gates.DATA_GATES

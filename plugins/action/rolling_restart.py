@@ -24,14 +24,14 @@ class ActionModule(ProbeAction):
             if refused:
                 return {"failed": True, "msg": f"{refused}. Nothing was changed."}
         ahead = self.planned() if state == "planned" else None
-        order = planning.order(ahead, args["mode"]) if ahead else None
+        order = planning.order(ahead, args["kind"]) if ahead else None
         if order:
             args.setdefault("planned", order)
         result = self.in_slices(args)
         if result.get("failed"):
             return result
         if state == "planned":
-            self.artifacts().save(f"plan-{args['mode']}.json", json.dumps(result["plan"], indent=1))
+            self.artifacts().save(f"plan-{args['kind']}.json", json.dumps(result["plan"], indent=1))
             self._show(result["plan"])
             self._compare(order, result["plan"])
         if state == "admitted" and result.get("first"):
@@ -39,7 +39,7 @@ class ActionModule(ProbeAction):
         if state == "admitted" and (result.get("first") or {}).get("host") in (None, *args["batch"]):
             self.artifacts().note("phase", result["phase"])
             self.artifacts().note(
-                "event", "admitted", mode=args["mode"], hosts=args["batch"], waited_s=result["waited_s"]
+                "event", "admitted", mode=args["kind"], hosts=args["batch"], waited_s=result["waited_s"]
             )
         if state == "settled":
             self.artifacts().note("phase", result["phase"])
@@ -48,30 +48,30 @@ class ActionModule(ProbeAction):
     def _first(self, leader: stuck_leaders.Stuck, args: dict) -> None:
         """Tell who is restarted first, and why."""
         each = planning.each_s(self.artifacts().all_events())
-        for line in stuck_leaders.reported(leader, each.get(args["mode"], each.get(""))):
+        for line in stuck_leaders.reported(leader, each.get(args["kind"], each.get(""))):
             self.say(line)
-        self.artifacts().note("event", "restarted first", mode=args["mode"], **leader._asdict())
+        self.artifacts().note("event", "restarted first", mode=args["kind"], **leader._asdict())
 
     def _show(self, plan: dict) -> None:
         order = [
             " + ".join(f"{host} ({plan['reasons'][host]})" if host in plan["reasons"] else host for host in batch)
             for batch in plan["batches"]
         ]
-        self.say(f"{plan['mode']}: {', then '.join(order) or 'nothing to restart'}")
+        self.say(f"{plan['kind']}: {', then '.join(order) or 'nothing to restart'}")
         if plan["done"] and plan["batches"]:
-            self.say(f"{plan['mode']} already: {', '.join(plan['done'])}")
+            self.say(f"{plan['kind']} already: {', '.join(plan['done'])}")
         lost = list(plan["unavoidable"].items()) if plan["batches"] else []
         for name, why in lost[:LISTED]:
             self.say(f"cannot stay available: {name} ({why})")
         if len(lost) > LISTED:
-            self.say(f"and {len(lost) - LISTED} more, all in plan-{plan['mode']}.json of the evidence")
+            self.say(f"and {len(lost) - LISTED} more, all in plan-{plan['kind']}.json of the evidence")
 
     def _compare(self, order: list[str] | None, plan: dict) -> None:
         """Tell, and journal, where the roll does otherwise than the plan that this run has made at its beginning."""
         why = planning.otherwise(order, plan) if order else []
         if why:
             self.say(f"otherwise than planned ({', then '.join(order)}): {'; '.join(why)}")
-            self.artifacts().note("event", "otherwise than planned", mode=plan["mode"], planned=order, why=why)
+            self.artifacts().note("event", "otherwise than planned", mode=plan["kind"], planned=order, why=why)
 
     def _cut_against_plan(self, args: dict) -> str | None:
         """Return why this batch is not the plan's: --limit re-cuts batches silently, and a host that became

@@ -11,7 +11,7 @@ import os
 from typing import Any, Mapping
 
 from . import restart_files, restart_steps
-from .core import auto_revert, kraft_config
+from .core import auto_revert, kraft_config, transitions
 from .formats import metadata_image, properties
 from .probes import node, own_node, own_zookeeper
 from .restart_record import Record, RestartError
@@ -28,12 +28,13 @@ def after(spec: Mapping[str, Any], record: Record, directory: str, error: Except
     turn.begin, with `registered`: ids of the brokers whose registration stood in the quorum when the turn began.
     """
     record.forgiving = True
-    unit, mode, earlier = spec["service"], spec["mode"], auto_revert.MODE_BEFORE.get(spec["kind"])
+    transition = transitions.TRANSITIONS[spec["kind"]]
+    unit, mode, earlier = spec["service"], spec["mode"], transition.before
     why = f"{unit} did not come up in mode {mode}: {error}."
     excerpt = getattr(error, "excerpt", "")
     try:
-        if not earlier:
-            raise _Refused(auto_revert.NO_WAY_BACK[spec["kind"]])
+        if transition.stays:
+            raise _Refused(transition.stays)
         old = _old_text(spec, directory, earlier)
         back = {**spec, "mode": earlier}
         if earlier == "zk":

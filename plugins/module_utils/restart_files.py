@@ -10,13 +10,12 @@ import pwd
 from typing import Any, Mapping
 
 from .core import kraft_config
+from .core.transitions import TRANSITIONS
 from .formats import properties
 from .restart_record import RestartError
 from .seal import masked, unseal
 
 CONFIGS = "configs"
-# Of turns that go back, the mode that the node leaves: the file of before was kept when it went there.
-_MODE_LEFT = {"zk": "zk_migration", "hybrid": "kraft", "controller_migration": "controller_final"}
 
 
 def read_text(path: str) -> str:
@@ -29,7 +28,7 @@ def read_text(path: str) -> str:
 
 def new_text(spec: Mapping[str, Any], old: str) -> str:
     """Return the text that a turn's `content` or `changes` make of the file, its sealed secrets opened."""
-    if spec.get("kind") in _MODE_LEFT and spec.get("changes") is not None:
+    if _is_rollback(spec) and spec.get("changes") is not None:
         return _earlier_text(spec, old)
     wanted = spec.get("content") or spec.get("changes") or {}
     plain = {key: None if value is None else unseal(spec["run_key"], value) for key, value in wanted.items()}
@@ -37,10 +36,17 @@ def new_text(spec: Mapping[str, Any], old: str) -> str:
     return properties.edit("" if spec.get("content") else old, plain, "" if spec.get("content") else comment)
 
 
+def _is_rollback(spec: Mapping[str, Any]) -> bool:
+    """Return whether the restart goes back: the file of before was kept when the node went to the mode that it
+    leaves."""
+    transition = TRANSITIONS.get(spec.get("kind"))
+    return bool(transition and transition.rollback)
+
+
 def _earlier_text(spec: Mapping[str, Any], old: str) -> str:
     """Return the text with the keys that going forth changed as they were before; to the byte the file that was kept,
     where nobody has changed anything else since. The keys: those of `changes`, and of the way to the mode left."""
-    left, there = _MODE_LEFT[spec["kind"]], kraft_config.mode_at_next_start(properties.parse(old))
+    left, there = TRANSITIONS[spec["kind"]].before, kraft_config.mode_at_next_start(properties.parse(old))
     if there == spec["mode"]:
         return old
     if there != left:
@@ -76,7 +82,7 @@ def keep(spec: Mapping[str, Any], directory: str, old: str) -> None:
 def kept(spec: Mapping[str, Any], directory: str) -> str:
     """Return where the file stands as it was before the turn. One that goes back keeps it under a name of its own, so
     that it leaves alone what the way forth kept."""
-    back = "back-to-" if spec.get("kind") in _MODE_LEFT else ""
+    back = "back-to-" if _is_rollback(spec) else ""
     return os.path.join(directory, CONFIGS, f"{os.path.basename(spec['config_file'])}.before-{back}{spec['mode']}")
 
 

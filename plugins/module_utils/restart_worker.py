@@ -16,12 +16,10 @@ import time
 from typing import Any, Callable, Iterator, Mapping
 
 from . import as_user, auto_revert, detached, host_state, restart_files, restart_record, restart_steps, run_locks
-from .core import kraft_config
+from .core import kraft_config, transitions
 from .formats import properties
 from .probes import own_node, service
 from .restart_record import Record, RestartError
-
-_KIND_OF_MODE = {"controller_migration": "controller"}
 
 
 def planned(spec: Mapping[str, Any]) -> dict:
@@ -40,7 +38,7 @@ def planned(spec: Mapping[str, Any]) -> dict:
 def begin(spec: Mapping[str, Any]) -> dict:
     """Detach the worker of a turn and return its first record; a turn that needs nothing returns `outcome` `unneeded`.
 
-    `spec`: {id, kind (judgements.gates.GATE_OF_TURN), mode (that the node is to run in), run, node_id, cluster_id,
+    `spec`: {id, kind (core.transitions), mode (that the node is to run in), run, node_id, cluster_id,
     state_dir, service, config_file, changes ({key: value or None}) or content ({key: value}, the whole file), owner,
     format (argv that formats an empty log directory, or None), log_file, stop_timeout_s, start_timeout_s, registered
     (ids, as text, of the brokers registered in the quorum)}.
@@ -73,7 +71,8 @@ def finish(spec: Mapping[str, Any]) -> dict:
         mode = kraft_config.mode_at_next_start(properties.parse(old))
         if mode in ("invalid", "combined"):
             raise RestartError(f"{spec['config_file']} starts no node that this can finish: its mode is {mode}")
-        spec = {**spec, "mode": mode, "kind": _KIND_OF_MODE.get(mode, mode)}
+        kind = transitions.forward_to(mode)
+        spec = {**spec, "mode": mode, "kind": kind.name if kind else mode}
         down = restart_steps.is_stopped(service.state(spec["service"]), or_stopping=True)
         new = restart_files.new_text(spec, old) if down else old
         record = Record(

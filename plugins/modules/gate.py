@@ -156,7 +156,7 @@ def main():
         module.fail_json(msg=f"quorumshift_soak: {error}")
 
     # Who goes back may have to do so because something is red.
-    accepted = wanted["accept"] if wanted["gate"] in gates.BACK else None
+    accepted = wanted["accept"] if gates.GATES[wanted["gate"]].rollback else None
     refused = gates.unverified(wanted["gate"], wanted["run"], wanted["verify"], wanted["verified"])
     if refused and not module.check_mode:
         module.fail_json(msg=f"gate {wanted['gate']} stays closed: {refused}. Nothing was changed.")

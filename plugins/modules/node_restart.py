@@ -154,7 +154,7 @@ times:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state, restart_worker
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, transitions
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import node
 
 WATCH_S = 2.0
@@ -166,7 +166,7 @@ def main():
         argument_spec={
             "action": {"type": "str", "choices": ["begin", "finish", "watch"], "default": "begin"},
             "restart_id": {"type": "str", "required": True},
-            "kind": {"type": "str", "choices": list(gates.GATE_OF_RESTART)},
+            "kind": {"type": "str", "choices": list(transitions.TRANSITIONS)},
             **host_state.HELD_OPTIONS,
             "node_id": {"type": "int", "required": True},
             "gate_token": {"type": "dict", "no_log": False},
@@ -197,7 +197,7 @@ def main():
     spec = {
         **given,
         "id": given["restart_id"],
-        "mode": gates.MODE_OF_RESTART.get(given["kind"], given["kind"]),
+        "mode": transitions.TRANSITIONS[given["kind"]].after if given["kind"] else None,
         "format": given["format_command"],
     }
     try:

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: rolling_restart
-short_description: Plan a roll of Kafka brokers, admit the next batch, settle the last
+short_description: Plan a rolling restart of Kafka nodes, and wait until each batch may be stopped
 version_added: 0.1.0
 description:
-  - Runs on the probe host and changes nothing. The restart itself is a host's turn (M(quorumshift.kafka.node_restart)).
-  - O(state=planned) orders the brokers that have to be restarted, the canary first and the controller last, and lists
-    the partitions whose replication leaves no spare.
-  - O(state=admitted) waits until the batch may be stopped. The phase is as expected, every broker is alive, no
-    partition is offline, under-replicated or would fall under min.insync.replicas, all held for O(stable_s).
-  - A leader that takes no replica back in sync any more keeps that from ever being so. With O(mode=zk) it is told as
-    RV(first) once that is proved and all else is well, to be restarted before O(batch).
+  - Orders the restarts and guards them, from the probe host. M(quorumshift.kafka.node_restart) restarts a node.
+  - O(state=planned) orders the nodes that have to be restarted, and lists the partitions whose replication leaves no
+    spare. Among brokers the canary comes first and the controller last, among controllers the quorum's leader last.
+  - O(state=admitted) waits until the batch may be stopped, and returns a gate token for it. The phase is as expected,
+    every broker is alive, and no partition is offline, under-replicated or would fall under min.insync.replicas. All of
+    it held for O(stable_s).
+  - A leader that takes no replica back in sync prevents the cluster from becoming healthy. With O(kind=zk) the module
+    proves that, and returns the leader as RV(first). Restart it before O(batch).
   - O(state=settled) waits for the same after the last batch.
 options:
   state:
@@ -24,11 +25,11 @@ options:
     type: str
     required: true
     choices: [planned, admitted, settled]
-  mode:
+  kind:
     description:
-      - The mode into which nodes are restarted. V(controller_migration) takes controllers back to migration mode before
-        the migration has ended, V(hybrid) brokers from KRaft mode back to migration mode, V(zk) from there to plain
-        ZooKeeper mode.
+      - The kind of restart. V(zk_migration), V(kraft) and V(controller_final) lead forward. V(controller_migration)
+        takes controllers back to migration mode before the migration has ended, V(hybrid) brokers from KRaft mode
+        back to migration mode, V(zk) from there to plain ZooKeeper mode.
     type: str
     required: true
     choices: [zk_migration, kraft, controller_final, controller_migration, hybrid, zk]
@@ -52,21 +53,21 @@ options:
     type: dict
     default: {}
   run:
-    description: The run's id, which the gate pass carries.
+    description: The run's id, which the gate token carries.
     type: str
     required: true
   accept:
     description:
-      - In a roll back, words of what is not healthy and may stay so, as M(quorumshift.kafka.gate) takes them.
+      - In a rollback, tokens of what is degraded and may stay so, as M(quorumshift.kafka.gate) takes them.
     type: list
     elements: str
     default: []
   stable_s:
-    description: For how many seconds on end all must be well.
+    description: For how many seconds on end the cluster must be healthy.
     type: float
     default: 10
   timeout_s:
-    description: After how many seconds waiting ends with what was seen last.
+    description: After how many seconds the wait ends and reports what was seen last.
     type: float
     default: 600
 extends_documentation_fragment:
@@ -75,15 +76,15 @@ extends_documentation_fragment:
   - quorumshift.kafka.nodes
 attributes:
   check_mode: {support: full, description: Reads only.}
-  diff_mode: {support: none, description: Changes nothing.}
+  diff_mode: {support: none, description: Reads only.}
 author: Quorumshift maintainers (@quorumshift)
 """
 
 EXAMPLES = r"""
-- name: Plan the roll to KRaft mode
+- name: Plan the rolling restart to KRaft mode
   quorumshift.kafka.rolling_restart:
     state: planned
-    mode: kraft
+    kind: kraft
     run: "{{ run }}"
     bootstrap_servers: b1:9094
     nodes: "{{ my_node_facts }}"
@@ -91,18 +92,17 @@ EXAMPLES = r"""
 
 RETURN = r"""
 plan:
-  description: Batches of hosts in order, hosts that need nothing, reasons, and what no order can keep available.
-  type: dict
-  returned: with O(state=planned)
+  description: Batches of hosts in order, hosts that need no restart, reasons, and partitions that cannot stay
+  available. type: dict returned: with O(state=planned)
 gate_token:
-  description: The pass that the batch's turns take; of a settled roll to plain ZooKeeper mode, that the controllers'
-    wiping takes.
+  description: The gate token for the restarts of the batch, or for wiping controllers once every broker is in plain
+    ZooKeeper mode.
   type: dict
-  returned: with O(state=admitted), when admitted; with O(state=settled) and O(mode=zk)
+  returned: with O(state=admitted), when admitted; with O(state=settled) and O(kind=zk)
 first:
-  description: The leader to be restarted first, whose restart mends it; its host, the partitions, what it takes.
+  description: The leader to restart first, with its host, the partitions, and the time that takes.
   type: dict
-  returned: with O(state=admitted) and O(mode=zk), where there is one
+  returned: with O(state=admitted) and O(kind=zk), where there is one
 waited_s:
   description: How long the batch waited for its admission, in seconds.
   type: float
@@ -115,21 +115,14 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     restart,
     rollback,
     stuck_leaders,
+    transitions,
     zk_controller,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import log_ends, topics
 
-CONTROLLER_FINAL = "controller_final"
-OF_CONTROLLERS = (CONTROLLER_FINAL, "controller_migration")
-SETTLED_PHASES = {
-    "zk_migration": (phase.COPYING, phase.HYBRID, phase.DUAL_WRITE),
-    "kraft": (phase.DUAL_WRITE, phase.FINALIZING),
-    CONTROLLER_FINAL: (phase.FINALIZED,),
-    "controller_migration": (phase.DUAL_WRITE, phase.HYBRID),
-    "hybrid": (phase.HYBRID,),
-    "zk": (phase.REVERTING,),
-}
+# Every restart but that of new controllers, which are started together
+KINDS = {name: one for name, one in transitions.TRANSITIONS.items() if name != "controller"}
 
 
 def main():
@@ -137,7 +130,7 @@ def main():
     module = ProbeModule(
         {
             "state": {"type": "str", "required": True, "choices": ["planned", "admitted", "settled"]},
-            "mode": {"type": "str", "required": True, "choices": list(SETTLED_PHASES)},
+            "kind": {"type": "str", "required": True, "choices": list(KINDS)},
             "canary": {"type": "str"},
             "planned": {"type": "list", "elements": "str", "default": []},
             "batch": {"type": "list", "elements": "str", "default": []},
@@ -154,10 +147,10 @@ def main():
 def planned(module):
     """Return the plan of the roll."""
     facts, given = module.facts(), module.params
-    mode = gates.MODE_OF_RESTART.get(given["mode"], given["mode"])
-    if given["mode"] in OF_CONTROLLERS:
-        plan = restart.plan_controllers(facts["nodes"], mode, facts["quorum"].get("leader_id"))
-        return {"plan": {**plan._asdict(), "min_isr": {}, "mode": given["mode"]}}
+    transition = KINDS[given["kind"]]
+    if transition.role == transitions.CONTROLLER:
+        plan = restart.plan_controllers(facts["nodes"], transition.after, facts["quorum"].get("leader_id"))
+        return {"plan": {**plan._asdict(), "min_isr": {}, "kind": given["kind"]}}
     found = facts["topics"]
     if not found["reached"]:
         module.fail_json(msg=found["error"])
@@ -166,42 +159,43 @@ def planned(module):
     min_isr = module.min_isr(found["partitions"])
     controller = (facts["zookeeper"].get("controller") or {}).get("broker_id")
     health = {**found, "min_isr": min_isr}
-    plan = restart.plan(facts["nodes"], mode, given["canary"], controller, health, given["planned"])
-    return {"plan": {**plan._asdict(), "min_isr": min_isr, "mode": given["mode"]}}
+    plan = restart.plan(facts["nodes"], transition.after, given["canary"], controller, health, given["planned"])
+    return {"plan": {**plan._asdict(), "min_isr": min_isr, "kind": given["kind"]}}
 
 
 def awaited(module):
     """Wait until the batch may be stopped, or until the roll has settled."""
     given, plan = module.params, module.params["plan"]
-    batch, admitting = given["batch"], given["state"] == "admitted"
-    gate = gates.GATE_OF_RESTART[given["mode"]] if admitting else gates.BROKERS_PLAIN
+    batch, admitting, transition = given["batch"], given["state"] == "admitted", KINDS[given["kind"]]
+    to_zk = given["kind"] == "zk"
+    gate = transition.gate if admitting else gates.BROKERS_PLAIN
     module.known_min_isr.update(plan.get("min_isr") or {})
 
     def gather():
         facts, first = module.facts(), None
         detected = phase.detect(facts)
-        troubles = gates.closed_by(gate, detected, []) if admitting else settled(given["mode"], detected)
-        if given["mode"] in rollback.RESTARTS:
-            target = rollback.ZK if given["mode"] == "zk" else rollback.HYBRID
+        troubles = gates.closed_by(gate, detected, []) if admitting else settled(transition, detected)
+        if transition.rollback:
+            target = rollback.ZK if to_zk else rollback.HYBRID
             refused = rollback.refused(facts, detected, target)
             troubles += [refused] if refused else []
-        if given["mode"] in OF_CONTROLLERS:
+        if transition.role == transitions.CONTROLLER:
             troubles += restart.controller_troubles(facts["nodes"], facts["quorum"], batch)
             return troubles, {
                 "phase": detected.phase,
                 "gate_token": gates.make_token(gate, detected.phase, given["run"], facts),
             }
-        if given["mode"] == "zk":
+        if to_zk:
             steps = phase.RevertStep
             troubles += rollback.to_do(detected, steps.MIGRATION_GONE if admitting else steps.BROKERS_PLAIN)
             fenced = zk_controller.fenced_sentence(facts["zookeeper"])
             troubles += [fenced] if fenced else []
-        if given["mode"] == "hybrid" and not admitting:
+        if given["kind"] == "hybrid" and not admitting:
             troubles += [f"{host} runs or will start in KRaft mode" for host in rollback.in_mode(facts, "kraft")]
         down = [
             host
             for host, node in facts["nodes"].items()
-            if not node.get("running") and not (given["mode"] == "zk" and node["role"] == "controller")
+            if not node.get("running") and not (to_zk and node["role"] == "controller")
         ]
         if not (batch and set(down) & set(batch)):
             stop = facts["nodes"][batch[0]]["node_id"] if batch else None
@@ -209,22 +203,22 @@ def awaited(module):
             found = facts["topics"]
             min_isr = module.min_isr(found.get("partitions") or {})
             excused = restart.unavoidable(found.get("partitions") or {}, min_isr)
-            accepted = given["accept"] if given["mode"] in rollback.RESTARTS else None
+            accepted = given["accept"] if transition.rollback else None
 
             def health(topics, stop):
                 return restart.troubles(topics, min_isr, phase.broker_ids(facts), excused, stop, accepted)
 
             ill = health(found, stop)
-            if ill and not troubles and given["mode"] == "zk" and admitting:
+            if ill and not troubles and to_zk and admitting:
                 ill, first = leader_first(module, facts, min_isr, health, ill)
             troubles += ill
         # A broker of the batch that is down already is finished first: waiting for its health would wait for ever.
         gate_token = gates.make_token(gate, detected.phase, given["run"], facts)
         return troubles, {"phase": detected.phase, "gate_token": gate_token, **({"first": first} if first else {})}
 
-    what = f"{', '.join(batch)} may be stopped" if admitting else f"the roll to {given['mode']} to settle"
+    what = f"{', '.join(batch)} may be stopped" if admitting else f"the roll to {given['kind']} to settle"
     result = module.wait(gather, given["stable_s"], given["timeout_s"], what)
-    if not (result["done"] and (admitting or given["mode"] == "zk")):
+    if not (result["done"] and (admitting or to_zk)):
         result.pop("gate_token", None)
     return result
 
@@ -256,9 +250,9 @@ def leader_first(module, facts, min_isr, health, ill):
     return refused, None if refused else first._asdict()
 
 
-def settled(mode, detected):
+def settled(transition, detected):
     """Return why the roll has not settled in a phase that it leads to."""
-    if detected.phase in SETTLED_PHASES[mode]:
+    if detected.phase in transition.settled:
         return []
     return [f"the phase is {detected.phase}", *(block.text for block in detected.blocks)]
 

@@ -14,6 +14,7 @@ import re
 from typing import Any, Mapping, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase, screen
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.transitions import TRANSITIONS
 from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import MASK, PREFIX, is_secret
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.report_story import Recorded, items, load, mapping
 from markupsafe import Markup
@@ -21,7 +22,6 @@ from markupsafe import Markup
 _SEALED = re.compile(re.escape(PREFIX) + r"[A-Za-z0-9+/=]+")
 _ASSIGNED = re.compile(r"([\w.-]+)[ \t]*=[ \t]*(?=\S)")
 _QUOTED = re.compile(r"""(["'])([\w.-]+)\1(\s*:\s*)(["'])(?:\\.|(?!\4).)*\4""")
-_KINDS = ("-controller", "zk_migration", "kraft", "controller_final", "controller_migration", "hybrid", "-zk")
 _LINE = re.compile(r"([ +-]?)(\s*)([^\s=:#!]+)(\s*[=:\s]\s*)(.*)")
 
 
@@ -88,12 +88,13 @@ def diffs(recorded: Recorded) -> list[dict]:
 
 
 def _order(name: str) -> int:
-    """The way a migration goes: turns' kinds, the modes of plans."""
-    return next((number for number, kind in enumerate(_KINDS) if name.endswith(kind)), len(_KINDS))
+    """Return a file's place by the kind of restart at the end of its name, which may follow a host's."""
+    kinds = list(TRANSITIONS)
+    return next((number for number, kind in enumerate(kinds) if f"-{name}".endswith(f"-{kind}")), len(kinds))
 
 
 def plans(recorded: Recorded) -> list[dict]:
-    """Return each roll's plan: {mode, order: [[{host, reason}]], done, unavoidable: [(partition, why)]}."""
+    """Return each roll's plan: {kind, order: [[{host, reason}]], done, unavoidable: [(partition, why)]}."""
     messages = []
     for path in sorted(recorded.files):
         plan = mapping(load(recorded.files, path)) if path.startswith("plan-") else {}
@@ -106,13 +107,13 @@ def plans(recorded: Recorded) -> list[dict]:
         ]
         messages.append(
             {
-                "mode": plan.get("mode") or path[5:-5],
+                "kind": plan.get("kind") or path[5:-5],
                 "order": order,
                 "done": items(plan.get("done")),
                 "unavoidable": sorted(mapping(plan.get("unavoidable")).items()),
             }
         )
-    return sorted(messages, key=lambda plan: _order(str(plan["mode"])))
+    return sorted(messages, key=lambda plan: _order(str(plan["kind"])))
 
 
 def preflight(recorded: Recorded) -> dict | None:

@@ -11,16 +11,6 @@ from __future__ import annotations
 
 from typing import Iterable, Mapping
 
-MODE_BEFORE = {"zk_migration": "zk", "kraft": "zk_migration", "hybrid": "kraft"}
-"""The mode to which a broker's turn of each kind may go back; `hybrid` is a rollback's, from KRaft mode."""
-
-NO_WAY_BACK = {
-    "controller": "a new controller has no earlier file",
-    "controller_final": "finalization cannot be undone",
-    "controller_migration": "the quorum must not have a controller that ends the migration",
-    "zk": "it is in its earliest mode",
-}
-
 
 def under_kraft(zookeeper: Mapping) -> str | None:
     """Return why no broker may run in plain ZooKeeper mode, from what probes.own_zookeeper.look read; None when one

@@ -14,7 +14,7 @@ import json
 import re
 from typing import Iterable, Mapping, NamedTuple
 
-from . import advice, kraft_config, phase, restart
+from . import advice, kraft_config, phase, restart, transitions
 from .phase import (
     BROKERS_JOINING,
     CONTROLLERS_READY,
@@ -38,73 +38,68 @@ DATA_GATES = ("before_controllers", "after_finalize")
 
 
 class Gate(NamedTuple):
-    """`phases` in which the gate may open; `moment` for people; the views of the metadata that are compared before it
-    opens: those that it `needs`, and those that it `takes` when they are there."""
+    """`phases`: in which the gate may open; `moment`: for people; `needs`: the views of the metadata that must be
+    compared before it opens; `takes`: those that are compared as well where they exist; `by_hand`: phases in which
+    the playbook `verify` compares this gate's views; `rollback`: whether it is one of a rollback."""
 
     phases: tuple[str, ...]
     moment: str
     needs: tuple[str, ...]
     takes: tuple[str, ...] = (BASELINE,)
+    by_hand: tuple[str, ...] = ()
+    rollback: bool = False
 
 
 _ZOOKEEPER_RULES, _LOG_RULES = (ZOOKEEPER, BROKER), (ZOOKEEPER, METADATA_LOG, BROKER)
-# The baseline is never needed: a gate may be the first that is verified, and evidence goes with its control node.
+# The baseline is never needed: a gate may be the first that is verified, and artifacts go with their control node.
 GATES = {
     "before_controllers": Gate(
         (ZK, CONTROLLERS_STARTING, CONTROLLERS_READY, BROKERS_JOINING),
         "before controllers are formatted or started",
         _ZOOKEEPER_RULES,
+        by_hand=(ZK, CONTROLLERS_STARTING),
     ),
     "before_trigger": Gate(
-        (CONTROLLERS_READY, BROKERS_JOINING), "before brokers are restarted in migration mode", _ZOOKEEPER_RULES
+        (CONTROLLERS_READY, BROKERS_JOINING),
+        "before brokers are restarted in migration mode",
+        _ZOOKEEPER_RULES,
+        by_hand=(CONTROLLERS_READY, BROKERS_JOINING),
     ),
-    "after_copy": Gate((HYBRID, DUAL_WRITE), "the metadata is copied and mirrored to ZooKeeper", _LOG_RULES),
+    "after_copy": Gate(
+        (HYBRID, DUAL_WRITE), "the metadata is copied and mirrored to ZooKeeper", _LOG_RULES, by_hand=(HYBRID,)
+    ),
     "before_kraft": Gate((HYBRID, FINALIZING), "before brokers are restarted in KRaft mode", _LOG_RULES),
-    "after_kraft": Gate((DUAL_WRITE,), "every broker runs in KRaft mode: the soak begins", _LOG_RULES),
-    "before_finalize": Gate((DUAL_WRITE, FINALIZING), "before controllers leave migration mode, for good", _LOG_RULES),
+    "after_kraft": Gate(
+        (DUAL_WRITE,), "every broker runs in KRaft mode: the soak begins", _LOG_RULES, by_hand=(DUAL_WRITE,)
+    ),
+    "before_finalize": Gate(
+        (DUAL_WRITE, FINALIZING),
+        "before controllers leave migration mode, for good",
+        _LOG_RULES,
+        by_hand=(FINALIZING,),
+    ),
     "before_revert": Gate(
         (CONTROLLERS_STARTING, CONTROLLERS_READY, BROKERS_JOINING, COPYING, HYBRID, DUAL_WRITE, FINALIZING, REVERTING),
         "before a migration is taken back",
         _ZOOKEEPER_RULES,
         (METADATA_LOG, BASELINE),
+        by_hand=(REVERTING,),
+        rollback=True,
     ),
-    "after_revert": Gate((REVERTING, ZK), "every broker runs in plain ZooKeeper mode again", _ZOOKEEPER_RULES),
-    "after_finalize": Gate((FINALIZED,), "every controller is final", (METADATA_LOG, BROKER)),
+    "after_revert": Gate(
+        (REVERTING, ZK), "every broker runs in plain ZooKeeper mode again", _ZOOKEEPER_RULES, rollback=True
+    ),
+    "after_finalize": Gate((FINALIZED,), "every controller is final", (METADATA_LOG, BROKER), by_hand=(FINALIZED,)),
 }
 
-# The gates of a rollback, on no way forward.
-BACK = ("before_revert", "after_revert")
-
-# Which gate's views are compared where somebody asks by hand, by phase.
-GATE_OF_PHASE = {
-    ZK: "before_controllers",
-    CONTROLLERS_STARTING: "before_controllers",
-    CONTROLLERS_READY: "before_trigger",
-    BROKERS_JOINING: "before_trigger",
-    HYBRID: "after_copy",
-    DUAL_WRITE: "after_kraft",
-    FINALIZING: "before_finalize",
-    FINALIZED: "after_finalize",
-    REVERTING: "before_revert",
-}
-
-# A pass that no gate gives: the roll back to plain ZooKeeper mode has settled, with every broker seen running so.
+# A token that no gate gives: the roll back to plain ZooKeeper mode has settled, with every broker seen running so.
 BROKERS_PLAIN = "brokers_plain"
+WIPE = "wipe"
 
-# Which gate's pass the turn of each kind takes.
-GATE_OF_RESTART = {
-    "controller": "before_controllers",
-    "zk_migration": "before_trigger",
-    "kraft": "before_kraft",
-    "controller_final": "before_finalize",
-    "controller_migration": "before_revert",
-    "hybrid": "before_revert",
-    "zk": "before_revert",
-}
-_TOKEN_OF = {**GATE_OF_RESTART, "wipe": BROKERS_PLAIN}
 
-# The mode of Kafka in which a turn of each kind starts a node; of the other kinds it is the kind itself.
-MODE_OF_RESTART = {"controller": "controller_migration", "hybrid": "zk_migration"}
+def by_hand(phase_seen: str) -> str | None:
+    """Return the gate whose views the playbook `verify` compares in a phase, None where there is nothing to compare."""
+    return next((name for name, gate in GATES.items() if phase_seen in gate.by_hand), None)
 
 
 def closed_by(name: str, phase_result: phase.PhaseResult, health: list[str]) -> list[str]:
@@ -115,7 +110,7 @@ def closed_by(name: str, phase_result: phase.PhaseResult, health: list[str]) -> 
         messages.append(f"the phase is {phase_result.phase}, {name} opens in {' or '.join(gate.phases)}")
     closing = _CLOSING + (("quorum_not_ready",) if name == "before_trigger" else ())
     closing += ("zookeeper_broker_left",) if name != "before_kraft" else ()  # that one is what the KRaft roll mends
-    closing += ("flag_missing",) if name not in BACK else ()  # the way back stops the controllers
+    closing += ("flag_missing",) if not gate.rollback else ()  # a rollback stops the controllers
     # A broker that is down closes no gate by itself, its turn may be due. Where health does, it is why.
     closing += ("broker_down",) if health else ()
     messages += [advice.sentences(block.text, block.do) for block in phase_result.blocks if block.id in closing]
@@ -210,7 +205,7 @@ def make_token(name: str, phase_seen: str, run: str, facts: Mapping) -> dict:
 def refusal(kind: str, given: Mapping | None, cluster_id: str, run: str) -> str | None:
     """Return why a turn of this kind, or a controller's `wipe`, may not begin with the gate pass given; None when it
     may."""
-    wanted = _TOKEN_OF[kind]
+    wanted = BROKERS_PLAIN if kind == WIPE else transitions.TRANSITIONS[kind].gate
     if not given:
         return f"no pass of gate {wanted} was given: run the whole playbook, without --start-at-task or --tags"
     if given.get("gate") != wanted:

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from typing import Iterable, Mapping, NamedTuple, Sequence
 
-from . import gates, phase, restart, rollback, run_lock
-
-GATE, ROLL, START, ONLY = "gate", "roll", "start", "step"
-"""Kinds of steps: a gate; nodes restarted one after the other; nodes started together; anything else."""
+from . import gates, phase, restart, run_lock, transitions
+from .transitions import GATE, ROLL, START
 
 ADMITTED = "admitted"  # the journal's event of a batch that may be stopped
 
 
 class Step(NamedTuple):
-    """`name`: of the gate or of the turn; `text`: for people; `batches`: hosts in order; `reasons`: why one stands
-    where it stands; `back`: how far back a rollback goes from here on (None: there is no way back)."""
+    """A step that is ahead: a row of transitions.steps with `batches`: hosts in order; `reasons`: why a host is where
+    it is in that order; `back`: how far a rollback goes once it is done (None: none is possible)."""
 
     kind: str
     name: str
@@ -29,97 +27,50 @@ class Step(NamedTuple):
     back: str | None
 
 
-class _Stage(NamedTuple):
-    """A step, and the phases in which it is still ahead."""
-
-    kind: str
-    name: str
-    text: str
-    ahead: tuple[str, ...]
-    back: str | None = rollback.ZK
-
-
-_FROM = phase.FORWARD.index
-_UP_TO = {name: phase.FORWARD[: _FROM(name) + 1] for name in phase.FORWARD}
-_FORWARD = (
-    _Stage(ONLY, "backup", "back up ZooKeeper's tree on two hosts, and read it back", _UP_TO[phase.CONTROLLERS_READY]),
-    _Stage(GATE, "before_controllers", "", _UP_TO[phase.CONTROLLERS_STARTING]),
-    _Stage(START, "controller", "bring up the controllers", _UP_TO[phase.CONTROLLERS_STARTING]),
-    _Stage(GATE, "before_trigger", "", _UP_TO[phase.BROKERS_JOINING]),
-    _Stage(ROLL, "zk_migration", "restart brokers in migration mode", _UP_TO[phase.BROKERS_JOINING]),
-    _Stage(ONLY, "copy", "the copy: begun by the last of them, counted against ZooKeeper", _UP_TO[phase.COPYING]),
-    _Stage(GATE, "after_copy", "", _UP_TO[phase.HYBRID]),
-    _Stage(ROLL, "kraft", "restart brokers in KRaft mode", _UP_TO[phase.HYBRID]),
-    _Stage(GATE, "after_kraft", "", _UP_TO[phase.HYBRID]),
-    _Stage(ONLY, "soak", "the run ends here and prints the word; soak", _UP_TO[phase.DUAL_WRITE]),
-    _Stage(GATE, "before_finalize", "", _UP_TO[phase.FINALIZING]),
-    _Stage(ROLL, "controller_final", "restart controllers without the migration flag", _UP_TO[phase.FINALIZING], None),
-    _Stage(GATE, "after_finalize", "", _UP_TO[phase.FINALIZING], None),
-)
-_KRAFT_LEFT = (phase.HYBRID, phase.DUAL_WRITE, phase.FINALIZING)
-_BEGUN = (*_UP_TO[phase.FINALIZING][1:],)
-_BACK = (
-    _Stage(GATE, "before_revert", "", _KRAFT_LEFT),
-    _Stage(ROLL, "controller_migration", "restart controllers with the migration flag", (phase.FINALIZING,)),
-    _Stage(ROLL, "hybrid", "restart brokers back in migration mode", _KRAFT_LEFT),
-)
-_BACK_TO_ZK = (
-    *_BACK,
-    _Stage(GATE, "before_revert", "", _BEGUN),
-    _Stage(ONLY, "stop", "stop the controllers and keep them down, the quorum's leader last", _BEGUN),
-    _Stage(ONLY, "restore_zk_controller", "have ZooKeeper's own controller elected", (*_BEGUN, phase.REVERTING)),
-    _Stage(ROLL, "zk", "restart brokers in plain ZooKeeper mode", (*_BEGUN, phase.REVERTING)),
-    _Stage(ONLY, "wipe", "leave nothing of the migration on the controllers", (*_BEGUN, phase.REVERTING)),
-    _Stage(GATE, "after_revert", "", (*_BEGUN, phase.REVERTING)),
-)
-
-
 def steps(
     facts: Mapping, detected: phase.PhaseResult, min_isr: Mapping[str, int], canary: str | None, target: str = ""
 ) -> list[Step]:
-    """Return what is ahead, on the way forward or, with `target` (reverting.TARGETS), on the way back; a roll in which
-    nobody is left to be restarted is no step."""
-    way = {"": _FORWARD, rollback.HYBRID: _BACK}.get(target, _BACK_TO_ZK)
-    messages = []
-    for stage in way:
-        if detected.phase not in stage.ahead:
+    """Return what is ahead of a migration or, with `target`, of a rollback. A roll that restarts no host is no step."""
+    ahead = []
+    for step in transitions.steps(target):
+        if not step.ahead(detected.phase):
             continue
-        text = gates.GATES[stage.name].moment if stage.kind == GATE else stage.text
-        plan = _order(facts, stage, min_isr, canary)
-        if stage.kind in (ROLL, START) and not plan.batches:
+        plan = _order(facts, step, min_isr, canary)
+        if step.kind in (ROLL, START) and not plan.batches:
             continue
-        messages.append(Step(stage.kind, stage.name, text, plan.batches, plan.reasons, stage.back))
-    return _without_idle_gates(messages, detected)
+        text = gates.GATES[step.name].moment if step.kind == GATE else step.text
+        ahead.append(Step(step.kind, step.name, text, plan.batches, plan.reasons, step.back))
+    return _without_repeated_gate(ahead)
 
 
-def _without_idle_gates(reported: list[Step], detected: phase.PhaseResult) -> list[Step]:
-    """A way back from where no broker runs in KRaft mode has one gate less."""
-    rolls = {step.name for step in reported if step.kind == ROLL}
-    first = next((step for step in reported if step.kind == GATE), None)
-    twice = first is not None and [step.name for step in reported].count(first.name) > 1
-    if twice and first.name == "before_revert" and "hybrid" not in rolls:
-        return [step for step in reported if step is not first]
-    return reported
+def _without_repeated_gate(ahead: list[Step]) -> list[Step]:
+    """Drop the first gate of a rollback where no broker runs in KRaft mode: then the second one opens at once."""
+    gate_names = [step.name for step in ahead if step.kind == GATE]
+    rolls = {step.name for step in ahead if step.kind == ROLL}
+    if gate_names[:2] == ["before_revert"] * 2 and "hybrid" not in rolls:
+        first = next(step for step in ahead if step.kind == GATE)
+        return [step for step in ahead if step is not first]
+    return ahead
 
 
-def _order(facts: Mapping, stage: _Stage, min_isr: Mapping[str, int], canary: str | None) -> restart.Plan:
-    nodes, mode = facts["nodes"], gates.MODE_OF_RESTART.get(stage.name, stage.name)
-    if stage.kind == START:
-        running = [host for host, node in sorted(phase.controllers(facts).items()) if not node.get("running")]
-        return restart.Plan([running] if running else [], [], {}, {})
-    if stage.kind != ROLL:
+def _order(facts: Mapping, step: transitions.Step, min_isr: Mapping[str, int], canary: str | None) -> restart.Plan:
+    if step.kind == START:
+        down = [host for host, node in sorted(phase.controllers(facts).items()) if not node.get("running")]
+        return restart.Plan([down] if down else [], [], {}, {})
+    if step.kind != ROLL:
         return restart.Plan([], [], {}, {})
-    if stage.name.startswith("controller_"):
-        return restart.plan_controllers(nodes, mode, (facts.get("quorum") or {}).get("leader_id"))
+    nodes, transition = facts["nodes"], transitions.TRANSITIONS[step.name]
+    if transition.role == transitions.CONTROLLER:
+        return restart.plan_controllers(nodes, transition.after, (facts.get("quorum") or {}).get("leader_id"))
     topics = {"partitions": (facts.get("topics") or {}).get("partitions") or {}, "min_isr": min_isr}
     controller = ((facts.get("zookeeper") or {}).get("controller") or {}).get("broker_id")
-    if stage.name in ("kraft", "hybrid"):
-        controller = None  # it is one of KRaft's by then
-    return restart.plan(nodes, mode, canary, controller, topics)
+    if "kraft" in (transition.before, transition.after):
+        controller = None  # a KRaft controller is the active one by then, and no broker
+    return restart.plan(nodes, transition.after, canary, controller, topics)
 
 
 def direction(target: str) -> str:
-    """Return the direction of the run that is planned (judgements.claim)."""
+    """Return the direction of the run that is planned (core.run_lock)."""
     return run_lock.BACK if target else run_lock.FORWARD
 
 

@@ -13,14 +13,10 @@ from __future__ import annotations
 from typing import Iterable, Mapping, NamedTuple
 
 from ..formats import znodes
-from . import advice, phase, restoring, run_lock, zk_controller
+from . import advice, phase, restoring, run_lock, transitions, zk_controller
 
-ZK, HYBRID = "zk", "hybrid"
+ZK, HYBRID = transitions.TO_ZK, transitions.TO_HYBRID
 TARGETS = (ZK, HYBRID)
-"""How far back: to plain ZooKeeper mode without a trace, or to hybrid brokers under KRaft's controllers."""
-
-RESTARTS = ("controller_migration", "hybrid", "zk")
-"""The turns that a rollback takes, by what they are for."""
 
 
 class ZkControllerRestore(NamedTuple):
@@ -87,7 +83,10 @@ def under_way(facts: Mapping, detected: phase.PhaseResult) -> str | None:
     target = _cut_off(facts).get("target")
     if not target:
         return None
-    begun = any((node.get("node_restart") or {}).get("kind") in RESTARTS for node in facts["nodes"].values())
+    restarts = [
+        transitions.TRANSITIONS.get((node.get("node_restart") or {}).get("kind")) for node in facts["nodes"].values()
+    ]
+    begun = any(transition and transition.rollback for transition in restarts)
     return target if begun and not (no_way(facts, detected, target) or idle(facts, detected, target)) else None
 
 

@@ -118,7 +118,7 @@ def _of_this_attempt(passed: list[str], now: str) -> list[str]:
     if now not in phase.FORWARD:
         return list(dict.fromkeys(passed))
     reached = phase.FORWARD[: phase.FORWARD.index(now) + 1]
-    forward = [name for name in dict.fromkeys(passed) if name not in gates.BACK]
+    forward = [name for name in dict.fromkeys(passed) if not gates.GATES[name].rollback]
     return [name for name in forward if gates.GATES[name].phases[0] in reached]
 
 

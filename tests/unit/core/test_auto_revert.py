@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import auto_revert, gates, phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import auto_revert, phase, transitions
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 
 from tests.unit.core import recorded
@@ -66,9 +66,9 @@ def test_to_migration_mode_only_while_the_migration_goes_on(state):
     assert str(state) in auto_revert.under_final(state)
 
 
-def test_each_kind_of_turn_has_its_way_back_or_a_reason_for_none():
-    assert {*auto_revert.MODE_BEFORE, *auto_revert.NO_WAY_BACK} >= {*gates.GATE_OF_RESTART, "zk"}
-    assert not {*auto_revert.MODE_BEFORE} & {*auto_revert.NO_WAY_BACK}
+def test_only_broker_restarts_that_leave_a_running_mode_revert_by_themselves():
+    revert = {name: one.before for name, one in transitions.TRANSITIONS.items() if not one.stays}
+    assert revert == {"zk_migration": "zk", "kraft": "zk_migration", "hybrid": "kraft"}
 
 
 # What an earlier run left ---------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, phase, transitions
 
 from tests.unit.core import recorded
 
@@ -57,7 +57,7 @@ def test_a_gate_opens_in_its_phases_alone(gate, seen):
 
 def test_every_gate_is_here():
     assert set(gates.GATES) == set(OPEN)
-    assert set(gates.GATE_OF_RESTART.values()) <= set(OPEN)
+    assert {one.gate for one in transitions.TRANSITIONS.values()} <= set(OPEN)
 
 
 @pytest.mark.parametrize("gate", OPEN)
@@ -84,7 +84,7 @@ def test_blocks_that_close_every_gate(gate, block):
         # the KRaft roll is what mends it
         ("zookeeper_broker_left", set(OPEN) - {"before_kraft"}),
         # the way back stops the controllers, with and without it
-        ("flag_missing", set(OPEN) - set(gates.BACK)),
+        ("flag_missing", {name for name, gate in gates.GATES.items() if not gate.rollback}),
     ],
 )
 def test_blocks_that_close_some_gates(block, closed):
@@ -165,13 +165,13 @@ def test_refusals_of_a_turn():
     assert "is of run run-1, this is run run-2" in gates.refusal("kraft", given, mine, "run-2")
 
 
-@pytest.mark.parametrize("kind", gates.GATE_OF_RESTART)
+@pytest.mark.parametrize("kind", transitions.TRANSITIONS)
 def test_each_kind_of_turn_takes_the_pass_of_its_gate(kind):
     facts = recorded.facts("dual_write")
     for gate in gates.GATES:
         given = gates.make_token(gate, "any", "run", facts)
         refused = gates.refusal(kind, given, given["cluster_id"], "run")
-        assert (refused is None) == (gate == gates.GATE_OF_RESTART[kind])
+        assert (refused is None) == (gate == transitions.TRANSITIONS[kind].gate)
 
 
 # Finalization --------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     phase,
     planning,
     planning_screen,
+    transitions,
 )
 
 from tests.unit.core import recorded
@@ -47,7 +48,7 @@ def test_each_gate_and_each_roll_is_one_of_the_tools():
         for target in ("", "hybrid", "zk"):
             for step in ahead(name, target):
                 assert step.kind != planning.GATE or step.name in gates.GATES
-                assert step.kind not in (planning.ROLL, planning.START) or step.name in gates.GATE_OF_RESTART
+                assert step.kind not in (planning.ROLL, planning.START) or step.name in transitions.TRANSITIONS
 
 
 def test_who_is_restarted_when_and_why():

@@ -400,8 +400,8 @@ def test_what_is_noted_for_the_end_stands_in_the_table_alone():
 
 def test_plans_and_diffs_stand_in_the_order_of_the_migration():
     modes = ("kraft", "controller_final", "zk_migration")
-    files = {f"plan-{mode}.json": json.dumps({"mode": mode, "batches": [["b1"]]}) for mode in modes}
-    assert [plan["mode"] for plan in report_files.plans(recorded([], files=files))] == [
+    files = {f"plan-{mode}.json": json.dumps({"kind": mode, "batches": [["b1"]]}) for mode in modes}
+    assert [plan["kind"] for plan in report_files.plans(recorded([], files=files))] == [
         "zk_migration",
         "kraft",
         "controller_final",
