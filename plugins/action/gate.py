@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""gate: asks the probe host, keeps pass or refusal as evidence."""
+"""gate: open a gate from the probe host; keep its token, or why it stays closed."""
 
 from __future__ import annotations
 
@@ -9,21 +9,23 @@ import json
 
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction
 
 
-class ActionModule(ProbeAction):
-    """Opens a gate and journals it."""
+class ActionModule(QuorumshiftAction):
+    """Opens a gate and journals it. Its token goes into the play's facts under the gate's name."""
 
-    def act(self, args: dict) -> dict:
-        topics = self.variable("quorumshift_fingerprint_topics") or ()
-        asked = gates.jobs(args.get("gate"), boolean(self.variable("quorumshift_verify") or False), topics)
+    FILLS = (*PROBE, "run")
+
+    def act(self, args):
+        name, topics = args["gate"], self.variable("quorumshift_fingerprint_topics") or ()
+        asked = gates.jobs(name, boolean(self.variable("quorumshift_verify") or False), topics)
         accept = self.listed("quorumshift_accept_degraded")
-        args = self.filled({"run": None, "verify": asked, "accept": accept, **args})
+        args = self.filled({"verify": asked, "accept": accept, **args})
         result = self.in_slices(args)
-        name, failed = args.get("gate"), bool(result.get("failed"))
         verified = {one["job"]: one for one in args.get("verified") or () if one}
-        reported = {
+        failed = bool(result.get("failed"))
+        journalled = {
             "verified": {job: verified.get(job, {}).get("digest") for job in args["verify"]} or "off",
             "reports": {job: one.get("report") for job, one in verified.items() if job in args["verify"]},
             "seconds": round(result.get("waited_s") or 0, 3),
@@ -31,11 +33,14 @@ class ActionModule(ProbeAction):
             **({"accepted": accept} if accept else {}),
         }
         if failed:
-            self.artifacts().note("gate", name, reason=result.get("msg"), **reported)
+            self.artifacts().note("gate", name, reason=result.get("msg"), **journalled)
             return result
         if "zookeeper" in result:
             self.artifacts().save("zookeeper-before-finalize.json", json.dumps(result.pop("zookeeper"), indent=1))
         self.artifacts().note("phase", result["phase"])
-        self.say(f"open: phase {result['phase']}, all well for {args.get('stable_s', 10)} s")
-        self.artifacts().note("gate", name, digest=result["gate_token"]["digest"], phase=result["phase"], **reported)
+        self.say(f"open: phase {result['phase']}, healthy for {args.get('stable_s', 10)} s")
+        token = result["gate_token"]
+        self.artifacts().note("gate", name, digest=token["digest"], phase=result["phase"], **journalled)
+        tokens = self.facts_of(self.vars["inventory_hostname"]).get("quorumshift_gate_tokens") or {}
+        result["ansible_facts"] = {"quorumshift_gate_tokens": {**tokens, name: token}}
         return result

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""kraft_preflight: nodes and connection are filled in, the result becomes evidence."""
+"""kraft_preflight: check the hosts' facts, from the probe host; keep the findings."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ import json
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import advice, preflight_screen
 from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import is_secret, seal
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction
 
 KEPT = ("findings", "checks")
 
 
-class ActionModule(ProbeAction):
-    """Runs the module and keeps what it found. Task option of this action: `show` prints all of it as a table."""
+class ActionModule(QuorumshiftAction):
+    """Runs the checks and keeps what they found."""
 
-    def act(self, args: dict) -> dict:
-        show = args.pop("show", False)
-        # Arguments are shown with -vvv. Sealed as the hosts seal theirs, secrets can be compared all the same.
+    FILLS = PROBE
+    OWN = ("show",)
+
+    def act(self, args):
+        show = self.own.get("show", False)
+        # -vvv prints arguments. Sealed as the hosts seal theirs, secrets can still be compared.
         given = args.get("controller_config") or {}
         args["controller_config"] = {
             key: seal(self.run_key(), str(value)) if is_secret(key) else str(value) for key, value in given.items()
@@ -38,10 +41,10 @@ class ActionModule(ProbeAction):
             if not kept:
                 return result
             blocking = sorted({one["id"] for one in kept["findings"] if one["severity"] == "blocks"})
-            reported = f"In the way of the migration: {', '.join(blocking)}. Nothing was changed."
-            # Without the findings, which Ansible would print once more as they are
-            return {"failed": True, "changed": False, "msg": reported if show else result["msg"]}
-        if show:  # nothing comes after it
+            summary = f"These checks block the migration: {', '.join(blocking)}. Nothing was changed."
+            # Without the findings, which Ansible would print a second time
+            return {"failed": True, "changed": False, "msg": summary if show else result["msg"]}
+        if show:  # the playbook preflight ends here
             self.artifacts().note("event", "ended", result="ok")
         else:
             self._say(result["findings"], len(result["checks"]))

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""migration_state: judges the phase, names the run at its first call, prints the screen where asked to."""
+"""migration_state: detect the phase, name the run at its first call, print status or plan where asked to."""
 
 from __future__ import annotations
 
@@ -25,35 +25,34 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     rollback,
     run_lock,
     screen,
+    transitions,
 )
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils import identity
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction, display
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import identity, plans
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction, display
 
-# What the printed command takes over from the one that was typed, by the name that Ansible gives it.
+# Options of ansible-playbook that the printed command repeats, by the name that Ansible gives them
 REPEATED = {"inventory": "-i", "vault_ids": "--vault-id", "vault_password_files": "--vault-password-file"}
-NO_WAY_ON = (phase.UNKNOWN, phase.REVERTING, phase.KRAFT_NATIVE)
+NO_FORWARD = (phase.UNKNOWN, phase.REVERTING, phase.KRAFT_NATIVE)
 
 
-class ActionModule(ProbeAction):
-    """Judges. Task options of this action: `show` prints one screen, `history` every run below it, `record` keeps the
-    facts as evidence, `tell` says the phase in a line, `gate` is the one whose views are asked for. `direction`
-    is that of a run which is to change something: `forward` fails in the midst of a restore, and in a phase from which
-    no migration goes on, unless a turn that was left half done has to be finished first; `back` fails where there is
-    no way back; `restore` changes nothing without its word."""
+class ActionModule(QuorumshiftAction):
+    """Detects the phase; the module's documentation lists what the options of this action do."""
 
-    def act(self, args: dict) -> dict:
-        show, record, direction = args.pop("show", False), args.pop("record", True), args.pop("direction", "")
-        past, tell, gate = args.pop("history", False), args.pop("tell", True), args.pop("gate", "")
-        args.setdefault("soak", self.variable("quorumshift_soak") or "24h")
-        result = self.module(self.filled(args))
+    FILLS = (*PROBE, "soak", "canary")
+    OWN = ("show", "history", "record", "direction", "announce", "gate", "plan")
+
+    def act(self, args):
+        direction, shows = self.own.get("direction", ""), self.own.get("show", False)
+        target = (self.variable("quorumshift_rollback_to") or "") if direction in ("", run_lock.BACK) else ""
+        asked, known = self.own.get("plan", "none"), target in ("", *rollback.TARGETS)
+        result = self.module(self.filled({**args, **({"plan_to": target} if asked != "none" and known else {})}))
         if result.get("failed"):
             return result
         facts = result.pop("facts")
+        detected = phase.detect(facts)
         first = not self.session
         session = dict(self.session) or {"run": time.strftime("%Y%m%dT%H%M%S") + "-" + secrets.token_hex(2)}
         session.update(cluster_id=result["cluster_id"], phase=result["phase"])
-        target = self.variable("quorumshift_rollback_to") or ""
-        detected = phase.detect(facts)
         result["idle"] = self._idle(direction, facts, detected, target) and not result["unfinished"]
         unproved = direction != run_lock.FORWARD and rollback.unproved(facts, detected, session["run"])
         if unproved:
@@ -62,55 +61,71 @@ class ActionModule(ProbeAction):
         verdict = self._run_lock(facts["nodes"], session, direction, result["idle"] and not result["to_prove"])
         result["ansible_facts"] = {"quorumshift_session": session}
         self.session = session
-        record = record and not self._task.check_mode
-        plan = self.planned() if show else None
+        # In check mode nothing is done, so only what is due now can be shown
+        ahead = transitions.names_ahead(result["phase"], target, due_alone=self._task.check_mode) if known else []
+        result["ahead"] = ahead
+        self._gate(result, self.own.get("gate") or gates.by_hand(result["phase"]))
+        plan = self.planned() if shows else None
         took = planning.took(plan, self.artifacts().events(), session["run"]) if plan else []
-        if record:
-            self._record(facts, result["phase"], first, last=show, took=took)
+        if self.own.get("record", True) and not self._task.check_mode:
+            self._record(facts, result["phase"], first, last=shows, took=took)
         events = self.artifacts().all_events()
-        passes = passed_gates(events)
         doubts = history.contradictions(facts["nodes"], result["cluster_id"], events) if first else []
-        result["gate"] = gate or gates.by_hand(result["phase"])
-        compared = gates.GATES.get(result["gate"])
-        result["views"] = [*compared.needs, *compared.takes] if compared else []
-        result["compares_records"] = result["gate"] in gates.DATA_GATES
-        if tell and not show:
+        if shows:
+            self._show(result, facts, target, verdict.newest, doubts, took, passed_gates(events))
+        elif self.own.get("announce", True):
             self.say(f"cluster {result['cluster_id']}, phase {result['phase']}; next: {result['next']['text']}")
             for doubt in doubts:
                 self.say(f"journal: {doubt}")
-        if show:
-            newest = verdict.newest or {}
-            reported = run_lock.story(newest) if newest and newest["run"] != session["run"] else None
-            before = planning_screen.took_lines(took, time.time() - self.artifacts().events()[0]["t"]) if took else []
-            lines = before + screen.render(
-                result, passes, self.command(result["next"], result["token"]), reported, doubts
-            )
-            where = os.path.join(self.variable("quorumshift_state_dir") or "", result["cluster_id"] or "")
-            roles = [(host, node["role"]) for host, node in self.excluded().items()]
-            lines += [f"  ! {text}." for text in excluded.returning(roles, target, where)]
-            for line in lines + (history.lines(history.runs(facts["nodes"], result["cluster_id"])) if past else []):
-                display.display(line)
-        left_out = excluded.refused(facts, detected, direction) if direction else None
-        if left_out:
-            return {"failed": True, "msg": f"{left_out}. Nothing was changed."}
-        if direction and verdict.refused:
-            return {"failed": True, "msg": f"{verdict.refused}. Nothing was changed."}
-        no_way_on = result["phase"] in NO_WAY_ON and not result["unfinished"]
-        if direction == run_lock.FORWARD and (no_way_on or phase.restoring(facts)):
-            reasons = [advice.sentences(block["text"], block["do"]) for block in result["blocks"]]
-            why = ". ".join(reasons) or result["next"]["text"]
-            return {"failed": True, "msg": f"The phase is {result['phase']}: {why}. Nothing was changed."}
-        why = (
-            rollback.refused(facts, detected, target)
-            if direction == run_lock.BACK and not result["unfinished"]
-            else None
-        )
+        why = self._refused(direction, facts, detected, result, verdict.refused, target)
         if why:
             return {"failed": True, "msg": f"{why}. Nothing was changed."}
-        return result
+        return self._plan(result, target, asked)
+
+    def _gate(self, result, name):
+        """Add the gate that was asked for, and what is compared before it opens."""
+        gate = gates.GATES.get(name)
+        result["gate"] = name
+        result["views"] = [*gate.needs, *gate.takes] if gate else []
+        result["compares_records"] = name in gates.DATA_GATES
+
+    def _refused(self, direction, facts, detected, result, locked, target):
+        """Return why a run of this direction may not change anything, None when it may."""
+        if not direction:
+            return None
+        refused = excluded.refused(facts, detected, direction) or locked
+        if refused:
+            return refused
+        # A restart that was left half done is finished first, whatever the phase
+        finishes = bool(result["unfinished"])
+        if direction == run_lock.BACK and not finishes:
+            return rollback.refused(facts, detected, target)
+        stuck = result["phase"] in NO_FORWARD and not finishes
+        if direction == run_lock.FORWARD and (stuck or phase.restoring(facts)):
+            reasons = [advice.sentences(block["text"], block["do"]) for block in result["blocks"]]
+            return f"The phase is {result['phase']}: {'. '.join(reasons) or result['next']['text']}"
+        return None
+
+    def _plan(self, result, target, asked):
+        """Show the plan where it was asked for. A run that has to change something goes on without a plan: the step
+        that cannot be planned reports the cause. A run that only shows the plan fails."""
+        alone = asked == "alone"
+        if asked == "none" or not (alone or self._task.check_mode or not result["idle"]):
+            return result
+        plan, error = result.pop("plan", None), result.pop("plan_error", None)
+        shows = alone or self._task.check_mode
+        if error or plan is None:
+            if shows:
+                return {"failed": True, "msg": f"{error or 'There is no plan'}. Nothing was changed."}
+            self.say(f"no plan: {error}")
+            return result
+        plans.show(self, plan, result["phase"], target, shows)
+        if alone and not self._task.check_mode:
+            self.artifacts().note("event", "ended", result="ok")
+        return {**result, "plan": plan}
 
     def _idle(self, direction, facts, detected, target):
-        """Say whether a run of this direction has nothing to change now."""
+        """Return whether a run of this direction has nothing to change now."""
         if direction == run_lock.RESTORE:
             return not self.variable("quorumshift_restore_token")
         if direction == run_lock.BACK:
@@ -119,32 +134,45 @@ class ActionModule(ProbeAction):
         return waits or detected.phase == phase.FINALIZED
 
     def _run_lock(self, nodes, session, direction, idle):
-        """Judge the claim; a run that is to change something finds in the session what it has to claim."""
+        """Decide on the run lock; a run that will change something finds in its session what it has to lock."""
         cluster_id, force_unlock = session["cluster_id"] or "", self.variable("quorumshift_force_unlock") or ""
         alive = identity.alive((run_lock.newest_in(nodes, cluster_id) or {}).get("process"))
-        # In plain ZooKeeper mode there is nothing left to turn round: a rollback that was killed then was at its end.
-        node_restarts = direction if session["phase"] != phase.ZK else ""
-        me = {"run": session["run"], "direction": node_restarts, "alive": alive}
+        # In plain ZooKeeper mode no direction can be reversed: a rollback that was killed then was at its end.
+        reversible = direction if session["phase"] != phase.ZK else ""
+        me = {"run": session["run"], "direction": reversible, "alive": alive}
         verdict = run_lock.detect(nodes, cluster_id, me, force_unlock)
         changes = direction and not self._task.check_mode and not idle
         if changes and "run_lock" not in session:
-            target = self.variable("quorumshift_rollback_to") if direction == run_lock.BACK else None
-            reported = {"number": verdict.number, "hosts": verdict.hosts}
             session["run_lock"] = {
-                **reported,
+                "number": verdict.number,
+                "hosts": verdict.hosts,
                 "direction": direction,
-                "target": target,
+                "target": self.variable("quorumshift_rollback_to") if direction == run_lock.BACK else None,
                 "excluded": sorted(self.excluded()),
             }
             if verdict.over:
-                self.say(f"takes over the claim of run {verdict.over}")
+                self.say(f"takes over the run lock of run {verdict.over}")
         return verdict
 
+    def _show(self, result, facts, target, newest, doubts, took, passed):
+        """Print the screen of `status`, with what became of the run's plan before it."""
+        other = run_lock.story(newest) if newest and newest["run"] != self.session["run"] else None
+        before = planning_screen.took_lines(took, time.time() - self.artifacts().events()[0]["t"]) if took else []
+        command = self.command(result["next"], result["token"])
+        lines = before + screen.render(result, passed, command, other, doubts)
+        state_dir = os.path.join(self.variable("quorumshift_state_dir") or "", result["cluster_id"] or "")
+        roles = [(host, node["role"]) for host, node in self.excluded().items()]
+        lines += [f"  ! {text}." for text in excluded.returning(roles, target, state_dir)]
+        if self.own.get("history", False):
+            lines += history.lines(history.runs(facts["nodes"], result["cluster_id"]))
+        for line in lines:
+            display.display(line)
+
     def command(self, following, token):
-        """Return what the operator types next, as they typed this: the same inventory, from the same place."""
+        """Return what the operator types next, as they typed this: the same inventory, from the same directory."""
         if not following["playbook"]:
             return None
-        given = ["-e", f"quorumshift_finalize_token={token or 'WORD'}"] if following["token"] else []
+        given = ["-e", f"quorumshift_finalize_token={token or 'TOKEN'}"] if following["token"] else []
         if following["playbook"] == "rollback":
             given = ["-e", f"quorumshift_rollback_to={following['target']}"]
         if os.environ.get("JOB_ID") or os.environ.get("AWX_JOB_ID"):
@@ -161,16 +189,17 @@ class ActionModule(ProbeAction):
         files = [part for one in context.CLIARGS.get("extra_vars") or () if one.startswith("@") for part in ("-e", one)]
         return shlex.join(["ansible-playbook", *repeated, playbook, *files, *given])
 
-    def _record(self, facts, phase, first, last, took):
-        """Journal the phase, and the run's begin and end with what became of its plan; keep the facts as judged, for
-        whoever looks into it."""
+    def _record(self, facts, phase_name, first, last, took):
+        """Journal the phase, and the run's begin and end with what became of its plan; keep the facts."""
         artifacts = self.artifacts()
         if first:
             playbook = (context.CLIARGS.get("args") or ("",))[0]
             artifacts.note("event", "begun", user=getpass.getuser(), playbook=playbook, **{"from": os.uname().nodename})
-        artifacts.note("phase", phase)
+        artifacts.note("phase", phase_name)
         number = sum(1 for name in os.listdir(artifacts.directory) if name.startswith("facts-"))
-        artifacts.save(f"facts-{number:02d}-{phase}.json", json.dumps(facts, indent=1, sort_keys=True, default=str))
+        artifacts.save(
+            f"facts-{number:02d}-{phase_name}.json", json.dumps(facts, indent=1, sort_keys=True, default=str)
+        )
         for one in took:
             artifacts.note("event", "took", node_restart=one.name, planned_s=one.planned_s, took_s=round(one.took_s, 3))
         if last:

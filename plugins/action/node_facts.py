@@ -1,22 +1,75 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""node_facts: the key of the run is made here, so that secrets leave the host sealed; the host's clock is bracketed."""
+"""node_facts: read a node on its host. Secrets leave it sealed under the run's key; the reading is timed."""
 
 from __future__ import annotations
 
 import time
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import advice, kraft_config
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.checks import paths
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import file_changes
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
 
 class ActionModule(QuorumshiftAction):
-    """Fills in the run's key. Adds to the facts when, by the control node's clock, they were asked for and had."""
+    """Reads; adds to the facts when, by the control node's clock, they were asked for and arrived. Fills in what the
+    subset `connectivity` asks, from the facts of all hosts."""
 
-    def act(self, args: dict) -> dict:
-        args["run_key"] = self.run_key()
+    FILLS = ("role", "config_file", "service", "kafka_home", "log_dir", "state_dir", "run_key", "timeout")
+
+    def act(self, args):
+        subsets = args.get("gather_subset") or ["node"]
+        if "connectivity" in subsets:
+            return self._connectivity(args)
         asked = time.time()
-        result = self.module(args)
-        if not result.get("failed") and not result.get("unreachable"):
+        result = self.module(self.filled(args))
+        if "node" in subsets and not result.get("failed") and not result.get("unreachable"):
             result["ansible_facts"]["quorumshift_node"]["asked"] = [asked, time.time()]
         return result
+
+    def _connectivity(self, args: dict) -> dict:
+        nodes, required = self.nodes(), args.get("connectivity_required", False)
+        node = nodes[self.host]
+        if not node["reached"] or not (required or paths.not_begun(nodes)):
+            return {"skipped": True, "changed": False}
+        wanted = paths.targets(self.host, nodes)
+        args.setdefault("targets", [one for one in wanted if one["kind"] == "controller"] if required else wanted)
+        if node["role"] == "controller" and not node["service"]["active"]:
+            args.setdefault("listen", node["address"])
+        if node["role"] == "broker" and not required:
+            args.setdefault("log_dirs", [one["path"] for one in node["log_dirs"] if one["exists"]])
+        login, untried = (None, "")
+        if node["role"] == "controller" and not required:
+            login, untried = self._login(wanted)
+        if login:
+            args.setdefault("login", login)
+        result = self.module(self.filled(args))
+        found = (result.get("ansible_facts") or {}).get("quorumshift_paths")
+        if found and untried:
+            found["login"] = {"answered": [], "errors": [], "untried": untried}
+        if required and found and found["failed"]:
+            findings = paths.unanswered({self.host: found["failed"]}, {self.host: found["dialled"]})
+            lines = [f"{advice.sentences(one.seen, one.do)}." for one in findings]
+            return {"failed": True, "msg": "\n".join(["This run has restarted no broker.", *lines])}
+        return result
+
+    def _login(self, wanted: list[dict]) -> tuple[dict | None, str]:
+        """Return how this host's controller will log in to brokers, and why that cannot be tried; neither where it
+        connects without a login."""
+        brokers = [one["address"] for one in wanted if one["kind"] == "broker"]
+        values = file_changes.of_controller(self, self.host)
+        if not brokers or kraft_config.inter_broker_protocol(values) == "PLAINTEXT":
+            return None, ""
+        settings, untried = kraft_config.inter_broker_client(values)
+        if untried:
+            return None, untried
+        login = {
+            "brokers": brokers,
+            "settings": settings,
+            "run_key": self.run_key(),
+            "user": self.variable("quorumshift_kafka_user"),
+            "kafka_home": self.variable("quorumshift_kafka_home"),
+        }
+        return login, ""

@@ -1,28 +1,28 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""zk_handback: nodes and connection are filled in, what was done in ZooKeeper is told and journalled."""
+"""restore_zk_controller: have ZooKeeper's own controller elected, from the probe host."""
 
 from __future__ import annotations
 
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction
 
 
-class ActionModule(ProbeAction):
-    """Hands ZooKeeper back."""
+class ActionModule(QuorumshiftAction):
+    """Restores ZooKeeper's controller."""
 
-    def act(self, args: dict) -> dict:
-        result = super().act(args)
-        if result.get("failed") or self._task.check_mode:
-            return result
+    FILLS = PROBE
+
+    def done(self, args, result):
         if result["controller_epoch"] is not None:
             self.say(f"/controller_epoch is {result['controller_epoch']} now, above that of every partition")
         if result["raised"]:
-            self.say(f"{result['raised']} states in ZooKeeper got the version that brokers know of them")
+            self.say(f"{result['raised']} partition states in ZooKeeper got the version that the brokers know")
         if result["changed"]:
-            excluded = f"; deleted: {', '.join(result['deleted'])}" if result["deleted"] else ""
-            without = f", after {result['without_s']:.1f} s without one" if result["without_s"] else ""
-            self.say(f"broker {result['elected']} is the controller{without}{excluded}")
-        reported = {key: result[key] for key in ("controller_epoch", "raised", "elected", "deleted")}
-        self.artifacts().note("event", "handed back", **reported, without_controller_s=result["without_s"])
-        return result
+            deleted = f"; deleted: {', '.join(result['deleted'])}" if result["deleted"] else ""
+            without = f", after {result['without_s']:.1f} s without a controller" if result["without_s"] else ""
+            self.say(f"broker {result['elected']} is the controller{without}{deleted}")
+        changes = {key: result[key] for key in ("controller_epoch", "raised", "elected", "deleted")}
+        self.artifacts().note(
+            "event", "ZooKeeper controller restored", **changes, without_controller_s=result["without_s"]
+        )

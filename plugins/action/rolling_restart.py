@@ -1,56 +1,57 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""rolling_restart: guards the batch that Ansible cut against the plan, then asks the probe host."""
+"""rolling_restart: check that the batch is one of the plan's, then plan, admit or settle from the probe host."""
 
 from __future__ import annotations
 
 import json
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import planning, stuck_leaders
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction
 
 LISTED = 5
 
 
-class ActionModule(ProbeAction):
-    """Plans, admits, settles; leaves plan and admissions in the evidence."""
+class ActionModule(QuorumshiftAction):
+    """Plans, admits, settles; keeps plan and admissions as run artifacts."""
 
-    def act(self, args: dict) -> dict:
-        args = self.filled({"run": None, "accept": self.listed("quorumshift_accept_degraded"), **args})
-        state = args.get("state")
+    FILLS = (*PROBE, "run")
+
+    def act(self, args):
+        args.setdefault("accept", self.listed("quorumshift_accept_degraded"))
+        state, kind = args["state"], args["kind"]
         if state == "admitted":
-            refused = self._cut_against_plan(args)
+            refused = self._not_planned(args)
             if refused:
                 return {"failed": True, "msg": f"{refused}. Nothing was changed."}
-        ahead = self.planned() if state == "planned" else None
-        order = planning.order(ahead, args["kind"]) if ahead else None
+        plan = self.planned() if state == "planned" else None
+        order = planning.order(plan, kind) if plan else None
         if order:
             args.setdefault("planned", order)
-        result = self.in_slices(args)
+        result = self.in_slices(self.filled(args))
         if result.get("failed"):
             return result
         if state == "planned":
-            self.artifacts().save(f"plan-{args['kind']}.json", json.dumps(result["plan"], indent=1))
+            self.artifacts().save(f"plan-{kind}.json", json.dumps(result["plan"], indent=1))
             self._show(result["plan"])
             self._compare(order, result["plan"])
         if state == "admitted" and result.get("first"):
-            self._first(stuck_leaders.Stuck(**result["first"]), args)
+            self._first(stuck_leaders.Stuck(**result["first"]), kind)
         if state == "admitted" and (result.get("first") or {}).get("host") in (None, *args["batch"]):
             self.artifacts().note("phase", result["phase"])
-            self.artifacts().note(
-                "event", "admitted", mode=args["kind"], hosts=args["batch"], waited_s=result["waited_s"]
-            )
+            admitted = {"mode": kind, "hosts": args["batch"], "waited_s": result["waited_s"]}
+            self.artifacts().note("event", planning.ADMITTED, **admitted)
         if state == "settled":
             self.artifacts().note("phase", result["phase"])
         return result
 
-    def _first(self, leader: stuck_leaders.Stuck, args: dict) -> None:
-        """Tell who is restarted first, and why."""
+    def _first(self, leader: stuck_leaders.Stuck, kind: str) -> None:
+        """Show and journal which leader is restarted first, and why."""
         each = planning.each_s(self.artifacts().all_events())
-        for line in stuck_leaders.reported(leader, each.get(args["kind"], each.get(""))):
+        for line in stuck_leaders.reported(leader, each.get(kind, each.get(""))):
             self.say(line)
-        self.artifacts().note("event", "restarted first", mode=args["kind"], **leader._asdict())
+        self.artifacts().note("event", "restarted first", mode=kind, **leader._asdict())
 
     def _show(self, plan: dict) -> None:
         order = [
@@ -64,22 +65,22 @@ class ActionModule(ProbeAction):
         for name, why in lost[:LISTED]:
             self.say(f"cannot stay available: {name} ({why})")
         if len(lost) > LISTED:
-            self.say(f"and {len(lost) - LISTED} more, all in plan-{plan['kind']}.json of the evidence")
+            self.say(f"and {len(lost) - LISTED} more, all in plan-{plan['kind']}.json of the run artifacts")
 
     def _compare(self, order: list[str] | None, plan: dict) -> None:
-        """Tell, and journal, where the roll does otherwise than the plan that this run has made at its beginning."""
+        """Show and journal where the roll differs from the plan that this run made at its beginning."""
         why = planning.otherwise(order, plan) if order else []
         if why:
-            self.say(f"otherwise than planned ({', then '.join(order)}): {'; '.join(why)}")
+            self.say(f"differs from the plan ({', then '.join(order)}): {'; '.join(why)}")
             self.artifacts().note("event", "otherwise than planned", mode=plan["kind"], planned=order, why=why)
 
-    def _cut_against_plan(self, args: dict) -> str | None:
-        """Return why this batch is not the plan's: --limit re-cuts batches silently, and a host that became
-        unreachable would otherwise not stop the batch after it."""
+    def _not_planned(self, args: dict) -> str | None:
+        """Return why this batch is not the plan's next: --limit cuts batches anew without a word, and a host that
+        became unreachable does not stop the batch after it."""
         missing = sorted(set(self.vars["ansible_play_hosts_all"]) - set(self.vars["ansible_play_hosts"]))
         if missing:
             return f"{', '.join(missing)} failed or became unreachable in an earlier batch: no further node is stopped"
         if args["batch"] not in args["plan"]["batches"]:
             planned = " | ".join(", ".join(batch) for batch in args["plan"]["batches"])
-            return f"this batch is {', '.join(args['batch'])}, the plan is {planned}: run without --limit"
+            return f"this batch is {', '.join(args['batch'])}, the plan is {planned}. Run without --limit"
         return None

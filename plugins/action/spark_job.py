@@ -22,12 +22,11 @@ from ansible import constants
 from ansible.errors import AnsibleActionFail
 from ansible_collections.quorumshift.kafka.plugins.module_utils import spark_submission
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import spark_jobs
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import CONNECTION, QuorumshiftAction
 
 PACKAGE = "quorumshift_spark.zip"
 REPORT = "report.html"
 OUTPUTS = ("result.json", REPORT, "differences.parquet", "spark.log")
-OWN = ("name", "gate", "seen", "log", "archive", "going_on")
 # Options of this action, or of the module, and the variables from which they are taken when a task does not give them.
 SPARK = {
     "submit": "quorumshift_spark_submit",
@@ -45,14 +44,16 @@ SCRIPTS = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..", "
 
 
 class ActionModule(QuorumshiftAction):
-    """Submits a job and tells its verdict; it fails where the verdict is not `pass`."""
+    """Submits a job and shows its verdict; it fails where the verdict is not `pass`."""
+
+    FILLS = (*CONNECTION, "run_key")
+    OWN = ("name", "gate", "seen", "log", "archive", "going_on")
 
     def act(self, args: dict) -> dict:
-        own = {key: args.pop(key, None) for key in OWN}
+        own = {option: self.own.get(option) for option in self.OWN}
         own.update({option: args.pop(option, None) or self.variable(name) for option, name in SPARK.items()})
         args.update({option: own[option] for option in OF_MODULE if own[option]})
-        args = self.connection(args)
-        args["run_key"] = self.run_key()
+        args = self.filled(args)
         begun = own["going_on"]
         if begun:
             args.update(begun["args"], carry=begun["carry"], answer=self._answer(own, begun))

@@ -1,55 +1,56 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""zk_restore: nodes and connection are filled in, what is missing and what was restored is told and kept."""
+"""zk_restore: compare ZooKeeper with a backup, or restore from it, from the probe host."""
 
 from __future__ import annotations
 
 import json
 
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import ProbeAction
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction
 
 PLANNED = ("backup", "missing", "completed", "partitions", "pending_deletions", "unread")
 RESTORED = ("written", "states", "controller_epoch", "from_disks", "without_data")
 
 
-class ActionModule(ProbeAction):
+class ActionModule(QuorumshiftAction):
     """Compares or restores."""
 
-    def act(self, args: dict) -> dict:
-        args.setdefault("run", self.session.get("run"))
+    FILLS = (*PROBE, "run")
+
+    def act(self, args):
         result = super().act(args)
         if result.get("failed"):
             return result
-        state = args["state"]
         kept = {key: result[key] for key in (*PLANNED, *RESTORED) if key in result}
-        self.artifacts().save(f"restore-{state}.json", json.dumps(kept, indent=1))
-        if state == "planned":
-            self._tell(result)
-        elif not self._task.check_mode:
-            self.artifacts().note("event", "restored", written=result["written"], states=result["states"])
-            self.say(
-                f"{result['written']} znodes brought back, {result['states']} partitions set from the brokers' disks, "
-                f"controller epoch {result['controller_epoch']}"
-            )
-            for name in result["from_disks"]:
-                self.say(
-                    f"topic {name} came after the backup: partitions are as on the brokers' disks, see its configs"
-                )
-            for name in result["without_data"]:
-                self.say(f"no disk holds anything of {name}")
+        self.artifacts().save(f"restore-{args['state']}.json", json.dumps(kept, indent=1))
+        if args["state"] == "planned":
+            self._show(result)
         return result
 
-    def _tell(self, result: dict) -> None:
+    def done(self, args, result):
+        if args["state"] != "restored":
+            return
+        self.artifacts().note("event", "restored", written=result["written"], states=result["states"])
+        self.say(
+            f"{result['written']} znodes restored, {result['states']} partition states set from the brokers' disks, "
+            f"controller epoch {result['controller_epoch']}"
+        )
+        for name in result["from_disks"]:
+            self.say(f"topic {name} is newer than the backup: partitions as on the brokers' disks; check its configs")
+        for name in result["without_data"]:
+            self.say(f"no broker's disk has a replica of {name}")
+
+    def _show(self, result: dict) -> None:
         backup = result["backup"]
         self.say(f"backup of {backup['taken_at']}: {backup['znodes']} znodes, {backup['path'].rpartition('/')[2]}")
-        for key, tokens in (("missing", "missing from ZooKeeper"), ("completed", "there, and lacking something")):
+        for key, title in (("missing", "missing from ZooKeeper"), ("completed", "in ZooKeeper, but incomplete")):
             counts = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in result[key].items())
-            self.say(f"{tokens}: {counts or 'nothing'}")
+            self.say(f"{title}: {counts or 'nothing'}")
         for broker, partitions in result["unread"].items():
             self.say(
-                f"broker {broker} is not in the inventory: what its disks hold of {partitions} partitions is not read, "
-                "and is lost where no other broker has it"
+                f"broker {broker} is not in the inventory: its replicas of {partitions} partitions are not read, and "
+                "are lost where no other broker has them"
             )
         for name in result["pending_deletions"]:
-            self.say(f"topic {name} is marked for deletion in ZooKeeper, which goes on once a controller is elected")
+            self.say(f"topic {name} is marked for deletion in ZooKeeper; the next controller goes on with that")

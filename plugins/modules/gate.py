@@ -145,7 +145,7 @@ def main():
             "verified": {"type": "list", "elements": "dict", "default": []},
             "accept": {"type": "list", "elements": "str", "default": []},
             "soak": {"type": "str", "default": "24h"},
-            "token": {"type": "str", "default": ""},
+            "token": {"type": "str", "default": "", "no_log": False},
         }
     )
     wanted = module.params

@@ -54,6 +54,10 @@ options:
       - The ids of checks whose warnings are known and accepted, each with the reason. What blocks stays in the way.
     type: dict
     default: {}
+  show:
+    description: Print all findings as a table. Handled by the action plugin.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - quorumshift.kafka.connection
   - quorumshift.kafka.zookeeper
@@ -113,6 +117,7 @@ def main():
             "stop_timeout_s": {"type": "float", "default": 300},
             "settle_s": {"type": "float", "default": 0},
             "waived": {"type": "dict", "default": {}},
+            "show": {"type": "bool", "default": False},
         }
     )
 

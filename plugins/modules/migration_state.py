@@ -7,26 +7,71 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: migration_state
-short_description: Tell the phase of a Kafka cluster's migration from ZooKeeper to KRaft
+short_description: Detect the phase of a Kafka cluster's migration from ZooKeeper to KRaft
 version_added: 0.1.0
 description:
-  - Judges the phase from the live cluster each time, never from memory. ZooKeeper's C(/controller),
+  - Detects the phase from the live cluster each time, never from memory. It reads ZooKeeper's C(/controller),
     C(/controller_epoch), C(/migration) and C(/brokers/ids), ApiVersions of every broker and controller, DescribeQuorum,
     and what M(quorumshift.kafka.node_facts) found on each host.
   - A host that was not reached is an input, not an error. Evidence that contradicts itself is the phase V(unknown).
-  - Reads only.
+  - Reads only. The action plugin prints the phase, the status or the plan, and keeps the facts as run artifacts.
 options:
   soak:
     description: How long a cluster stays in dual-write before it may be finalized, as V(24h), V(90m) or seconds.
     type: str
     default: 24h
+  canary:
+    description: The broker to restart first, as with M(quorumshift.kafka.rolling_restart).
+    type: str
+  plan_to:
+    description:
+      - Plan the steps that are ahead, V("") to the end of the migration, V(hybrid) or V(zk) of a rollback. Omit it
+        for no plan. The action plugin sets it from O(plan).
+    type: str
+    choices: ["", hybrid, zk]
+  show:
+    description: Print the status screen. Handled by the action plugin.
+    type: bool
+    default: false
+  history:
+    description: With O(show), list every run that the hosts' journals record. Handled by the action plugin.
+    type: bool
+    default: false
+  record:
+    description: Journal the phase and keep the facts as run artifacts. Handled by the action plugin.
+    type: bool
+    default: true
+  announce:
+    description: Print the phase in a line. Handled by the action plugin.
+    type: bool
+    default: true
+  gate:
+    description:
+      - The gate whose views RV(views) lists; by default the one that V(verify) compares in this phase. Handled by the
+        action plugin.
+    type: str
+  direction:
+    description:
+      - Of a run that will change something. V(forward) fails in a phase from which no migration goes on and during a
+        restore, V(back) where no rollback is possible. Each of them, and V(restore), fails where another run holds the
+        run lock. Handled by the action plugin.
+    type: str
+    choices: ["", forward, back, restore]
+    default: ""
+  plan:
+    description:
+      - V(run) prints the plan of a run that goes on with it in a line, and V(alone) as a screen, where nothing follows.
+        In check mode both print the screen. Handled by the action plugin.
+    type: str
+    choices: [none, run, alone]
+    default: none
 extends_documentation_fragment:
   - quorumshift.kafka.connection
   - quorumshift.kafka.zookeeper
   - quorumshift.kafka.nodes
 attributes:
   check_mode: {support: full, description: Reads only.}
-  diff_mode: {support: none, description: Changes nothing.}
+  diff_mode: {support: none, description: Reads only.}
 author: Quorumshift maintainers (@quorumshift)
 """
 
@@ -50,7 +95,7 @@ cluster_id:
   type: str
   returned: when it was seen
 blocks:
-  description: What stands in the way of the next step, each with what to do.
+  description: What blocks the next step, each with what to do.
   type: list
   elements: dict
   returned: success
@@ -66,13 +111,14 @@ mirrored_offset:
   returned: success
 next:
   description:
-    - The next step, as {text, playbook, word (whether it takes the finalize word), watch, target (of a rollback)}.
+    - The next step, as {text, playbook, token (whether it takes the confirmation token), watch, target (of a
+      rollback)}.
   type: dict
   returned: success
-way_back:
+rollback_readiness:
   description:
-    - How far a rollback could go from here, as {targets (of V(hybrid), V(zk)), hurts (what would keep it from getting
-      there, as sentences)}.
+    - How far a rollback could go from here, as {targets (of V(hybrid), V(zk)), hurts (what would prevent it, as
+      sentences)}.
   type: dict
   returned: success
 nodes:
@@ -94,12 +140,12 @@ idle:
   returned: success
 to_prove:
   description:
-    - Whether a rollback has nothing to take back and its last gate is still to be passed, since the run before it was
-      cut off short of that.
+    - Whether a rollback has nothing left to take back but must still pass its last gate, since the run before it was
+      interrupted.
   type: bool
   returned: success
 unfinished:
-  description: Hosts on which an earlier run left a turn half done.
+  description: Hosts on which an earlier run left a restart half done.
   type: list
   elements: str
   returned: success
@@ -108,8 +154,27 @@ left_registered:
   type: list
   elements: int
   returned: success
-word:
-  description: In V(dual_write) and V(finalizing), what an operator types to finalize this cluster as it runs now.
+ahead:
+  description:
+    - Names of the steps that are ahead of a run of this direction, as RV(plan) names them. In check mode, those
+      that are due now.
+  type: list
+  elements: str
+  returned: success
+  sample: [after_copy, kraft, after_kraft, soak, before_finalize, controller_final, after_finalize]
+plan:
+  description:
+    - C(steps), each as {kind, name, text, batches, reasons, back}, and C(unavoidable), the partitions whose replication
+      leaves no spare.
+  type: dict
+  returned: with O(plan_to)
+plan_error:
+  description: Why there is no plan.
+  type: str
+  returned: with O(plan_to), where the brokers do not answer
+token:
+  description:
+    - In V(dual_write) and V(finalizing), the confirmation token that finalizes this cluster as it runs now.
   type: str
   returned: success
 gate:
@@ -122,26 +187,53 @@ views:
   type: list
   elements: str
   returned: success
-  sample: [zookeeper, brokers, metadata_log]
+  sample: [zookeeper, broker, metadata_log]
 compares_records:
   description: Whether records are compared as well before this gate opens.
   type: bool
   returned: success
 facts:
-  description: All collected facts, as they were judged.
+  description: All collected facts.
   type: dict
   returned: success
 """
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, phase, rollback_readiness, screen
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
+    gates,
+    phase,
+    planning,
+    restart,
+    rollback_readiness,
+    screen,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule, reported
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import topics
+
+# Options that the action plugin takes for itself
+OF_ACTION = {
+    "show": {"type": "bool", "default": False},
+    "history": {"type": "bool", "default": False},
+    "record": {"type": "bool", "default": True},
+    "announce": {"type": "bool", "default": True},
+    "gate": {"type": "str"},
+    "direction": {"type": "str", "choices": ["", "forward", "back", "restore"], "default": ""},
+    "plan": {"type": "str", "choices": ["none", "run", "alone"], "default": "none"},
+}
 
 
 def main():
-    """Collect, judge, exit."""
-    module = ProbeModule({"soak": {"type": "str", "default": "24h"}})
+    """Collect, detect, exit."""
+    module = ProbeModule(
+        {
+            "soak": {"type": "str", "default": "24h"},
+            "canary": {"type": "str"},
+            "plan_to": {"type": "str", "choices": ["", "hybrid", "zk"]},
+            **OF_ACTION,
+        }
+    )
+    given = module.params
     try:
-        soak_s = gates.seconds(module.params["soak"])
+        soak_s = gates.seconds(given["soak"])
     except ValueError as error:
         module.fail_json(msg=f"quorumshift_soak: {error}")
 
@@ -150,6 +242,7 @@ def main():
         for host, mode in module.still_there().items():
             facts["excluded"][host]["running"] = mode
         detected = phase.detect(facts)
+        migration = facts["zookeeper"].get("migration") or {}
         return {
             "phase": detected.phase,
             "cluster_id": phase.cluster_id(facts),
@@ -158,17 +251,30 @@ def main():
             "steps": detected.steps,
             "next": screen.next_step(facts, detected, soak_s)._asdict(),
             "rollback_readiness": rollback_readiness.detect(facts, detected)._asdict(),
-            "mirrored_offset": (facts["zookeeper"].get("migration") or {}).get("kraft_metadata_offset"),
-            "mirrored_zxid": (facts["zookeeper"].get("migration") or {}).get("mzxid"),
+            "mirrored_offset": migration.get("kraft_metadata_offset"),
+            "mirrored_zxid": migration.get("mzxid"),
             "nodes": screen.node_lines(facts),
             "token": gates.finalize_token(facts) if detected.phase in gates.GATES["before_finalize"].phases else None,
             "unfinished": phase.unfinished(facts),
             "left_registered": phase.left_registered(facts),
             "quorum": facts["quorum"],
             "facts": facts,
+            **(planned(module, facts, detected) if given["plan_to"] is not None else {}),
         }
 
     module.run(work)
+
+
+def planned(module, facts, detected):
+    """Return {plan: {steps, unavoidable}}, or {plan_error} where the brokers do not answer."""
+    partitions = facts["topics"].get("partitions") or {}
+    try:
+        min_isr = module.min_isr(partitions)
+    except topics.KafkaException as error:
+        return {"plan_error": reported(error)}
+    steps = planning.steps(facts, detected, min_isr, module.params["canary"], module.params["plan_to"])
+    unavoidable = restart.unavoidable(partitions, min_isr)
+    return {"plan": {"steps": [step._asdict() for step in steps], "unavoidable": unavoidable}}
 
 
 if __name__ == "__main__":

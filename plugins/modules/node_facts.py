@@ -7,49 +7,128 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_facts
-short_description: Read what one host can say of its Kafka broker or controller
+short_description: Read a Kafka broker or controller on its host
 version_added: 0.1.0
 description:
-  - Reads the service, the properties file (secrets sealed under a key of the run), each log directory's
-    C(meta.properties) and space, the metadata log (migration state, registrations, transactions) and the record of the
-    host's newest turn.
-  - What is missing or broken is told in its place and is no error.
-  - Needs nothing but Python's standard library on the host, and changes nothing there.
+  - Reads only, with nothing but Python's standard library on the host (and Kafka's own client for O(login)).
+  - The subset V(node) reads the service, the properties file with secrets sealed under a key of the run, each log
+    directory's C(meta.properties) and free space, the metadata log, and the record of the host's newest restart.
+    What is missing or broken is reported in its place and is no error.
+  - The subset V(connectivity) connects by TCP from the host to O(targets), all at once, and reports which did not
+    answer and why. It binds O(listen) for a moment, as the controller will. It reads the topic id of every
+    partition in O(log_dirs), finds ZooKeeper servers on the host, and logs in to the brokers as the controller
+    will.
+  - The subset V(partition_epochs) reads from the metadata log of a stopped controller how often each partition has
+    changed. M(quorumshift.kafka.restore_zk_controller) needs that.
+  - The subset V(replicas) reads from the log directories of a stopped broker, for each partition, the topic id, the
+    leader epoch and end offset of the last record, and the newest leader epoch. M(quorumshift.kafka.zk_restore) needs
+    that. It fails while the broker runs, and on a log that cannot be read.
 options:
+  gather_subset:
+    description: What to read.
+    type: list
+    elements: str
+    choices: [node, connectivity, partition_epochs, replicas]
+    default: [node]
   role:
     description: What the host runs.
     type: str
-    required: true
     choices: [broker, controller]
   config_file:
     description: The properties file that the service starts with.
     type: path
-    required: true
   service:
     description: The service's name.
     type: str
-    required: true
   kafka_home:
-    description: Where Kafka is installed; the version is read from the name of its jar in C(libs).
+    description: Where Kafka is installed. The version is read from the name of its jar in C(libs).
     type: path
     default: /opt/kafka
   log_dir:
-    description: The log directory to look at while there is no properties file yet that names it.
+    description: The log directory to read while no properties file names one.
     type: path
     default: ""
   journal_events:
-    description: How many of the newest events of the host's journal are told.
+    description: How many of the newest events of the host's journal are returned.
     type: int
     default: 20
   run_key:
     description: The key under which secrets are sealed. The action plugin makes it.
     type: str
-    required: true
+  targets:
+    description:
+      - What to connect to. By default, from a broker, ZooKeeper and the controllers; from a controller, ZooKeeper, the
+        other controllers and the brokers' inter-broker listeners.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      kind:
+        description: What listens there.
+        type: str
+        required: true
+        choices: [zookeeper, controller, broker]
+      to:
+        description: The name of the host or server, for messages.
+        type: str
+        required: true
+      address:
+        description: Where it listens, as V(host:port).
+        type: str
+        required: true
+  listen:
+    description: Where the controller of this host will listen, as V(host:port). Omit it while the controller runs.
+    type: str
+  log_dirs:
+    description: The broker's log directories. By default, those that its properties file names.
+    type: list
+    elements: path
+    default: []
+  login:
+    description:
+      - How the controller of this host will log in to brokers. Omitted where it connects without TLS and SASL.
+    type: dict
+    suboptions:
+      brokers:
+        description: Where brokers listen for controllers, as V(host:port). All brokers are asked, whichever are named.
+        type: list
+        elements: str
+        required: true
+      settings:
+        description: A client's settings, with secrets sealed.
+        type: dict
+        required: true
+      run_key:
+        description: The key with which the secrets are sealed.
+        type: str
+        required: true
+      user:
+        description: The user that runs the controller.
+        type: str
+        required: true
+      kafka_home:
+        description: Where Kafka is installed.
+        type: str
+        required: true
+      timeout:
+        description: How many seconds all brokers together may take.
+        type: float
+        default: 60
+  connectivity_required:
+    description:
+      - With V(connectivity), connect to the controllers alone, which run by now, and fail when one does not answer.
+      - Without it, failures are reported, and nothing is asked once a broker left plain ZooKeeper mode.
+    type: bool
+    default: false
+  timeout:
+    description: How many seconds one connection may take, name resolution included.
+    type: float
+    default: 5
 extends_documentation_fragment:
   - quorumshift.kafka.host_record
 attributes:
   check_mode: {support: full, description: Reads only.}
-  diff_mode: {support: none, description: Changes nothing.}
+  diff_mode: {support: none, description: Reads only.}
 author: Quorumshift maintainers (@quorumshift)
 """
 
@@ -59,41 +138,114 @@ EXAMPLES = r"""
     role: broker
     config_file: /etc/kafka/server.properties
     service: kafka
+
+- name: Check which servers the host reaches
+  quorumshift.kafka.node_facts:
+    gather_subset: [connectivity]
+    targets:
+      - {kind: zookeeper, to: z1, address: "z1:2181"}
 """
 
 RETURN = r"""
 ansible_facts:
-  description: The facts, as C(quorumshift_node).
+  description: The facts.
   type: dict
-  returned: success
+  returned: with the subset V(node) or V(connectivity)
   contains:
     quorumshift_node:
-      description: Service, file, node id, log directories, metadata log, newest turn.
+      description: Service, file, node id, log directories, metadata log, newest restart.
       type: dict
-      returned: success
+      returned: with the subset V(node)
+    quorumshift_paths:
+      description:
+        - C(dialled), how many targets of each kind were tried; C(failed), those that did not answer, with C(reason) and
+          C(error); C(listen), what was found where the controller will listen; C(replicas), the topic ids and
+          partitions in the log directories; C(zookeeper), the servers on this host with their directories; C(login),
+          C(answered) with the ids of the brokers that let it in and C(errors), or null where none was asked for.
+      type: dict
+      returned: with the subset V(connectivity)
+partition_epochs:
+  description: By topic its C(topic_id), and its C(epochs) by partition.
+  type: dict
+  returned: with the subset V(partition_epochs)
+  sample: {"orders": {"topic_id": "rEkb6zsIRuC1dqhNSBF0Nw", "epochs": {"0": 4}}}
+replicas:
+  description: By C(topic-partition) a list of topic id, last epoch, end offset and newest epoch.
+  type: dict
+  returned: with the subset V(replicas)
+  sample: {"orders-0": ["rEkb6zsIRuC1dqhNSBF0Nw", 4, 1200, 5]}
 """
 
+from collections import Counter
+
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import node
+from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state, restart_steps
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import rollback
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import (
+    logins,
+    node,
+    paths,
+    replicas,
+    service,
+    stopped_node,
+    zk_host,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import unseal
+
+TARGET = {
+    "kind": {"type": "str", "required": True, "choices": ["zookeeper", "controller", "broker"]},
+    "to": {"type": "str", "required": True},
+    "address": {"type": "str", "required": True},
+}
+LOGIN = {
+    "brokers": {"type": "list", "elements": "str", "required": True},
+    "settings": {"type": "dict", "required": True},
+    "run_key": {"type": "str", "required": True, "no_log": True},
+    "user": {"type": "str", "required": True},
+    "kafka_home": {"type": "str", "required": True},
+    "timeout": {"type": "float", "default": 60},
+}
 
 
 def main():
     """Read and exit."""
     module = AnsibleModule(
         argument_spec={
-            "role": {"type": "str", "required": True, "choices": ["broker", "controller"]},
-            "config_file": {"type": "path", "required": True},
-            "service": {"type": "str", "required": True},
+            "gather_subset": {"type": "list", "elements": "str", "choices": list(SUBSETS), "default": ["node"]},
+            "role": {"type": "str", "choices": ["broker", "controller"]},
+            "config_file": {"type": "path"},
+            "service": {"type": "str"},
             **host_state.OPTIONS,
             "kafka_home": {"type": "path", "default": "/opt/kafka"},
             "log_dir": {"type": "path", "default": ""},
             "journal_events": {"type": "int", "default": 20},
-            "run_key": {"type": "str", "required": True, "no_log": True},
+            "run_key": {"type": "str", "no_log": True},
+            "targets": {"type": "list", "elements": "dict", "default": [], "options": TARGET},
+            "listen": {"type": "str"},
+            "log_dirs": {"type": "list", "elements": "path", "default": []},
+            "login": {"type": "dict", "options": LOGIN},
+            "connectivity_required": {"type": "bool", "default": False},
+            "timeout": {"type": "float", "default": 5},
         },
         supports_check_mode=True,
     )
-    given = module.params
+    given, facts, result = module.params, {}, {}
+    for subset in given["gather_subset"]:
+        needs, read = SUBSETS[subset]
+        missing = [option for option in needs if not given[option]]
+        if missing:
+            module.fail_json(msg=f"gather_subset {subset} needs {', '.join(missing)}")
+        try:
+            facts_of_it, result_of_it = read(given)
+        except (OSError, ValueError) as error:
+            module.fail_json(msg=f"{error}. Nothing was changed.")
+        facts.update(facts_of_it)
+        result.update(result_of_it)
+    module.exit_json(changed=False, **({"ansible_facts": facts} if facts else {}), **result)
+
+
+def read_node(given):
+    """Return the facts of probes.node."""
     facts = node.facts(
         given["role"],
         given["config_file"],
@@ -104,7 +256,48 @@ def main():
         given["log_dir"],
         given["journal_events"],
     )
-    module.exit_json(changed=False, ansible_facts={"quorumshift_node": facts})
+    return {"quorumshift_node": facts}, {}
+
+
+def read_connectivity(given):
+    """Return what the host reaches and what else the preflight asks of it."""
+    facts = {
+        "dialled": dict(Counter(one["kind"] for one in given["targets"])),
+        "failed": paths.dial(given["targets"], given["timeout"]),
+        "listen": paths.port(given["listen"]) if given["listen"] else None,
+        "replicas": replicas.gather(given["log_dirs"]),
+        "zookeeper": zk_host.gather(),
+        "login": _login(given["login"]) if given["login"] else None,
+    }
+    return {"quorumshift_paths": facts}, {}
+
+
+def _login(given):
+    settings = {key: unseal(given["run_key"], str(value)) for key, value in given["settings"].items()}
+    return logins.attempt(given["kafka_home"], given["user"], settings, given["brokers"], given["timeout"])
+
+
+def read_partition_epochs(given):
+    """Return the partition epochs; none of a controller that was never started."""
+    try:
+        return {}, {"partition_epochs": stopped_node.partition_epochs(given["config_file"])}
+    except (OSError, ValueError) as error:
+        raise ValueError(f"partition epochs could not be read: {error}. {rollback.NO_CONTROLLER}") from None
+
+
+def read_replicas(given):
+    """Return how far the replicas of a stopped broker reach."""
+    if not restart_steps.is_stopped(service.state(given["service"])):
+        raise ValueError(f"{given['service']} runs: its replicas can be read only while it is stopped")
+    return {}, {"replicas": stopped_node.replica_logs(given["config_file"])}
+
+
+SUBSETS = {
+    "node": (("role", "config_file", "service", "run_key"), read_node),
+    "connectivity": ((), read_connectivity),
+    "partition_epochs": (("config_file",), read_partition_epochs),
+    "replicas": (("config_file", "service"), read_replicas),
+}
 
 
 if __name__ == "__main__":

@@ -92,6 +92,17 @@ options:
     description: How many steps of the turn the caller of V(watch) has seen.
     type: int
     default: 0
+  part:
+    description:
+      - V(all) starts the restart and waits for its end. V(begin) returns while it goes on, V(await) waits for one
+        that was begun. Use them for nodes that need each other to start. Handled by the action plugin.
+    type: str
+    choices: [all, begin, await]
+    default: all
+  repair:
+    description: Finish the restart that an earlier run left half done on the host. Handled by the action plugin.
+    type: bool
+    default: false
   run_key:
     description: The key that opens sealed secrets. The action plugin fills it in.
     type: str
@@ -182,6 +193,8 @@ def main():
             "stop_timeout_s": {"type": "float", "default": 300},
             "start_timeout_s": {"type": "float", "default": 300},
             "seen_steps": {"type": "int", "default": 0},
+            "part": {"type": "str", "choices": ["all", "begin", "await"], "default": "all"},
+            "repair": {"type": "bool", "default": False},
             "run_key": {"type": "str", "required": True, "no_log": True},
         },
         mutually_exclusive=[("changes", "content")],

@@ -31,6 +31,15 @@ options:
     description: How the run ended, for the host's journal, with O(state=closed).
     type: str
     default: ok
+  stopped_at:
+    description:
+      - With O(state=closed), the name of the task at which the run failed. The task fails then, so that the
+        playbook does. Handled by the action plugin.
+    type: str
+  reason:
+    description: Why the run failed, for its journal. Handled by the action plugin.
+    type: str
+    default: ""
   timeout_s:
     description: For how many seconds a turn at work is waited for.
     type: float
@@ -82,6 +91,8 @@ def main():
             "run_lock": {"type": "dict"},
             "seen": {"type": "dict"},
             "how": {"type": "str", "default": "ok"},
+            "stopped_at": {"type": "str"},
+            "reason": {"type": "str", "default": ""},
             "timeout_s": {"type": "float", "default": 600},
             "carry": {"type": "dict", "default": {}},
         },

@@ -15,8 +15,50 @@ description:
     ended. A result counts only with the nonce of its submission; without one the verdict is V(error), and the reason
     quotes Spark's own log.
 options:
+  name:
+    description: The name of the job. Handled by the action plugin, which makes the other options from it.
+    type: str
+    choices: [metadata_parity, data_fingerprint]
+  gate:
+    description: The gate that the job is for. Handled by the action plugin.
+    type: str
+  seen:
+    description:
+      - What M(quorumshift.kafka.migration_state) returned right before the metadata log was copied. Handled by the
+        action plugin.
+    type: dict
+  log:
+    description: What M(quorumshift.kafka.metadata_snapshot) returned. Handled by the action plugin.
+    type: dict
+  archive:
+    description: Where that snapshot is on the control node. Handled by the action plugin.
+    type: path
+  going_on:
+    description:
+      - For a job that asked for another snapshot, the RV(going_on) of the task that submitted it. Handled by the action
+        plugin.
+    type: dict
+  master:
+    description: Spark's master, as C(--master) takes it. Handled by the action plugin.
+    type: str
+  conf:
+    description: Settings of Spark by key. Handled by the action plugin.
+    type: dict
+  options:
+    description: Further options of C(spark-submit). Handled by the action plugin.
+    type: list
+    elements: str
+  jars:
+    description: The jars of Spark's Kafka source, on the Spark host. Handled by the action plugin.
+    type: list
+    elements: str
+  packages:
+    description: Spark's Kafka source by its Maven coordinates, where no jars are named. Handled by the action plugin.
+    type: str
   submit:
-    description: The command C(spark-submit) with its options, ending with the script of the job.
+    description:
+      - The command C(spark-submit) with its options, ending with the script of the job. A task gives the command alone,
+        and the action plugin adds the rest.
     type: list
     elements: str
     required: true
@@ -96,6 +138,10 @@ result:
   description: What the job found, as in C(spark/quorumshift_spark/result.schema.json).
   type: dict
   returned: when the job has ended
+going_on:
+  description: What the next task for the same job takes, where it asked for another snapshot.
+  type: dict
+  returned: with RV(wanted)
 wanted:
   description:
     - What the job waits for before it can go on, {round, above}; the metadata log, cut at a high watermark above that
@@ -116,6 +162,20 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils import argument_specs, seal, spark_submission
 
 SLICE_S = 10.0
+# Options that the action plugin takes for itself
+OF_ACTION = {
+    "name": {"type": "str", "choices": ["metadata_parity", "data_fingerprint"]},
+    "gate": {"type": "str"},
+    "seen": {"type": "dict"},
+    "log": {"type": "dict"},
+    "archive": {"type": "path"},
+    "going_on": {"type": "dict"},
+    "master": {"type": "str"},
+    "conf": {"type": "dict"},
+    "options": {"type": "list", "elements": "str"},
+    "jars": {"type": "list", "elements": "str"},
+    "packages": {"type": "str"},
+}
 LEFT_TO_END_S = 60.0  # what the supervisor may take to end a job at its bound
 
 
@@ -137,6 +197,7 @@ def main():
             "run_key": {"type": "str", "required": True, "no_log": True},
             "timeout_s": {"type": "float", "default": 900},
             "carry": {"type": "dict", "default": {}},
+            **OF_ACTION,
         },
         supports_check_mode=True,
     )

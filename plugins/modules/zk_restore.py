@@ -122,7 +122,7 @@ def main():
             "path": {"type": "path", "required": True},
             "sha256": {"type": "str"},
             "replicas": {"type": "dict", "default": {}},
-            "token": {"type": "str", "default": ""},
+            "token": {"type": "str", "default": "", "no_log": False},
             "run": {"type": "str", "required": True},
         }
     )

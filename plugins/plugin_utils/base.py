@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What this collection's action plugins share: the run, the nodes, the options from variables, live progress.
+"""What this collection's action plugins share: the run, the nodes, options filled in from variables, live progress.
 
-An action plugin runs in the control process. That is where one run is one thing over all plays, where what the
-hosts told comes together, and from where lines reach the operator's terminal (and AWX) while a wait goes on.
+An action plugin runs in the control process. There one run is one thing over all plays, the facts of all hosts are at
+hand, and a line reaches the operator's terminal (and AWX) while a wait goes on.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import re
 import secrets
 import sys
 import time
-from typing import Any, Iterable, Mapping
+from typing import Any, Mapping
 
 from ansible import constants, context
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
@@ -27,8 +27,9 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts im
 
 display = Display()
 
-# Connection options of the probe modules and the variables from which they are taken when a task does not give them.
-_CONNECTION = {
+# Options that an action fills in where the task does not give them, by the variable that holds the value. A pair is the
+# variable of a broker and that of a controller.
+CONNECTION = {
     "bootstrap_servers": "quorumshift_bootstrap_servers",
     "zookeeper_connect": "quorumshift_zookeeper_connect",
     "client": "quorumshift_client",
@@ -36,82 +37,112 @@ _CONNECTION = {
     "zookeeper_client": "quorumshift_zookeeper_client",
     "timeout": "quorumshift_probe_timeout",
 }
+NODE = {
+    "service": ("quorumshift_broker_service", "quorumshift_controller_service"),
+    "config_file": ("quorumshift_broker_config_file", "quorumshift_controller_config_file"),
+    "log_file": ("quorumshift_broker_log_file", "quorumshift_controller_log_file"),
+    "log_dir": (None, "quorumshift_controller_log_dir"),
+    "owner": "quorumshift_kafka_user",
+    "kafka_home": "quorumshift_kafka_home",
+    "state_dir": "quorumshift_state_dir",
+    "stop_timeout_s": "quorumshift_stop_timeout_s",
+    "start_timeout_s": "quorumshift_start_timeout_s",
+}
+VARIABLES = {**CONNECTION, **NODE, "soak": "quorumshift_soak", "canary": "quorumshift_canary"}
+PROBE = (*CONNECTION, "nodes", "excluded")
+RUN = ("run", "cluster_id")
+
 _SPECIAL_TAGS = ("all", "always", "tagged", "untagged")
-_UNTOUCHED = "Every run finds by itself what is done. Nothing was changed"
+_NOTHING_CHANGED = "Run the whole playbook: it skips what is done. Nothing was changed"
 _WAITED = re.compile(r" \(\d+ s\)$")
 PLAN = "plan.json"
-REPEATED_S = 15.0  # after which what is awaited is told again
+REPEATED_S = 15.0  # a wait without news says so again after this many seconds
 GROUPS = {"broker": "kafka_broker", "controller": "kafka_controller"}
 
 
 class QuorumshiftAction(ActionBase):
-    """An action that knows its run and shows progress.
+    """An action that knows its run, fills in options and shows progress.
 
-    `session` is what the run knows of itself, {run, cluster_id, phase}, kept as a fact of localhost by
-    migration_state, the first action of every playbook.
+    A subclass names in `FILLS` the options that are filled in, in `OWN` those that the action takes for itself
+    (both are documented in the module), and overrides `act`, or `done` alone.
+
+    `session` is what the run knows of itself, {run, cluster_id, phase, ...}: a fact of localhost that
+    migration_state, the first action of every playbook, sets.
     """
+
+    FILLS: tuple[str, ...] = ()
+    OWN: tuple[str, ...] = ()
 
     def run(self, tmp=None, task_vars=None):
         self._supports_check_mode = True
         result = super().run(tmp, task_vars)
         self.vars = task_vars
         self.began = time.time()
+        self.host: str = self._task.delegate_to or task_vars["inventory_hostname"]
         self.session: Mapping[str, Any] = self.facts_of("localhost").get("quorumshift_session") or {}
-        self._left: RunArtifacts | None = None
+        self._written: RunArtifacts | None = None
+        args = dict(self._task.args)
+        self.own = {option: args.pop(option) for option in self.OWN if option in args}
         refused = self.refused()
         try:
-            result.update({"failed": True, "msg": refused} if refused else self.act(dict(self._task.args)))
+            result.update({"failed": True, "msg": refused} if refused else self.act(args))
             if result.get("failed") and self.ends_run(result):
                 self.ended(result.get("msg"), self._task.name)
         except OSError as error:
             why = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-            result.update({"failed": True, "msg": f"on the control node: {why}. Mend that and run again"})
+            result.update({"failed": True, "msg": f"On the control node: {why}. Fix that and run again"})
         except AnsibleConnectionFailure as error:
             if not self._task.ignore_unreachable:
-                self.ended(f"{self._task.delegate_to or task_vars['inventory_hostname']}: {error}", self._task.name)
+                self.ended(f"{self.host}: {error}", self._task.name)
             raise
         finally:
             self._report()
         return result
 
     def ends_run(self, result: Mapping[str, Any]) -> bool:
-        """Say whether nothing but the end may follow this task's failure. Plugins override this."""
+        """Return whether this task's failure ends the run. Plugins override this."""
         return True
 
     def refused(self) -> str | None:
-        """Return why this task may not be part of what was asked to run; None when it may.
+        """Return why this task may not run, None when it may.
 
-        Left-out hosts and tasks would leave a cluster judged in part, or a step without what goes before it.
+        Excluded hosts and tasks would leave a phase detected from half the facts, or a step without its gate.
         """
         if self.vars.get("ansible_limit"):
-            return f"--limit {self.vars['ansible_limit']} leaves hosts out: run without it. {_UNTOUCHED}"
+            return f"--limit {self.vars['ansible_limit']} excludes hosts. {_NOTHING_CHANGED}"
         tags = [tag for tag in self.vars.get("ansible_run_tags") or () if tag != "all"]
-        # Tasks of the collection carry no tag of their own, so skipping others, as molecule does, leaves none out.
+        # Tasks of the collection have no tags of their own, so skipping other tags, as molecule does, excludes none.
         tags += [tag for tag in self.vars.get("ansible_skip_tags") or () if tag in _SPECIAL_TAGS]
         if tags:
-            return f"--tags or --skip-tags {', '.join(tags)} leave tasks out: run without them. {_UNTOUCHED}"
+            return f"--tags or --skip-tags {', '.join(tags)} exclude tasks. {_NOTHING_CHANGED}"
         if context.CLIARGS.get("start_at_task"):
-            return f"--start-at-task leaves tasks out: run without it. {_UNTOUCHED}"
+            return f"--start-at-task excludes tasks. {_NOTHING_CHANGED}"
         return self._over()
 
     def _over(self) -> str | None:
-        """Return that this run has failed, None while it goes on.
+        """Return that this run has failed already, None while it goes on.
 
-        Ansible goes on to the next play when a host became unreachable, and so past the barrier of a roll.
+        Ansible starts the next play when a host became unreachable, and so passes the barrier of a rolling restart.
         """
         if not self.session.get("run") or self._task.check_mode:
             return None
         last = (self._artifacts().events() or [{}])[-1]
         if last.get("name") != "ended" or last.get("result") != "failed":
             return None
-        return f'This run has ended at "{last["task"]}": {last["reason"]}. Nothing more was done'
+        return f'This run ended at "{last["task"]}": {last["reason"]}. Nothing more was done'
 
     def act(self, args: dict) -> dict:
         """Do the work; the result becomes the task's. Plugins override this."""
-        return self.in_slices(args)
+        result = self.in_slices(self.filled(args))
+        if not result.get("failed") and not self._task.check_mode:
+            self.done(args, result)
+        return result
+
+    def done(self, args: Mapping[str, Any], result: dict) -> None:
+        """Show and journal a result that is no failure, outside of check mode. Plugins override this."""
 
     def module(self, args: Mapping[str, Any]) -> dict:
-        """Run the module of the same name where the task is to run it."""
+        """Run the module of the same name on the task's host."""
         return self._execute_module(
             module_name=self._task.resolved_action or self._task.action,
             module_args=dict(args),
@@ -119,8 +150,8 @@ class QuorumshiftAction(ActionBase):
         )
 
     def in_slices(self, args: dict) -> dict:
-        """Run a module that waits in slices (probe_module.ProbeModule.wait), showing its progress between them: at once
-        what is new, and now and then that nothing is."""
+        """Run a module that waits in slices (probe_module.ProbeModule.wait), and show its progress between them:
+        what is new at once, and every REPEATED_S that nothing is."""
         shown, at = "", 0.0
         while True:
             result = self.module(args)
@@ -144,21 +175,21 @@ class QuorumshiftAction(ActionBase):
         return (hostvars[host].get("ansible_facts") or {}) if host in hostvars else {}
 
     def artifacts(self) -> RunArtifacts:
-        """Return the evidence of this run, for something to be left in it."""
-        self._left = self._artifacts()
-        return self._left
+        """Return the artifacts of this run, to write to them: the report is renewed when the task ends."""
+        self._written = self._artifacts()
+        return self._written
 
     def _artifacts(self) -> RunArtifacts:
-        where = self.variable("quorumshift_artifacts_dir") or os.path.join(os.getcwd(), "quorumshift-artifacts")
-        return RunArtifacts(where, self.session.get("cluster_id") or "unknown", self.session.get("run") or "unknown")
+        root = self.variable("quorumshift_artifacts_dir") or os.path.join(os.getcwd(), "quorumshift-artifacts")
+        return RunArtifacts(root, self.session.get("cluster_id") or "unknown", self.session.get("run") or "unknown")
 
     def planned(self) -> dict | None:
-        """Return the plan that this run has made at its beginning; None where it made none."""
+        """Return the plan that this run made at its beginning; None where it made none."""
         text = self._artifacts().read(PLAN)
         return json.loads(text) if text else None
 
     def ended(self, reason: str | None, task: str) -> None:
-        """Journal that the run failed, once: the task that failed first tells why."""
+        """Journal that the run failed, once: the task that failed first has the reason."""
         if not self.session.get("run") or self._task.check_mode:
             return
         events = self.artifacts().events()
@@ -166,20 +197,20 @@ class QuorumshiftAction(ActionBase):
             self.artifacts().note("event", "ended", result="failed", reason=reason, task=task)
 
     def _report(self) -> None:
-        """Renew the report where this task left evidence. A report that cannot be written stops no run."""
-        if self._left is None:
+        """Renew the report where this task wrote artifacts. A report that cannot be written stops no run."""
+        if self._written is None:
             return
         try:
-            report.write(self._left)
+            report.write(self._written)
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
-            display.warning(f"the report in {self._left.directory} could not be written: {reason}")
+            display.warning(f"the report in {self._written.directory} could not be written: {reason}")
 
     def run_key(self) -> str:
         """Return the key of this run, under which secrets travel sealed; it lives as long as this Ansible process."""
         path = os.path.join(constants.DEFAULT_LOCAL_TMP, "quorumshift-key")
         if not os.path.exists(path):
-            # Forks of several hosts come here at once: the key appears whole or not at all, and the first one stays.
+            # Forks of several hosts may come here at once: the key appears complete or not at all, and the first stays.
             own = f"{path}.{os.getpid()}"
             with open(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as stream:
                 stream.write(secrets.token_hex(32))
@@ -189,36 +220,70 @@ class QuorumshiftAction(ActionBase):
         with open(path, encoding="ascii") as stream:
             return stream.read()
 
-    # What the hosts told ----------------------------------------------------------------------------------------
+    # Variables and facts ------------------------------------------------------------------------------------------
 
     def variable(self, name: str, host: str | None = None) -> Any:
-        """Return a variable's templated value for a host (this task's by default), None when it is not set."""
-        if host is None:
+        """Return a variable's templated value for a host (the play's current one by default), None when it is not set.
+
+        Another host's value is its own, else the role's default, and never this host's.
+        """
+        if host in (None, self.vars["inventory_hostname"]):
             value = self.vars.get(name)
         else:
-            value = self.vars["hostvars"][host].get(name)
+            own = self.vars["hostvars"][host]
+            value = own[name] if name in own else self._role_defaults().get(name)
         return self._templar.template(value) if value is not None else None
 
-    def connection(self, args: dict, options: Iterable[str] = tuple(_CONNECTION)) -> dict:
-        """Return args with the connection options filled in from the quorumshift_* variables."""
-        found = {option: self.variable(_CONNECTION[option]) for option in options if option not in args}
-        given = {**args, **{option: value for option, value in found.items() if value is not None}}
-        if "bootstrap_servers" in options and not given.get("bootstrap_servers"):
+    def _role_defaults(self) -> Mapping[str, Any]:
+        role = self._task._role
+        return role.get_default_vars(dep_chain=self._task.get_dep_chain()) if role else {}
+
+    def filled(self, args: Mapping[str, Any]) -> dict:
+        """Return args with the options of `FILLS` filled in where the task does not give them."""
+        filled = dict(args)
+        for option in self.FILLS:
+            if filled.get(option) is None:
+                value = self._value(option)
+                if value not in (None, ""):
+                    filled[option] = value
+        if "bootstrap_servers" in self.FILLS and not filled.get("bootstrap_servers"):
             raise AnsibleActionFail(
-                "quorumshift_bootstrap_servers is not set: put it into the inventory, for the group all. "
+                "quorumshift_bootstrap_servers is not set. Set it in the inventory, for the group all. "
                 "Nothing was changed."
             )
-        return given
+        return filled
+
+    def _value(self, option: str) -> Any:
+        if option in RUN:
+            return self.session.get(option)
+        if option == "nodes":
+            return self.nodes()
+        if option == "excluded":
+            return self.excluded()
+        if option == "run_key":
+            return self.run_key()
+        if option == "role":
+            return self.role
+        name = VARIABLES[option]
+        if isinstance(name, tuple):
+            name = name[list(GROUPS).index(self.role)]
+        host = self.host if option in NODE else None  # connections are those of the play's host, the control node
+        return self.variable(name, host) if name else None
+
+    @property
+    def role(self) -> str:
+        """Return the role of the task's host: `broker` or `controller`."""
+        return "broker" if self.host in self.vars["groups"].get(GROUPS["broker"], []) else "controller"
 
     def nodes(self) -> dict[str, dict]:
-        """Return what is known of every broker and controller of the inventory that is not gone, as the probe modules
-        take it."""
-        excluded, reported = self.listed("quorumshift_exclude_hosts"), {}
+        """Return the facts of every broker and controller of the inventory that is not excluded, as the probe modules
+        take them."""
+        excluded, nodes = self.listed("quorumshift_exclude_hosts"), {}
         for role, group in GROUPS.items():
             for host in self.vars["groups"].get(group, []):
                 if host not in excluded:
-                    reported[host] = {**self._node(host, role), "twice": host in reported}
-        return reported
+                    nodes[host] = {**self._node(host, role), "twice": host in nodes}
+        return nodes
 
     def excluded(self) -> dict[str, dict]:
         """Return the same for hosts in quorumshift_exclude_hosts; role None for one in neither group."""
@@ -246,48 +311,29 @@ class QuorumshiftAction(ActionBase):
     def _with_interpreter(self) -> dict:
         """Return the task's variables so that what runs on the control node runs with Ansible's own Python.
 
-        The probe modules need kazoo and confluent-kafka, which stand in Ansible's environment and not in the
-        system's; a delegated task would take the play's interpreter otherwise.
+        The probe modules need kazoo and confluent-kafka, which are in Ansible's environment and not in the system's; a
+        delegated task would take the play's interpreter otherwise.
         """
-        target = self._task.delegate_to or self.vars.get("inventory_hostname")
-        if target not in constants.LOCALHOST:
+        if self.host not in constants.LOCALHOST:
             return self.vars
         changed = {**self.vars, "ansible_python_interpreter": sys.executable}
         delegated = self.vars.get("ansible_delegated_vars") or {}
-        if target in delegated:
-            reported = {**delegated[target], "ansible_python_interpreter": sys.executable}
-            changed["ansible_delegated_vars"] = {**delegated, target: reported}
+        if self.host in delegated:
+            own = {**delegated[self.host], "ansible_python_interpreter": sys.executable}
+            changed["ansible_delegated_vars"] = {**delegated, self.host: own}
         return changed
-
-
-class ProbeAction(QuorumshiftAction):
-    """An action of a probe module: nodes and connection options filled in."""
-
-    def act(self, args: dict) -> dict:
-        return self.in_slices(self.filled(args))
-
-    def filled(self, args: dict) -> dict:
-        """Return args with nodes, connection and session filled in where the task does not give them."""
-        args = self.connection(args)
-        args.setdefault("nodes", self.nodes())
-        args.setdefault("excluded", self.excluded())
-        for option in ("run", "cluster_id"):
-            if option in args and not args[option]:
-                args[option] = self.session.get(option)
-        return args
 
 
 def unread(gathered: Mapping[str, Any] | None) -> str:
     """Return why a host's facts are missing, from the registered result of the task that was to read them."""
     if gathered is None:
-        return "it was left out by --limit or --start-at-task"
+        return "--limit or --start-at-task excluded it"
     said = " ".join(str(gathered.get("msg", "")).split())
     return f"it is unreachable: {said}" if gathered.get("unreachable") else f"its facts could not be read: {said}"
 
 
 def controller_address(action: QuorumshiftAction, host: str) -> str:
-    """Return a controller's `host:port` as everybody dials it."""
-    where = action.variable("quorumshift_controller_host", host) or action.variable("ansible_host", host) or host
+    """Return a controller's `host:port`, at which brokers, controllers and the tool connect to it."""
+    where = str(action.variable("quorumshift_controller_host", host) or action.variable("ansible_host", host) or host)
     port = action.variable("quorumshift_controller_port", host) or 9093
-    where = str(where)
     return f"[{where}]:{port}" if ":" in where else f"{where}:{port}"

@@ -43,8 +43,8 @@ def of_restart(action: QuorumshiftAction, kind: str, host: str, values: Mapping[
     if kind == "controller_final":
         return {"node_id": node_id, "changes": kraft_config.to_final_controller(values)}
     content = of_controller(action, host)
-    storage = f"{action.variable('quorumshift_kafka_home')}/bin/kafka-storage.sh"
-    config_file = action.variable("quorumshift_controller_config_file")
+    storage = f"{action.variable('quorumshift_kafka_home', host)}/bin/kafka-storage.sh"
+    config_file = action.variable("quorumshift_controller_config_file", host)
     # With "=": a cluster id may begin with a dash.
     command = [storage, "format", f"--cluster-id={action.session.get('cluster_id')}", "--config", config_file]
     return {"node_id": node_id, "content": content, "format_command": command}
@@ -57,7 +57,7 @@ def of_controller(action: QuorumshiftAction, host: str) -> dict[str, str]:
         action.variable("quorumshift_node_id", host),
         controller_address(action, host),
         _voters(action),
-        action.variable("quorumshift_controller_log_dir"),
+        action.variable("quorumshift_controller_log_dir", host),
         action.variable("quorumshift_controller_listener"),
         action.variable("quorumshift_controller_protocol"),
         action.variable("quorumshift_controller_super_users"),

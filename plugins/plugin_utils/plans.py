@@ -1,0 +1,82 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The plan of a run: what each restart changes in its host's file is added; it is shown, and kept as a run artifact."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Mapping
+
+from ansible.errors import AnsibleError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import planning, planning_screen, transitions
+from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import is_secret
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import file_changes
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PLAN, QuorumshiftAction, display
+
+LISTED = 5
+# A plan comes before the preflight, which reports what an inventory or a broker's file lacks
+UNKNOWN = "not known yet: the inventory or the brokers' files lack what it is made of, and the preflight says what"
+
+
+def show(action: QuorumshiftAction, plan: Mapping[str, Any], phase: str, target: str, screen: bool) -> None:
+    """Show a plan ({steps, unavoidable} of migration_state), as a screen or in a line, and keep it."""
+    steps = [planning.Step(**step) for step in plan["steps"]]
+    changes = {step.name: _changes(action, step) for step in steps if step.batches}
+    each = planning.each_s(action.artifacts().all_events())
+    if screen:
+        lines = planning_screen.lines(action.session["cluster_id"], phase, target, steps, changes, each)
+        lost = list(plan["unavoidable"].items()) if any(step.kind == planning.ROLL for step in steps) else []
+        lines += [f"  cannot stay available: {name} ({why})" for name, why in lost[:LISTED]]
+        lines += [f"  and {len(lost) - LISTED} more, all in {PLAN} of the run artifacts"] * (len(lost) > LISTED)
+        for line in lines:
+            display.display(line)
+    else:
+        action.say(f"plan: {planning_screen.line(steps, each)} ({PLAN} of the run artifacts)")
+    if action._task.check_mode:
+        return
+    kept = {
+        "phase": phase,
+        **plan,
+        "target": target or "finalized",
+        "changes": {
+            name: [{"hosts": list(hosts), "lines": text} for hosts, text in by_hosts.items()]
+            for name, by_hosts in changes.items()
+        },
+        "each_s": each,
+        "restarts_s": planning.estimate_s(steps, each),
+    }
+    action.artifacts().save(PLAN, json.dumps(kept, indent=1))
+
+
+def _changes(action: QuorumshiftAction, step: planning.Step) -> dict[tuple[str, ...], list[str]]:
+    """Return {hosts: lines} of what a restart changes in its hosts' files, together where it is the same."""
+    by_text: dict[tuple[str, ...], list[str]] = {}
+    for host in sorted(host for batch in step.batches for host in batch):
+        try:
+            lines = _lines(action, step.name, host)
+        except (AnsibleError, LookupError, TypeError, ValueError):
+            lines = [UNKNOWN]
+        by_text.setdefault(tuple(lines), []).append(host)
+    return {tuple(hosts): list(text) for text, hosts in by_text.items()}
+
+
+def _lines(action: QuorumshiftAction, kind: str, host: str) -> list[str]:
+    if transitions.TRANSITIONS[kind].rollback:
+        return ["as it was before, from the file kept on the host"]
+    file = (action.facts_of(host).get("quorumshift_node") or {}).get("file") or {}
+    before = dict(file.get("properties") or {})
+    for earlier in transitions.earlier(kind):
+        if file.get("mode") != earlier.after:
+            before = _applied(before, file_changes.of_restart(action, earlier.name, host, before))
+    changes = file_changes.of_restart(action, kind, host, before)
+    if "content" in changes:
+        return [f"new file: {len(changes['content'])} keys, derived from the brokers' files"]
+    return planning_screen.file_lines(before, changes["changes"], is_secret)
+
+
+def _applied(before: dict, changes: dict) -> dict:
+    if "content" in changes:
+        return changes["content"]
+    after = {**before, **changes["changes"]}
+    return {key: value for key, value in after.items() if value is not None}

@@ -1,0 +1,146 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Write the public variables that a role's entry uses into its argument spec: `python -m tools.role_specs [--check]`.
+
+Each variable has one home, the entries `detect_phase` and `gather` of the role quorumshift. Every other entry that a
+playbook or role calls repeats those that its tasks use, in short, so that Ansible checks them where they are used. What
+an entry uses is read from its task files and from the action plugins that they call. --check writes nothing, and exits
+with 1 where a file would change.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import base
+
+ROOT = Path(__file__).resolve().parents[1]
+ROLES = ROOT / "roles"
+HOME = ROLES / "quorumshift" / "meta" / "argument_specs.yml"
+HOME_ENTRIES = ("detect_phase", "gather")
+WIDTH = 150
+MARKER = "      # shared variables, written by tools/role_specs.py"
+_MODULE = re.compile(r"^\s*quorumshift\.kafka\.(\w+):", re.MULTILINE)
+_TASKS = re.compile(r"(?:include|import)_tasks: \"?([\w{} .]+?)\.yml\"?$", re.MULTILINE)
+_VARIABLE = re.compile(r"\bquorumshift_\w+")
+# Action plugins get facts and variables of hosts through these
+_UTILS = ("file_changes", "spark_jobs")
+_OF_NODES = (
+    "quorumshift_exclude_hosts",
+    "quorumshift_node_id",
+    "quorumshift_controller_host",
+    "quorumshift_controller_port",
+)
+
+
+def home() -> dict[str, dict]:
+    """Return every public variable with its spec, in the order in which they are documented."""
+    specs = yaml.safe_load(HOME.read_text(encoding="utf-8"))["argument_specs"]
+    return {name: spec for entry in HOME_ENTRIES for name, spec in specs[entry]["options"].items()}
+
+
+def task_files(role: Path, entry: str) -> Iterator[Path]:
+    """Yield the task files of an entry: its own, and those that it includes from the same role."""
+    seen, left = set(), [entry]
+    while left:
+        name = left.pop()
+        pattern = re.sub(r"\{\{.*?\}\}", "*", name)
+        for path in sorted((role / "tasks").glob(f"{pattern}.yml")):
+            if path not in seen:
+                seen.add(path)
+                yield path
+                left += _TASKS.findall(path.read_text(encoding="utf-8"))
+
+
+def used(role: Path, entry: str) -> set[str]:
+    """Return the names of all variables that an entry uses."""
+    names: set[str] = set()
+    for path in task_files(role, entry):
+        text = path.read_text(encoding="utf-8")
+        names.update(_VARIABLE.findall(text))
+        for module in _MODULE.findall(text):
+            names.update(_of_action(module))
+    own_vars = role / "vars" / "main.yml"
+    if own_vars.exists():
+        names.update(_VARIABLE.findall(own_vars.read_text(encoding="utf-8")))
+    return names
+
+
+def _of_action(name: str) -> set[str]:
+    path = ROOT / "plugins" / "action" / f"{name}.py"
+    if not path.exists():
+        return set()
+    source = path.read_text(encoding="utf-8")
+    for util in _UTILS:
+        if util in source:
+            source += (ROOT / "plugins" / "plugin_utils" / f"{util}.py").read_text(encoding="utf-8")
+    names = set(_VARIABLE.findall(source))
+    action = importlib.import_module(f"ansible_collections.quorumshift.kafka.plugins.action.{name}").ActionModule
+    for option in action.FILLS:
+        variable = base.VARIABLES.get(option, ())
+        names.update([variable] if isinstance(variable, str) else [one for one in variable if one])
+    if "nodes" in action.FILLS or "self.nodes()" in source:
+        names.update(_OF_NODES)
+    return names
+
+
+def short(name: str, spec: dict[str, Any]) -> str:
+    """Return a variable as a line of an argument spec, with the beginning of its description and without suboptions."""
+    given = spec["description"]
+    sentence = re.split(r"(?<=[.:]) ", given if isinstance(given, str) else given[0])[0].rstrip(".")
+    kept = {key: value for key, value in spec.items() if key not in ("description", "options")}
+    for description in (sentence, "See the role quorumshift.kafka.quorumshift"):
+        fields = {**kept, "description": description}
+        flow = yaml.safe_dump(fields, sort_keys=False, default_flow_style=True, width=10**6).strip()
+        line = f"      {name}: {flow}"
+        if len(line) <= WIDTH:
+            break
+    return line
+
+
+def written(role: Path, text: str) -> str:
+    """Return an argument spec with the shared variables of each of its entries."""
+    shared, lines = home(), text.splitlines()
+    specs = yaml.safe_load(text)["argument_specs"]
+    made: list[str] = []
+    entry, skipping = "", False
+    for line in lines:
+        name = re.fullmatch(r"  (\w+):", line)
+        if name or not line.startswith("      "):
+            skipping = False
+        if name:
+            entry = name[1]
+        if skipping:
+            continue
+        made.append(line)
+        if line == MARKER:
+            skipping = True
+            uses = used(role, entry)
+            made += [short(one, spec) for one, spec in shared.items() if one in uses]
+    assert set(specs) == set(yaml.safe_load("\n".join(made))["argument_specs"])
+    return "\n".join(made).rstrip() + "\n"
+
+
+def main(arguments: list[str]) -> int:
+    stale = []
+    for path in sorted(ROLES.glob("*/meta/argument_specs.yml")):
+        text = path.read_text(encoding="utf-8")
+        new = written(path.parents[1], text)
+        if new != text:
+            stale.append(path)
+            if "--check" not in arguments:
+                path.write_text(new, encoding="utf-8")
+    for path in stale:
+        print(f"{path.relative_to(ROOT)}: {'run python -m tools.role_specs' if '--check' in arguments else 'written'}")
+    return 1 if stale and "--check" in arguments else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
