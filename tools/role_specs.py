@@ -96,8 +96,8 @@ def short(name: str, spec: dict[str, Any]) -> str:
     given = spec["description"]
     sentence = re.split(r"(?<=[.:]) ", given if isinstance(given, str) else given[0])[0].rstrip(".")
     kept = {key: value for key, value in spec.items() if key not in ("description", "options")}
-    for description in (sentence, "See the role quorumshift.kafka.quorumshift"):
-        fields = {**kept, "description": description}
+    for description in ({"description": sentence}, {"description": "See the role quorumshift"}, {}):
+        fields = {**kept, **description}
         flow = yaml.safe_dump(fields, sort_keys=False, default_flow_style=True, width=10**6).strip()
         line = f"      {name}: {flow}"
         if len(line) <= WIDTH:

@@ -23,6 +23,7 @@ TOOL = ROOT / "extensions" / "molecule" / "testbed" / "testbed.py"
 VARIANT = os.environ.get("TESTBED_VARIANT") or "default"
 STATE = ROOT / ".build" / ("testbed" if VARIANT == "default" else f"testbed-{VARIANT}")
 INVENTORY = STATE / "inventory.yml"
+CLIENTS_RATE = 200  # messages a second; on each partition they date a stall to a tenth of a second
 
 
 class TestbedInventory:
@@ -105,18 +106,14 @@ class TestbedInventory:
         }
 
     def clients_config(self) -> dict[str, Any]:
-        """Settings of the clients (canary_clients/config.py): their SCRAM user may use the prefix canary.
-
-        The rates are enough for the verdict and leave two shared cores to the cluster: 13 messages a second on each
-        partition date a stall to a tenth of a second.
-        """
+        """Settings of the clients (canary_clients/config.py): their SCRAM user may use the prefix canary."""
         client = self.vars["quorumshift_client"]
         secrets = json.loads((STATE / "secrets.json").read_text(encoding="utf-8"))
         return {
             "bootstrap_servers": self.vars["quorumshift_bootstrap_servers"],
             "client": {**client, "sasl_username": "witness", "sasl_password": secrets["witness"]},
             "topic_prefix": "canary",
-            "rate": 200,
+            "rate": CLIENTS_RATE,
             "admin": {"interval_s": 30},
         }
 
