@@ -53,7 +53,7 @@ def restore_zk_controller(
     wanted = rollback.restore_zk_controller(seen, zk_metadata.max_controller_epoch(topics), raft_epochs)
     behind = {} if zk_controller.elected(seen["controller"]) else rollback.versions_behind(topics, partition_epochs)
     reported = {"changed": any(wanted) or bool(behind), "controller_epoch": wanted.controller_epoch}
-    reported.update(raised=len(behind), deleted=[], elected=None)
+    reported.update(raised=len(behind), deleted=[], elected=None, diff=_diff(seen, wanted, behind))
     if dry:
         return reported
     try:
@@ -74,6 +74,22 @@ def restore_zk_controller(
     except WriteError as error:
         raise ZkControllerError(f"broker {reported['elected']} is the controller, and yet {error}") from error
     return reported
+
+
+def _diff(seen: Mapping, wanted: rollback.ZkControllerRestore, behind: Mapping[str, int]) -> dict:
+    """Return what changes, as Ansible shows a diff."""
+    before, after = [], []
+    if wanted.controller_epoch is not None:
+        before.append(f"{znodes.CONTROLLER_EPOCH}: {seen['controller_epoch']['value']}")
+        after.append(f"{znodes.CONTROLLER_EPOCH}: {wanted.controller_epoch}")
+    if wanted.controller:
+        before.append(f"{znodes.CONTROLLER}: of {seen['controller']['broker_id']}")
+    if wanted.migration:
+        before.append(f"{znodes.MIGRATION}: offset {seen['migration'].get('kraft_metadata_offset')}")
+    before += [f"{path}: a version below {version}" for path, version in sorted(behind.items())]
+    after += [f"{path}: version {version}" for path, version in sorted(behind.items())]
+    texts = ("".join(f"{line}\n" for line in lines) for lines in (before, after))
+    return {"before_header": "ZooKeeper", "after_header": "ZooKeeper", **dict(zip(("before", "after"), texts))}
 
 
 def _raise_versions(reader: zookeeper.Reader, behind: Mapping[str, int]) -> None:

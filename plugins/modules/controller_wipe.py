@@ -36,7 +36,9 @@ extends_documentation_fragment:
   - quorumshift.kafka.host_record.run
 attributes:
   check_mode: {support: full, description: Tells what would be removed.}
-  diff_mode: {support: none, description: Shows no difference.}
+  diff_mode:
+    support: full
+    description: Shows the properties file with secrets masked, and the names in each log directory.
 author: Quorumshift maintainers (@quorumshift)
 """
 
@@ -58,7 +60,7 @@ emptied:
   elements: str
   returned: success
 config_file:
-  description: Whether the properties file was V(removed), V(put back) or V(untouched).
+  description: Whether the properties file was V(removed), V(restored) or V(untouched).
   type: str
   returned: success
 """
@@ -129,9 +131,14 @@ def wiped(given, directory, check_mode):
     for path in full:
         must_be_ours(path, given["cluster_id"])
     changed = bool(full or ours or reported["masked"])
-    result = {"changed": changed, "emptied": full, "config_file": "untouched"}
+    result = {"changed": changed, "emptied": full, "config_file": "untouched", "diff": []}
     if ours:
-        result["config_file"] = "put back" if before else "removed"
+        result["config_file"] = "restored" if before else "removed"
+        texts = (restart_files.masked_text(old), restart_files.masked_text(before))
+        result["diff"].append(diff(given["config_file"], *texts))
+    result["diff"] += [diff(path, "".join(f"{name}\n" for name in sorted(os.listdir(path)))) for path in full]
+    if reported["masked"]:
+        result["diff"].append(diff(given["service"], "masked: True\n", "masked: False\n"))
     if check_mode:
         return result
     for path in full:
@@ -143,6 +150,11 @@ def wiped(given, directory, check_mode):
     if reported["masked"]:
         service.keep_down(given["service"], False)
     return result
+
+
+def diff(header, before, after=""):
+    """Return one part of a diff as Ansible shows it."""
+    return {"before_header": header, "after_header": header, "before": before, "after": after}
 
 
 def log_dirs(given, text):

@@ -157,11 +157,12 @@ def collected(module):
     """Collect the facts of all checks; what cannot be had is told as missing, not raised."""
     facts, connections = module.facts(), module.connections
     found = facts["topics"]
-    metadata, metadata_error, min_isr = None, "", {}
+    metadata, metadata_error, min_isr, notifications = None, "", {}, {}
     if facts["zookeeper"].get("reached"):
         try:
             with cluster.connect_zookeeper(connections) as client:
                 metadata = zookeeper.metadata(client, timeout=connections.timeout)
+                notifications = zookeeper.notifications(client, connections.timeout)
         except zookeeper.ZooKeeperError as error:
             metadata_error = str(error)
     rights = None
@@ -197,6 +198,7 @@ def collected(module):
         connections.controller_client.principal,
         ensemble=_ensemble(connections),
         controller_listener=given["controller_listener"],
+        notifications=notifications,
     )
 
 

@@ -34,7 +34,7 @@ extends_documentation_fragment:
   - quorumshift.kafka.nodes
 attributes:
   check_mode: {support: full, description: Reads only and tells what would change.}
-  diff_mode: {support: none, description: Shows no difference.}
+  diff_mode: {support: full, description: Shows the znodes before and after.}
 author: Quorumshift maintainers (@quorumshift)
 """
 
@@ -110,7 +110,8 @@ def main():
             except zk_controller_restore.ZkControllerError as error:
                 module.fail_json(msg=f"{error}.")
         without = reported["elected"] is not None and given["stopped_at"]
-        return {**reported, "without_s": round(time.time() - given["stopped_at"], 3) if without else None}
+        diff = {"diff": reported.pop("diff")} if module._diff else {}
+        return {**reported, **diff, "without_s": round(time.time() - given["stopped_at"], 3) if without else None}
 
     module.run(work)
 

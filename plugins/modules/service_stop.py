@@ -36,7 +36,7 @@ options:
     default: 0
 attributes:
   check_mode: {support: full, description: Tells what would change.}
-  diff_mode: {support: none, description: Shows no difference.}
+  diff_mode: {support: full, description: Shows whether the service is active and masked before and after.}
 author: Quorumshift maintainers (@quorumshift)
 """
 
@@ -82,15 +82,25 @@ def main():
     reported = service.state(name)
     stops = state != "unmasked" and not restart_steps.is_stopped(reported)
     wanted = {"masked": True, "unmasked": False}.get(state, reported["masked"])
+    diff = {
+        "before": _shown(not restart_steps.is_stopped(reported), reported["masked"]),
+        "after": _shown(not (stops or restart_steps.is_stopped(reported)), wanted),
+        "before_header": name,
+        "after_header": name,
+    }
     if module.check_mode:
-        module.exit_json(changed=stops or wanted != reported["masked"], stopped=stops, at=None)
+        module.exit_json(changed=stops or wanted != reported["masked"], stopped=stops, at=None, diff=diff)
     try:
         masked = state != "stopped" and service.keep_down(name, wanted)
         if stops:
             stop(given)
     except (service.ServiceError, RestartError, OSError) as error:
         module.fail_json(msg=f"{name}: {error}")
-    module.exit_json(changed=stops or masked, stopped=stops, at=time.time() if stops else None)
+    module.exit_json(changed=stops or masked, stopped=stops, at=time.time() if stops else None, diff=diff)
+
+
+def _shown(active, masked):
+    return f"active: {active}\nmasked: {masked}\n"
 
 
 def stop(given):

@@ -50,7 +50,7 @@ extends_documentation_fragment:
   - quorumshift.kafka.nodes
 attributes:
   check_mode: {support: full, description: Compares and writes nothing.}
-  diff_mode: {support: none, description: Shows no difference.}
+  diff_mode: {support: full, description: Shows the paths of the znodes that are created or completed. No data.}
 author: Quorumshift maintainers (@quorumshift)
 """
 
@@ -170,6 +170,7 @@ def worked(module, client):
         "needed": phase_result.needed(phase.detect(facts), len(restore.missing)),
         "unread": {str(broker): count for broker, count in restore.unread(phase.broker_ids(facts)).items()},
         **restore.counts(),
+        **({"diff": restore.diff()} if module._diff else {}),
     }
     if given["state"] == "planned" or module.check_mode:
         return {"changed": given["state"] != "planned", **reported}

@@ -13,7 +13,7 @@ import yaml
 from ansible_collections.quorumshift.kafka.plugins.module_utils import argument_specs
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, phase
 
-from tools import reference
+from tools import reference, role_specs
 
 ROOT = reference.ROOT
 PLUGINS_ASKED = re.compile(r"\bquorumshift_\w+")
@@ -26,15 +26,14 @@ NOT_VARIABLES = {
     "quorumshift_gathered",
     "quorumshift_controllers_gathered",
     "quorumshift_paths",
-    "quorumshift_connectivity_required",
-    "quorumshift_gate_result",
+    "quorumshift_gate_tokens",
+    "quorumshift_ahead",
     "quorumshift_zk_backup",
     "quorumshift_gate",
     "quorumshift_show",
     "quorumshift_direction",
     "quorumshift_record",
-    "quorumshift_planned",
-    "quorumshift_only_planned",
+    "quorumshift_plan",
     "quorumshift_unregistered",
     "quorumshift_scratch_dirs",
     "quorumshift_spark",
@@ -51,9 +50,9 @@ def defaults() -> dict:
 
 
 def documented() -> dict[str, dict]:
-    """Options of all entry points of the role quorumshift, by name."""
+    """Options of all entry points of the role quorumshift, by name; of shared variables, those at their home."""
     entry_points = reference.specs("quorumshift").values()
-    return {name: spec for entry in entry_points for name, spec in entry["options"].items()}
+    return {**{name: spec for entry in entry_points for name, spec in entry["options"].items()}, **role_specs.home()}
 
 
 # Messages ---------------------------------------------------------------------------------------------------------

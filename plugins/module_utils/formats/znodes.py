@@ -167,6 +167,9 @@ _DIRECTORIES = frozenset(
 )
 _ACL_TYPE_DIRECTORY = re.compile(f"^(/kafka-acl|/kafka-acl-extended/{_NAME})/{_NAME}$")
 
+NOTIFICATIONS = (CONFIG_CHANGES, *ACL_CHANGES, DELEGATION_TOKEN_CHANGES)
+"""Directories of notifications that every broker reads (kafka.common.ZkNodeChangeNotificationListener)."""
+
 VOLATILE_KINDS = frozenset(
     ["controller", "controller_epoch", "migration", "broker", "broker_sequence_id", "producer_id_block", "notification"]
 )

@@ -430,6 +430,12 @@ def _broker(node):
     return fact
 
 
+def notifications(client, timeout=10.0):
+    """Return ``{directory: how many change notifications it has}``. Raises ZooKeeperError."""
+    stats = Reader(client, timeout=timeout).stat_many(znodes.NOTIFICATIONS)
+    return {path: stat.numChildren for path, stat in stats if stat is not None}
+
+
 def metadata(client, digest_key=None, window=500, max_rate=None, timeout=30.0):
     """Kafka's metadata in the form of :func:`zk_metadata.normalise`; about one request per topic and partition."""
     reader = Reader(client, window, max_rate, timeout)

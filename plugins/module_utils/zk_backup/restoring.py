@@ -86,6 +86,17 @@ class Restore:
             "partitions": sum(len(topic["partitions"]) for topic in self.topics.values()),
         }
 
+    def diff(self):
+        """What the restore changes in ZooKeeper, by path, as Ansible shows a diff: data may hold secrets."""
+        before = [f"{one.path} (incomplete)\n" for one in self.missing if one.acl is None]
+        after = [f"{one.path} ({one.kind})\n" for one in self.missing]
+        return {
+            "before_header": "ZooKeeper",
+            "after_header": "ZooKeeper",
+            "before": "".join(before),
+            "after": "".join(after),
+        }
+
     def unread(self, known):
         """``{broker: partitions}`` of those that have replicas and are not among the ``known``."""
         reported = (replicas["replicas"] for topic in self.topics.values() for replicas in topic["partitions"].values())

@@ -273,3 +273,15 @@ def test_a_zookeeper_that_is_slow_for_as_many_partitions():
     fewer, more = answering(50, 900, 100), answering(50, 900, 4000, **{"zookeeper.max.in.flight.requests": "50"})
     for facts in (fewer, more):
         assert found(facts, "zookeeper_latency") == []
+
+
+# Change notifications ------------------------------------------------------------------------------------------------
+
+
+def test_thousands_of_change_notifications_are_a_warning():
+    facts = collected(notifications={"/config/changes": 1245, "/kafka-acl-changes": 999})
+    (one,) = found(facts, "notifications")
+    assert one["severity"] == "warns" and one["seen"].startswith(
+        "ZooKeeper has 1245 change notifications in /config/changes"
+    )
+    assert found(collected(notifications={"/config/changes": 40}), "notifications") == []

@@ -12,7 +12,7 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import unre
 @pytest.mark.parametrize(
     ("gathered", "reported"),
     [
-        (None, "it was left out by --limit or --start-at-task"),
+        (None, "--limit or --start-at-task excluded it"),
         (
             {
                 "unreachable": True,

@@ -30,7 +30,7 @@ class Facts(NamedTuple):
     `stop_timeout_s`: quorumshift_stop_timeout_s; `rights`: probes.topics.rights, None when no broker answers;
     `client_principal`, `tool_principal`: whom brokers and controllers see when this tool dials, None when only they
     know; `lasting`: of hazards.requests.under_way, what every look has shown; `ensemble`: what each server of
-    ZooKeeper answers, probes.zk_servers.look."""
+    ZooKeeper answers, probes.zk_servers.look; `notifications`: probes.zookeeper.notifications."""
 
     cluster: Mapping
     metadata: Mapping | None
@@ -48,6 +48,7 @@ class Facts(NamedTuple):
     lasting: Mapping[str, Sequence[str]] = MappingProxyType({})
     ensemble: Mapping[str, Mapping] = MappingProxyType({})
     controller_listener: str = "CONTROLLER"
+    notifications: Mapping[str, int] = MappingProxyType({})
 
     @property
     def brokers(self) -> dict[str, Mapping]:

@@ -14,6 +14,9 @@ from .facts import Facts, Finding, partitions_of, values_of
 OLDEST_ZOOKEEPER = (3, 5)
 """The oldest server of which Kafka's docs say that the client of 3.9, ZooKeeper 3.8, speaks to it."""
 
+NOTIFICATIONS = 1000
+"""From here on they cost: 1,245 of them, with three changes a second, kept a cluster of three brokers busy."""
+
 SLOW_S = 30  # of writing in a restart: half of what a stop without it is given (services.STOP_S)
 
 
@@ -81,6 +84,18 @@ def controller_epoch(facts: Facts) -> Iterable[Finding]:
     fenced = zk_controller.fenced_sentence(facts.zookeeper)
     if fenced:
         yield Finding(fenced, "delete /controller with zookeeper-shell.sh: a broker is elected that can")
+
+
+def notifications(facts: Facts) -> Iterable[Finding]:
+    """Few change notifications: a broker reads all of a directory again with each new one."""
+    for directory, count in sorted(facts.notifications.items()):
+        if count >= NOTIFICATIONS:
+            yield Finding(
+                f"ZooKeeper has {count} change notifications in {directory}. Each new one makes every broker read all "
+                "of them again (ZkNodeChangeNotificationListener), which slows restarts and requests",
+                "find the client that changes configs, quotas, users, ACLs or tokens all the time, and pause it 15 "
+                "minutes before the migration: that is how long a notification stays",
+            )
 
 
 def ensemble(facts: Facts) -> Iterable[Finding]:
