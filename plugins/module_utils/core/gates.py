@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The gates before each step that is harder to undo: what each expects, and the pass that it leaves.
+"""The gates before each step that is harder to undo: what each requires, and the token that it returns.
 
-A changing step on a host takes its gate's pass as a parameter and refuses without it (`refusal`), so that no
---limit, --tags or --start-at-task gets around a gate.
+A step that changes a host takes its gate's token as a parameter and fails without it (`refusal`), so that no --limit,
+--tags or --start-at-task gets around a gate.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from .phase import (
 
 # Views of the metadata, as the Spark job metadata_parity names them.
 ZOOKEEPER, METADATA_LOG, BROKER, BASELINE = "zookeeper", "metadata_log", "broker", "baseline"
-# The Spark jobs, and what they compare.
+# The Spark jobs, and what they compare
 METADATA_PARITY, DATA_FINGERPRINT = "metadata_parity", "data_fingerprint"
 WHAT = {METADATA_PARITY: "the metadata was", DATA_FINGERPRINT: "the records were"}
-# Records are compared with themselves, as they were before anything was changed: once is enough, when all is done.
+# Records are compared with those of before any change: once, at the end
 DATA_GATES = ("before_controllers", "after_finalize")
 
 
@@ -92,7 +92,7 @@ GATES = {
     "after_finalize": Gate((FINALIZED,), "every controller is final", (METADATA_LOG, BROKER), by_hand=(FINALIZED,)),
 }
 
-# A token that no gate gives: the roll back to plain ZooKeeper mode has settled, with every broker seen running so.
+# A token of no gate: every broker was seen running in plain ZooKeeper mode after a rollback's last roll
 BROKERS_PLAIN = "brokers_plain"
 WIPE = "wipe"
 
@@ -103,29 +103,29 @@ def by_hand(phase_seen: str) -> str | None:
 
 
 def closed_by(name: str, phase_result: phase.PhaseResult, health: list[str]) -> list[str]:
-    """Return why the gate is closed, as sentences; nothing when it is open. `health`: what else keeps it closed."""
+    """Return why the gate is closed, as sentences; nothing when it is open. `health`: further reasons."""
     gate = GATES[name]
-    messages = []
+    reasons = []
     if phase_result.phase not in gate.phases:
-        messages.append(f"the phase is {phase_result.phase}, {name} opens in {' or '.join(gate.phases)}")
+        reasons.append(f"the phase is {phase_result.phase}, {name} opens in {' or '.join(gate.phases)}")
     closing = _CLOSING + (("quorum_not_ready",) if name == "before_trigger" else ())
-    closing += ("zookeeper_broker_left",) if name != "before_kraft" else ()  # that one is what the KRaft roll mends
+    closing += ("zookeeper_broker_left",) if name != "before_kraft" else ()  # the restart in KRaft mode fixes it
     closing += ("flag_missing",) if not gate.rollback else ()  # a rollback stops the controllers
-    # A broker that is down closes no gate by itself, its turn may be due. Where health does, it is why.
+    # A broker that is down closes no gate by itself: its restart may be due. Where health closes it, it is the reason.
     closing += ("broker_down",) if health else ()
-    messages += [advice.sentences(block.text, block.do) for block in phase_result.blocks if block.id in closing]
-    return messages + health
+    reasons += [advice.sentences(block.text, block.do) for block in phase_result.blocks if block.id in closing]
+    return reasons + health
 
 
 def trailing(
     quorum: Mapping, broker_ids: Iterable[int], bound_s: float, accepted: Iterable[str] | None = None
 ) -> list[str]:
-    """Return why followers of the metadata log are not with it, as sentences: voters and brokers that have not caught
-    up with its leader for longer than `bound_s`. Such a broker serves what it knew then.
+    """Return a sentence for each voter and broker that has not caught up with the quorum's leader for `bound_s`. Such a
+    broker serves stale metadata.
 
-    `accepted`: words of what may stay as it is (None: nothing may): those that trail are accepted together by theirs.
-    `quorum`: what its leader says of it. It takes itself for caught up now, so that its clock alone counts; a replica
-    that has not caught up in its epoch is told as -1 (LeaderState.describeReplicaState).
+    `accepted`: tokens of what may stay degraded (None: nothing may). All that trail are accepted by one token.
+    `quorum`: DescribeQuorum of the leader. The leader reports itself as caught up now, so its clock alone counts. A
+    replica that has not caught up in this epoch has -1 (LeaderState.describeReplicaState).
     """
     voters, observers = quorum.get("voters") or [], quorum.get("observers") or []
     now = next((one.get("caught_up_ms", -1) for one in voters if one["id"] == quorum.get("leader_id")), -1)
@@ -133,52 +133,56 @@ def trailing(
         return []
     followers = [("voter", one) for one in voters]
     followers += [("broker", one) for one in observers if one["id"] in set(broker_ids)]
-    messages, red = [], []
+    reasons, red = [], []
     for what, one in followers:
-        before = len(messages)
+        before = len(reasons)
         behind = max(0, quorum["high_watermark"] - one["log_end_offset"])
         if one["caught_up_ms"] < 0:
-            messages.append(f"{what} {one['id']} has not caught up with the quorum's leader since that was elected")
+            reasons.append(
+                f"{what} {one['id']} has not caught up with the quorum's leader since the leader was elected"
+            )
         elif now - one["caught_up_ms"] > bound_s * 1000:
             since = (now - one["caught_up_ms"]) / 1000
-            messages.append(
+            reasons.append(
                 f"{what} {one['id']} has not caught up with the quorum's leader for {since:.0f} s, "
                 f"{behind} offsets behind"
             )
-        red += [f"{what} {one['id']}"] if len(messages) > before else []
+        red += [f"{what} {one['id']}"] if len(reasons) > before else []
     if accepted is None or not red:
-        return messages
+        return reasons
     trail = {restart.TRAILING: red}
-    return [] if restart.token(trail) in accepted else [*messages, restart.acceptable(trail)]
+    return [] if restart.token(trail) in accepted else [*reasons, restart.acceptable(trail)]
 
 
 def jobs(name: str, verify: bool, topics: Iterable[str]) -> list[str]:
-    """Return the Spark jobs whose pass a gate asks for. `topics`: patterns of those whose records are compared."""
+    """Return the Spark jobs that must pass before a gate. `topics`: patterns of those whose records are compared."""
     if not verify:
         return []
     return [METADATA_PARITY, *([DATA_FINGERPRINT] if name in DATA_GATES and list(topics) else [])]
 
 
 def unverified(name: str, run: str, asked: Iterable[str], results: Iterable[Mapping]) -> str | None:
-    """Return why the cluster does not count as compared for a gate; None when it does, or when nobody asks for it.
+    """Return why the verification does not count for a gate; None when it does, or when no job is required.
 
-    `asked`: names of jobs; `results`: of Spark jobs (spark/quorumshift_spark/result.schema.json), {} of one that did
-    not run.
+    `asked`: names of the required jobs; `results`: of Spark jobs (spark/quorumshift_spark/result.schema.json), {} of
+    one that did not run.
     """
     for job in asked:
         found = [result for result in results if result.get("job") == job]
         result = next((one for one in found if (one.get("gate"), one.get("run")) == (name, run)), None)
         if not found:
-            return f"{WHAT[job]} not compared for it: run the whole playbook, without --start-at-task or --tags"
+            return (
+                f"{WHAT[job]} not compared for gate {name}. Run the whole playbook, without --start-at-task or --tags"
+            )
         if result is None:
             gate, other = found[0].get("gate"), found[0].get("run")
-            return f"the comparison given is of gate {gate} and run {other}, this is run {run}"
+            return f"the comparison is of gate {gate} and run {other}, this is gate {name} and run {run}"
         if result.get("verdict") != "pass":
             return f"the Spark job {job} ended with {result.get('verdict')}"
     return None
 
 
-# Blocks that close every gate; most others are what the next step itself mends (a file that differs, for one).
+# Blocks that close every gate. The next step itself fixes most others, such as a file that differs.
 _CLOSING = (
     "unreached",
     "unknown",
@@ -190,10 +194,10 @@ _CLOSING = (
 
 
 def make_token(name: str, phase_seen: str, run: str, facts: Mapping) -> dict:
-    """Return a gate pass {gate, cluster_id, phase, run, digest}.
+    """Return a gate token {gate, cluster_id, phase, run, digest}.
 
-    The digest covers the gate, the cluster, the phase and the incarnation of every registered broker: it is the same
-    for whoever judges the same processes, from wherever, and another one once a broker was restarted.
+    The digest covers the gate, the cluster, the phase and the incarnation of every registered broker. It is the
+    same for the same processes, wherever it is computed, and differs once a broker was restarted.
     """
     cluster_id, brokers = phase.cluster_id(facts), phase.registrations(facts)
     incarnations = sorted((one, reported["incarnation_id"]) for one, reported in brokers.items())
@@ -203,63 +207,66 @@ def make_token(name: str, phase_seen: str, run: str, facts: Mapping) -> dict:
 
 
 def refusal(kind: str, given: Mapping | None, cluster_id: str, run: str) -> str | None:
-    """Return why a turn of this kind, or a controller's `wipe`, may not begin with the gate pass given; None when it
-    may."""
+    """Return why a restart of this kind, or a controller's `wipe`, may not begin with the gate token given; None
+    when it may."""
     wanted = BROKERS_PLAIN if kind == WIPE else transitions.TRANSITIONS[kind].gate
     if not given:
-        return f"no pass of gate {wanted} was given: run the whole playbook, without --start-at-task or --tags"
+        return f"no token of gate {wanted} was given. Run the whole playbook, without --start-at-task or --tags"
     if given.get("gate") != wanted:
-        return f"the pass given is of gate {given.get('gate')}, a turn of kind {kind} takes one of {wanted}"
+        return f"the gate token is of gate {given.get('gate')}, a restart of kind {kind} needs one of {wanted}"
     if given.get("cluster_id") != cluster_id:
-        return f"the pass given is for cluster {given.get('cluster_id')}, this host belongs to {cluster_id}"
+        return f"the gate token is of cluster {given.get('cluster_id')}, this host belongs to {cluster_id}"
     if given.get("run") != run:
-        return f"the pass given is of run {given.get('run')}, this is run {run}"
+        return f"the gate token is of run {given.get('run')}, this is run {run}"
     return None
 
 
 def finalize_token(facts: Mapping) -> str:
-    """Return what an operator types to finalize: the cluster id and the first 6 of after_kraft's digest.
+    """Return the confirmation token of finalization: the cluster id and the first 6 of after_kraft's digest.
 
-    It can be told from the live cluster at any time, and no saved job template can hold it: a broker's restart
-    changes it, and with it what has soaked.
+    The live cluster gives it at any time. A saved job template cannot hold it: a broker's restart changes it, and
+    begins the soak anew.
     """
     return f"{phase.cluster_id(facts)}:{make_token('after_kraft', DUAL_WRITE, '', facts)['digest'][:6]}"
 
 
 def finalize_troubles(facts: Mapping, detected: phase.PhaseResult, token: str, soak_s: float) -> list[str]:
     """Return why controllers may not leave migration mode, as sentences. It cannot be undone (KIP-866)."""
-    messages = []
+    reasons = []
     wanted = finalize_token(facts)
     if token.partition(":")[0] != wanted.partition(":")[0] or (detected.phase == DUAL_WRITE and token != wanted):
-        messages.append(f"the word typed is {token!r}, which is not this cluster's as it runs now: see `status`")
+        reasons.append(
+            f"quorumshift_finalize_token is {token!r}, which is not this cluster's as it runs now. The playbook "
+            "quorumshift.kafka.status prints it"
+        )
     zookeeper = facts["zookeeper"]
     left = sorted(zookeeper.get("broker_ids") or {})
     if not zookeeper.get("reached"):
-        messages.append(f"whether brokers are registered in ZooKeeper could not be seen: {zookeeper.get('error')}")
+        reasons.append(f"whether brokers are registered in ZooKeeper could not be read: {zookeeper.get('error')}")
     elif left:
-        messages.append(f"brokers are registered in ZooKeeper: {', '.join(left)}")
+        reasons.append(f"brokers are registered in ZooKeeper: {', '.join(left)}")
     registered = phase.registrations(facts)
     for one in phase.broker_ids(facts):
         registration = registered.get(str(one))
         if not registration:
-            messages.append(f"broker {one} is not registered in the quorum")
+            reasons.append(f"broker {one} is not registered in the quorum")
         elif registration["fenced"] or registration["is_migrating_zk_broker"]:
-            messages.append(
+            reasons.append(
                 f"broker {one} is {'fenced' if registration['fenced'] else 'registered as a ZooKeeper broker'}"
             )
-    messages += _controllers_differ(facts)
+    reasons += _controllers_differ(facts)
     if detected.phase == DUAL_WRITE and soak_s > 0:
         unseen = sorted(host for host, node in facts["nodes"].items() if not _started_at(node))
         soaked = soaked_s(facts)
         if unseen:
-            messages.append(f"when {', '.join(unseen)} was started could not be seen, so its soak cannot be told")
+            reasons.append(f"when {', '.join(unseen)} started could not be read, so its soak is unknown")
         elif soaked < soak_s:
-            messages.append(f"the last restart is {soaked:.0f} s ago, the soak is {soak_s:.0f} s")
-    return messages
+            reasons.append(f"the last restart was {soaked:.0f} s ago, the soak is {soak_s:.0f} s")
+    return reasons
 
 
 def soaked_s(facts: Mapping) -> float:
-    """Return how many seconds ago the last of all brokers and controllers, as far as was seen, was started."""
+    """Return how many seconds ago the last of all brokers and controllers started, among those that were read."""
     return facts["time"] - max((_started_at(node) for node in facts["nodes"].values()), default=0)
 
 
@@ -268,7 +275,7 @@ def _started_at(node: Mapping) -> float:
 
 
 def _controllers_differ(facts: Mapping) -> list[str]:
-    """Return the keys on which controllers differ, those of their identity aside."""
+    """Return a sentence on the keys in which controllers differ, except those of their identity."""
     own = ("node.id", "listeners", "advertised.listeners", kraft_config.MIGRATION_FLAG)
     values = {
         host: (node.get("file") or {}).get("properties") or {}
@@ -287,5 +294,5 @@ def seconds(duration: str | float) -> float:
     """Return a duration (`24h`, `90m`, `30s`, `2d`, or a number of seconds) in seconds. Raises ValueError."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*", str(duration))
     if not match:
-        raise ValueError(f"{duration!r} is not a duration: write 24h, 90m, 30s or a number of seconds")
+        raise ValueError(f"{duration!r} is not a duration: use 24h, 90m, 30s or a number of seconds")
     return float(match.group(1)) * _UNITS[match.group(2) or "s"]

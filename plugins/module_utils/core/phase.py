@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The phase of a cluster's migration, judged from collected facts alone (probes.cluster.collect gives their shape).
+"""The phase of a cluster's migration, detected from collected facts alone (probes.cluster.collect). Pure.
 
-Sources: KIP-866; Kafka 3.9's ZkMigrationState, KRaftMigrationDriver and ZkMigrationLeadershipState (a copy is done
-when `/migration`'s kraft_metadata_offset is above 0). Nothing is remembered from earlier runs, nothing is guessed:
-evidence that contradicts itself, or a missing witness of the whole cluster, is the phase `unknown`.
+Sources: KIP-866; Kafka 3.9's ZkMigrationState, KRaftMigrationDriver and ZkMigrationLeadershipState (the initial copy is
+done when `/migration`'s kraft_metadata_offset is above 0). Nothing is remembered from earlier runs. Evidence that
+contradicts itself, or a missing source of the whole cluster, is the phase `unknown`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KRAFT_NATIVE = "kraft_native"
 REVERTING = "reverting"
 UNKNOWN = "unknown"
 
-# The forward way, in order. `kraft_native`, `reverting` and `unknown` are beside it.
+# The phases of a migration in order. `kraft_native`, `reverting` and `unknown` are outside of it.
 FORWARD = (
     ZK,
     CONTROLLERS_STARTING,
@@ -44,7 +44,7 @@ BROKER_MODES = ("zk", "zk_migration", "kraft")
 
 
 class Block(NamedTuple):
-    """Something that stands in the way of the next step: a stable id, what is seen, and what to do about it."""
+    """What blocks the next step: a stable id, what is seen, and what to do about it."""
 
     id: str
     text: str
@@ -52,7 +52,7 @@ class Block(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """One thing seen, and where it was seen."""
+    """One value seen, and its source."""
 
     what: str
     value: object
@@ -69,7 +69,7 @@ class PhaseResult(NamedTuple):
 
 
 def detect(facts: Mapping) -> PhaseResult:
-    """Return the phase with its evidence and with what blocks the next step."""
+    """Return the phase, its evidence and what blocks the next step."""
     seen = _Seen(facts)
     blocks: list[Block] = []
     phases = {_phase(seen, assumed) for assumed in (BROKER_MODES if seen.modeless else (None,))}
@@ -81,7 +81,9 @@ def detect(facts: Mapping) -> PhaseResult:
     return PhaseResult(phase, blocks, _evidence(seen), _revert_steps(seen) if phase == REVERTING else [])
 
 
-_LOOK = "look at the evidence of `status`, mend what contradicts, and run again: nothing is changed meanwhile"
+_LOOK = (
+    "read the evidence that `status` prints, fix what contradicts, and run again. Until then no run changes anything"
+)
 _STALE = "migration_stale"
 _SKIPPED = "copy_skipped"
 
@@ -89,8 +91,8 @@ _SKIPPED = "copy_skipped"
 def _stale(facts: Mapping) -> Block:
     return Block(
         "migration_stale",
-        "/migration says that a copy was done (kraft_metadata_offset > 0), yet brokers run under ZooKeeper's "
-        "controller: a new quorum would skip the copy and delete topics, ACLs and configs in ZooKeeper",
+        "/migration says that the initial copy is done (kraft_metadata_offset > 0), yet brokers run under ZooKeeper's "
+        "controller. A new quorum would skip the copy and delete topics, ACLs and configs in ZooKeeper",
         clean_up.migration_znode(facts),
     )
 
@@ -98,23 +100,24 @@ def _stale(facts: Mapping) -> Block:
 def _skipped() -> Block:
     return Block(
         "copy_skipped",
-        "KRaft's controllers write to ZooKeeper over a /migration that says that a copy was done, yet their log never "
-        "had one: what their log lacks they delete in ZooKeeper, topics, ACLs and configs",
-        "see at once what it has cost, which changes nothing: playbooks/restore_zookeeper.yml",
+        "/migration says that the initial copy is done, yet the KRaft controllers' log has none. The controllers "
+        "delete in ZooKeeper what their log lacks: topics, ACLs and configs",
+        "see at once what was deleted: run quorumshift.kafka.restore_zookeeper. It changes nothing without its token",
     )
 
 
 def _restoring(restore: Mapping) -> Block:
-    end = f'it ended at "{restore["how"]}"' if restore["closed"] else "it is at work, or was cut off"
+    end = f'it ended at "{restore["how"]}"' if restore["closed"] else "it is at work, or was interrupted"
     return Block(
         "restore_unfinished",
         f"brokers are down for a restore, {run_lock.who(restore)}: {end}",
-        "start no broker or controller by hand. When that run is gone, type its command again: restore_zookeeper",
+        "start no broker or controller by hand. When no process of that run is left, repeat its command: "
+        "quorumshift.kafka.restore_zookeeper",
     )
 
 
 class _Seen:
-    """The facts, folded into what the rules ask for."""
+    """The facts, reduced to what the rules use."""
 
     def __init__(self, facts: Mapping):
         self.facts = facts
@@ -142,16 +145,16 @@ class _Seen:
 
 
 def usable_log(node: Mapping) -> bool:
-    """Say whether a node's metadata log was there and could be read."""
+    """Return whether a node has a metadata log that could be read."""
     log = node.get("metadata_log")
     return bool(log) and not log.get("error")
 
 
 def _phase(seen: _Seen, assumed: str | None) -> tuple[str, str]:
-    """Return (phase, reason; the reason counts for `unknown`). `assumed` stands for each mode that nobody could see."""
+    """Return (phase, reason of `unknown`). `assumed` is taken for each mode that was not seen."""
     modes = {assumed if host in seen.modeless else mode for host, mode in seen.modes.items()}
     if not modes:
-        return UNKNOWN, "there is no broker in the inventory's group kafka_broker"
+        return UNKNOWN, "the inventory's group kafka_broker is empty"
     if seen.state == "NONE" and modes == {"kraft"}:
         return KRAFT_NATIVE, ""
     if seen.state == "POST_MIGRATION":
@@ -171,7 +174,10 @@ def _under_final(seen: _Seen, modes: set) -> tuple[str, str]:
         return FINALIZING, ""
     blind = sorted(host for host, reported in controllers.items() if not reported)
     if blind:
-        return UNKNOWN, f"neither mode nor file of {', '.join(blind)} could be seen: is every controller final?"
+        return (
+            UNKNOWN,
+            f"neither mode nor file of {', '.join(blind)} could be read, so not every controller is known to be final",
+        )
     return FINALIZED, ""
 
 
@@ -183,17 +189,20 @@ def _under_kraft(seen: _Seen, modes: set) -> tuple[str, str]:
         return UNKNOWN, "/controller is KRaft's, yet /migration does not exist"
     if (seen.offset or -1) <= 0:
         if "kraft" in modes:
-            return UNKNOWN, "/migration says that no copy was done, yet brokers run or will start in KRaft mode"
+            return (
+                UNKNOWN,
+                "/migration says that the initial copy is not done, yet brokers run or will start in KRaft mode",
+            )
         return COPYING, ""
     if not seen.logs:
-        return UNKNOWN, "no controller's metadata log could be read, and it alone tells whether the migration is over"
+        return UNKNOWN, "no controller's metadata log could be read, and only it shows whether the migration is over"
     if seen.state == "PRE_MIGRATION":
         return UNKNOWN, _SKIPPED
     if seen.state != "MIGRATION":
-        return UNKNOWN, f"/migration says that the copy is done, the controllers' log says {seen.state}"
+        return UNKNOWN, f"/migration says that the initial copy is done, the controllers' log says {seen.state}"
     if modes == {"kraft"}:
         leaving = any("controller_final" in _controller_modes(node) for node in seen.controllers.values())
-        # of a controller that nobody sees the log still tells how it came up last
+        # The log has how a controller that does not answer registered last
         leaving |= any(not reported["zk_migration_ready"] for reported in (seen.log.get("controllers") or {}).values())
         return (FINALIZING if leaving else DUAL_WRITE), ""
     return HYBRID, ""
@@ -205,7 +214,7 @@ def _under_zookeeper(seen: _Seen, modes: set) -> tuple[str, str]:
     if "kraft" in modes:
         return UNKNOWN, "/controller is not KRaft's, yet brokers run or will start in KRaft mode"
     if seen.state == "MIGRATION":
-        return UNKNOWN, "the controllers' log says that the copy was committed, yet /controller is not KRaft's"
+        return UNKNOWN, "the controllers' log has the initial copy committed, yet /controller is not KRaft's"
     if "zk_migration" in modes:
         return BROKERS_JOINING, ""
     if not any(_has_begun(node) for node in seen.controllers.values()):
@@ -220,11 +229,11 @@ def not_ready(
 ) -> list[str]:
     """Return what a quorum in pre-migration still lacks, as sentences; nothing when it is ready for the brokers.
 
-    `joining`: ids of the brokers that run in migration mode or start in it, which may be registered already; an old
-    registration of any other one counts for the trigger all the same (KRaftMigrationDriver, WAIT_FOR_BROKERS).
+    `joining`: ids of the brokers that run or will start in migration mode, which may be registered already. An old
+    registration of any other broker counts for the trigger all the same (KRaftMigrationDriver, WAIT_FOR_BROKERS).
 
-    The readiness tag of every controller's ApiVersions is asked for as well as the registrations in the log, since
-    the migration driver's own check is vacuous with a dynamic quorum (QuorumFeatures, an empty set of voter ids).
+    Both the tag in every controller's ApiVersions and the registrations in the log are checked: with a dynamic quorum
+    the migration driver's own check is vacuous (QuorumFeatures, an empty set of voter ids).
     """
     lacks = []
     for host, node in sorted(controllers.items()):
@@ -256,8 +265,8 @@ def not_ready(
 
 
 def left_registered(facts: Mapping) -> list[int]:
-    """Return the ids of brokers that are registered in the quorum and run plain, before any copy: an attempt to join
-    that was put back left them, and an old registration counts for the trigger (see `not_ready`)."""
+    """Return the ids of brokers that are registered in the quorum and run in plain mode, before the initial copy. A
+    broker that reverted leaves its registration, and an old one counts for the trigger (see `not_ready`)."""
     seen = _Seen(facts)
     if seen.state != "PRE_MIGRATION" or seen.owner != "zookeeper" or seen.offset != -1:
         return []
@@ -267,14 +276,14 @@ def left_registered(facts: Mapping) -> list[int]:
 
 
 def unfinished(facts: Mapping) -> list[str]:
-    """Return the hosts on which a turn was left half done: its worker is gone or still at work, or it failed and its
-    broker is down. Controllers that are being brought up are no such hosts: bringing them up goes on by itself."""
-    messages = []
+    """Return the hosts with an unfinished restart: its worker is gone or still at work, or it failed and the broker is
+    down. Controllers that are being brought up are not among them: that step continues by itself."""
+    hosts = []
     rollback = any((node.get("service") or {}).get("masked") for node in controllers(facts).values())
     for host, node in sorted(facts["nodes"].items()):
         node_restart = node.get("node_restart") or {}
         if rollback and node.get("next") != ZK:
-            continue  # the roll back takes it up: its quorum is gone for good
+            continue  # the rollback restarts it: its quorum is masked for good
         if (
             not node_restart.get("id")
             or node_restart.get("kind") == "controller"
@@ -283,13 +292,13 @@ def unfinished(facts: Mapping) -> list[str]:
             continue
         down = node["role"] == "broker" and not node.get("running")
         if not node_restart.get("outcome") or (node_restart["outcome"] == "failed" and down):
-            messages.append(host)
-    return messages
+            hosts.append(host)
+    return hosts
 
 
 def restoring(facts: Mapping) -> Mapping | None:
-    """Return the newest claim where it is that of a restore at work, cut off or failed, with brokers down: they stand
-    still on purpose, over a ZooKeeper that is filled in part. None otherwise."""
+    """Return the newest run lock where it is that of a restore at work, interrupted or failed, with brokers down: they
+    are stopped on purpose, while ZooKeeper is restored in part. None otherwise."""
     newest = run_lock.newest_in(facts["nodes"], cluster_id(facts))
     if not newest or newest["direction"] != run_lock.RESTORE or run_lock.ended_well(newest):
         return None
@@ -299,7 +308,7 @@ def restoring(facts: Mapping) -> Mapping | None:
 
 
 def silent_controllers(facts: Mapping) -> list[str]:
-    """Return which controllers do not answer, as a sentence each."""
+    """Return a sentence for each controller that does not answer."""
     return [
         f"controller {host} does not answer: {node.get('running_error') or node.get('error') or 'down'}"
         for host, node in sorted(controllers(facts).items())
@@ -308,7 +317,7 @@ def silent_controllers(facts: Mapping) -> list[str]:
 
 
 def _controller_modes(node: Mapping) -> set:
-    """Return the modes in which a controller runs and will start, as far as they were seen."""
+    """Return the modes in which a controller runs and will start, those that were seen."""
     return {node.get("running"), node.get("next")} - {None}
 
 
@@ -328,7 +337,7 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
                 Block(
                     "unreached",
                     f"{host} was not reached: {node.get('error')}",
-                    "mend the connection to the host and run again",
+                    "fix the connection to the host and run again",
                 )
             )
         elif node["role"] == "broker" and not node.get("running") and not restore:
@@ -336,22 +345,22 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
                 Block(
                     "broker_down",
                     f"broker {host} does not answer: {node.get('running_error')}",
-                    "start it: it is to start in the mode that its file says",
+                    "start it, in the mode that its file has",
                 )
             )
         elif node.get("running") and node.get("next") and node["running"] != node["next"]:
             blocks.append(
                 Block(
                     "file_differs",
-                    f"{host} runs in mode {node['running']}, its file starts it as {node['next']}",
-                    "run again: the roll restarts it",
+                    f"{host} runs in mode {node['running']}, its file starts it in mode {node['next']}",
+                    "run again: the rolling restart restarts it",
                 )
             )
     begun = phase in (CONTROLLERS_READY, BROKERS_JOINING, COPYING, HYBRID, DUAL_WRITE, FINALIZED, KRAFT_NATIVE)
     down = [host for host, node in sorted(seen.controllers.items()) if not node.get("running")]
     if begun and down:
         blocks.append(
-            Block("controllers_down", f"controllers down: {', '.join(down)}", "start them: they hold the metadata")
+            Block("controllers_down", f"controllers down: {', '.join(down)}", "start them: they have the metadata")
         )
     if phase in (ZK, CONTROLLERS_STARTING, CONTROLLERS_READY, BROKERS_JOINING) and seen.owner is None:
         blocks.append(
@@ -369,8 +378,8 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
         blocks.append(
             Block(
                 "copy_not_acknowledged",
-                "the copy is committed in the metadata log, /migration does not say so",
-                "look at the active controller's log: it cannot write to ZooKeeper",
+                "the initial copy is committed in the metadata log, and /migration does not have its offset",
+                "read the active controller's log: it cannot write to ZooKeeper",
             )
         )
     metrics = sorted(seen.log.get("client_metrics") or {})
@@ -378,8 +387,8 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
         blocks.append(
             Block(
                 "client_metrics",
-                f"client metrics are configured ({', '.join(metrics)}), for which ZooKeeper has no place: the next "
-                "active controller will write nothing there",
+                f"client metrics are configured ({', '.join(metrics)}). ZooKeeper cannot store them: the next active "
+                "controller will stop writing to ZooKeeper",
                 "delete them until the migration is finalized: kafka-client-metrics.sh --delete --name NAME",
             )
         )
@@ -391,19 +400,19 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
                     "left_registered",
                     f"broker {', '.join(left)} is registered in the quorum, though it runs or will start in plain "
                     "ZooKeeper mode",
-                    "run again: the registration is removed first of all",
+                    "run again: the run removes the registration first",
                 )
             )
         blocks += [
-            Block("quorum_not_ready", text, "wait, or look at that controller's log")
+            Block("quorum_not_ready", text, "wait, or read that controller's log")
             for text in not_ready(seen.controllers, seen.quorum, seen.log, seen.offset, [*seen.joining(), *left])
         ]
     if phase in (COPYING, HYBRID):
         blocks += [
             Block(
                 "flag_missing",
-                f"{host} runs or will start without the migration flag, while brokers run in a ZooKeeper mode: as the "
-                "quorum's leader it would end the migration over them",
+                f"{host} runs or will start without the migration flag, while brokers run in a ZooKeeper mode. As the "
+                "quorum's leader it would end the migration for them",
                 "put zookeeper.metadata.migration.enable=true back into its file and restart it",
             )
             for host, node in sorted(seen.controllers.items())
@@ -416,7 +425,7 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
                     Block(
                         "zookeeper_broker_left",
                         f"{host} runs in mode {mode} under a finalized quorum and serves stale metadata",
-                        "roll it to KRaft mode now",
+                        "restart it in KRaft mode now: run quorumshift.kafka.migrate",
                     )
                 )
     return blocks
@@ -424,7 +433,7 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
 
 def _evidence(seen: _Seen) -> list[Evidence]:
     zookeeper = seen.zookeeper
-    messages = [
+    evidence = [
         Evidence("owner of /controller", seen.owner, "ZooKeeper /controller"),
         Evidence(
             "controller epoch", (zookeeper.get("controller_epoch") or {}).get("value"), "ZooKeeper /controller_epoch"
@@ -446,28 +455,28 @@ def _evidence(seen: _Seen) -> list[Evidence]:
         ),
     ]
     for host, node in sorted(seen.nodes.items()):
-        messages.append(
+        evidence.append(
             Evidence(f"mode of {host}", node.get("running") or node.get("running_error") or "not asked", "ApiVersions")
         )
-        messages.append(
+        evidence.append(
             Evidence(
                 f"mode of {host} at its next start",
                 node.get("next") or node.get("error"),
                 (node.get("file") or {}).get("path") or "its file",
             )
         )
-    return messages
+    return evidence
 
 
 class RevertStep:
-    """Steps of a rollback on which others wait, by the names that `status` shows."""
+    """Steps of a rollback that others wait for, by the names that `status` prints."""
 
     MIGRATION_GONE = "/migration gone"
     BROKERS_PLAIN = "brokers plain"
 
 
 def _revert_steps(seen: _Seen) -> list[dict]:
-    """What nobody could look at is not done."""
+    """Return the steps of a rollback; one that could not be read is not done."""
     asked, controllers = bool(seen.zookeeper.get("reached")), seen.controllers.values()
     gathered = all(node.get("reached") for node in controllers)
     up = any(node.get("running") or (node.get("service") or {}).get("active") for node in controllers)
@@ -484,11 +493,11 @@ def _revert_steps(seen: _Seen) -> list[dict]:
 
 
 def _modeless_text(seen: _Seen) -> str:
-    return f"the mode of {', '.join(sorted(seen.modeless))} could not be seen, and the phase depends on it"
+    return f"the mode of {', '.join(sorted(seen.modeless))} could not be read, and the phase depends on it"
 
 
 def cluster_id(facts: Mapping) -> str | None:
-    """Return the cluster's id: ZooKeeper's, or once that is gone the one in the nodes' meta.properties."""
+    """Return the cluster's id: ZooKeeper's, or where it cannot be read the one in the nodes' meta.properties."""
     reported = (facts.get("zookeeper", {}).get("cluster_id") or {}).get("value")
     stored = {
         directory["meta"]["cluster.id"]
@@ -500,16 +509,16 @@ def cluster_id(facts: Mapping) -> str | None:
 
 
 def longest_log(nodes: Mapping[str, Mapping]) -> Mapping:
-    """Return the summary of the metadata log that reaches furthest among nodes; {} when none could be read."""
+    """Return the summary of the longest metadata log among nodes; {} when none could be read."""
     logs = [node["metadata_log"] for node in nodes.values() if usable_log(node)]
     return max(logs, key=lambda log: (log.get("last_epoch") or 0, log.get("log_end_offset") or 0), default={})
 
 
 def registrations(facts: Mapping) -> Mapping[str, Mapping]:
-    """Return the brokers' registrations in the quorum, by broker id as str, as the controllers' longest log has them.
+    """Return the brokers' registrations in the controllers' longest log, by broker id as str.
 
-    A broker's replica counts only where no controller's could be read: after a rollback brokers keep that of the
-    earlier attempt, which may well be longer.
+    A broker's replica of the log counts only where no controller's could be read: after a rollback brokers keep that of
+    the earlier attempt, which may be longer.
     """
     return (longest_log(controllers(facts)) or longest_log(facts["nodes"])).get("brokers") or {}
 
@@ -522,7 +531,7 @@ def controllers(facts: Mapping) -> dict[str, Mapping]:
 def following(facts: Mapping) -> list[int]:
     """Return the ids of the brokers that follow the metadata log: those that run in migration or KRaft mode.
 
-    The quorum's leader tells of one that went back to plain mode for five minutes more (LeaderState,
+    The quorum's leader lists a broker that went back to plain mode for five more minutes (LeaderState,
     OBSERVER_SESSION_TIMEOUT_MS).
     """
     nodes = [node for node in facts["nodes"].values() if node["role"] == "broker" and node.get("node_id") is not None]
@@ -530,6 +539,6 @@ def following(facts: Mapping) -> list[int]:
 
 
 def broker_ids(facts: Mapping) -> list[int]:
-    """Return the ids of the brokers in the inventory, as far as they are known."""
+    """Return the known ids of the brokers in the inventory."""
     ids = (node.get("node_id") for node in facts["nodes"].values() if node["role"] == "broker")
     return sorted(one for one in ids if one is not None)
