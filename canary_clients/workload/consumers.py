@@ -73,6 +73,9 @@ class Group:
             fetch_wait_max_ms=100,
             fetch_min_bytes=2048,
             fetch_error_backoff_ms=100,
+            # A broker that has just started in a ZooKeeper mode may answer that no topic exists. librdkafka then
+            # drops the partitions and asks again after this time, by default 5 minutes.
+            topic_metadata_refresh_interval_ms=5000,
         )
 
     def commit_start(self, offsets: dict[tuple[str, int], int]) -> None:
