@@ -140,7 +140,7 @@ class Snapshots:
     def fence(self) -> Dict[str, int]:
         """/migration as the role reads it before it has the log cut."""
         with zookeeper.connect(self._connect) as client:
-            seen = zookeeper.canary_clients(client)["migration"]
+            seen = zookeeper.migration_znodes(client)["migration"]
         return {"migration_offset": seen["kraft_metadata_offset"], "migration_zxid": seen["mzxid"]}
 
     def fence_after(self, zxid: int) -> Dict[str, int]:
