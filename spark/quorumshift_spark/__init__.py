@@ -3,5 +3,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Verification of a migration on Spark: every view of a cluster's metadata in one normal form, compared by one table.
 
-Runs on the driver and, from a zip by --py-files, on executors; the collection's `plugins/module_utils` comes with it.
+Runs on the driver and on executors. The zip of --py-files also holds the collection's `plugins/module_utils`.
 """

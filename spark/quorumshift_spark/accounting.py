@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every entity that was read is accounted for, once in each comparison that concerns it. Pure.
+"""Checks that every entity read is counted once in each comparison of its kind. Pure.
 
 For each comparison and kind: read = match + differ + left_only + right_only + skipped, where read counts the keys that
-one side or both have; and on each side, what the view gave is what these keys say it has.
+one side or both have. The entities counted on each side must equal those that its view returned.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from quorumshift_spark import rules
 from quorumshift_spark.compare import MATCH, OUTCOMES, SKIPPED, Outcome, Side
-from quorumshift_spark.parity import Group
+from quorumshift_spark.parity import Bundle
 from quorumshift_spark.rules import Comparison
 from quorumshift_spark.views import Absent, Key
 
 Counts = Dict[str, int]
-"""read, one count for each of OUTCOMES, and `explained`: how many of `match` are no match of values (changed since the
-baseline, or may stand on one side alone)."""
+"""read, one count for each of OUTCOMES, and `explained`: how many of `match` have unequal values for a known reason
+(changed since the baseline, or allowed on one side only)."""
 
 
 class Account(NamedTuple):
-    """`counts`: {comparison: {kind: Counts}}. `wrong`: contradictions, each of which makes the result incomplete."""
+    """`counts`: {comparison: {kind: Counts}}. `wrong`: contradictions; each makes the result incomplete."""
 
     counts: Dict[Comparison, Dict[str, Counts]]
     wrong: List[str]
 
 
 def account(
-    bundles: Sequence[Group],
+    bundles: Sequence[Bundle],
     equal: Mapping[Tuple[int, str], int],
     beyond: Mapping[Tuple[int, str], int],
     outcomes: Mapping[Key, Mapping[Comparison, Outcome]],
@@ -39,13 +39,12 @@ def account(
     last: Mapping[Key, Mapping[str, Side]],
     read: Mapping[str, Mapping[str, int]],
 ) -> Account:
-    """The account of a job.
+    """Return the account of a job.
 
-    :arg equal: {(bundle, kind): keys} that are equal in all comparisons of a bundle.
-    :arg beyond: {(bundle, kind): keys} unequal and not looked at, since there were too many: skipped.
-    :arg outcomes: what came of the other keys; `first` and `last`: what the views said of them at the first reading and
-        when they were settled.
-    :arg read: {view: {kind: entities}} of the first reading.
+    :arg equal: {(bundle, kind): number of keys} equal in all comparisons of a bundle.
+    :arg beyond: {(bundle, kind): number of keys} unequal and beyond the limit: skipped.
+    :arg outcomes: of the other keys; `first` and `last`: their sides at the first reading and after re-checks.
+    :arg read: {view: {kind: number of entities}} of the first reading.
     """
     counts: Dict[Comparison, Dict[str, Counts]] = {}
     wrong: List[str] = []
@@ -60,41 +59,39 @@ def account(
                 sides[(comparison, kind)] = [same, same]
     for key, results in outcomes.items():
         for comparison, outcome in results.items():
-            seen = first if comparison.relation == rules.LOGS else last
+            views = first if comparison.relation == rules.LOGS else last
             for side, view in enumerate((comparison.left, comparison.right)):
-                sides[(comparison, key[0])][side] += _is_there(seen[key], view)
+                sides[(comparison, key[0])][side] += _has(views[key], view)
             if outcome.outcome is not None:
                 _add(counts[comparison][key[0]], outcome.outcome, 1)
                 counts[comparison][key[0]]["explained"] += outcome.outcome == MATCH and outcome.explained is not None
     if not any(beyond.values()):
-        for (comparison, kind), found in sides.items():
+        for (comparison, kind), counted in sides.items():
             for side, view in enumerate((comparison.left, comparison.right)):
-                given = read.get(view, {}).get(kind, 0)
+                expected = read.get(view, {}).get(kind, 0)
                 if comparison.relation != rules.LOGS:
-                    given += sum(
-                        _is_there(last[key], view) - _is_there(first[key], view) for key in last if key[0] == kind
-                    )
-                if found[side] != given:
+                    expected += sum(_has(last[key], view) - _has(first[key], view) for key in last if key[0] == kind)
+                if counted[side] != expected:
                     wrong.append(
-                        f"{comparison.left} and {comparison.right}: {found[side]} {kind} of {view} are accounted for, "
-                        f"{given} were read"
+                        f"{comparison.left} and {comparison.right}: {counted[side]} {kind} entities of {view} were "
+                        f"counted, {expected} were read"
                     )
     return Account(counts, wrong)
 
 
 def by_kind(counts: Mapping[Comparison, Mapping[str, Counts]]) -> Dict[str, Counts]:
-    """The counts of all comparisons, added up by kind."""
+    """Return the counts by kind, summed over the comparisons."""
     total: Dict[str, Counts] = {}
     for kinds in counts.values():
-        for kind, found in kinds.items():
-            into = total.setdefault(kind, dict.fromkeys(found, 0))
-            for name, count in found.items():
+        for kind, kind_counts in kinds.items():
+            into = total.setdefault(kind, dict.fromkeys(kind_counts, 0))
+            for name, count in kind_counts.items():
                 into[name] += count
     return total
 
 
 def moved(first: Mapping[Key, Mapping[str, Side]], last: Mapping[Key, Mapping[str, Side]], view: str) -> int:
-    """How many entities of a view changed, came or went between the first reading and the last."""
+    """Return how many entities of a view changed, appeared or disappeared between the first and the last reading."""
     return sum(_text(first[key].get(view)) != _text(last[key].get(view)) for key in last)
 
 
@@ -103,7 +100,7 @@ def _add(counts, outcome, count):
     counts[outcome] += count
 
 
-def _is_there(views, name):
+def _has(views, name):
     return not isinstance(views.get(name, Absent({})), Absent)
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Two views of one entity, by the table of rules. Pure."""
+"""Compares two views of one entity by the table of rules. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import json
 from typing import Dict, Mapping, NamedTuple, Tuple, Union
 
 from quorumshift_spark import rules
-from quorumshift_spark.normal_form import Entity, canonical, shown_key
+from quorumshift_spark.normal_form import Entity, canonical, readable_key
 from quorumshift_spark.views import Absent
 from quorumshift_spark.views.brokers import parsed
 
@@ -19,10 +19,10 @@ Side = Union[Entity, Absent]
 
 
 class Difference(NamedTuple):
-    """One thing on which two views disagree.
+    """One difference between two views.
 
-    `field`: None when the whole entity is on one side only. `sides`: {view: canonical JSON text, None where the view
-    does not have it}. `rule`: how the field is compared and why it may differ. `do`: what to do about it.
+    `field`: None when only one side has the entity. `sides`: {view: canonical JSON text, None where the view does not
+    have it}. `rule`: how the field is compared and why it may differ. `do`: what to do about it.
     """
 
     kind: str
@@ -34,17 +34,17 @@ class Difference(NamedTuple):
     do: str
 
     def text(self) -> str:
-        """One line for a terminal."""
-        what = f"{self.kind} {shown_key(self.kind, self.key)}" + (f" {self.field}" if self.field else "")
+        """Return the difference as one line for a terminal."""
+        what = f"{self.kind} {readable_key(self.kind, self.key)}" + (f" {self.field}" if self.field else "")
         sides = "; ".join(f"{view}: {'absent' if value is None else value}" for view, value in self.sides.items())
         return f"{what}: {sides}"
 
 
 class Outcome(NamedTuple):
-    """What came of one comparison of one key. `outcome`: one of OUTCOMES, None when neither side has the entity.
+    """The outcome of one comparison of one key. `outcome`: one of OUTCOMES, None when neither side has the entity.
 
-    `explained`: for a match that is none of values, the reason (changed since the baseline; may be alone); for
-    SKIPPED why it could not be compared.
+    `explained`: for a MATCH of unequal values, the reason (changed since the baseline, allowed on one side only); for
+    SKIPPED, why it could not be compared.
     """
 
     outcome: str | None
@@ -60,10 +60,10 @@ def compare(
     right: Side,
     baseline: Mapping[str, int] | None = None,
 ) -> Outcome:
-    """What the two sides of `comparison` make of the entity (kind, key).
+    """Return the outcome of `comparison` for the entity (kind, key).
 
-    :arg baseline: for SINCE, the state of the baseline: {"zxid": n} (its reading began there) or {"offset": n}
-        (exclusive). A difference from it is explained by a later change of the right side.
+    :arg baseline: for SINCE, the state of the baseline: {"zxid": n} (when its reading began) or {"offset": n}
+        (exclusive). A later change of the right side explains a difference from it.
     """
     outcome = _compare(comparison, kind, key, left, right)
     if comparison.relation == rules.SINCE and outcome.outcome in (DIFFER, LEFT_ONLY, RIGHT_ONLY):
@@ -78,10 +78,10 @@ def _compare(comparison, kind, key, left, right):
     if isinstance(left, Absent) and isinstance(right, Absent):
         return Outcome(None)
     if isinstance(left, Absent) or isinstance(right, Absent):
-        there = right if isinstance(left, Absent) else left
-        alone = rules.may_be_alone(comparison, kind, json.loads(key), there.fields)
-        if alone:
-            return Outcome(MATCH, (), alone)
+        present = right if isinstance(left, Absent) else left
+        allowed = rules.allowed_on_one_side(comparison, kind, json.loads(key), present.fields)
+        if allowed:
+            return Outcome(MATCH, (), allowed)
         sides = {
             comparison.left: None if isinstance(left, Absent) else canonical_fields(left),
             comparison.right: None if isinstance(right, Absent) else canonical_fields(right),
@@ -101,14 +101,14 @@ def _compare(comparison, kind, key, left, right):
 
 
 def canonical_fields(entity: Entity) -> str:
-    """All fields of an entity as one canonical JSON object."""
+    """Return the fields of an entity as one canonical JSON object."""
     return "{" + ",".join(f"{canonical(name)}:{entity.fields[name]}" for name in sorted(entity.fields)) + "}"
 
 
 def projection(relation: str, kind: str, fields: Mapping[str, str]) -> str | None:
-    """A text of an entity's values: where two entities of a kind have the same, `compare` makes them match.
+    """Return a text of an entity's values: two entities of a kind with the same text match in `compare`.
 
-    None where a text does not tell (a special rule, something unread or withheld): the key has to go through `compare`.
+    None when the text does not decide (a special rule, an unread or withheld value): the key goes through `compare`.
     """
     parts = []
     for field, how in rules.compared_fields(kind, relation):
@@ -130,16 +130,15 @@ def _is_unread(value):
 def _agree(how, left, right, field):
     ours, theirs = left.get(field), right.get(field)
     if how == rules.BLOCK:
-        # The left is ZooKeeper's block, the right KRaft's next id
+        # Left: ZooKeeper's block. Right: KRaft's next id
         return theirs is not None and theirs in (ours, left.get("start"))
     if ours == theirs:
         return True
     if how == rules.SHOWN and theirs is not None:
-        # A broker withholds what it takes for sensitive, values of names unknown to it as well, and shows values as it
-        # has parsed them
-        served, set_there = json.loads(theirs), json.loads(ours or "null")
-        if isinstance(served, str) and isinstance(set_there, str):
-            return parsed(served) == parsed(set_there)
+        # A broker withholds sensitive values and those of names that it does not know, and shows others as parsed
+        served, stored = json.loads(theirs), json.loads(ours or "null")
+        if isinstance(served, str) and isinstance(stored, str):
+            return parsed(served) == parsed(stored)
         return theirs == _WITHHELD
     return False
 

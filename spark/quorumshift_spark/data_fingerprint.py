@@ -1,23 +1,23 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The job that compares a cluster's data with its baseline: `spark-submit data_fingerprint.py --input DIR/job.json`.
+"""The job that compares a cluster's records with a baseline: `spark-submit data_fingerprint.py --input DIR/job.json`.
 
 job.json (0600)::
 
-    {"nonce", "gate", "phase", "cluster_id", "output": directory that exists,
+    {"nonce", "gate", "phase", "cluster_id", "output": existing directory,
      "views": {"cluster": {"bootstrap_servers": "host:port,...", "client": {options of security.py}},
                "baseline": {"path": output directory of an earlier run} or null},
      "fingerprint": {"topics": ["*"], "exclude": [], "purged_topics": ["*-repartition"],
                      "isolation": "read_uncommitted", "chunk_offsets": 50000, "min_partitions": null},
      "bounds": {"request_timeout_s": 60, "read_s": 3600, "rounds": 5, "pause_s": 2, "shown": 200}}
 
-Only `views` and `output` have no default. Topics are chosen by patterns (shell style; never internal ones);
-`purged_topics` are those whose records applications delete, as Kafka Streams does in its repartition topics. A
-baseline's own isolation and chunk size count, for only equal chunks can be compared.
+`fingerprint` and `bounds` show the defaults. Topics are shell patterns and never match internal topics. Applications
+delete records of `purged_topics`, as Kafka Streams does in its repartition topics. With a baseline, its isolation and
+chunk size apply: only equal chunks can be compared.
 
-The output directory gets result.json, differences.parquet, and the fingerprint of now (fingerprint.store), the next
-run's baseline. Exit code: 0 pass, 1 differ, 2 error, 3 incomplete; what counts is result.json with the job's nonce.
+Writes result.json, differences.parquet and the current fingerprint (fingerprint.store), the next run's baseline, to the
+output directory. Exit code: 0 pass, 1 differ, 2 error, 3 incomplete. Only result.json with the job's nonce is valid.
 """
 
 from __future__ import annotations
@@ -57,9 +57,8 @@ _FINGERPRINT_DEFAULTS: Dict[str, Any] = {
     "min_partitions": None,
 }
 _BOUNDS_DEFAULTS = {"request_timeout_s": 60, "read_s": 3600, "rounds": 5, "pause_s": 2, "shown": 200}
-# Fewer and larger polls: Spark hands over one record at a time, and each poll costs it a seek. The consumer asks for
-# what comes next as soon as it has handed over; at a log's end that waits at the broker, which answers nothing else of
-# the connection before it: half a second a partition by default.
+# Fewer and larger polls: each poll costs Spark a seek. The consumer prefetches; at a log's end this fetch waits at the
+# broker and delays all other requests of the connection, by default half a second a partition.
 _CONSUMER = {
     "kafka.fetch.max.wait.ms": "10",
     "kafka.max.poll.records": "5000",
@@ -70,11 +69,11 @@ _CONSUMER = {
 
 
 class JobError(Exception):
-    """The job cannot be done; the message says what, where and what to do."""
+    """The job cannot run. The message says what, where and what to do."""
 
 
 class _Run:
-    """What is known so far, so that an error's result tells how far it came."""
+    """The job and its result so far, so that the result of an error shows how far the job got."""
 
     def __init__(self, job: Mapping[str, Any], result: Dict[str, Any]) -> None:
         self.job = job
@@ -85,125 +84,128 @@ class _Run:
 
     @contextmanager
     def stage(self, name: str, view: str) -> Iterator[Dict[str, Any]]:
-        """Time a stage; what goes wrong in it is noted at the view that it reads."""
-        begun = time.monotonic()
+        """Time a stage and yield the result's entry for its view; an error is added to that entry."""
+        started = time.monotonic()
         empty = {"read": {}, "state": {}, "seconds": 0.0, "error": None, "problems": [], "moved": 0}
-        reported = self.result["views"].setdefault(view, empty)
+        entry = self.result["views"].setdefault(view, empty)
         try:
-            yield reported
+            yield entry
         except Exception as error:
-            reported["error"] = self.scrub(_text(error))
+            entry["error"] = self.scrub(_text(error))
             raise
         finally:
-            seconds = time.monotonic() - begun
+            seconds = time.monotonic() - started
             self.result["timings"][name] = round(seconds, 3)
-            reported["seconds"] = round(reported["seconds"] + seconds, 3)
+            entry["seconds"] = round(entry["seconds"] + seconds, 3)
 
     def scrub(self, text: str) -> str:
-        """Text without the secrets of this job, whatever a library put into its message."""
+        """Return a text without the job's secrets, which a library's message may hold."""
         for secret in self.secrets:
             text = text.replace(secret, "********")
         return text
 
 
 def run(job: Mapping[str, Any], directory: str, spark: SparkSession | None = None) -> Dict[str, Any]:
-    """Do the job and return its result, which stands in the output directory then. Raises OSError.
+    """Run the job, write its result to the output directory and return it. Raises OSError.
 
-    :arg directory: of the job's input (0700): the settings of Kafka's clients are put there for its duration.
-    :arg spark: a session to use; without it one is made, and stopped in the end.
+    :arg directory: of the job's input (0700); holds the settings of Kafka's clients while the job runs.
+    :arg spark: a session to use; without it the job creates and stops one.
     """
     output = job["output"]
-    begun = time.monotonic()
+    started = time.monotonic()
     for name in (results.NAME, results.DIFFERENCES, store.NAME):
         _remove(os.path.join(output, name))
     result = results.empty(results.ERROR, [], JOB)
     result.update({name: job.get(name) for name in ("nonce", "gate", "phase", "cluster_id")})
     result["versions"].update(spark=pyspark.__version__, python=platform.python_version())
-    work = _Run(job, result)
+    run_state = _Run(job, result)
     secrets_path = os.path.join(directory, f"client-{os.getpid()}.properties")
     try:
-        found, fingerprint = _fingerprint(work, secrets_path, spark)
-        _detect(work, found)
-        with work.stage("write", CLUSTER):
+        findings, fingerprint = _fingerprint(run_state, secrets_path, spark)
+        _evaluate(run_state, findings)
+        with run_state.stage("write", CLUSTER):
             rows = store.write(output, fingerprint)
-            results.write_differences(output, list(map(_row, found.differences)))
-            rows[results.DIFFERENCES] = len(found.differences)
+            results.write_differences(output, list(map(_row, findings.differences)))
+            rows[results.DIFFERENCES] = len(findings.differences)
             for name, number in rows.items():
                 result["files"][name] = results.file_facts(os.path.join(output, name), number)
     except Exception as error:
-        result.update(verdict=results.ERROR, reasons=[work.scrub(_text(error))])
+        result.update(verdict=results.ERROR, reasons=[run_state.scrub(_text(error))])
     finally:
         _remove(secrets_path)
-    result["timings"]["total"] = round(time.monotonic() - begun, 3)
+    result["timings"]["total"] = round(time.monotonic() - started, 3)
     results.write(output, result)
     return result
 
 
-def _detect(work: _Run, found: Findings) -> None:
-    """Put what was found into the result."""
-    result, shown = work.result, work.bounds["shown"]
-    result["counts"] = found.counts
-    why = "; ".join(f"{number:,} {kind}: {reason}" for (kind, reason), number in sorted(found.explained.items()))
+def _evaluate(run_state: _Run, findings: Findings) -> None:
+    """Add the findings and the verdict to the result."""
+    result, shown = run_state.result, run_state.bounds["shown"]
+    result["counts"] = findings.counts
+    why = "; ".join(f"{number:,} {kind}: {reason}" for (kind, reason), number in sorted(findings.explained.items()))
     pair = {"left": BASELINE, "right": CLUSTER, "relation": SINCE}
-    result["comparisons"] = [{**pair, "note": why, "counts": found.counts}]
-    result["differences"] = results.some_of_each([results.shown(one) for one in found.differences], shown)
-    result["differences_total"] = len(found.differences)
-    unsettled = [
+    result["comparisons"] = [{**pair, "note": why, "counts": findings.counts}]
+    result["differences"] = results.some_of_each(list(map(results.listed, findings.differences)), shown)
+    result["differences_total"] = len(findings.differences)
+    undecided = [
         {"kind": kind, "key": key, "left": BASELINE, "right": CLUSTER, "why": reason, "differences": []}
-        for kind, key, reason in found.skipped
+        for kind, key, reason in findings.skipped
     ]
-    result.update(unsettled=unsettled[:shown], unsettled_total=len(unsettled))
+    result.update(undecided=undecided[:shown], undecided_total=len(undecided))
     reasons = []
-    if found.differences:
-        reasons.append(f"{len(found.differences)} differences, the first: {found.differences[0].text()}")
-    if unsettled:
-        reasons.append(f"{len(unsettled)} could not be compared, the first: {unsettled[0]['why']}")
-    result.update(verdict=compare.verdict(found), reasons=reasons)
+    if findings.differences:
+        reasons.append(f"{len(findings.differences)} differences, the first: {findings.differences[0].text()}")
+    if undecided:
+        reasons.append(f"{len(undecided)} could not be compared, the first: {undecided[0]['why']}")
+    result.update(verdict=compare.verdict(findings), reasons=reasons)
 
 
-def _row(one: Difference) -> Dict[str, Any]:
-    """A difference as differences.parquet has it."""
-    reported = {name: getattr(one, name) for name in ("kind", "key", "field", "relation", "rule", "do")}
-    left, right = one.sides[BASELINE], one.sides[CLUSTER]
+def _row(difference: Difference) -> Dict[str, Any]:
+    """Return a difference as a row of differences.parquet."""
+    fields = {name: getattr(difference, name) for name in ("kind", "key", "field", "relation", "rule", "do")}
+    left, right = difference.sides[BASELINE], difference.sides[CLUSTER]
     sides = {"left": BASELINE, "left_value": left, "right": CLUSTER, "right_value": right}
-    return {"status": "differ", "why": "", **reported, **sides}
+    return {"status": "differ", "why": "", **fields, **sides}
 
 
-def _fingerprint(work: _Run, secrets_path: str, spark: SparkSession | None) -> tuple[Findings, Fingerprint]:
-    job, settings = work.job, work.settings
+def _fingerprint(run_state: _Run, secrets_path: str, spark: SparkSession | None) -> tuple[Findings, Fingerprint]:
+    """Read the baseline and the cluster. Return the findings and the next baseline."""
+    job, settings = run_state.job, run_state.settings
     was = None
     baseline = (job["views"].get(BASELINE) or {}).get("path")
     if baseline:
-        with work.stage("read_baseline", BASELINE) as view:
+        with run_state.stage("read_baseline", BASELINE) as view:
             was = store.read(baseline)
             if was.cluster_id != job["cluster_id"]:
                 raise JobError(
-                    f"{baseline}: the baseline is of cluster {was.cluster_id}, this job of {job['cluster_id']}"
+                    f"{baseline}: the baseline is of cluster {was.cluster_id}, the job is for {job['cluster_id']}"
                 )
             topics = {topic: [] for topic, _partition in was.partitions}
             kept = chosen(topics, settings["topics"], settings["exclude"])
-            was = was._replace(partitions={place: one for place, one in was.partitions.items() if place[0] in kept})
+            was = was._replace(partitions={tp: state for tp, state in was.partitions.items() if tp[0] in kept})
             view.update(read=compare.sizes(was), state={"time_ms": was.taken_ms})
     size = was.chunk_offsets if was else int(settings["chunk_offsets"])
     isolation = was.isolation if was else settings["isolation"]
     if isolation not in (plan.READ_COMMITTED, plan.READ_UNCOMMITTED) or not 1 <= size <= 1 << 31:
-        raise JobError(f"fingerprint.isolation {isolation!r} or chunk_offsets {size!r} is none that there is")
+        raise JobError(f"fingerprint.isolation {isolation!r} or chunk_offsets {size!r} is not valid")
 
-    with work.stage("describe", CLUSTER) as view:
+    with run_state.stage("describe", CLUSTER) as view:
         security = Security.from_options(job["views"][CLUSTER].get("client"), "views.cluster.client")
         java = client.java_settings(security)
-        work.secrets = [value for key, value in java.items() if key in _SECRET_SETTINGS and value]
-        work.secrets += [security.password] if security.password else []
+        run_state.secrets = [value for key, value in java.items() if key in _SECRET_SETTINGS and value]
+        run_state.secrets += [security.password] if security.password else []
         servers = job["views"][CLUSTER]["bootstrap_servers"]
-        cluster = Cluster(servers, security, work.bounds["request_timeout_s"])
+        cluster = Cluster(servers, security, run_state.bounds["request_timeout_s"])
         if cluster.cluster_id() != job["cluster_id"]:
-            raise JobError(f"{servers}: this is cluster {cluster.cluster_id()}, the job is for {job['cluster_id']}")
+            raise JobError(f"{servers} is cluster {cluster.cluster_id()}, the job is for {job['cluster_id']}")
         taken = now_ms()
         groups = cluster.groups()
-        everything = cluster.partitions_of_all()
-        topics = chosen(everything, settings["topics"], settings["exclude"])
-        states = _settled(work, cluster, topics, isolation, was)
-        log_ends = cluster.high_watermarks((topic, one) for topic, numbers in everything.items() for one in numbers)
+        all_partitions = cluster.partitions_of_all()
+        topics = chosen(all_partitions, settings["topics"], settings["exclude"])
+        states = _states(run_state, cluster, topics, isolation, was)
+        log_ends = cluster.high_watermarks(
+            (topic, number) for topic, numbers in all_partitions.items() for number in numbers
+        )
         retention_ms = cluster.offsets_retention_ms()
         view["state"] = {"time_ms": taken, "topics": len(topics)}
 
@@ -213,10 +215,10 @@ def _fingerprint(work: _Run, secrets_path: str, spark: SparkSession | None) -> t
         **({"minPartitions": str(settings["min_partitions"])} if settings["min_partitions"] else {}),
         **client.source_options(java, secrets_path),
     }
-    with work.stage("spark_start", CLUSTER):
+    with run_state.stage("spark_start", CLUSTER):
         session = spark or SparkSession.builder.appName(f"quorumshift {JOB}").getOrCreate()
     try:
-        with work.stage("read", CLUSTER), _bounded(session, work.bounds["read_s"]):
+        with run_state.stage("read", CLUSTER), _bounded(session, run_state.bounds["read_s"]):
             old_ranges, new_ranges, key_ranges = _ranges(states.values(), was)
             old = scan.chunk_sums(session, options, old_ranges, size, isolation)
             new = scan.chunk_sums(session, options, new_ranges, size, isolation)
@@ -224,46 +226,47 @@ def _fingerprint(work: _Run, secrets_path: str, spark: SparkSession | None) -> t
     finally:
         if spark is None:
             session.stop()
-    with work.stage("compare", CLUSTER) as view:
+    with run_state.stage("compare", CLUSTER) as view:
         chunks = plan.chunks(old_ranges, size, old) + plan.chunks(new_ranges, size, new)
-        starts = cluster.log_starts(states)  # retention may have moved them while records were read
-        states = {place: one._replace(log_start=max(one.log_start, starts[place])) for place, one in states.items()}
+        starts = cluster.log_starts(states)  # retention may have moved them during the scan
+        states = {tp: state._replace(log_start=max(state.log_start, starts[tp])) for tp, state in states.items()}
         now = Fingerprint(job["cluster_id"], taken, size, isolation, states, chunks, keys, groups)
         view["read"] = compare.sizes(now)
         view["state"]["records"] = sum(chunk.count for chunk in chunks)
-        found = compare.compare(was, now, log_ends, retention_ms, settings["purged_topics"])
-        kept = [one for one in plan.merge(chunks, size) if one.begin >= states[one.topic, one.partition].log_start]
-    return found, now._replace(chunks=kept)
+        findings = compare.compare(was, now, log_ends, retention_ms, settings["purged_topics"])
+        merged = plan.merge(chunks, size)
+        kept = [chunk for chunk in merged if chunk.begin >= states[chunk.topic, chunk.partition].log_start]
+    return findings, now._replace(chunks=kept)
 
 
 _SECRET_SETTINGS = ("sasl.jaas.config", "ssl.keystore.key", "ssl.key.password")
 
 
-def _settled(
-    work: _Run, cluster: Cluster, topics: Mapping[str, Sequence[int]], isolation: str, was: Fingerprint | None
+def _states(
+    run_state: _Run, cluster: Cluster, topics: Mapping[str, Sequence[int]], isolation: str, was: Fingerprint | None
 ) -> Dict[TopicPartition, PartitionState]:
-    """The state of the chosen partitions, re-read while a log seems to end before the baseline did: a new leader learns
-    its high watermark, and a transaction's end, only moments after its election (KIP-207)."""
+    """Return the states of the chosen partitions. Re-reads partitions that end before the baseline's end: a new leader
+    knows its high watermark and the end of a transaction only moments after its election (KIP-207)."""
     states = compare.states(cluster.states(topics, isolation))
-    for number in range(1, work.bounds["rounds"] + 1):
-        ends = {place: one.end for place, one in was.partitions.items()} if was else {}
-        short = [place for place, one in states.items() if one.end < ends.get(place, 0)]
+    for number in range(1, run_state.bounds["rounds"] + 1):
+        ends = {tp: state.end for tp, state in was.partitions.items()} if was else {}
+        short = [tp for tp, state in states.items() if state.end < ends.get(tp, 0)]
         if not short:
             break
-        begun = time.monotonic()
-        time.sleep(work.bounds["pause_s"])
-        again: Dict[str, List[int]] = {}
+        started = time.monotonic()
+        time.sleep(run_state.bounds["pause_s"])
+        to_read: Dict[str, List[int]] = {}
         for topic, partition in short:
-            again.setdefault(topic, []).append(partition)
-        states.update(compare.states(cluster.states(again, isolation)))
-        left = sum(1 for place in short if states[place].end < ends[place])
-        work.result["rounds"].append(
+            to_read.setdefault(topic, []).append(partition)
+        states.update(compare.states(cluster.states(to_read, isolation)))
+        left = sum(1 for tp in short if states[tp].end < ends[tp])
+        run_state.result["rounds"].append(
             {
                 "number": number,
                 "keys": len(short),
-                "settled": len(short) - left,
-                "proven": 0 if number < work.bounds["rounds"] else left,
-                "seconds": round(time.monotonic() - begun, 3),
+                "resolved": len(short) - left,
+                "proven": 0 if number < run_state.bounds["rounds"] else left,
+                "seconds": round(time.monotonic() - started, 3),
                 "fence": {},
             }
         )
@@ -271,13 +274,13 @@ def _settled(
 
 
 def _ranges(states: Sequence[PartitionState], was: Fingerprint | None) -> tuple[List[Range], List[Range], List[Range]]:
-    """What to read in chunks below the baseline's ends, in chunks above them, and by key.
+    """Return the ranges to read in chunks below the baseline's ends, in chunks above them, and by key.
 
-    A partition that is not compacted any more is read both ways: by key for this comparison, in chunks for the next.
+    A partition that is no longer compacted is read both by key, for this comparison, and in chunks, for the next one.
     """
     old, new, keyed = [], [], []
     for now in states:
-        before = was.partitions.get(now.place) if was else None
+        before = was.partitions.get(now.tp) if was else None
         if (now.compacted or (before and before.compacted)) and now.log_start < now.end:
             keyed.append(Range(now.topic, now.partition, now.log_start, now.end))
         if now.compacted:
@@ -290,7 +293,7 @@ def _ranges(states: Sequence[PartitionState], was: Fingerprint | None) -> tuple[
 
 @contextmanager
 def _bounded(spark: SparkSession, seconds: float) -> Iterator[None]:
-    """End Spark's jobs after that long."""
+    """Cancel Spark's jobs after this time. Raises JobError then."""
     late = threading.Event()
 
     def cancel() -> None:
@@ -305,7 +308,8 @@ def _bounded(spark: SparkSession, seconds: float) -> Iterator[None]:
     except Exception as error:
         if late.is_set():
             raise JobError(
-                f"the records were not read within {seconds:g} s; give bounds.read_s, more executors or fewer topics"
+                f"the records were not read within {seconds:g} s. "
+                "Raise bounds.read_s, add executors or read fewer topics"
             ) from error
         raise
     finally:
@@ -318,7 +322,7 @@ def _remove(path: str) -> None:
 
 
 def _text(error: BaseException) -> str:
-    """An error as one sentence; of a Java exception its innermost cause, not its stack."""
+    """Return an error as one line; for a Java exception its innermost cause, without the stack."""
     java = getattr(error, "java_exception", None)
     if java is not None:
         while java.getCause() is not None:
@@ -329,30 +333,30 @@ def _text(error: BaseException) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line."""
+    """Run the job and return the exit code."""
     parser = argparse.ArgumentParser(prog=JOB, description="Compare a Kafka cluster's data with its baseline.")
     parser.add_argument("--input", required=True, help="job.json, 0600")
     path = os.path.abspath(parser.parse_args(arguments).input)
     if os.stat(path).st_mode & 0o077:
-        print(f"{path}: others can read it and it may hold secrets; chmod 600", file=sys.stderr)
+        print(f"{path} may hold secrets and other users can read it. Run: chmod 600 {path}", file=sys.stderr)
         return results.EXIT_CODES[results.ERROR]
     try:
         job = _load(path)
         result = run(job, os.path.dirname(path))
     except (JobError, OSError) as error:
-        # Without a job there is no place for a result, and a missing result opens nothing
+        # Without a job there is no output directory; a missing result opens no gate
         print(f"{JOB}: {error}", file=sys.stderr)
         return results.EXIT_CODES[results.ERROR]
     try:
         report.write(job["output"])
-    except Exception as error:  # a page that cannot be drawn changes no verdict
-        print(f"{JOB}: no report could be written: {error.__class__.__name__}", file=sys.stderr)
+    except Exception as error:  # the report does not affect the verdict
+        print(f"{JOB}: cannot write the report: {error.__class__.__name__}", file=sys.stderr)
     print(f"{JOB}: {result['verdict']}" + "".join(f"\n- {reason}" for reason in result["reasons"]))
     return results.EXIT_CODES[result["verdict"]]
 
 
 def _load(path: str) -> Dict[str, Any]:
-    """Read job.json. Raises JobError, OSError; a message never shows a value, which may be secret."""
+    """Read job.json. Raises JobError, OSError. Messages never show a value, which may be secret."""
     with open(path, encoding="utf-8") as file:
         try:
             job = json.load(file)
@@ -368,7 +372,7 @@ def _load(path: str) -> Dict[str, Any]:
     for name, known in (("fingerprint", _FINGERPRINT_DEFAULTS), ("bounds", _BOUNDS_DEFAULTS)):
         unknown = sorted(set(job.get(name) or {}) - set(known))
         if unknown:
-            raise JobError(f"{path}: '{name}.{unknown[0]}' is not known; there are {', '.join(known)}")
+            raise JobError(f"{path}: unknown key '{name}.{unknown[0]}'; the keys are {', '.join(known)}")
     return job
 
 

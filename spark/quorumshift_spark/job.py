@@ -1,19 +1,19 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The input of metadata_parity: job.json, checked and made into views.
+"""The input of metadata_parity: checks job.json and creates its views.
 
-The file holds connection secrets: 0600 in a directory of 0700, removed by whoever made it. Its contents go to the
-tasks inside the data source's reader, never into Spark's configuration, plans or logs.
+The file holds connection secrets: 0600 in a directory of 0700; its writer removes it. Its content reaches the tasks
+inside the data source's partitions, never Spark's configuration, plans or logs.
 
 ```
 {"nonce": ..., "gate": ..., "phase": ..., "cluster_id": ..., "digest_key_file": path, "output": directory,
- "ship": true where executors do not share the driver's files: log and baseline travel with the tasks,
- "fence": {"migration_offset": n, "migration_zxid": n},       /migration as it was read before the log was cut
+ "ship": true where executors do not share the driver's files: tasks carry log and baseline,
+ "fence": {"migration_offset": n, "migration_zxid": n},       /migration, read before the snapshot of the log
  "views": {
    "zookeeper": {"connect": ..., "client": {...}, "password_encoder_secrets": [...], "max_rate": znodes a second},
    "metadata_log": {"archive": path, "sha256": ..., "end_offset": n} or {"directory": path, "end_offset": n},
-   "metadata_logs": [{"node": id, and the same}, ...],         further controllers' logs, cut at the same offset
+   "metadata_logs": [{"node": id, and the same}, ...],         logs of further controllers, with the same end_offset
    "brokers": [{"id": n, "address": "host:port", "client": {...}}, ...],
    "baseline": {"path": ...}},
  "bounds": {...}}
@@ -39,16 +39,15 @@ from quorumshift_spark.views.zookeeper import ZooKeeperView
 
 
 class JobError(ValueError):
-    """job.json cannot be used; the message names the key and never shows a value that may be secret."""
+    """job.json cannot be used. The message names the key and never shows a value that may be secret."""
 
 
 class Bounds(NamedTuple):
-    """Limits of a job: times in seconds.
+    """Limits of a job; times in seconds.
 
-    `rounds`: re-readings at most; `pause_s` between them; `fence_s`: how long /migration may take to pass the log's
-    end; `log_refresh_s`: how long to wait for another cut of the log in a round, 0 to ask for none;
-    `request_timeout_s`: for one answer of ZooKeeper or a broker; `reread_limit`: keys that are re-read at most;
-    `shown`: differences in result.json.
+    `rounds`: re-checks at most; `pause_s`: between them; `fence_s`: for /migration to pass the end of the log;
+    `log_refresh_s`: for a new snapshot of the log in a round, 0 requests none; `request_timeout_s`: for one response
+    of ZooKeeper or a broker; `reread_limit`: keys to re-check at most; `shown`: differences listed in result.json.
     """
 
     rounds: int = 6
@@ -61,7 +60,7 @@ class Bounds(NamedTuple):
 
 
 class Job(NamedTuple):
-    """A checked job.json. `fence`: {"migration_offset", "migration_zxid"} or {}."""
+    """A checked job.json. `fence`: {"migration_offset", "migration_zxid"} or {}; `view_options`: its `views`."""
 
     directory: str
     nonce: str
@@ -71,7 +70,7 @@ class Job(NamedTuple):
     output: str
     digest_key: bytes
     fence: Dict[str, int]
-    given: Dict[str, Any]
+    view_options: Dict[str, Any]
     bounds: Bounds
     ship: bool = False
 
@@ -84,7 +83,7 @@ def load(path: str) -> Job:
     try:
         with open(path, encoding="utf-8") as file:
             if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
-                raise JobError(f"{path} can be read by others: it holds secrets, make it 0600")
+                raise JobError(f"{path} holds secrets and other users can read it. Run: chmod 600 {path}")
             given = json.load(file)
     except OSError as error:
         raise JobError(f"{path}: {error.strerror or error}") from None
@@ -97,14 +96,14 @@ def load(path: str) -> Job:
     unknown |= {f"views.{name}" for name in set(given["views"]) - set(_VIEWS)}
     unknown |= {f"bounds.{name}" for name in set(given.get("bounds") or {}) - set(Bounds._fields)}
     if unknown:
-        raise JobError(f"{path}: {sorted(unknown)[0]!r} is not known")
+        raise JobError(f"{path}: unknown key {sorted(unknown)[0]!r}")
     try:
         with open(given["digest_key_file"], "rb") as file:
             digest_key = file.read().strip()
     except OSError as error:
         raise JobError(f"digest_key_file {given['digest_key_file']}: {error.strerror or error}") from None
     if len(digest_key) < 16:
-        raise JobError(f"digest_key_file {given['digest_key_file']} holds fewer than 16 bytes: it is no key")
+        raise JobError(f"digest_key_file {given['digest_key_file']} holds fewer than 16 bytes")
     return Job(
         os.path.dirname(os.path.abspath(path)),
         given["nonce"],
@@ -125,22 +124,22 @@ _VIEWS = ("zookeeper", "metadata_log", "metadata_logs", "brokers", "baseline")
 
 
 def views(job: Job) -> List[View]:
-    """The views that the job gives. Raises JobError, ViewError (a baseline that cannot be read)."""
+    """Return the views of a job. Raises JobError, ViewError (a baseline that cannot be read)."""
     digests = Digests(job.digest_key)
-    given = job.given
-    made: List[View] = []
+    given = job.view_options
+    created: List[View] = []
     try:
         if given.get("zookeeper") is not None:
-            made.append(_zookeeper(given["zookeeper"], digests, job))
+            created.append(_zookeeper(given["zookeeper"], digests, job))
         if given.get("metadata_log") is not None:
-            made.append(_log(given["metadata_log"], digests, rules.LOG, job.ship))
+            created.append(_log(given["metadata_log"], digests, rules.LOG, job.ship))
         for entry in given.get("metadata_logs") or ():
-            made.append(_log(entry, digests, f"{rules.LOG}:{entry['node']}", job.ship))
+            created.append(_log(entry, digests, f"{rules.LOG}:{entry['node']}", job.ship))
         if given.get("brokers"):
-            made += [_broker(entry, digests, job) for entry in given["brokers"]]
+            created += [_broker(entry, digests, job) for entry in given["brokers"]]
         if given.get("baseline") is not None:
             path = given["baseline"]["path"]
-            made += [
+            created += [
                 baseline.BaselineView(path, of, job.cluster_id, job.digest_key, job.ship)
                 for of in sorted(baseline.about(path)["states"])
             ]
@@ -148,7 +147,7 @@ def views(job: Job) -> List[View]:
         raise JobError(f"views: {error.args[0]!r} is missing") from None
     except (TypeError, ValueError) as error:
         raise JobError(f"views: {error}") from None
-    return made
+    return created
 
 
 def _zookeeper(given, digests, job):
@@ -176,9 +175,9 @@ def _log(given, digests, name, ship):
 
 
 def log_source(given: Dict[str, Any]) -> LogSource:
-    """Where a log is, of {"archive", "sha256", "end_offset"} or {"directory", "end_offset"}. Raises JobError."""
+    """Return the source for {"archive", "sha256", "end_offset"} or {"directory", "end_offset"}. Raises JobError."""
     if not isinstance(given.get("end_offset"), int):
-        raise JobError("metadata_log.end_offset is missing: the high watermark, below which records are committed")
+        raise JobError("metadata_log.end_offset is missing: give the high watermark of the quorum")
     if bool(given.get("archive")) == bool(given.get("directory")) or bool(given.get("archive")) != bool(
         given.get("sha256")
     ):

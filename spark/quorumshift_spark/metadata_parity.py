@@ -1,13 +1,13 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The gate's job: up to four views of a cluster's metadata, compared by the table of rules.
+"""The job of a gate: compares up to four views of a cluster's metadata by the table of rules.
 
     spark-submit --py-files quorumshift_spark.zip metadata_parity.py --input DIR/job.json
 
-Reads job.json (see job.py), reads all views as one Spark data source, compares, settles what differs, and leaves in the
-output directory entities.parquet (the next gate's baseline), differences.parquet and, last, result.json. Exit code:
-0 pass, 1 differ, 2 error, 3 incomplete; the verdict is the one in result.json under the job's nonce, nowhere else.
+Reads job.json (see job.py) and all views as one Spark data source, compares them and re-checks what differs. Writes
+entities.parquet (the next gate's baseline), differences.parquet and, last, result.json to the output directory. Exit
+code: 0 pass, 1 differ, 2 error, 3 incomplete. Only the verdict in result.json with the job's nonce is valid.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from quorumshift_spark import job as jobs
 from quorumshift_spark import result as results
 from quorumshift_spark.compare import MATCH, SKIPPED, Outcome
 from quorumshift_spark.views import View, baseline, family
-from quorumshift_spark.views.source import said
+from quorumshift_spark.views.source import error_line
 
 ENTITIES = "entities.parquet"
 _ROWS_A_SLICE = 100_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the job; returns the exit code."""
+    """Run the job and return the exit code."""
     parser = argparse.ArgumentParser(description="Compare views of a Kafka cluster's metadata.")
     parser.add_argument("--input", required=True, help="job.json")
     job_file = parser.parse_args(arguments).input
@@ -50,31 +50,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(job.output, results.NAME))
     except (jobs.JobError, OSError) as error:
-        # Without a job there is no place for a result, and a missing result opens nothing
-        print(f"metadata_parity: {said(error)}", file=sys.stderr)
+        # Without a job there is no output directory; a missing result opens no gate
+        print(f"metadata_parity: {error_line(error)}", file=sys.stderr)
         return results.EXIT_CODES[results.ERROR]
     result = results.empty(results.ERROR, [])
     started = time.monotonic()
     try:
         _Run(job, job_file, result).run()
     except (jobs.JobError, jobs.ViewError, rules.PlanError) as error:
-        _fail(result, said(error))
+        _fail(result, error_line(error))
     except PySparkException as error:
-        _fail(result, f"Spark could not run the job ({type(error).__name__} {_condition(error)}): see the driver's log")
+        _fail(result, f"Spark could not run the job ({type(error).__name__} {_condition(error)}). See the driver's log")
     except Exception as error:
-        _fail(result, _spark_failure(error) or said(error))
+        _fail(result, _spark_failure(error) or error_line(error))
     result["timings"]["total"] = round(time.monotonic() - started, 3)
     result.update(nonce=job.nonce, gate=job.gate, phase=job.phase, cluster_id=job.cluster_id)
     result["versions"].update(spark=pyspark.__version__, python=platform.python_version())
     try:
         results.write(job.output, result)
     except OSError as error:
-        print(f"metadata_parity: no result could be written: {said(error)}", file=sys.stderr)
+        print(f"metadata_parity: cannot write the result: {error_line(error)}", file=sys.stderr)
         return results.EXIT_CODES[results.ERROR]
     try:
         report.write(job.output)
-    except Exception as error:  # a page that cannot be drawn changes no verdict
-        print(f"metadata_parity: no report could be written: {said(error)}", file=sys.stderr)
+    except Exception as error:  # the report does not affect the verdict
+        print(f"metadata_parity: cannot write the report: {error_line(error)}", file=sys.stderr)
     print(f"metadata_parity {job.gate}: {result['verdict']}" + "".join(f"\n- {text}" for text in result["reasons"]))
     return results.EXIT_CODES[result["verdict"]]
 
@@ -84,14 +84,14 @@ def _fail(result, reason):
 
 
 def _condition(error):
-    """The error class that Spark gives; its message may quote what was read."""
+    """Return Spark's error class. Its message may quote what was read."""
     with contextlib.suppress(Exception):
         return error.getCondition() or ""
     return ""
 
 
 def _spark_failure(error):
-    """What a failure in the JVM was, by the class of its cause: the text may quote what was read."""
+    """Return the class names of a JVM failure and its causes, None for other errors. Texts may quote what was read."""
     if type(error).__module__ != "py4j.protocol":
         return None
     names = []
@@ -101,12 +101,12 @@ def _spark_failure(error):
             names.append(cause.getClass().getSimpleName())
             cause = cause.getCause()
     return (
-        f"Spark could not run the job ({' <- '.join(names) or type(error).__name__}): see the driver's log, run again"
+        f"Spark could not run the job ({' <- '.join(names) or type(error).__name__}). See the driver's log, run again"
     )
 
 
 class _Run:
-    """One run of the job; fills in `result` as far as it comes."""
+    """One run of the job; fills in `result` as far as it gets."""
 
     def __init__(self, job: jobs.Job, job_file: str, result: Dict[str, Any]) -> None:
         self.job = job
@@ -117,13 +117,13 @@ class _Run:
         self.incomplete: List[str] = []
 
     def run(self) -> None:
-        """Read, compare, settle, write; the verdict stands in the result afterwards."""
+        """Read, compare, re-check and write; sets the verdict of the result."""
         self.views = {view.name: view for view in jobs.views(self.job)}
         rules.plan(self.job.gate, {name: view.kinds for name, view in self.views.items()})
-        with self._timed("look"):
-            failed = self._look()
+        with self._timed("probe"):
+            failed = self._probe()
         if failed:
-            self._refuse(failed)
+            self._fail_views(failed)
             return
         with self._timed("spark_start"):
             running = SparkSession.getActiveSession()
@@ -132,19 +132,19 @@ class _Run:
             with self._timed("read"):
                 rows = parity.read(spark, self.job_file)
                 readings = parity.readings(rows, list(self.views))
-            self._tell(readings)
+            self._report_readings(readings)
             failed = {name: reading.error for name, reading in readings.items() if reading.error}
             if failed:
-                self._refuse(failed)
+                self._fail_views(failed)
                 return
             comparisons = rules.plan(
                 self.job.gate, {name: view.kinds for name, view in self.views.items()}, self.zookeeper_mode
             )
-            bundles = parity.groups(comparisons)
+            bundles = parity.bundled(comparisons)
             with self._timed("compare"):
                 unequal = parity.unequal(rows, bundles, self.job.bounds.reread_limit)
-            with self._timed("settle"):
-                outcomes, settled = self._settle(unequal.keys, comparisons, readings)
+            with self._timed("recheck"):
+                outcomes, rechecked = self._recheck(unequal.keys, comparisons, readings)
             with self._timed("write"):
                 self._write_entities(rows, readings)
                 account = accounting.account(
@@ -153,10 +153,10 @@ class _Run:
                     unequal.beyond,
                     outcomes,
                     unequal.keys,
-                    settled.sides,
+                    rechecked.sides,
                     {name: reading.read for name, reading in readings.items()},
                 )
-                self._detect(comparisons, account, outcomes, settled, sum(unequal.beyond.values()))
+                self._evaluate(comparisons, account, outcomes, rechecked, sum(unequal.beyond.values()))
         finally:
             if running is None:
                 spark.stop()
@@ -169,22 +169,22 @@ class _Run:
         finally:
             self.result["timings"][name] = round(time.monotonic() - started, 3)
 
-    def _look(self) -> Dict[str, str]:
-        """Let each view look at what it can tell about; {view: error}."""
+    def _probe(self) -> Dict[str, str]:
+        """Probe every view; returns {view: error}."""
         failed = {}
         with concurrent.futures.ThreadPoolExecutor(16) as pool:
-            looks = {name: pool.submit(view.look) for name, view in self.views.items()}
-        for name, look in looks.items():
+            probes = {name: pool.submit(view.probe) for name, view in self.views.items()}
+        for name, probe in probes.items():
             try:
-                served = look.result()
+                served = probe.result()
             except Exception as error:
-                failed[name] = said(error)
+                failed[name] = error_line(error)
                 continue
             if getattr(served, "mode", None) in (node_mode.ZK, node_mode.ZK_MIGRATION):
                 self.zookeeper_mode.append(name)
         return failed
 
-    def _tell(self, readings: Mapping[str, parity.Reading]) -> None:
+    def _report_readings(self, readings: Mapping[str, parity.Reading]) -> None:
         for name, reading in readings.items():
             self.result["views"][name] = {
                 "read": reading.read,
@@ -194,62 +194,62 @@ class _Run:
                 "problems": [{"where": where, "reason": reason} for where, reason in reading.problems],
                 "moved": 0,
             }
-            self.incomplete += [f"{name}: {text}: run again" for text in reading.lost]
+            self.incomplete += [f"{name}: {text}. Run the gate again" for text in reading.lost]
             self._problems(name, reading.problems)
 
     def _problems(self, name, problems):
         if problems:
             where, reason = problems[0]
             more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
-            reported = f"{name}: {where}: {reason}{more}"
-            if reported not in self.incomplete:
-                self.incomplete.append(reported)
+            text = f"{name}: {where}: {reason}{more}"
+            if text not in self.incomplete:
+                self.incomplete.append(text)
 
-    def _refuse(self, failed: Mapping[str, str]) -> None:
-        """A view that was not read closes the gate, whatever the others say."""
+    def _fail_views(self, failed: Mapping[str, str]) -> None:
+        """End with the verdict `error`: a view that was not read closes the gate. `failed`: {view: error}."""
         for name, error in failed.items():
             unread = {"read": {}, "state": {}, "seconds": 0.0, "problems": [], "moved": 0}
             self.result["views"].setdefault(name, unread)["error"] = error
         reasons = [
-            f"view {name} could not be read: {error}; mend that and run the gate again"
+            f"view {name} could not be read: {error}. Fix it and run the gate again"
             for name, error in sorted(failed.items())
         ]
         self.result.update(verdict=results.ERROR, reasons=[*reasons, *self.incomplete])
 
-    # --- settling ---
+    # --- re-checks ---
 
-    def _settle(self, keys, comparisons, readings):
+    def _recheck(self, keys, comparisons, readings):
         baselines = {name: reading.state for name, reading in readings.items() if family(name) == rules.BASELINE}
         first = {key: recheck.outcomes_of(key, sides, comparisons, baselines) for key, sides in keys.items()}
-        todo = {key: keys[key] for key, found in first.items() if any(map(_is_unequal, found.values()))}
-        # A further controller's log is compared as it was cut, at the same offset
-        again = {
-            name: functools.partial(_read_again, view)
+        todo = {key: keys[key] for key, outcomes in first.items() if any(map(_is_unequal, outcomes.values()))}
+        # A further controller's log is not read again: it ends at the same offset as the first snapshot
+        reread = {
+            name: functools.partial(_reread, view)
             for name, view in self.views.items()
             if family(name) != rules.BASELINE and (family(name) != rules.LOG or name == rules.LOG)
         }
         bounds = self.job.bounds
-        settled = recheck.settle(
+        rechecked = recheck.recheck(
             todo,
             comparisons,
-            again,
+            reread,
             baselines,
             fence.Fencing(self.job, self.views).advance,
             bounds.rounds,
             bounds.pause_s,
         )
-        for name, problems in settled.problems.items():
+        for name, problems in rechecked.problems.items():
             self._problems(name, [tuple(problem) for problem in problems])
-        sides = {**{key: dict(views) for key, views in keys.items()}, **settled.sides}
+        sides = {**{key: dict(views) for key, views in keys.items()}, **rechecked.sides}
         for name in self.views:
             self.result["views"][name]["moved"] = accounting.moved(keys, sides, name)
-        self.result["rounds"] = [entry._asdict() for entry in settled.rounds]
-        return {**first, **settled.outcomes}, settled._replace(sides=sides)
+        self.result["rounds"] = [entry._asdict() for entry in rechecked.rounds]
+        return {**first, **rechecked.outcomes}, rechecked._replace(sides=sides)
 
-    # --- what the job leaves ---
+    # --- output ---
 
     def _write_entities(self, rows: DataFrame, readings: Mapping[str, parity.Reading]) -> None:
-        """ZooKeeper's and the log's entities as they were first read: the next gate's baseline."""
+        """Write the entities of the first reading of ZooKeeper and the log: the next gate's baseline."""
         names = [name for name in self.views if name in (rules.ZOOKEEPER, rules.LOG)]
         kept = rows.filter(F.col("view").isin(*names) & (F.col("kind") != ""))
         count = sum(sum(readings[name].read.values()) for name in names)
@@ -270,34 +270,36 @@ class _Run:
                 writer.write(part.toArrow().sort_by([(name, "ascending") for name in ("view", "kind", "key")]))
         self.result["files"][ENTITIES] = results.file_facts(path, count)
 
-    def _detect(self, comparisons, account, outcomes, settled, beyond) -> None:
+    def _evaluate(self, comparisons, account, outcomes, rechecked, beyond) -> None:
+        """Fill in counts, differences and the verdict; write differences.parquet."""
         result, bounds = self.result, self.job.bounds
-        differences, unsettled, changed, rows = [], [], [], []
+        differences, undecided, changed, rows = [], [], [], []
         for key in sorted(outcomes):
             for comparison, outcome in outcomes[key].items():
-                place = {"kind": key[0], "key": key[1], "left": comparison.left, "right": comparison.right}
-                why = settled.unsettled.get((key, comparison))
+                compared = {"kind": key[0], "key": key[1], "left": comparison.left, "right": comparison.right}
+                why = rechecked.undecided.get((key, comparison))
                 if outcome.outcome == MATCH and outcome.explained and comparison.relation == rules.SINCE:
-                    changed.append({**place, "why": outcome.explained})
+                    changed.append({**compared, "why": outcome.explained})
                 elif why or outcome.outcome == SKIPPED:
-                    shown = [results.shown(difference) for difference in outcome.differences]
-                    unsettled.append({**place, "why": why or outcome.explained, "differences": shown})
-                    rows += _rows("unsettled", comparison, outcome, why or outcome.explained)
+                    listed = [results.listed(difference) for difference in outcome.differences]
+                    undecided.append({**compared, "why": why or outcome.explained, "differences": listed})
+                    rows += _rows("undecided", comparison, outcome, why or outcome.explained)
                 elif outcome.differences:
-                    differences += [results.shown(difference) for difference in outcome.differences]
+                    differences += [results.listed(difference) for difference in outcome.differences]
                     rows += _rows("differ", comparison, outcome, "")
         for comparison in comparisons:
             counts = account.counts[comparison]
-            for (key, place), _why in settled.unsettled.items():
-                if place == comparison:
-                    # Neither a match nor a difference: what is not settled was not compared
+            for key, of in rechecked.undecided:
+                if of == comparison:
+                    # Neither a match nor a difference: it counts as not compared
                     counts[key[0]][outcomes[key][comparison].outcome] -= 1
                     counts[key[0]][SKIPPED] += 1
-            result["comparisons"].append({**_shown(comparison), "counts": counts})
+            names = ("left", "right", "relation", "note")
+            result["comparisons"].append({**{name: getattr(comparison, name) for name in names}, "counts": counts})
         result["counts"] = accounting.by_kind(account.counts)
-        result.update(differences_total=len(differences), unsettled_total=len(unsettled), changed_total=len(changed))
+        result.update(differences_total=len(differences), undecided_total=len(undecided), changed_total=len(changed))
         result["differences"] = results.some_of_each(differences, bounds.shown)
-        result.update(unsettled=unsettled[: bounds.shown], changed=changed[: bounds.shown])
+        result.update(undecided=undecided[: bounds.shown], changed=changed[: bounds.shown])
         results.write_differences(self.job.output, rows)
         path = os.path.join(self.job.output, results.DIFFERENCES)
         result["files"][results.DIFFERENCES] = results.file_facts(path, len(rows))
@@ -306,26 +308,28 @@ class _Run:
             reasons.append(f"{len(differences)} differences, the first: {differences[0]['text']}")
         if beyond:
             self.incomplete.append(
-                f"{beyond} more keys differ than the {bounds.reread_limit} that are looked at (bounds.reread_limit)"
+                f"{beyond} differing keys were not compared: the limit is {bounds.reread_limit} (bounds.reread_limit)"
             )
-        if unsettled:
-            first = unsettled[0]
+        if undecided:
+            first = undecided[0]
             self.incomplete.append(
-                f"{len(unsettled)} could not be settled, the first: {first['kind']} {first['key']}: {first['why']}"
+                f"{len(undecided)} could not be decided, the first: {first['kind']} {first['key']}: {first['why']}"
             )
         self.incomplete += account.wrong
-        skipped = sum(found[SKIPPED] for found in result["counts"].values())
-        if skipped and not (unsettled or beyond):
+        skipped = sum(counts[SKIPPED] for counts in result["counts"].values())
+        if skipped and not (undecided or beyond):
             self.incomplete.append(f"{skipped} entities were not compared")
         verdict = results.DIFFER if differences else results.INCOMPLETE if self.incomplete else results.PASS
         result.update(verdict=verdict, reasons=reasons + self.incomplete)
 
 
-def _read_again(view: View, keys):
+def _reread(view: View, keys):
     try:
         return view.reread(keys)
     except Exception as error:
-        raise jobs.ViewError(f"view {view.name} could not be read again: {said(error)}; run the gate again") from error
+        raise jobs.ViewError(
+            f"view {view.name} could not be read again: {error_line(error)}. Run the gate again"
+        ) from error
 
 
 def _is_unequal(outcome: Outcome) -> bool:
@@ -333,20 +337,16 @@ def _is_unequal(outcome: Outcome) -> bool:
 
 
 def _members():
-    """The members of the JSON object of a row's fields: values are JSON texts already, names need no escaping."""
+    """Return the members of a row's fields as a JSON object. Values are JSON texts, names need no escaping."""
     return F.transform(F.map_entries("fields"), lambda entry: F.concat(F.lit('"'), entry.key, F.lit('":'), entry.value))
-
-
-def _shown(comparison):
-    return {name: getattr(comparison, name) for name in ("left", "right", "relation", "note")}
 
 
 def _rows(status, comparison, outcome, why):
     for difference in outcome.differences:
         left, right = difference.sides[comparison.left], difference.sides[comparison.right]
-        reported = {name: getattr(difference, name) for name in ("kind", "key", "field", "relation", "rule", "do")}
+        fields = {name: getattr(difference, name) for name in ("kind", "key", "field", "relation", "rule", "do")}
         sides = {"left": comparison.left, "left_value": left, "right": comparison.right, "right_value": right}
-        yield {"status": status, "why": why, **reported, **sides}
+        yield {"status": status, "why": why, **fields, **sides}
 
 
 if __name__ == "__main__":

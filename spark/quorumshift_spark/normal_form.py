@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The one form in which every view of a cluster's metadata is compared.
+"""The normal form of metadata, in which views are compared.
 
-A piece of metadata is an :class:`Entity`. Two views that mean the same give the same text: keys and values are
-canonical JSON, lists whose order means nothing are sorted, names are unsanitized, enums are Kafka's names, secrets are
-hashed under the job's key. Build entities with the function of their kind, which takes what all views have in hand.
+A piece of metadata is an :class:`Entity`. The same metadata has the same text in every view: keys and values are
+canonical JSON, lists without a meaningful order are sorted, names are unsanitized, enums are Kafka's names, secrets are
+hashed under the job's key. Build an entity with the function of its kind.
 
 ==================  =========================================================  =======================================
 kind                key                                                        fields
@@ -21,12 +21,12 @@ acl                 [resource type, pattern type, resource name, principal,    n
                     host, operation, permission]
 delegation_token    [token id]                                                 owner, requester, renewers, issue,
                                                                                expiry, max
-producer_ids        []                                                         next; start (ZooKeeper alone)
+producer_ids        []                                                         next; start (ZooKeeper only)
 feature             [name]                                                     level
 broker              [id]                                                       fenced, epoch
 ==================  =========================================================  =======================================
 
-A view leaves out a field that it does not have; null is a value (a partition without state in ZooKeeper).
+A view omits fields that it does not have; null is a value (a partition without state in ZooKeeper).
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ CONFIG_RESOURCES = {2: "topic", 4: "broker", 16: "client_metrics", 32: "group"}
 
 
 class Entity(NamedTuple):
-    """One piece of metadata as one view has it.
+    """One piece of metadata in one view.
 
     `kind`: one of KINDS. `key`: canonical JSON array text, unique within its kind. `fields`: {name: canonical JSON
-    text}. `at`: where it was last changed: {"zxid": n}, {"offset": n} or {}.
+    text}. `at`: the position of its last change: {"zxid": n}, {"offset": n} or {}.
     """
 
     kind: str
@@ -84,29 +84,29 @@ class Entity(NamedTuple):
 
 
 def canonical(value: Any) -> str:
-    """JSON text that is equal for equal values: no spaces, sorted names, characters as they are."""
+    """Return JSON text that is equal for equal values: no spaces, sorted names, no escaped characters."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return _encode(value)
 
 
-# Made once: json.dumps with options makes an encoder for each call, which takes longer than to encode
+# Created once: json.dumps with options creates an encoder for each call, which is slower than encoding
 _encode = json.JSONEncoder(separators=(",", ":"), sort_keys=True, ensure_ascii=False, allow_nan=False).encode
 
 
 class Digests:
-    """Keyed hashes of secrets: the same digest for the same secret from whatever form a view has it in.
+    """Keyed hashes of secrets: a secret has the same digest in every view.
 
     :arg key: bytes, from the job's `digest_key_file`.
-    A digest names what it is of (HMAC-SHA256 over length-prefixed parts), so that two credentials with the same
-    password show different digests.
+    A digest covers the secret's name (HMAC-SHA256 over length-prefixed parts), so that two credentials with the same
+    password have different digests.
     """
 
     def __init__(self, key: bytes) -> None:
         self._key = key
 
     def config(self, resource_type: str, entity: str | None, name: str, clear_text: str) -> str:
-        """Hex digest of a password config's clear text (a ZooKeeper value must have been decrypted)."""
+        """Return the hex digest of a password config. `clear_text`: decrypted, for a value from ZooKeeper."""
         return self._hash("config", resource_type, "" if entity is None else f"={entity}", name, clear_text)
 
     def scram(
@@ -118,7 +118,7 @@ class Digests:
         server_key: bytes | str,
         rounds: int,
     ) -> str:
-        """Hex digest of a SCRAM credential; salt and keys as bytes or, as in ZooKeeper, in base64."""
+        """Return the hex digest of a SCRAM credential; salt and keys as bytes or, as in ZooKeeper, in base64."""
         return self._hash("scram", user, mechanism, *map(_raw, (salt, stored_key, server_key)), str(rounds))
 
     def _hash(self, *parts: bytes | str) -> str:
@@ -131,22 +131,22 @@ def _raw(value: bytes | str) -> bytes:
 
 
 def is_secret(name: str) -> bool:
-    """Whether the value of a config of this name must not be shown."""
+    """Return whether the value of a config of this name must not be shown."""
     return seal.is_secret(name) or znodes.is_password_config(name)
 
 
-# --- entities, one function a kind ---------------------------------------------------------------------
+# --- entities: one function a kind ---------------------------------------------------------------------
 
 
 def topic(name: str, topic_id: str | None, at: Mapping[str, int] | None = None) -> Entity:
-    """`topic_id` in Kafka's base64 form; None where ZooKeeper has none."""
+    """Return a topic. `topic_id`: in Kafka's base64 form; None where ZooKeeper has none."""
     return _entity("topic", [name], {"id": topic_id}, at)
 
 
 def partition(name: str, number: int, fields: Mapping[str, Any], at: Mapping[str, int] | None = None) -> Entity:
-    """`fields`: those of FIELDS["partition"] that the view has: lists of ints, ints, or None.
+    """Return a partition. `fields`: those of FIELDS["partition"] that the view has: lists of ints, ints, or None.
 
-    The order of replicas has a meaning (the first is the preferred leader), that of the other lists has none.
+    The order of replicas is kept (the first is the preferred leader); other lists are sorted.
     """
     values = dict(fields)
     for field in ("adding", "removing", "isr"):
@@ -164,29 +164,29 @@ def config(
     at: Mapping[str, int] | None = None,
     withheld: bool = False,
 ) -> Entity:
-    """A dynamic config that somebody has set; defaults and static values are no entities.
+    """Return a dynamic config that is set; defaults and static values are not entities.
 
     `resource_type`: a value of CONFIG_RESOURCES. `entity`: None for the cluster-wide default of brokers. A secret's
     value is `{"digest": hex}`; with `withheld` (a broker does not show sensitive values) `{"digest": null}`.
     """
     if withheld:
-        shown: Any = {"digest": None}
+        comparable: Any = {"digest": None}
     elif is_secret(name):
-        shown = {"digest": digests.config(resource_type, entity, name, value or "")}
+        comparable = {"digest": digests.config(resource_type, entity, name, value or "")}
     else:
-        shown = value
-    return _entity("config", [resource_type, entity, name], {"value": shown}, at)
+        comparable = value
+    return _entity("config", [resource_type, entity, name], {"value": comparable}, at)
 
 
 def unread_config(
     resource_type: str, entity: str | None, name: str, reason: str, at: Mapping[str, int] | None = None
 ) -> Entity:
-    """A config whose value stands there but could not be read (a password that no given secret decodes)."""
+    """Return a config whose value cannot be read (a password that no given secret decodes)."""
     return _entity("config", [resource_type, entity, name], {"value": {"unread": reason}}, at)
 
 
 def quota(entity: Mapping[str, str | None], key: str, value: float, at: Mapping[str, int] | None = None) -> Entity:
-    """`entity`: {"user"|"client-id"|"ip": name, None for the default}."""
+    """Return a quota. `entity`: {"user"|"client-id"|"ip": name, None for the default}."""
     return _entity("quota", [sorted([kind, name] for kind, name in entity.items()), key], {"value": float(value)}, at)
 
 
@@ -198,7 +198,7 @@ def scram(
     at: Mapping[str, int] | None = None,
     withheld: bool = False,
 ) -> Entity:
-    """`digest`: of Digests.scram; `withheld` where the view shows mechanism and iterations only (brokers)."""
+    """Return a SCRAM credential. `digest`: of Digests.scram; `withheld`: brokers show mechanism and iterations only."""
     fields = {"iterations": int(iterations)} if withheld else {"iterations": int(iterations), "digest": digest}
     return _entity("scram", [user, mechanism], fields, at)
 
@@ -213,13 +213,13 @@ def acl(
     permission: str,
     at: Mapping[str, int] | None = None,
 ) -> Entity:
-    """An ACL by its content: KRaft's ids are random."""
+    """Return an ACL, by its content: KRaft's ids are random."""
     key = [resource_type, pattern_type, resource_name, principal, host, operation, permission]
     return _entity("acl", key, {}, at)
 
 
 def acl_of_codes(fields: Mapping[str, Any], at: Mapping[str, int] | None = None) -> Entity:
-    """An ACL whose enums are codes: `fields` of AccessControlEntryRecord, or of DescribeAcls' resource and ACL."""
+    """Return an ACL with enums as codes. `fields`: of AccessControlEntryRecord, or DescribeAcls' resource and ACL."""
     return acl(
         enums.of_code(enums.RESOURCE_TYPES, fields["resourceType"]),
         enums.of_code(enums.PATTERN_TYPES, fields["patternType"]),
@@ -242,7 +242,7 @@ def delegation_token(
     max_ms: int,
     at: Mapping[str, int] | None = None,
 ) -> Entity:
-    """Principals as `User:name`, times in ms. The HMAC is stored nowhere, so it is compared nowhere."""
+    """Return a delegation token: principals as `User:name`, times in ms. Its HMAC is not stored, so not compared."""
     fields = {
         "owner": owner,
         "requester": requester,
@@ -255,35 +255,35 @@ def delegation_token(
 
 
 def producer_ids(next_id: int, start: int | None = None, at: Mapping[str, int] | None = None) -> Entity:
-    """`next_id`: the first id not given out, KRaft's next id or the end of ZooKeeper's block plus one; `start`: the
-    first of ZooKeeper's block."""
+    """Return the producer ids. `next_id`: the first unassigned id: KRaft's next id, or the end of ZooKeeper's block
+    plus one. `start`: the first of ZooKeeper's block."""
     return _entity("producer_ids", [], {"next": next_id, **({} if start is None else {"start": start})}, at)
 
 
 def feature(name: str, level: int, at: Mapping[str, int] | None = None) -> Entity:
-    """A finalized feature (KIP-584); level 0 is no entity."""
+    """Return a finalized feature (KIP-584); level 0 is not an entity."""
     return _entity("feature", [name], {"level": level}, at)
 
 
 def broker(broker_id: int, fields: Mapping[str, Any], at: Mapping[str, int] | None = None) -> Entity:
-    """`fields`: those of FIELDS["broker"] that the view has."""
+    """Return a broker. `fields`: those of FIELDS["broker"] that the view has."""
     return _entity("broker", [int(broker_id)], fields, at)
 
 
 def _entity(kind, key, fields, at):
     if not fields.keys() <= _FIELD_SETS[kind]:
         unknown = set(fields) - _FIELD_SETS[kind]
-        raise ValueError(f"{kind} has no field {sorted(unknown)}; there are {', '.join(FIELDS[kind]) or 'none'}")
+        raise ValueError(f"{kind} has no field {sorted(unknown)}, only {', '.join(FIELDS[kind]) or 'none'}")
     return Entity(kind, canonical(key), {name: canonical(value) for name, value in fields.items()}, dict(at or {}))
 
 
 def key_of(entity_key: str) -> List[Any]:
-    """The parts of a key."""
+    """Return the parts of a key."""
     return json.loads(entity_key)
 
 
-def shown_key(kind: str, entity_key: str) -> str:
-    """A key as an operator reads it: `orders-3`, `topic orders retention.ms`, `user bob, client-id default ...`."""
+def readable_key(kind: str, entity_key: str) -> str:
+    """Return a key for an operator: `orders-3`, `topic orders retention.ms`, `user bob, client-id <default>: ...`."""
     parts = json.loads(entity_key)
     if kind == "partition":
         return f"{parts[0]}-{parts[1]}"

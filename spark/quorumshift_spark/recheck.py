@@ -1,24 +1,24 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Differences on a live cluster, read again in bounded rounds until each is settled, proven, or given up as incomplete.
+"""Re-checks differences on a live cluster, in bounded rounds.
 
-A live cluster moves while it is read, so that two views read one after the other may differ without anything being
-wrong. Each round reads the keys that still differ, and those only, from every view that is compared. A difference is
+A live cluster changes while it is read, so two views read one after the other may differ although nothing is wrong.
+Each round reads the keys that still differ from every view compared. A difference that disappears is resolved. It is
 proven when no change in flight can explain it:
 
-- ZooKeeper and the log: the fence is /migration, whose offset says which records ZooKeeper has. The log was cut at or
-  after the offset that /migration showed at zxid F, and ZooKeeper was read after /migration had passed the cut. What
-  ZooKeeper last changed at or before F is then in the log as well, and nothing later has touched it: it must be equal.
-  What changed after F may have changed after the cut, and needs another cut of the log: if the log says the same in
-  STABLE cuts in a row, what ZooKeeper showed between them is wrong.
-- two logs cut at the same offset: at once, and they are not read again.
-- ZooKeeper and a broker: both sides the same in STABLE readings in a row, with a pause between them.
-- the log and a broker: the broker's side the same in STABLE readings in a row, and the log's side known to be current:
-  cut again before each of them, or equal to ZooKeeper's and not changed there since F.
-- the baseline: at once, since what changed after it is no difference (compare).
+- ZooKeeper and the log: the offset in /migration, the fence, shows which records ZooKeeper has. The log ends at or
+  after the offset that /migration had at zxid F. ZooKeeper was read after /migration had passed the end of the log.
+  Then the log also has every entity that ZooKeeper last changed at or before F: the two must be equal. An entity
+  changed after F may have changed after the end of the log and needs a new snapshot of the log. If the log has the
+  same value in STABLE snapshots in a row, the value that ZooKeeper had between them is wrong.
+- two logs that end at the same offset: proven at once, they are not read again.
+- ZooKeeper and a broker: both sides are the same in STABLE readings in a row, with a pause between them.
+- the log and a broker: the broker's side is the same in STABLE readings in a row, and the log's side is current: from
+  a new snapshot before each reading, or equal to ZooKeeper's side, which has not changed since F.
+- the baseline: proven at once, since a later change explains a difference (compare).
 
-What cannot be decided when the rounds are over is `unsettled`, with the reason: the result is incomplete.
+A difference that the rounds do not decide is `undecided`, with the reason: the result is incomplete.
 """
 
 from __future__ import annotations
@@ -33,37 +33,37 @@ from quorumshift_spark.rules import Comparison
 from quorumshift_spark.views import Absent, Key, Problem, Statement, family
 
 STABLE = 2
-_AT_ONCE = 16  # views that are read again at the same time: there is one of each broker
+_AT_ONCE = 16  # views read concurrently: there is one for each broker
 _UNEQUAL = (DIFFER, LEFT_ONLY, RIGHT_ONLY)
 
 
 class Fence(NamedTuple):
-    """Where the round stands. `zxid`: F of the module's docstring, None where there is none. `cut_again`: whether the
-    log was cut again in this round. `said`: what went wrong with the fence, for the reason of what is not settled."""
+    """The fence of a round. `zxid`: F of the module's docstring, or None. `log_cut_again`: whether this round has a new
+    snapshot of the log. `error`: why there is no fence or no new snapshot."""
 
     zxid: int | None
-    cut_again: bool
-    said: str = ""
+    log_cut_again: bool
+    error: str = ""
 
 
 class Round(NamedTuple):
-    """One round for the report: how many keys were read again, and how many of them it settled or proved."""
+    """One round for the report: how many keys it read again, how many of them it resolved, and how many it proved."""
 
     number: int
     keys: int
-    settled: int
+    resolved: int
     proven: int
     seconds: float
     fence: Dict[str, Any]
 
 
-class Settled(NamedTuple):
-    """`sides`: {key: {view: side}} as last read, for every key that was given. `outcomes`: {key: {comparison: outcome}}
-    of those. `unsettled`: {(key, comparison): why}. `problems`: of the views that were read again."""
+class Rechecked(NamedTuple):
+    """`sides`: {key: {view: side}} as last read, for every key given. `outcomes`: {key: {comparison: outcome}} of
+    these sides. `undecided`: {(key, comparison): why}. `problems`: of the views that were read again."""
 
     sides: Dict[Key, Dict[str, Side]]
     outcomes: Dict[Key, Dict[Comparison, Outcome]]
-    unsettled: Dict[Tuple[Key, Comparison], str]
+    undecided: Dict[Tuple[Key, Comparison], str]
     rounds: List[Round]
     problems: Dict[str, List[Problem]]
 
@@ -74,16 +74,16 @@ Reread = Callable[[Iterable[Key]], Tuple[Dict[Key, Side], Statement]]
 def outcomes_of(
     key: Key, sides: Mapping[str, Side], comparisons: Sequence[Comparison], baselines: Mapping[str, Mapping[str, int]]
 ) -> Dict[Comparison, Outcome]:
-    """Every comparison that concerns a key. `baselines`: {baseline view: its state}."""
+    """Return the outcome of every comparison of a key. `baselines`: {baseline view: its state}."""
     kind, text = key
-    nowhere = Absent({})
+    absent = Absent({})
     return {
         comparison: compare(
             comparison,
             kind,
             text,
-            sides.get(comparison.left, nowhere),
-            sides.get(comparison.right, nowhere),
+            sides.get(comparison.left, absent),
+            sides.get(comparison.right, absent),
             baselines.get(comparison.left),
         )
         for comparison in comparisons
@@ -91,7 +91,7 @@ def outcomes_of(
     }
 
 
-def settle(
+def recheck(
     sides: Mapping[Key, Mapping[str, Side]],
     comparisons: Sequence[Comparison],
     reread: Mapping[str, Reread],
@@ -100,16 +100,16 @@ def settle(
     rounds: int,
     pause_s: float,
     sleep: Callable[[float], None] = time.sleep,
-) -> Settled:
-    """Settle the keys of `sides`, which differ somewhere.
+) -> Rechecked:
+    """Re-check the keys of `sides`, each of which differs in a comparison.
 
-    :arg reread: {view name: View.reread} of the views that can be read again; baselines cannot and need not.
-    :arg advance: takes the fence of a round: asks for another cut of the log where that is possible, and returns once
-        ZooKeeper has passed the cut.
+    :arg reread: {view name: View.reread} of the views that can be read again; baselines are not.
+    :arg advance: returns the fence of a round: requests a new snapshot of the log where that is possible, and waits
+        until ZooKeeper has passed its end.
     Raises what `reread` and `advance` raise.
     """
     last: Dict[Key, Dict[str, Side]] = {key: dict(views) for key, views in sides.items()}
-    result = Settled(last, {}, {}, [], {})
+    result = Rechecked(last, {}, {}, [], {})
     same: Dict[Tuple[Key, Comparison], int] = {}
     fresh: Dict[Tuple[Key, Comparison], int] = {}
     todo = set(last)
@@ -129,31 +129,33 @@ def settle(
                 **outcomes_of(key, sides[key], [c for c in comparisons if c.relation == rules.LOGS], baselines),
             }
             result.outcomes[key] = outcomes
-            open_ones = {}
+            undecided = {}
             for comparison, outcome in outcomes.items():
-                place = (key, comparison)
+                compared = (key, comparison)
                 if outcome.outcome not in _UNEQUAL:
-                    same.pop(place, None)
-                    fresh.pop(place, None)
+                    same.pop(compared, None)
+                    fresh.pop(compared, None)
                     continue
                 right = _same(before[key].get(comparison.right), last[key].get(comparison.right))
                 left = _same(before[key].get(comparison.left), last[key].get(comparison.left))
                 log = right if comparison.relation == rules.ZOOKEEPER_LOG else left
-                same[place] = same.get(place, 0) + 1 if left and right else 1
-                fresh[place] = fresh.get(place, 0) + 1 if log and fence.cut_again else int(fence.cut_again)
-                why = _why_open(comparison, last[key], outcomes, fence, same[place], fresh[place])
+                same[compared] = same.get(compared, 0) + 1 if left and right else 1
+                fresh[compared] = (
+                    fresh.get(compared, 0) + 1 if log and fence.log_cut_again else int(fence.log_cut_again)
+                )
+                why = _undecided_because(comparison, last[key], outcomes, fence, same[compared], fresh[compared])
                 if why:
-                    open_ones[place] = why
-            result.unsettled.update(open_ones)
+                    undecided[compared] = why
+            result.undecided.update(undecided)
             for comparison in outcomes:
-                if (key, comparison) not in open_ones:
-                    result.unsettled.pop((key, comparison), None)
-            if not open_ones:
+                if (key, comparison) not in undecided:
+                    result.undecided.pop((key, comparison), None)
+            if not undecided:
                 todo.discard(key)
                 proven += any(outcome.outcome in _UNEQUAL for outcome in outcomes.values())
-        reported = {"zxid": fence.zxid, "log_cut_again": fence.cut_again, "said": fence.said}
+        shown = {"zxid": fence.zxid, "log_cut_again": fence.log_cut_again, "said": fence.error}
         seconds = round(time.monotonic() - started, 3)
-        result.rounds.append(Round(number, keys, keys - len(todo) - proven, proven, seconds, reported))
+        result.rounds.append(Round(number, keys, keys - len(todo) - proven, proven, seconds, shown))
     return result
 
 
@@ -179,15 +181,15 @@ def _same(one, other):
     return one.fields == other.fields and one.at == other.at
 
 
-def _why_open(comparison, sides, outcomes, fence, same, fresh):
-    """Why a change in flight may still explain this difference; None where none can."""
+def _undecided_because(comparison, sides, outcomes, fence, same, fresh):
+    """Return why a change in flight may still explain this difference, None when the difference is proven."""
     if comparison.relation in (rules.SINCE, rules.LOGS):
         return None
     if comparison.relation == rules.ZOOKEEPER_LOG:
         proven = fresh >= STABLE or _is_before(sides.get(comparison.left), fence)
-        return None if proven else _later(comparison, fence)
+        return None if proven else _may_be_newer(comparison, fence)
     if same < STABLE:
-        return f"{comparison.right}: seen in {same} of {STABLE} readings in a row"
+        return f"{comparison.right}: the same in {same} of {STABLE} readings in a row"
     if family(comparison.left) == rules.ZOOKEEPER or fresh >= STABLE:
         return None
     agreed = any(
@@ -196,7 +198,7 @@ def _why_open(comparison, sides, outcomes, fence, same, fresh):
     )
     if agreed and _is_before(sides.get(rules.ZOOKEEPER), fence):
         return None
-    return _later(comparison, fence)
+    return _may_be_newer(comparison, fence)
 
 
 def _is_before(side, fence):
@@ -205,9 +207,9 @@ def _is_before(side, fence):
     return side.at.get("zxid", fence.zxid + 1) <= fence.zxid
 
 
-def _later(comparison, fence):
-    said = f" ({fence.said})" if fence.said else ""
+def _may_be_newer(comparison, fence):
+    error = f" ({fence.error})" if fence.error else ""
     return (
-        f"{comparison.left} and {comparison.right}: may have changed after the log was cut{said}: take the log again, "
-        "or hold back changes of metadata while the gate runs"
+        f"{comparison.left} and {comparison.right}: may have changed after the snapshot of the log{error}. Run the "
+        "gate again, with fewer metadata changes meanwhile"
     )

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""result.json: the verdict of a job in the form of result.schema.json, written last and whole or not at all."""
+"""result.json: the verdict of a job in the format of result.schema.json, written last and atomically."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DIFFERENCES_SCHEMA = pa.schema(
     [
         (name, pa.string())
         for name in (
-            "status",  # differ, unsettled
+            "status",  # differ, undecided
             "kind",
             "key",
             "field",
@@ -48,12 +48,12 @@ DIFFERENCES_SCHEMA = pa.schema(
 
 
 def schema() -> Dict[str, Any]:
-    """The JSON Schema of a result."""
+    """Return the JSON Schema of a result."""
     return json.loads(pkgutil.get_data("quorumshift_spark", "result.schema.json"))
 
 
 def empty(verdict: str, reasons: Sequence[str], job: str = "metadata_parity") -> Dict[str, Any]:
-    """A result with nothing in it but the verdict and why; the rest is filled in as far as a job comes."""
+    """Return a result with verdict and reasons only; the job fills in the rest as far as it gets."""
     return {
         "schema": SCHEMA_VERSION,
         "job": job,
@@ -63,8 +63,8 @@ def empty(verdict: str, reasons: Sequence[str], job: str = "metadata_parity") ->
         "views": {},
         "comparisons": [],
         "counts": {},
-        **{name: [] for name in ("differences", "changed", "unsettled", "rounds")},
-        **{f"{name}_total": 0 for name in ("differences", "changed", "unsettled")},
+        **{name: [] for name in ("differences", "changed", "undecided", "rounds")},
+        **{f"{name}_total": 0 for name in ("differences", "changed", "undecided")},
         "files": {},
         "timings": {},
         "versions": {},
@@ -72,25 +72,27 @@ def empty(verdict: str, reasons: Sequence[str], job: str = "metadata_parity") ->
     }
 
 
-def shown(difference: Difference) -> Dict[str, Any]:
-    """A difference as result.json has it."""
+def listed(difference: Difference) -> Dict[str, Any]:
+    """Return a difference in the format of result.json."""
     return {**difference._asdict(), "text": difference.text()}
 
 
-def some_of_each(found: Sequence[Mapping[str, Any]], limit: int) -> List[Mapping[str, Any]]:
-    """At most `limit` differences, the first of each sort (kind, field, views) before the second of any: many of one
-    sort, which may all follow from one of another, do not hide that."""
+def some_of_each(differences: Sequence[Mapping[str, Any]], limit: int) -> List[Mapping[str, Any]]:
+    """Return at most `limit` differences, the first of each sort (kind, field, views) before the second of any.
+
+    Many differences of one sort may follow from one of another sort and must not hide it.
+    """
     seen: Dict[Any, int] = collections.Counter()
     ranked = []
-    for place, one in enumerate(found):
-        sort = (one["kind"], one["field"], *one["sides"])
+    for index, difference in enumerate(differences):
+        sort = (difference["kind"], difference["field"], *difference["sides"])
         seen[sort] += 1
-        ranked.append((seen[sort], place))
-    return [found[place] for _rank, place in sorted(ranked)[:limit]]
+        ranked.append((seen[sort], index))
+    return [differences[index] for _rank, index in sorted(ranked)[:limit]]
 
 
 def digest(result: Mapping[str, Any]) -> str:
-    """SHA-256 of all that does not depend on how fast and on what the job ran."""
+    """Return the SHA-256 of the result without timings, versions and the digest itself."""
     kept = {name: value for name, value in result.items() if name not in ("timings", "versions", "digest")}
     kept["views"] = {name: {**view, "seconds": 0} for name, view in kept["views"].items()}
     kept["rounds"] = [{**entry, "seconds": 0} for entry in kept["rounds"]]
@@ -98,7 +100,7 @@ def digest(result: Mapping[str, Any]) -> str:
 
 
 def write(directory: str, result: Dict[str, Any]) -> None:
-    """Give the result its digest, check it against the schema, and put it in place under its name last of all.
+    """Set the digest, check the result against the schema and write result.json.
 
     Raises jsonschema.ValidationError, OSError.
     """
@@ -112,7 +114,7 @@ def write(directory: str, result: Dict[str, Any]) -> None:
 
 @contextlib.contextmanager
 def replacing(path: str) -> Iterator[str]:
-    """A temporary name beside `path`, which takes its place in the end, or is removed where it fails."""
+    """Yield a temporary path that replaces `path` at the end, or is removed on failure."""
     part = path + ".part"
     try:
         yield part
@@ -123,13 +125,13 @@ def replacing(path: str) -> Iterator[str]:
 
 
 def write_differences(directory: str, rows: List[Dict[str, Any]]) -> None:
-    """differences.parquet, of rows with the names of DIFFERENCES_SCHEMA."""
+    """Write differences.parquet. `rows`: dicts with the names of DIFFERENCES_SCHEMA."""
     with replacing(os.path.join(directory, DIFFERENCES)) as part, _private(part) as file:
         pq.write_table(pa.Table.from_pylist(rows, schema=DIFFERENCES_SCHEMA), file, compression="zstd")
 
 
 def file_facts(path: str, rows: int) -> Dict[str, Any]:
-    """{rows, bytes, sha256} of a file that the job leaves."""
+    """Return {rows, bytes, sha256} of a file that the job wrote."""
     hashed = hashlib.sha256()
     with open(path, "rb") as file:
         for chunk in iter(lambda: file.read(1 << 20), b""):

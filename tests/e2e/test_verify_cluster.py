@@ -25,7 +25,7 @@ PACKAGES = ("pyspark", "pyarrow*", "pandas*", "numpy*", "kazoo", "confluent_kafk
 PACKAGES += ("pycparser", "jinja2", "markupsafe", "py4j", "pytz", "dateutil", "six.py", "tzdata")
 # What a driver needs besides
 PACKAGES += ("jsonschema*", "referencing", "rpds", "attr", "attrs", "typing_extensions.py")
-SAME = ("verdict", "counts", "differences", "unsettled", "comparisons")
+SAME = ("verdict", "counts", "differences", "undecided", "comparisons")
 
 
 def environment(testbed, hosts):

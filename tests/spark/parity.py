@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs of metadata_parity on local Spark, for tests: one Spark for all of them, and job.json as the role writes it."""
+"""Runs metadata_parity on local Spark for tests: one Spark session, and job.json as the role writes it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CONF = {
 
 @contextlib.contextmanager
 def local_spark() -> Iterator[Any]:
-    """A Spark session that the jobs of this process share."""
+    """Yield a Spark session that the jobs of this process share."""
     os.environ["PYTHONPATH"] = PYTHONPATH
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
@@ -55,7 +55,7 @@ _NUMBERS = itertools.count(1)
 
 
 class Run:
-    """A job: `write` makes its directory, `go` runs it in this process. `result` is None until there is one."""
+    """A job: `write` creates its directory, `go` runs it in this process. `result` is None without a result."""
 
     def __init__(self, home: pathlib.Path, gate: str, views: Dict[str, Any], **more: Any) -> None:
         self.directory = home / f"job-{next(_NUMBERS)}-{gate}"
@@ -77,7 +77,7 @@ class Run:
         self.result: Dict[str, Any] | None = None
 
     def write(self) -> str:
-        """The path of job.json."""
+        """Write job.json and return its path."""
         self.directory.mkdir(mode=0o700, parents=True)
         (self.directory / "digest.key").write_bytes(DIGEST_KEY)
         path = self.directory / "job.json"
@@ -86,13 +86,13 @@ class Run:
         return str(path)
 
     def go(self) -> Run:
-        """Runs it and reads the result, which must fit the schema and carry the nonce."""
+        """Run the job and read its result, which must match the schema and the nonce."""
         self.code = metadata_parity.main(["--input", self.write()])
         self.read()
         return self
 
     def read(self) -> None:
-        """Reads result.json."""
+        """Read result.json, if it exists."""
         path = self.output / result.NAME
         if not path.exists():
             return
@@ -103,33 +103,33 @@ class Run:
 
     @property
     def verdict(self) -> str:
-        """The verdict, which the exit code must agree with."""
+        """The verdict, which must agree with the exit code."""
         assert self.result is not None, "no result.json"
         assert self.code is None or self.code == result.EXIT_CODES[self.result["verdict"]]
         return self.result["verdict"]
 
     @property
     def baseline(self) -> Dict[str, str]:
-        """This run's entities as the next one's view."""
+        """The entities of this run, as the baseline of the next one."""
         return {"path": str(self.output / metadata_parity.ENTITIES)}
 
     def found(self, kind: str, key: Any, field: str | None = None) -> Dict[str, Any] | None:
-        """The first difference of this place."""
+        """Return the first difference of this kind, key and field."""
         text = json.dumps(key, separators=(",", ":"), ensure_ascii=False)
         return next(
             (d for d in self.result["differences"] if (d["kind"], d["key"], d["field"]) == (kind, text, field)), None
         )
 
     def story(self) -> str:
-        """What to show when an assertion fails."""
+        """Return the text for a failed assertion."""
         if self.result is None:
             return f"no result, exit code {self.code}"
-        reported = {name: self.result[name] for name in ("verdict", "reasons", "rounds", "differences", "unsettled")}
-        return json.dumps(reported, indent=1, ensure_ascii=False)
+        shown = {name: self.result[name] for name in ("verdict", "reasons", "rounds", "differences", "undecided")}
+        return json.dumps(shown, indent=1, ensure_ascii=False)
 
 
 class Snapshots:
-    """Cuts of a controller's live log, and the fence read before each."""
+    """Snapshots of a controller's live log, and the fence read before each."""
 
     def __init__(self, home: pathlib.Path, log_directory: str, connect: str) -> None:
         self._home = home
@@ -138,13 +138,13 @@ class Snapshots:
         self._count = itertools.count(1)
 
     def fence(self) -> Dict[str, int]:
-        """/migration as the role reads it before it has the log cut."""
+        """Return /migration as the role reads it before the snapshot of the log."""
         with zookeeper.connect(self._connect) as client:
-            seen = zookeeper.canary_clients(client)["migration"]
-        return {"migration_offset": seen["kraft_metadata_offset"], "migration_zxid": seen["mzxid"]}
+            migration = zookeeper.migration_znodes(client)["migration"]
+        return {"migration_offset": migration["kraft_metadata_offset"], "migration_zxid": migration["mzxid"]}
 
     def fence_after(self, zxid: int) -> Dict[str, int]:
-        """A fence that everything up to a zxid lies behind."""
+        """Return a fence after a zxid."""
         end = time.monotonic() + 30
         while time.monotonic() < end:
             fence = self.fence()
@@ -154,7 +154,7 @@ class Snapshots:
         raise TimeoutError(f"/migration was not written within 30 s after zxid {zxid}")
 
     def cut(self, above: int | None = None) -> Dict[str, Any]:
-        """views.metadata_log of a cut that holds the record `above`."""
+        """Return views.metadata_log for a snapshot with the record `above`."""
         end = time.monotonic() + 30
         while True:
             taken = metadata_snapshot.take(self._directory, str(self._home / f"cut-{next(self._count)}"))
@@ -166,7 +166,7 @@ class Snapshots:
 
     @contextlib.contextmanager
     def answering(self, run: Run) -> Iterator[None]:
-        """Answers a job's requests for another cut, as the role does, until the block ends."""
+        """Answer a job's requests for a new snapshot, as the role does, until the block ends."""
         stop = threading.Event()
 
         def answer():
@@ -177,9 +177,9 @@ class Snapshots:
                 if request["round"] == done:
                     continue
                 done = request["round"]
-                reported = {"nonce": request["nonce"], "round": done, **self.cut(request["above"])}
+                answered = {"nonce": request["nonce"], "round": done, **self.cut(request["above"])}
                 part = run.directory / "answer.part"
-                part.write_text(json.dumps(reported))
+                part.write_text(json.dumps(answered))
                 part.rename(run.directory / fence.ANSWER.format(done))
 
         thread = threading.Thread(target=answer, daemon=True)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the view of one broker tells, against what Kafka's own tools and other clients tell of the same broker."""
+"""Compares the view of a broker with the output of Kafka's tools and other clients for the same broker."""
 
 from __future__ import annotations
 
@@ -117,9 +117,9 @@ def logged_in(cluster):
 
 
 def kafka_tools(jobs):
-    """What Kafka's command line tools print, run one after the other in one JVM."""
+    """Run Kafka's command line tools one after another in one JVM. Return their output."""
     utf8 = [f"-D{name}=UTF-8" for name in ("file.encoding", "sun.stdout.encoding")]
-    ended = subprocess.run(
+    completed = subprocess.run(
         [*servers.java(utf8), str(seeded.TOOLS)],
         input="".join("\t".join(job) + "\n" for job in jobs),
         capture_output=True,
@@ -127,8 +127,8 @@ def kafka_tools(jobs):
         timeout=300,
         check=False,
     )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    return completed.stdout
 
 
 def done(futures):
@@ -159,7 +159,7 @@ def read(the_view):
 
 
 def of_kind(found, kind):
-    """{key parts: fields} of the entities of one kind."""
+    """Return {key parts: fields} of the entities of one kind."""
     return {
         json.dumps(key_of(key), ensure_ascii=False): {name: json.loads(text) for name, text in entity.fields.items()}
         for (this, key), entity in found.items()
@@ -172,17 +172,17 @@ def key(*parts):
 
 
 @pytest.fixture(scope="module")
-def reported(cluster):
-    def settled():
+def served(cluster):
+    def complete():
         found, statement = read(view(cluster))
         kinds = {kind for kind, _key in found}
         return (found, statement) if {"acl", "delegation_token", "quota", "scram"} <= kinds else None
 
-    return servers.wait_for(settled, SECONDS, "all kinds at the broker")
+    return servers.wait_for(complete, SECONDS, "all kinds at the broker")
 
 
-def test_topics_and_partitions(cluster, reported):
-    found, statement = reported
+def test_topics_and_partitions(cluster, served):
+    found, statement = served
     names = list(cluster.client.list_topics(timeout=SECONDS).topics)
     described = cluster.client.describe_topics(TopicCollection(names), request_timeout=SECONDS)
     topics = {name: future.result(SECONDS) for name, future in described.items()}
@@ -205,25 +205,25 @@ def test_topics_and_partitions(cluster, reported):
 
 
 def servers_uuid(uuid):
-    """Kafka's base64 text of a confluent_kafka Uuid."""
+    """Return Kafka's base64 text of a confluent_kafka Uuid."""
     return str(uuid).replace("+", "-").replace("/", "_")
 
 
-def test_configs(cluster, reported):
-    found, _statement = reported
+def test_configs(cluster, served):
+    found, _statement = served
     configs = of_kind(found, "config")
     described = cluster.client.describe_configs(
         [kafka.ConfigResource(kafka.ConfigResource.Type.TOPIC, name) for name in ("configured", "plain.0")]
     )
-    served = {
+    topic_configs = {
         key("topic", resource.name, name): {"value": entry.value}
         for resource, future in described.items()
         for name, entry in future.result(SECONDS).items()
         if entry.source == kafka.ConfigSource.DYNAMIC_TOPIC_CONFIG.value
     }
-    assert {name: value for name, value in configs.items() if json.loads(name)[0] == "topic"} == served
+    assert {name: value for name, value in configs.items() if json.loads(name)[0] == "topic"} == topic_configs
     assert {name: parsed(value) for name, value in TOPIC_CONFIGS.items()} == {
-        json.loads(name)[2]: parsed(fields["value"]) for name, fields in served.items()
+        json.loads(name)[2]: parsed(fields["value"]) for name, fields in topic_configs.items()
     }
     brokers = {name: fields["value"] for name, fields in configs.items() if json.loads(name)[0] == "broker"}
     assert brokers == {
@@ -239,8 +239,8 @@ QUOTAS = re.compile(r"Quota configs for (the default )?([a-z-]+)(?: '(.*)')? are
 
 
 @pytest.fixture(scope="module")
-def tools(cluster, reported):
-    """What Kafka's own tools tell of the same."""
+def tools(cluster, served):
+    """Return the output of Kafka's tools for the same metadata."""
     jobs = [(CONFIGS, *at(cluster), "--describe", "--entity-type", kind) for kind in ("users", "clients", "ips")]
     jobs.append((TOKENS, *logged_in(cluster), "--describe", "--owner-principal", "User:carol"))
     if cluster.mode == "kraft":
@@ -248,12 +248,12 @@ def tools(cluster, reported):
     return kafka_tools(jobs)
 
 
-def test_quotas(reported, tools):
+def test_quotas(served, tools):
     quotas = {}
     for default, kind, name, quota, value in QUOTAS.findall(tools):
         entity = [[kind.replace("user-principal", "user"), None if default else name]]
         quotas[key(entity, quota)] = {"value": float(value)}
-    assert of_kind(reported[0], "quota") == quotas
+    assert of_kind(served[0], "quota") == quotas
     assert set(quotas) == {
         key([["user", "alice"]], "producer_byte_rate"),
         key([["user", None]], "consumer_byte_rate"),
@@ -262,7 +262,7 @@ def test_quotas(reported, tools):
     }
 
 
-def test_scram(cluster, reported):
+def test_scram(cluster, served):
     described = cluster.client.describe_user_scram_credentials()
     users = described.result(SECONDS)
     names = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
@@ -271,10 +271,10 @@ def test_scram(cluster, reported):
         for user, description in users.items()
         for info in description.scram_credential_infos
     }
-    assert of_kind(reported[0], "scram") == credentials == {key("bob", "SCRAM-SHA-512"): {"iterations": 5000}}
+    assert of_kind(served[0], "scram") == credentials == {key("bob", "SCRAM-SHA-512"): {"iterations": 5000}}
 
 
-def test_acls(cluster, reported):
+def test_acls(cluster, served):
     bindings = cluster.client.describe_acls(kafka.AclBindingFilter(
         kafka.ResourceType.ANY, None, kafka.ResourcePatternType.ANY, None, None,
         kafka.AclOperation.ANY, kafka.AclPermissionType.ANY,
@@ -291,12 +291,12 @@ def test_acls(cluster, reported):
         )
         for binding in bindings
     }
-    assert set(of_kind(reported[0], "acl")) == acls
+    assert set(of_kind(served[0], "acl")) == acls
     assert len(acls) == 2
 
 
-def test_delegation_tokens(reported, tools):
-    ((token, fields),) = of_kind(reported[0], "delegation_token").items()
+def test_delegation_tokens(served, tools):
+    ((token, fields),) = of_kind(served[0], "delegation_token").items()
     (token_id,) = json.loads(token)
     row = next(line for line in tools.splitlines() if line.startswith(token_id)).split()
     hmac = row[1]
@@ -305,75 +305,75 @@ def test_delegation_tokens(reported, tools):
     times = [fields[name] / 1000 for name in ("issue", "expiry", "max")]
     shown = [time.strftime("%Y-%m-%dT%H:%M", time.localtime(seconds)) for seconds in times]
     assert row[5:] == shown
-    assert hmac not in repr(reported)
+    assert hmac not in repr(served)
 
 
-def test_features_and_the_offset_of_the_image(cluster, reported, tools):
-    found, statement = reported
+def test_features_and_the_offset_of_the_image(cluster, served, tools):
+    found, statement = served
     features = of_kind(found, "feature")
     if cluster.mode == "zk":
         assert (features, statement.state["mode"], "offset" in statement.state) == ({}, "zk", False)
         return
     level = re.search(r"metadata\.version.*FinalizedVersionLevel: (\S+)", tools).group(1)
     assert features == {key("metadata.version"): {"level": 21}} and level.startswith("3.9")
-    now = view(cluster).look()
-    assert now.mode == "kraft" and now.offset > statement.state["offset"] > 0  # NoOps move it
+    now = view(cluster).probe()
+    assert now.mode == "kraft" and now.offset > statement.state["offset"] > 0  # NoOps raise it
 
 
-def test_single_keys_are_asked_again(cluster, reported):
-    found, _statement = reported
-    gone = [("topic", form.topic("never", None).key), ("config", key("topic", "never", "retention.ms"))]
+def test_single_keys_are_read_again(cluster, served):
+    found, _statement = served
+    absent = [("topic", form.topic("never", None).key), ("config", key("topic", "never", "retention.ms"))]
     kept = [name for name in found if name[0] in ("partition", "config", "acl", "broker")]
-    again, statement = view(cluster).reread([*kept, *gone])
+    again, statement = view(cluster).reread([*kept, *absent])
     assert {name: again[name] for name in kept} == {name: found[name] for name in kept}
-    assert [again[name] for name in gone] == [Absent({})] * 2
+    assert [again[name] for name in absent] == [Absent({})] * 2
     assert statement.state["mode"] == cluster.mode
-    assert view(cluster).reread([gone[0]])[0] == {gone[0]: Absent({})}
+    assert view(cluster).reread([absent[0]])[0] == {absent[0]: Absent({})}
 
 
-def test_what_a_listener_does_not_serve_is_told_before(cluster):
+def test_probe_names_what_a_listener_does_not_serve(cluster):
     plain = view(cluster, "PLAINTEXT")
-    served = plain.look()
-    assert served.not_served == {"delegation_token": "DescribeDelegationToken: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"}
+    reason = "DescribeDelegationToken: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"
+    assert plain.probe().not_served == {"delegation_token": reason}
     assert "delegation_token" not in plain.kinds and "acl" in plain.kinds
 
 
-def test_another_broker_or_cluster_at_the_address_is_refused(cluster):
-    with pytest.raises(ViewError, match=r"broker 2 at 127\.0\.0\.1:\d+: another broker answers .*expected 1"):
+def test_another_broker_or_cluster_at_the_address_is_rejected(cluster):
+    with pytest.raises(ViewError, match=r"broker 2 at 127\.0\.0\.1:\d+: another broker has this address: .*expected 1"):
         read(view(cluster, broker_id=2))
     with pytest.raises(ViewError, match=r"is of cluster \S+, not of other"):
         read(view(cluster, cluster_id="other"))
 
 
-def test_broker_that_does_not_answer_is_named(cluster):
+def test_unreachable_broker_is_named(cluster):
     nowhere = BrokerView(7, HostPort("127.0.0.1", servers.free_port()), form.Digests(None))
     with pytest.raises(ViewError, match=r"broker 7: 127\.0\.0\.1:\d+: connection refused"):
-        nowhere.look()
+        nowhere.probe()
 
 
 @pytest.mark.parametrize(
-    ("password", "said"),
+    ("password", "message"),
     [
-        ("m", r"broker 1 at \S+: DescribeConfigs of broker 1 answered CLUSTER_AUTHORIZATION_FAILED"),
+        ("m", r"broker 1 at \S+: DescribeConfigs of broker 1 returned CLUSTER_AUTHORIZATION_FAILED"),
         ("wrong", r"broker 1: \S+: PLAIN as 'mallory' was refused"),
     ],
 )
-def test_principal_that_may_not_describe_is_an_error(cluster, password, said):
+def test_principal_without_permission_is_an_error(cluster, password, message):
     security = Security.from_options({**LOGIN, "sasl_username": "mallory", "sasl_password": password})
-    with pytest.raises(ViewError, match=said):
+    with pytest.raises(ViewError, match=message):
         read(BrokerView(1, cluster.broker.listeners["SASL_PLAINTEXT"], form.Digests(None), security))
 
 
-def test_stale_metadata_is_seen_by_its_offset(cluster):
+def test_offset_shows_stale_metadata(cluster):
     if cluster.mode == "zk":
         pytest.skip("a broker in ZooKeeper mode has no image of the log")
     cluster.controller.kill()
-    first = servers.wait_for(lambda: standing(cluster), SECONDS, "an image that stands still")
-    assert standing(cluster) == first
+    first = servers.wait_for(lambda: constant_offset(cluster), SECONDS, "an image that no longer changes")
+    assert constant_offset(cluster) == first
 
 
-def standing(cluster):
-    """The offset of the broker's image when it is the same a second later, else None."""
-    first = view(cluster).look().offset
+def constant_offset(cluster):
+    """Return the offset of the broker's image if it is the same a second later, else None."""
+    first = view(cluster).probe().offset
     time.sleep(1.5)
-    return first if view(cluster).look().offset == first else None
+    return first if view(cluster).probe().offset == first else None

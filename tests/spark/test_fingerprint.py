@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""data_fingerprint against a real broker, by Spark's Kafka source: silent without a fault, and sees each real one.
+"""data_fingerprint with a real broker and Spark's Kafka source: no false alarm, and every injected fault is found.
 
-The connector's jars: `.build/spark/jars` (spark/pom.xml), or the directory that QUORUMSHIFT_SPARK_JARS names.
+The connector's jars: `.build/spark/jars` (spark/pom.xml), or the directory in QUORUMSHIFT_SPARK_JARS.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def admin(broker: KafkaServer) -> AdminClient:
 def check(
     broker: KafkaServer, admin: AdminClient, spark: SparkSession, tmp_path: pathlib.Path
 ) -> Callable[..., Dict[str, Any]]:
-    """Run the job on topics; each run's output is the next one's baseline."""
+    """Return a function that runs the job on topics; the output of a run is the baseline of the next."""
     runs: List[pathlib.Path] = []
 
     def run(*topics: str, **settings: Any) -> Dict[str, Any]:
@@ -142,15 +142,15 @@ def create(admin: AdminClient, topic: str, partitions: int = 2, **config: str) -
 
 
 def served(admin: AdminClient, topic: str) -> int:
-    """How many partitions of a topic the broker knows with their leader."""
-    reported = admin.list_topics(topic, timeout=30).topics[topic]
-    return sum(1 for one in reported.partitions.values() if one.leader >= 0)
+    """Return how many partitions of a topic have a leader in the broker's metadata."""
+    metadata = admin.list_topics(topic, timeout=30).topics[topic]
+    return sum(1 for partition in metadata.partitions.values() if partition.leader >= 0)
 
 
 def fill(broker: KafkaServer, topic: str, count: int = 350, partitions: int = 2, prefix: str = "") -> None:
     settings = {"bootstrap.servers": str(broker.address), "linger.ms": 5, "batch.num.messages": 20, "log_level": 0}
     producer, delivered = Producer(settings), []
-    begun = int(time.time() * 1000) - 60_000  # older than retention.ms, Kafka would delete them at once
+    started = int(time.time() * 1000) - 60_000  # recent: Kafka deletes records older than retention.ms
     for number in range(count):
         producer.produce(
             topic,
@@ -158,7 +158,7 @@ def fill(broker: KafkaServer, topic: str, count: int = 350, partitions: int = 2,
             f"key-{number % 50}".encode(),
             partition=number % partitions,
             headers=[("trace", b"%06d" % number), ("empty", None)],
-            timestamp=begun + number,
+            timestamp=started + number,
             on_delivery=lambda error, _message: delivered.append(error),
         )
     assert producer.flush(60) == 0
@@ -166,7 +166,7 @@ def fill(broker: KafkaServer, topic: str, count: int = 350, partitions: int = 2,
 
 
 def rules(result: Dict[str, Any]) -> List[str]:
-    return sorted(rule_of(one) for one in result["differences"])
+    return sorted(map(rule_of, result["differences"]))
 
 
 def rule_of(difference: Dict[str, Any]) -> str:
@@ -178,7 +178,7 @@ def logs(broker: KafkaServer, topic: str, partition: int) -> List[pathlib.Path]:
 
 
 def edit(log: pathlib.Path, old: bytes, new: bytes) -> None:
-    """Replace bytes of the one batch that holds them, and give the batch its right checksum again."""
+    """Replace bytes in the only batch that holds them, and correct its checksum."""
     assert len(old) == len(new)
     data = bytearray(log.read_bytes())
     position, changed = 0, 0
@@ -196,7 +196,7 @@ def edit(log: pathlib.Path, old: bytes, new: bytes) -> None:
 
 
 def drop_last_batches(log: pathlib.Path, keep_bytes: int) -> None:
-    """Truncate a log after the last whole batch below `keep_bytes`, with the indexes that pointed behind it."""
+    """Truncate a log after the last complete batch below `keep_bytes`, and delete its indexes."""
     data, position = log.read_bytes(), 0
     while position < len(data):
         size = struct.unpack_from(">i", data, position + 8)[0] + 12
@@ -209,7 +209,7 @@ def drop_last_batches(log: pathlib.Path, keep_bytes: int) -> None:
         log.with_suffix(name).unlink()
 
 
-def test_no_alarm_without_a_fault_and_the_planted_ones_are_found(broker, admin, check) -> None:
+def test_unchanged_records_pass_and_injected_faults_are_found(broker, admin, check) -> None:
     create(admin, "orders")
     create(admin, "payments")
     fill(broker, "orders")
@@ -233,7 +233,7 @@ def test_no_alarm_without_a_fault_and_the_planted_ones_are_found(broker, admin, 
     found = check("orders", "payments")
     assert found["verdict"] == "differ"
     assert rules(found) == ["records_changed", "truncated"]
-    by_rule = {rule_of(one): one for one in found["differences"]}
+    by_rule = {rule_of(difference): difference for difference in found["differences"]}
     assert by_rule["records_changed"]["key"] == '["orders",0,0,100]'
     sides = {side: json.loads(text) for side, text in by_rule["records_changed"]["sides"].items()}
     assert sides["baseline"]["hash_sum"] != sides["cluster"]["hash_sum"]
@@ -248,7 +248,7 @@ def test_no_alarm_without_a_fault_and_the_planted_ones_are_found(broker, admin, 
     [(b"\x0atrace\x0c000100", b"\x0atrace\x0c000900"), (b"key-0\x18value-000100", b"key-9\x18value-000100")],
     ids=["header", "key"],
 )
-def test_every_part_of_a_record_counts(broker, admin, check, request, old, new) -> None:
+def test_every_part_of_a_record_is_compared(broker, admin, check, request, old, new) -> None:
     topic = f"parts-{request.node.callspec.id}"
     create(admin, topic)
     fill(broker, topic)
@@ -260,7 +260,7 @@ def test_every_part_of_a_record_counts(broker, admin, check, request, old, new) 
     assert rules(check(topic)) == ["records_changed"]
 
 
-def test_transactions_by_both_isolations(broker, admin, check) -> None:
+def test_transactions_in_both_isolation_levels(broker, admin, check) -> None:
     create(admin, "ledger", 1)
     producer = Producer({"bootstrap.servers": str(broker.address), "transactional.id": "t1", "log_level": 0})
     producer.init_transactions(60)
@@ -272,9 +272,7 @@ def test_transactions_by_both_isolations(broker, admin, check) -> None:
         producer.abort_transaction(30) if number % 3 == 0 else producer.commit_transaction(30)
     result = check("ledger")
     assert result["verdict"] == "pass", result["reasons"]
-    assert (
-        result["views"]["cluster"]["state"]["records"] == 240
-    )  # with the aborted ones: they stand in the log all the same
+    assert result["views"]["cluster"]["state"]["records"] == 240  # including the aborted ones
     producer.begin_transaction()
     producer.produce("ledger", b"undecided")
     producer.flush(30)
@@ -287,7 +285,7 @@ def test_transactions_by_both_isolations(broker, admin, check) -> None:
     assert check("ledger")["verdict"] == "pass"
 
 
-def test_retention_is_told_from_loss(broker, admin, check) -> None:
+def test_retention_passes_and_deleted_records_are_found(broker, admin, check) -> None:
     create(admin, "short", 1, segment_bytes="2000", retention_ms="-1")
     create(admin, "kept", 1, retention_ms="-1")
     fill(broker, "short", partitions=1)
@@ -303,14 +301,14 @@ def test_retention_is_told_from_loss(broker, admin, check) -> None:
     result = check("short", "kept")
     assert result["verdict"] == "pass", result["differences"]
     assert "retention.ms" in result["comparisons"][0]["note"]
-    # the same without a reason that retention gives
+    # a log start that retention does not explain
     admin.delete_records([TopicPartition("kept", 0, 150)])[TopicPartition("kept", 0)].result(30)
     result = check("short", "kept")
     assert rules(result) == ["log_start_moved"]
     assert check("short", "kept", purged_topics=["kept"])["verdict"] == "pass"
 
 
-def test_newest_value_of_every_key_survives_compaction(broker, admin, check) -> None:
+def test_compaction_passes_and_a_lost_key_is_found(broker, admin, check) -> None:
     config = {
         "cleanup_policy": "compact",
         "segment_bytes": "1500",
@@ -328,7 +326,7 @@ def test_newest_value_of_every_key_survives_compaction(broker, admin, check) -> 
     again = check("profiles")
     assert again["verdict"] == "pass", again["differences"]
     assert "20 key: superseded by a later record" in again["comparisons"][0]["note"]
-    # a key that no later record and no tombstone replaced goes: another key's record takes its place
+    # a key disappears without a later record or a tombstone: its record gets another key
     broker.stop()
     found = [log for log in logs(broker, "profiles", 0) if b"key-45" in log.read_bytes()]
     edit(found[-1], b"key-45", b"key-46")
@@ -336,7 +334,7 @@ def test_newest_value_of_every_key_survives_compaction(broker, admin, check) -> 
     assert "key_vanished" in rules(check("profiles"))
 
 
-def test_group_offsets_never_go_back(broker, admin, check) -> None:
+def test_decreased_group_offset_is_found(broker, admin, check) -> None:
     create(admin, "read", 1)
     fill(broker, "read", 100, 1)
     consumer = Consumer({"bootstrap.servers": str(broker.address), "group.id": "readers", "enable.auto.commit": False})
@@ -350,17 +348,17 @@ def test_group_offsets_never_go_back(broker, admin, check) -> None:
     assert result["differences"][0]["sides"] == {"baseline": "80", "cluster": "40"}
 
 
-def test_a_deleted_topic_a_recreated_one_and_a_cluster_that_is_gone(broker, admin, check, spark, tmp_path) -> None:
-    for topic in ("gone", "again"):
+def test_deleted_and_recreated_topics_and_an_unreachable_cluster(broker, admin, check, spark, tmp_path) -> None:
+    for topic in ("deleted", "recreated"):
         create(admin, topic, 1)
         fill(broker, topic, 50, 1)
-    assert check("gone", "again")["verdict"] == "pass"
-    for future in admin.delete_topics(["gone", "again"]).values():
+    assert check("deleted", "recreated")["verdict"] == "pass"
+    for future in admin.delete_topics(["deleted", "recreated"]).values():
         future.result(30)
-    wait_for(lambda: "again" not in admin.list_topics(timeout=30).topics, 30, "deletion")
-    create(admin, "again", 1)
-    fill(broker, "again", 50, 1)
-    assert rules(check("gone", "again")) == ["topic_missing", "topic_recreated"]
+    wait_for(lambda: "recreated" not in admin.list_topics(timeout=30).topics, 30, "deletion")
+    create(admin, "recreated", 1)
+    fill(broker, "recreated", 50, 1)
+    assert rules(check("deleted", "recreated")) == ["topic_missing", "topic_recreated"]
 
     output = tmp_path / "unreachable"
     output.mkdir()
@@ -372,7 +370,7 @@ def test_a_deleted_topic_a_recreated_one_and_a_cluster_that_is_gone(broker, admi
     assert result["views"]["cluster"]["error"] == result["reasons"][0]
 
 
-def test_submitted_by_hand_it_shows_no_secret_anywhere(broker, admin, tmp_path) -> None:
+def test_spark_submit_leaves_no_secret(broker, admin, tmp_path) -> None:
     create(admin, "submitted")
     fill(broker, "submitted")
     output, events, archive = tmp_path / "out", tmp_path / "events", tmp_path / "quorumshift_spark.zip"
@@ -381,7 +379,7 @@ def test_submitted_by_hand_it_shows_no_secret_anywhere(broker, admin, tmp_path) 
     package.build(str(archive))
     client = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN", "sasl_username": "auditor"}
     job = {
-        "nonce": "by hand",
+        "nonce": "n",
         "cluster_id": admin.describe_cluster().result(30).cluster_id,
         "output": str(output),
         "views": {
@@ -399,7 +397,7 @@ def test_submitted_by_hand_it_shows_no_secret_anywhere(broker, admin, tmp_path) 
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": events.as_uri(),
         "spark.eventLog.compress": "false",
-        "spark.log.level": "INFO",  # what the Kafka consumers of Spark say of their configuration
+        "spark.log.level": "INFO",  # Kafka consumers log their configuration
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.host": "127.0.0.1",
@@ -410,24 +408,24 @@ def test_submitted_by_hand_it_shows_no_secret_anywhere(broker, admin, tmp_path) 
     command += [text for name, value in conf.items() for text in ("--conf", f"{name}={value}")]
     command += [data_fingerprint.__file__, "--input", str(path)]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    with open(tmp_path / "said", "wb") as said:
+    with open(tmp_path / "spark.log", "wb") as log:
         running = subprocess.Popen(
-            command, stdout=said, stderr=said, env={**environment, "PYSPARK_PYTHON": sys.executable}, cwd=tmp_path
+            command, stdout=log, stderr=log, env={**environment, "PYSPARK_PYTHON": sys.executable}, cwd=tmp_path
         )
         try:
             shown, end = set(), time.monotonic() + 300
             while running.poll() is None and time.monotonic() < end:
                 shown.update(command_lines())
                 time.sleep(0.2)
-            assert running.wait(1) == 0, (tmp_path / "said").read_text()[-3000:]
+            assert running.wait(1) == 0, (tmp_path / "spark.log").read_text()[-3000:]
         finally:
             running.kill()
     assert json.loads((output / "result.json").read_text())["verdict"] == "pass"
     path.unlink()
     left = {str(file): file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
-    messages = [text for name, text in left.items() if "events" in name]
-    assert any(b"kafka" in text for text in messages)
-    assert b"sasl.jaas.config" in left[str(tmp_path / "said")]
+    event_logs = [text for name, text in left.items() if "events" in name]
+    assert any(b"kafka" in text for text in event_logs)
+    assert b"sasl.jaas.config" in left[str(tmp_path / "spark.log")]
     assert [name for name, text in left.items() if SECRET.encode() in text] == []
     assert any(b"SparkSubmit" in line for line in shown)
     assert not any(SECRET.encode() in line for line in shown)
@@ -438,7 +436,7 @@ def test_submitted_by_hand_it_shows_no_secret_anywhere(broker, admin, tmp_path) 
 
 
 def command_lines() -> Set[bytes]:
-    """The command line of every process."""
+    """Return the command line of every process."""
     lines = set()
     for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):

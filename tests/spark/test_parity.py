@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""metadata_parity on local Spark against real servers: ZooKeeper, one broker and one controller, in their order."""
+"""metadata_parity on local Spark with real servers: ZooKeeper, a broker and a controller, along a migration."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.spark import parity
 from tests.spark.parity import Run
 
 pytestmark = pytest.mark.real
-# Spark beside it takes the processor for seconds on a small machine
+# On a small machine Spark takes the processor for seconds
 SETTINGS = {**seeded.SETTINGS, "zookeeper.session.timeout.ms": "10000"}
 SECRETS = ("topsecret", "encodersecret", "tokensecret", "password=b")
 LOGIN = {
@@ -94,7 +94,7 @@ def first(home, views):
 
 
 def change(client, path, **fields):
-    """Change members of a znode's JSON; returns the value before, to put it back."""
+    """Change members of a znode's JSON. Return the value before, to restore it."""
     before, stat = client.get(path)
     value = json.loads(before)
     value.update(fields)
@@ -102,7 +102,7 @@ def change(client, path, **fields):
     return before
 
 
-def test_first_gate_passes_and_makes_a_baseline(first):
+def test_first_gate_passes_and_creates_a_baseline(first):
     assert first.verdict == "pass", first.story()
     counts = first.result["counts"]
     assert set(counts) == {"topic", "partition", "config", "quota", "scram", "acl", "delegation_token", "broker"}
@@ -118,7 +118,7 @@ def test_first_gate_passes_and_makes_a_baseline(first):
     assert first.result["files"]["entities.parquet"]["rows"] == len(rows)
 
 
-def test_gate_with_its_baseline_passes_and_says_what_changed(home, views, first, client):
+def test_gate_with_a_baseline_passes_and_lists_changes(home, views, first, client):
     client.ensure_path("/config/topics")
     before = change(client, "/config/topics/orders", config={"cleanup.policy": "compact", "retention.ms": "8000"})
     try:
@@ -132,7 +132,7 @@ def test_gate_with_its_baseline_passes_and_says_what_changed(home, views, first,
     assert run.result["counts"]["config"]["explained"] == 1
 
 
-def test_what_zookeeper_and_a_broker_disagree_on_is_found(home, views, first, client):
+def test_differences_between_zookeeper_and_a_broker_are_found(home, views, first, client):
     state = znodes.partition_state_path("orders", 2)
     topic = znodes.topic_path("plain")
     before = {
@@ -177,33 +177,32 @@ def test_view_that_cannot_be_read_is_an_error_that_names_it(home, views, views_c
     assert named in run.result["reasons"][0]
 
 
-def test_zookeeper_of_another_cluster_is_refused(home, views):
+def test_zookeeper_of_another_cluster_is_rejected(home, views):
     run = Run(home, "before_controllers", views, cluster_id=OTHER).go()
     assert run.verdict == "error"
     assert f"holds cluster {servers.CLUSTER_ID}, not {OTHER}" in run.result["reasons"][0]
 
 
 @pytest.mark.parametrize(
-    ("reported", "other", "reason"), [("cluster_id", OTHER, OTHER), ("key_id", "0" * 16, "digest key")]
+    ("field", "other", "reason"), [("cluster_id", OTHER, OTHER), ("key_id", "0" * 16, "digest key")]
 )
-def test_baseline_of_another_cluster_or_key_is_refused(home, views, first, reported, other, reason):
-    """The file says so of itself; its rows are the same."""
+def test_baseline_of_another_cluster_or_key_is_rejected(home, views, first, field, other, reason):
     made = first.baseline["path"]
-    path = home / f"{reported}.parquet"
-    with BaselineWriter(str(path), {**about(made), reported: other}) as writer:
+    path = home / f"{field}.parquet"
+    with BaselineWriter(str(path), {**about(made), field: other}) as writer:
         writer.write(pq.read_table(made))
     given = {**views, "baseline": {"path": str(path)}}
     run = Run(home, "before_trigger", given, cluster_id=servers.CLUSTER_ID).go()
     assert run.verdict == "error"
-    assert any("view baseline:zookeeper" in one and reason in one for one in run.result["reasons"]), run.story()
+    assert any("view baseline:zookeeper" in text and reason in text for text in run.result["reasons"]), run.story()
 
 
-# --- from here on the cluster migrates -------------------------------------------------------------------
+# --- the cluster migrates -------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def migrated(home, zk, broker, first):
-    """The controller that has copied the metadata; the broker runs in migration mode."""
+    """Start a controller that copies the metadata; the broker runs in migration mode."""
     broker.stop()
     with seeded.migration(home, zk, broker) as migrating:
         migrating.join()
@@ -218,18 +217,18 @@ def migrated(home, zk, broker, first):
         yield snapshots
 
 
-def test_copy_is_what_zookeeper_had(home, views, first, migrated):
+def test_copy_equals_zookeeper(home, views, first, migrated):
     fence = migrated.fence()
     views = {**views, "metadata_log": migrated.cut(), "baseline": first.baseline}
     run = Run(home, "after_copy", views, cluster_id=servers.CLUSTER_ID, fence=fence).go()
     assert run.verdict == "pass", run.story()
     assert run.result["counts"]["producer_ids"]["match"] > 0
-    assert any("no independent witness" in comparison["note"] for comparison in run.result["comparisons"])
+    assert any("do not show what KRaft holds" in comparison["note"] for comparison in run.result["comparisons"])
     assert {c["relation"] for c in run.result["comparisons"]} == {"zookeeper_log", "served", "since"}
 
 
 def encoded(password):
-    """A password as brokers store it, under the first of ENCODER (EncryptingPasswordEncoder with its defaults)."""
+    """Return a password encoded as by brokers, with the first of ENCODER (EncryptingPasswordEncoder, defaults)."""
     salt, vector = os.urandom(32), os.urandom(16)
     key = PBKDF2HMAC(hashes.SHA512(), 16, salt, 4096).derive(ENCODER[0].encode())
     padder, cipher = PKCS7(128).padder(), Cipher(algorithms.AES(key), modes.CBC(vector)).encryptor()
@@ -253,7 +252,7 @@ def config_of(client, path):
 
 
 def plant(client):
-    """Put something wrong of every kind into ZooKeeper: {(kind, key, field): ZooKeeper's side}, and the way back."""
+    """Change every kind in ZooKeeper. Return {(kind, key, field): ZooKeeper's side} and a function that reverts it."""
     token = "/".join((znodes.DELEGATION_TOKENS, client.get_children(znodes.DELEGATION_TOKENS)[0]))
     alice, bob = "/config/users/" + znodes.sanitize("al ice@x*~"), "/config/users/bob"
     broker, default = "/config/brokers/1", "/config/brokers/<default>"
@@ -281,13 +280,13 @@ def plant(client):
         znodes.PRODUCER_ID_BLOCK: {"block_start": "700000", "block_end": "700999"},
     }
     before = {path: change(client, path, **fields) for path, fields in changes.items()}
-    gone = {node.path: node.data for node in zookeeper.read_tree(client, znodes.topic_path("plain"))}
+    deleted = {node.path: node.data for node in zookeeper.read_tree(client, znodes.topic_path("plain"))}
     client.delete(znodes.topic_path("plain"), recursive=True)
     client.create(znodes.topic_path("ghost"), znodes.topic_value({"0": [1]}, "AAAAAAAAAAAAAAAAAAAAAg"))
 
-    def auto_revert():
+    def revert():
         client.delete(znodes.topic_path("ghost"))
-        for path, data in gone.items():
+        for path, data in deleted.items():
             client.create(path, data)
         for path, data in before.items():
             client.set(path, data)
@@ -313,7 +312,7 @@ def plant(client):
         ("topic", ("ghost",), None): ANY,
         ("partition", ("ghost", 0), None): ANY,
     }
-    return {(kind, canonical(list(key)), field): side for (kind, key, field), side in planted.items()}, auto_revert
+    return {(kind, canonical(list(key)), field): side for (kind, key, field), side in planted.items()}, revert
 
 
 PASSWORD = "listener.name.external.ssl.key.password"
@@ -324,27 +323,26 @@ def last_zxid(client):
     return client.get("/config")[1].mzxid
 
 
-def test_everything_planted_in_zookeeper_is_found_with_both_sides(home, views, first, migrated, client):
-    planted, auto_revert = plant(client)
+def test_every_change_in_zookeeper_is_found_with_both_sides(home, views, first, migrated, client):
+    planted, revert = plant(client)
     try:
         fence = migrated.fence_after(last_zxid(client))
         views = {**views, "metadata_log": migrated.cut(), "baseline": first.baseline}
         run = Run(home, "after_copy", views, cluster_id=servers.CLUSTER_ID, fence=fence).go()
     finally:
-        auto_revert()
+        revert()
     assert run.verdict == "differ", run.story()
     of_log = [d for d in run.result["differences"] if d["relation"] == "zookeeper_log"]
     assert {(d["kind"], d["key"], d["field"]): d["sides"]["zookeeper"] for d in of_log} == planted, run.story()
     for difference in of_log:
         assert difference["sides"]["zookeeper"] != difference["sides"]["metadata_log"]
         assert difference["do"] and difference["rule"]
-    # an ACL that a broker in ZooKeeper mode has still in its cache is on its side, too
-    assert run.result["unsettled_total"] == 0
+    assert run.result["undecided_total"] == 0
     text = (run.output / "result.json").read_text()
     assert not [secret for secret in (*SECRETS, "an other secret") if secret in text]
 
 
-def test_what_changed_after_the_cut_is_incomplete_not_different(home, views, first, migrated, client):
+def test_change_after_the_snapshot_is_incomplete_not_different(home, views, first, migrated, client):
     fence, cut = migrated.fence(), migrated.cut()
     before = change(client, znodes.partition_state_path("orders", 0), leader_epoch=5)
     views = {**views, "metadata_log": cut, "baseline": first.baseline}
@@ -352,9 +350,9 @@ def test_what_changed_after_the_cut_is_incomplete_not_different(home, views, fir
     try:
         run = Run(home, "after_copy", views, bounds={"rounds": 2}, **more).go()
         assert run.verdict == "incomplete", run.story()
-        (unsettled,) = [u for u in run.result["unsettled"] if u["right"] == "metadata_log"]
-        assert "after the log was cut" in unsettled["why"]
-        assert unsettled["differences"][0]["sides"] == {"zookeeper": "5", "metadata_log": "0"}
+        (undecided,) = [entry for entry in run.result["undecided"] if entry["right"] == "metadata_log"]
+        assert "after the snapshot of the log" in undecided["why"]
+        assert undecided["differences"][0]["sides"] == {"zookeeper": "5", "metadata_log": "0"}
         again = Run(home, "after_copy", views, bounds={"log_refresh_s": 30}, **more)
         with migrated.answering(again):
             again.go()
@@ -398,22 +396,22 @@ def test_no_false_alarm_while_metadata_changes(home, views, first, migrated, bro
     assert not errors
 
 
-def test_a_torn_log_or_archive_is_an_error(home, views, first, migrated):
+def test_damaged_log_or_archive_is_an_error(home, views, first, migrated):
     cut = migrated.cut()
-    log = home / "torn"
+    log = home / "damaged"
     metadata_snapshot.unpack(cut["archive"], cut["sha256"], str(log))
     segment = max(log.glob("*.log"))
-    whole = segment.read_bytes()
+    complete = segment.read_bytes()
 
     def verdict(log_view):
         views_now = {**views, "metadata_log": log_view, "baseline": first.baseline}
         return Run(home, "after_copy", views_now, cluster_id=servers.CLUSTER_ID, fence=migrated.fence()).go()
 
-    segment.write_bytes(whole[:-5])
-    torn = verdict({"directory": str(log), "end_offset": cut["end_offset"]})
-    assert torn.verdict == "error"
-    assert "short of" in torn.result["reasons"][0] and "metadata_log" in torn.result["reasons"][0]
-    segment.write_bytes(whole[:-5] + b"!" + whole[-4:])
+    segment.write_bytes(complete[:-5])
+    short = verdict({"directory": str(log), "end_offset": cut["end_offset"]})
+    assert short.verdict == "error"
+    assert "short of" in short.result["reasons"][0] and "metadata_log" in short.result["reasons"][0]
+    segment.write_bytes(complete[:-5] + b"!" + complete[-4:])
     damaged = verdict({"directory": str(log), "end_offset": cut["end_offset"]})
     assert damaged.verdict == "error"
     assert segment.name in damaged.result["reasons"][0]
@@ -422,8 +420,8 @@ def test_a_torn_log_or_archive_is_an_error(home, views, first, migrated):
     assert "SHA-256" in other.result["reasons"][0]
 
 
-def test_spark_submit_with_the_archive_gives_the_same_and_no_secret_away(home, views, first, migrated):
-    """As the role runs it: another process, code from the zip alone; and what it leaves anywhere holds no secret."""
+def test_spark_submit_with_the_archive_passes_and_leaves_no_secret(home, views, first, migrated):
+    """As the role runs it: another process, code only from the zip."""
     fence = migrated.fence()
     views = {**views, "metadata_log": migrated.cut(), "baseline": first.baseline}
     run = Run(home, "after_copy", views, cluster_id=servers.CLUSTER_ID, fence=fence, ship=True)
@@ -453,7 +451,7 @@ def test_spark_submit_with_the_archive_gives_the_same_and_no_secret_away(home, v
         assert not [text for text in left if secret in text], secret
 
 
-# --- and the broker goes to KRaft ------------------------------------------------------------------------
+# --- the broker runs in KRaft mode ------------------------------------------------------------------------
 
 
 def test_all_views_agree_once_the_broker_is_in_kraft_mode(home, views, first, migrated, broker):

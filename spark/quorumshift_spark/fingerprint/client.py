@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kafka's Java clients inside Spark: their settings, without a secret where Spark would show it.
+"""Settings for Kafka's Java clients inside Spark, without secrets in Spark's options.
 
-Spark redacts options of a source by their name and does not know sasl.jaas.config. So the settings stand in a file
-(0600) that Kafka's own FileConfigProvider reads (KIP-297, KIP-421), and Spark is handed references to it: what a plan,
-the event log or the UI can show is the file's path.
+Spark redacts options of a source by name, and does not redact sasl.jaas.config. So the settings are in a file (0600)
+that Kafka's FileConfigProvider reads (KIP-297, KIP-421), and Spark gets references to it. Plans, the event log and the
+UI can show only the file's path.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _PROVIDER = "org.apache.kafka.common.config.provider.FileConfigProvider"
 
 
 class ClientError(ValueError):
-    """Options that Java clients cannot be given; says which, and what to do."""
+    """Connection options that Kafka's Java clients do not support. The message names them and says what to do."""
 
 
 def java_settings(security: Security) -> Dict[str, str]:
-    """The settings of a Java client for these options; holds secrets. Raises ClientError, OSError."""
+    """Return the settings of a Java client for these options, with secrets. Raises ClientError, OSError."""
     settings = {"security.protocol": security.protocol}
     if security.sasl:
         if security.mechanism not in PASSWORD_MECHANISMS:
             raise ClientError(
-                f"{security.option}.sasl_mechanism: {security.mechanism} is not handed to Spark; give the fingerprint "
-                f"a listener and user with {', '.join(PASSWORD_MECHANISMS)}, or mutual TLS"
+                f"{security.option}.sasl_mechanism: {security.mechanism} is not supported with Spark. Use a listener "
+                f"and user with {', '.join(PASSWORD_MECHANISMS)}, or mutual TLS"
             )
         settings["sasl.mechanism"] = security.mechanism
         settings["sasl.jaas.config"] = (
@@ -46,7 +46,7 @@ def java_settings(security: Security) -> Dict[str, str]:
     if tls is not None:
         if not tls.verify:
             raise ClientError(
-                f"{security.option}.ssl_verify: Kafka's Java clients always check the server's certificate; give "
+                f"{security.option}.ssl_verify: Kafka's Java clients always verify the server's certificate. Set "
                 f"{security.option}.ssl_cafile"
             )
         if not tls.check_hostname:
@@ -64,9 +64,9 @@ def java_settings(security: Security) -> Dict[str, str]:
 
 
 def source_options(settings: Dict[str, str], path: str) -> Dict[str, str]:
-    """Write the settings to `path` (0600) and return the options with which Spark's Kafka source finds them there.
+    """Write the settings to `path` (0600) and return the options of Spark's Kafka source that refer to them.
 
-    On a cluster of several hosts the file must stand at this path on each of them.
+    With executors on several hosts, each host must have the file at this path.
     """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="latin-1") as file:
@@ -75,35 +75,35 @@ def source_options(settings: Dict[str, str], path: str) -> Dict[str, str]:
     return {
         "kafka.config.providers": "file",
         "kafka.config.providers.file.class": _PROVIDER,
-        # settings that Spark reads itself must be plain: it derives its delegation-token handling from the protocol
+        # Spark itself reads the protocol, to decide about delegation tokens: it must not be a reference
         "kafka.security.protocol": settings["security.protocol"],
         **{f"kafka.{key}": f"${{file:{path}:{key}}}" for key in settings if key != "security.protocol"},
     }
 
 
 def _quoted(value: str | None) -> str:
-    """A value of a JAAS option (JaasConfig reads it with a StreamTokenizer: backslash escapes)."""
+    """Return a value for a JAAS option (JaasConfig reads it with a StreamTokenizer: backslash escapes)."""
     return '"' + (value or "").replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
 def _escaped(value: str) -> str:
-    """A value of a Java properties file (java.util.Properties.load)."""
-    messages = []
+    """Return a value for a Java properties file (java.util.Properties.load)."""
+    escaped = []
     for char in value:
         if char in "\\":
-            messages.append("\\\\")
+            escaped.append("\\\\")
         elif char == "\n":
-            messages.append("\\n")
+            escaped.append("\\n")
         elif char == "\r":
-            messages.append("\\r")
-        elif char == " " and not messages:
-            messages.append("\\ ")
+            escaped.append("\\r")
+        elif char == " " and not escaped:
+            escaped.append("\\ ")
         elif " " <= char <= "~":
-            messages.append(char)
+            escaped.append(char)
         else:
             units = char.encode("utf-16-be")
-            messages += [f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2)]
-    return "".join(messages)
+            escaped += [f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2)]
+    return "".join(escaped)
 
 
 def _text(path: str) -> str:
@@ -112,16 +112,16 @@ def _text(path: str) -> str:
 
 
 def _certificates(pem: str) -> str:
-    """The certificates of a PEM file, without a key that stands beside them."""
+    """Return the certificates of a PEM file, without its private key."""
     begin, end = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
     return "\n".join(begin + part.split(end)[0] + end for part in pem.split(begin)[1:])
 
 
 def _pkcs8(pem: str, password: str | None, security: Security) -> str:
-    """The private key as PKCS #8, the one form that Kafka's PEM stores take; encrypted if it was."""
+    """Return the private key as PKCS #8, the only format of Kafka's PEM stores; encrypted where `password` is set."""
     begin = pem.rfind("-----BEGIN ", 0, max(pem.find("PRIVATE KEY-----"), 0))
     if begin < 0:
-        raise ClientError(f"{security.option}.ssl_keyfile: no private key stands there")
+        raise ClientError(f"{security.option}.ssl_keyfile: the file holds no private key")
     secret = password.encode() if password else None
     encrypted = "ENCRYPTED" in pem[begin:]
     try:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Committed offsets of consumer groups never go back. Pure."""
+"""Checks that committed offsets of consumer groups never decrease. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INACTIVE = ("EMPTY", "DEAD")
 
 
 class Group(NamedTuple):
-    """A consumer group: its state (Kafka's word, upper case); what it has committed: {(topic, partition): offset}."""
+    """A consumer group: its state in Kafka, upper case; its committed offsets: {(topic, partition): offset}."""
 
     state: str
     offsets: Mapping[TopicPartition, int]
@@ -30,54 +30,54 @@ def compare(
     elapsed_ms: int,
     retention_ms: int,
 ) -> Findings:
-    """Compare the groups' offsets with the baseline's.
+    """Compare the groups' offsets with the baseline.
 
-    :arg log_ends: high watermarks, read after the groups; a partition that is missing here exists no more.
-    :arg retention_ms: the brokers' offsets.retention.minutes: offsets of a group without members, or of a topic that
-        it does not read any more, are dropped after that long (KIP-211).
+    :arg log_ends: high watermarks, read after the groups; a partition that is missing was deleted.
+    :arg retention_ms: the brokers' offsets.retention.minutes, after which Kafka deletes offsets of a group without
+        members, or of a topic that it no longer reads (KIP-211).
     """
-    found = Findings()
+    findings = Findings()
     for name, group in sorted(was.items()):
         current = now[name].offsets if name in now else {}
         may_expire = group.state in _INACTIVE or elapsed_ms >= retention_ms
-        for place, offset in sorted(group.offsets.items()):
-            if place not in current:
-                _missing(name, place, offset, place in log_ends, may_expire, found)
-            elif current[place] < offset:
-                found.count(KIND, "differ")
-                found.differ(KIND, [name, *place], "offset", offset, current[place], "group_regressed")
+        for tp, offset in sorted(group.offsets.items()):
+            if tp not in current:
+                _missing(name, tp, offset, tp in log_ends, may_expire, findings)
+            elif current[tp] < offset:
+                findings.count(KIND, "differ")
+                findings.differ(KIND, [name, *tp], "offset", offset, current[tp], "group_regressed")
             else:
-                _within(name, place, current[place], log_ends, None, found)
+                _within(name, tp, current[tp], log_ends, None, findings)
     for name, group in sorted(now.items()):
         known: Mapping[TopicPartition, int] = was[name].offsets if name in was else {}
-        for place, offset in sorted(group.offsets.items()):
-            if place not in known:
-                _within(name, place, offset, log_ends, "first commit since the baseline", found)
-    return found
+        for tp, offset in sorted(group.offsets.items()):
+            if tp not in known:
+                _within(name, tp, offset, log_ends, "first commit since the baseline", findings)
+    return findings
 
 
-def _missing(name, place, offset, topic_exists, may_expire, found):
+def _missing(name, tp, offset, topic_exists, may_expire, findings):
     if not topic_exists:
-        found.explain(KIND, "the topic exists no more")
+        findings.explain(KIND, "the topic was deleted")
     elif may_expire:
-        found.explain(KIND, "may have expired (offsets.retention.minutes) or been deleted")
+        findings.explain(KIND, "may have expired (offsets.retention.minutes) or been deleted")
     else:
-        found.count(KIND, "left_only")
-        found.differ(KIND, [name, *place], "offset", offset, None, "group_offset_missing")
+        findings.count(KIND, "left_only")
+        findings.differ(KIND, [name, *tp], "offset", offset, None, "group_offset_missing")
 
 
-def _within(name, place, offset, log_ends, why, found):
-    """A committed offset lies within the log, or the records that the group had read are gone."""
-    if place in log_ends and offset > log_ends[place]:
-        found.count(KIND, "differ")
-        sides = {"committed": offset}, {"committed": offset, "log end": log_ends[place]}
-        found.differ(KIND, [name, *place], "offset", *sides, "group_beyond_end")
+def _within(name, tp, offset, log_ends, why, findings):
+    """Check that a committed offset is within the log; otherwise records that the group had read are lost."""
+    if tp in log_ends and offset > log_ends[tp]:
+        findings.count(KIND, "differ")
+        sides = {"committed": offset}, {"committed": offset, "log end": log_ends[tp]}
+        findings.differ(KIND, [name, *tp], "offset", *sides, "group_beyond_end")
     elif why:
-        found.explain(KIND, why)
+        findings.explain(KIND, why)
     else:
-        found.count(KIND, MATCH)
+        findings.count(KIND, MATCH)
 
 
 def by_name(rows: Mapping[str, Dict[TopicPartition, int]], states: Mapping[str, str]) -> Dict[str, Group]:
-    """Groups from what was asked in two requests."""
+    """Return the groups, from the results of two requests."""
     return {name: Group(states.get(name, "UNKNOWN").upper(), offsets) for name, offsets in rows.items()}

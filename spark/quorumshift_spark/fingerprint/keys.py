@@ -1,16 +1,16 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Compares the newest record of every key of a compacted partition with the baseline's. Pure.
+"""Compares the newest record of every key of a compacted partition with the baseline. Pure.
 
-Compaction keeps the newest record of a key; it drops a tombstone once delete.retention.ms have passed since it was
-first cleaned (KIP-534). So a key may be superseded by a later record and a deleted key may vanish, but nothing else
-may happen below the baseline's end.
+Compaction keeps the newest record of a key. It drops a tombstone delete.retention.ms after its first cleaning
+(KIP-534). So below the baseline's end only two changes are legitimate: a later record supersedes a key, and a deleted
+key disappears.
 """
 
 from __future__ import annotations
 
-from typing import Dict, Mapping, NamedTuple, Tuple
+from typing import Dict, NamedTuple, Tuple
 
 import numpy as np
 import pyarrow as pa
@@ -33,10 +33,10 @@ SCHEMA = pa.schema(
         ("timestamp", pa.int64()),
     ]
 )
-"""The newest record of each key: 64-bit hashes of the key and of the whole record; `timestamp` in epoch ms."""
+"""The newest record of each key: 64-bit hashes of the key and of the complete record; `timestamp` in epoch ms."""
 
 SHOWN = 200
-"""Differences of one rule and partition that are told one by one; the rest is counted in the last of them."""
+"""Differences listed for one rule and partition; the last one holds the number of all others."""
 
 
 class Newest(NamedTuple):
@@ -49,11 +49,11 @@ class Newest(NamedTuple):
     timestamp: np.ndarray
 
 
-_NOTHING = Newest(*(np.empty(0, kind) for kind in ("i8", "i8", "i8", "?", "i8")))
+_EMPTY = Newest(*(np.empty(0, kind) for kind in ("i8", "i8", "i8", "?", "i8")))
 
 
 def by_partition(table: pa.Table) -> Dict[TopicPartition, Newest]:
-    """The rows of a table of SCHEMA by partition."""
+    """Return the rows of a table of SCHEMA by partition."""
     topics = table.column("topic").combine_chunks().dictionary_encode()
     if isinstance(topics, pa.ChunkedArray):
         topics = topics.combine_chunks()
@@ -61,11 +61,11 @@ def by_partition(table: pa.Table) -> Dict[TopicPartition, Newest]:
     columns = [table.column(name).to_numpy() for name in ("partition", *SCHEMA.names[2:])]
     order = np.lexsort((columns[1], columns[0], codes))
     codes, columns = codes[order], [column[order] for column in columns]
-    where = np.flatnonzero((np.diff(codes) != 0) | (np.diff(columns[0]) != 0)) + 1
-    found: Dict[TopicPartition, Newest] = {}
-    for part in np.split(np.arange(len(codes)), where) if len(codes) else ():
-        found[(names[codes[part[0]]], int(columns[0][part[0]]))] = Newest(*(column[part] for column in columns[1:]))
-    return found
+    starts = np.flatnonzero((np.diff(codes) != 0) | (np.diff(columns[0]) != 0)) + 1
+    grouped: Dict[TopicPartition, Newest] = {}
+    for part in np.split(np.arange(len(codes)), starts) if len(codes) else ():
+        grouped[(names[codes[part[0]]], int(columns[0][part[0]]))] = Newest(*(column[part] for column in columns[1:]))
+    return grouped
 
 
 def compare(
@@ -80,65 +80,65 @@ def compare(
     """Compare a compacted partition.
 
     :arg current: newest committed records from the log start to the end of now.
-    :arg elapsed_ms: since the baseline was read: a tombstone written after it is still there while this is shorter
-        than delete.retention.ms.
+    :arg elapsed_ms: since the baseline was read: while it is shorter than delete.retention.ms, a tombstone written
+        after the baseline still exists.
     """
-    old, new = baseline or _NOTHING, current or _NOTHING
-    found = compare_ends(was, now)
+    old, new = baseline or _EMPTY, current or _EMPTY
+    findings = compare_ends(was, now)
     at = np.searchsorted(new.key, old.key)
-    there = np.zeros(len(old.key), dtype=bool)
+    present = np.zeros(len(old.key), dtype=bool)
     inside = at < len(new.key)
-    there[inside] = new.key[at[inside]] == old.key[inside]
-    at = np.where(there, at, 0)
-    offset = np.where(there, new.offset[at], -1) if len(new.key) else np.full(len(old.key), -1)
-    content = np.where(there, new.hash[at], 0) if len(new.key) else np.zeros(len(old.key), dtype="i8")
+    present[inside] = new.key[at[inside]] == old.key[inside]
+    at = np.where(present, at, 0)
+    offset = np.where(present, new.offset[at], -1) if len(new.key) else np.full(len(old.key), -1)
+    content = np.where(present, new.hash[at], 0) if len(new.key) else np.zeros(len(old.key), dtype="i8")
 
-    same = there & (offset == old.offset)
+    same = present & (offset == old.offset)
     changed = same & (content != old.hash)
-    later = there & (offset >= was.end)
-    back = there & (offset < old.offset)
-    rewritten = there & (offset > old.offset) & (offset < was.end)
-    found.count(KIND, "match", int((same & ~changed).sum()))
-    found.explain(KIND, "superseded by a later record", int(later.sum()))
-    _differ("key_changed", changed, was, old, offset, content, found)
-    _differ("key_went_back", back, was, old, offset, content, found)
-    _differ("key_appeared", rewritten, was, old, offset, content, found)
+    later = present & (offset >= was.end)
+    regressed = present & (offset < old.offset)
+    rewritten = present & (offset > old.offset) & (offset < was.end)
+    findings.count(KIND, "match", int((same & ~changed).sum()))
+    findings.explain(KIND, "superseded by a later record", int(later.sum()))
+    _differ("key_changed", changed, was, old, offset, content, findings)
+    _differ("key_regressed", regressed, was, old, offset, content, findings)
+    _differ("key_appeared", rewritten, was, old, offset, content, findings)
 
-    gone = ~there
-    below = gone & (old.offset < now.log_start) & now.deletes
+    missing = ~present
+    below = missing & (old.offset < now.log_start) & now.deletes
     if below.any():
         removed = [_as_chunk(was, old, number) for number in np.flatnonzero(below)]
         why = retention.explains(now, removed, now_ms, purged_topics)
         if why:
-            found.explain(KIND, f"below the log start ({why})", int(below.sum()))
-            gone = gone & ~below
-    tombstones = gone & old.tombstone
-    found.explain(KIND, "tombstone cleaned", int(tombstones.sum()))
-    gone = gone & ~tombstones
+            findings.explain(KIND, f"below the log start ({why})", int(below.sum()))
+            missing = missing & ~below
+    tombstones = missing & old.tombstone
+    findings.explain(KIND, "tombstone removed by the cleaner", int(tombstones.sum()))
+    missing = missing & ~tombstones
     if elapsed_ms >= min(was.delete_retention_ms, now.delete_retention_ms):
-        found.explain(KIND, "gone; a tombstone may have come and gone meanwhile", int(gone.sum()))
+        findings.explain(KIND, "missing; a tombstone may have been written and cleaned since", int(missing.sum()))
     else:
-        _differ("key_vanished", gone, was, old, None, None, found, "left_only")
+        _differ("key_vanished", missing, was, old, None, None, findings, "left_only")
 
     known = np.isin(new.key, old.key, assume_unique=True)
     appeared = ~known & (new.offset < was.end) & (new.offset >= was.log_start)
-    found.explain(KIND, "new since the baseline", int((~known & ~appeared).sum()))
+    findings.explain(KIND, "new since the baseline", int((~known & ~appeared).sum()))
     for number in np.flatnonzero(appeared)[:SHOWN]:
         side = {"offset": int(new.offset[number]), "hash": _hex(new.hash[number])}
-        found.differ(KIND, _key(was, new.key[number]), "newest", None, side, "key_appeared")
-    found.count(KIND, "right_only", int(appeared.sum()))
-    return found
+        findings.differ(KIND, _key(was, new.key[number]), "newest", None, side, "key_appeared")
+    findings.count(KIND, "right_only", int(appeared.sum()))
+    return findings
 
 
-def _differ(rule, chosen, was, old, offset, content, found, outcome="differ"):
+def _differ(rule, chosen, was, old, offset, content, findings, outcome="differ"):
     numbers = np.flatnonzero(chosen)
-    found.count(KIND, outcome, len(numbers))
+    findings.count(KIND, outcome, len(numbers))
     for number in numbers[:SHOWN]:
         before = {"offset": int(old.offset[number]), "hash": _hex(old.hash[number])}
         after = None if offset is None else {"offset": int(offset[number]), "hash": _hex(content[number])}
-        found.differ(KIND, _key(was, old.key[number]), "newest", before, after, rule)
+        findings.differ(KIND, _key(was, old.key[number]), "newest", before, after, rule)
     if len(numbers) > SHOWN:
-        found.differ(KIND, [was.topic, was.partition], "newest", {"further keys": len(numbers) - SHOWN}, None, rule)
+        findings.differ(KIND, [was.topic, was.partition], "newest", {"further keys": len(numbers) - SHOWN}, None, rule)
 
 
 def _key(was: PartitionState, key: np.int64) -> list:
@@ -150,16 +150,6 @@ def _hex(value: np.int64) -> str:
 
 
 def _as_chunk(was: PartitionState, old: Newest, number: int) -> Chunk:
-    """A record as a chunk of its own, for the question whether retention took it."""
+    """Return a record as a chunk, for retention.explains."""
     offset, timestamp = int(old.offset[number]), int(old.timestamp[number])
     return Chunk(was.topic, was.partition, offset, offset + 1, 1, offset, offset, timestamp, timestamp, 0)
-
-
-def newest_of(rows: Mapping[int, Tuple[int, int, bool, int]]) -> Newest:
-    """Arrays from {key hash: (offset, record hash, tombstone, timestamp)}."""
-    if not rows:
-        return _NOTHING
-    keys = sorted(rows)
-    columns = zip(*(rows[key] for key in keys))
-    kinds = ("i8", "i8", "?", "i8")
-    return Newest(np.array(keys, "i8"), *(np.array(column, kind) for column, kind in zip(columns, kinds)))

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which offsets are read, and how they are cut into chunks. Pure.
+"""Plans which offsets are read, and cuts them into chunks. Pure.
 
 A chunk covers the offsets [n * size, (n + 1) * size) of a partition; the first one begins at the log's start, the last
-one ends at the partition's end. A later run reads the same chunks again: what lies above the baseline's end is read
-apart, so that both the comparison and the next baseline come out of one pass.
+one ends at the partition's end. A later run reads the same chunks again. Offsets above the baseline's end are separate
+chunks, so that one scan serves both the comparison and the next baseline.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
 
 
 class PartitionState(NamedTuple):
-    """A partition as Kafka told it. Offsets: `log_start` the first, `end` the one after the last that is fingerprinted.
+    """A partition in Kafka. `log_start`: its first offset; `end`: the offset after the last that is read.
 
     `end` is the high watermark, or the last stable offset where only committed records are read. `compacted` and
-    `deletes`: what cleanup.policy holds; `retention_ms`, `retention_bytes` (-1: none), `delete_retention_ms` as the
-    topic has them.
+    `deletes`: from cleanup.policy; `retention_ms`, `retention_bytes` (-1: none), `delete_retention_ms`: topic configs.
     """
 
     topic: str
@@ -37,7 +36,7 @@ class PartitionState(NamedTuple):
     delete_retention_ms: int
 
     @property
-    def place(self) -> TopicPartition:
+    def tp(self) -> TopicPartition:
         return self.topic, self.partition
 
 
@@ -51,10 +50,10 @@ class Range(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """What the offsets [begin, end) of a partition hold.
+    """The records at the offsets [begin, end) of a partition.
 
     `count` records with offsets and timestamps (ms) from min to max, None without a record. `hash_sum`: the exact sum
-    (no modulus) of each record's 64-bit hash, taken as unsigned.
+    of the records' unsigned 64-bit hashes, without modulus.
     """
 
     topic: str
@@ -70,7 +69,7 @@ class Chunk(NamedTuple):
 
     @property
     def content(self) -> Dict[str, int | None]:
-        """What two chunks are compared by."""
+        """Return the values by which two chunks are compared."""
         return {
             "count": self.count,
             "min_offset": self.min_offset,
@@ -94,13 +93,13 @@ class Sums(NamedTuple):
 
 
 class UnplannedRecords(Exception):
-    """The scan returned records of a place that was not asked for: its result cannot be trusted."""
+    """The scan returned records that were not requested: its result cannot be trusted."""
 
 
 def ranges(now: PartitionState, was: PartitionState | None) -> Tuple[Range | None, Range | None]:
-    """What to read of a partition: below the baseline's end, and above it; None where there is nothing.
+    """Return what to read of a partition below the baseline's end and above it; None for an empty range.
 
-    Below a log start that the baseline had already nothing is read, even if an older replica leads now and has it.
+    Offsets below the baseline's log start are not read, even if the current leader still has them.
     """
     begin = max(now.log_start, was.log_start if was else 0)
     cut = min(max(was.end, begin), now.end) if was else begin
@@ -110,7 +109,7 @@ def ranges(now: PartitionState, was: PartitionState | None) -> Tuple[Range | Non
 
 
 def bounds(wanted: Range, size: int) -> Iterator[Tuple[int, int]]:
-    """The chunks of a range: their begin and end, in order."""
+    """Yield the begin and end of each chunk of a range, in order."""
     begin = wanted.begin
     while begin < wanted.end:
         end = min((begin // size + 1) * size, wanted.end)
@@ -119,34 +118,35 @@ def bounds(wanted: Range, size: int) -> Iterator[Tuple[int, int]]:
 
 
 def chunks(wanted: Iterable[Range], size: int, rows: Iterable[Sums]) -> List[Chunk]:
-    """Every chunk of the ranges, those without records too. Raises UnplannedRecords for a row of no planned chunk."""
+    """Return every chunk of the ranges, also without records. Raises UnplannedRecords for a row of no planned chunk."""
     left: Dict[Tuple[str, int, int], Sums] = {}
     for row in rows:
-        place = (row.topic, row.partition, row.index)
-        if place in left:
+        key = (row.topic, row.partition, row.index)
+        if key in left:
             raise UnplannedRecords(f"{row.topic}-{row.partition}: chunk {row.index} was returned twice")
-        left[place] = row
-    found = []
-    for one in wanted:
-        for begin, end in bounds(one, size):
-            row = left.pop((one.topic, one.partition, begin // size), None)
+        left[key] = row
+    planned = []
+    for to_read in wanted:
+        topic, partition = to_read.topic, to_read.partition
+        for begin, end in bounds(to_read, size):
+            row = left.pop((topic, partition, begin // size), None)
             if row is None:
-                found.append(Chunk(one.topic, one.partition, begin, end, 0, None, None, None, None, 0))
+                planned.append(Chunk(topic, partition, begin, end, 0, None, None, None, None, 0))
                 continue
             if not begin <= row.min_offset <= row.max_offset < end:
                 raise UnplannedRecords(
-                    f"{row.topic}-{row.partition}: offsets {row.min_offset} to {row.max_offset} came for the chunk "
+                    f"{topic}-{partition}: offsets {row.min_offset} to {row.max_offset} were returned for the chunk "
                     f"from {begin} to {end}"
                 )
-            found.append(Chunk(one.topic, one.partition, begin, end, *row[3:]))
+            planned.append(Chunk(topic, partition, begin, end, *row[3:]))
     if left:
         topic, partition, index = next(iter(left))
-        raise UnplannedRecords(f"{topic}-{partition}: records of chunk {index} were not asked for ({len(left)} such)")
-    return found
+        raise UnplannedRecords(f"{topic}-{partition}: records of chunk {index} were not requested ({len(left)} chunks)")
+    return planned
 
 
 def merge(parts: Iterable[Chunk], size: int) -> List[Chunk]:
-    """Join the parts of one chunk that the baseline's end cut in two: the chunks of the next baseline."""
+    """Return the chunks of the next baseline: joins the two parts of a chunk that the baseline's end has cut."""
     merged: List[Chunk] = []
     for part in sorted(parts):
         last = merged[-1] if merged else None
@@ -155,10 +155,10 @@ def merge(parts: Iterable[Chunk], size: int) -> List[Chunk]:
                 *last[:3],
                 part.end,
                 last.count + part.count,
-                _least((last.min_offset, part.min_offset)),
-                _most((last.max_offset, part.max_offset)),
-                _least((last.min_timestamp, part.min_timestamp)),
-                _most((last.max_timestamp, part.max_timestamp)),
+                _min((last.min_offset, part.min_offset)),
+                _max((last.max_offset, part.max_offset)),
+                _min((last.min_timestamp, part.min_timestamp)),
+                _max((last.max_timestamp, part.max_timestamp)),
                 last.hash_sum + part.hash_sum,
             )
         else:
@@ -167,16 +167,16 @@ def merge(parts: Iterable[Chunk], size: int) -> List[Chunk]:
 
 
 def by_partition(all_chunks: Iterable[Chunk]) -> Mapping[TopicPartition, List[Chunk]]:
-    """Chunks by their partition, in the order of offsets."""
-    found: Dict[TopicPartition, List[Chunk]] = {}
+    """Return the chunks of each partition, in the order of offsets."""
+    grouped: Dict[TopicPartition, List[Chunk]] = {}
     for chunk in sorted(all_chunks):
-        found.setdefault(chunk[:2], []).append(chunk)
-    return found
+        grouped.setdefault(chunk[:2], []).append(chunk)
+    return grouped
 
 
-def _least(values: Sequence[int | None]) -> int | None:
+def _min(values: Sequence[int | None]) -> int | None:
     return min((value for value in values if value is not None), default=None)
 
 
-def _most(values: Sequence[int | None]) -> int | None:
+def _max(values: Sequence[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)

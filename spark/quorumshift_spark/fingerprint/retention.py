@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether Kafka's retention explains that a log begins later than it did. Pure.
+"""Decides whether Kafka's retention explains a log start that moved. Pure.
 
-Kafka deletes whole segments from the beginning, those whose newest timestamp is older than retention.ms, or while the
-log stays larger than retention.bytes (kafka.log.UnifiedLog.deleteOldSegments); DeleteRecords moves the start to any
-offset that a client names.
+Kafka deletes segments from the beginning of a log: those whose newest timestamp is older than retention.ms, and more
+until the log is smaller than retention.bytes (kafka.log.UnifiedLog.deleteOldSegments). DeleteRecords moves the start to
+any offset that a client requests.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Iterable, Sequence
 
 from quorumshift_spark.fingerprint.plan import Chunk, PartitionState
 
-_SLACK_MS = 60_000  # clocks of brokers and of this host may differ
+_SLACK_MS = 60_000  # clock skew between brokers and this host
 
 
 def explains(
     now: PartitionState, removed: Iterable[Chunk], now_ms: int, purged_topics: Sequence[str] = ()
 ) -> str | None:
-    """Why the log's start moved past these chunks of the baseline: `retention.ms`, `retention.bytes`,
-    `purged_topics`; None where nothing of these can be the reason.
+    """Return why the log start moved past these chunks of the baseline: `retention.ms`, `retention.bytes` or
+    `purged_topics`; None for no such reason.
 
-    Records are old enough by their own timestamps, as Kafka judges; a chunk that was removed in part is judged by its
-    oldest record. How large the log was is not known any more, so retention.bytes is taken at its word.
+    The timestamps of the records decide, as in Kafka; for a partly removed chunk, the oldest one. The former size of
+    the log is unknown, so a set retention.bytes always counts as the reason.
     """
     if any(fnmatch.fnmatchcase(now.topic, pattern) for pattern in purged_topics):
         return "purged_topics"
@@ -37,8 +37,8 @@ def explains(
         return None
     limit = now_ms - now.retention_ms + _SLACK_MS
     for chunk in removed:
-        whole = chunk.end <= now.log_start
-        newest = chunk.max_timestamp if whole else chunk.min_timestamp
+        removed_completely = chunk.end <= now.log_start
+        newest = chunk.max_timestamp if removed_completely else chunk.min_timestamp
         if newest is not None and newest > limit:
             return None
     return "retention.ms"

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads records through Spark's Kafka source and sums them up where they are read.
+"""Reads records with Spark's Kafka source and aggregates them on the executors.
 
-The hash of a record is Spark's xxhash64 over its offset, timestamp (and its type), key, value and headers; a null
-is hashed as being null, for xxhash64 passes over nulls and (null, x) would equal (x, null). The offset makes two
-records that changed places differ.
+The hash of a record is Spark's xxhash64 over its offset, timestamp (and its type), key, value and headers. xxhash64
+skips nulls, so (null, x) would equal (x, null): the hash also covers whether key and value are null. With the offset,
+two records that are swapped differ.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _LOW = 0xFFFFFFFF
 def chunk_sums(
     spark: SparkSession, options: Mapping[str, str], wanted: Sequence[Range], size: int, isolation: str
 ) -> List[Sums]:
-    """Sum up each chunk of the ranges (at most one range a partition).
+    """Return the sums of each chunk of the ranges (at most one range a partition).
 
-    The 64-bit hashes are summed in two halves of 32 bits, each of which stays below 2^63 for 2^31 records: the sum is
-    exact, nothing wraps and nothing cancels.
+    The 64-bit hashes are summed as two halves of 32 bits. Each stays below 2^63 for 2^31 records, so the sum is exact
+    and does not wrap.
     """
     if not wanted:
         return []
@@ -66,8 +66,8 @@ def chunk_sums(
 
 
 def newest_by_key(spark: SparkSession, options: Mapping[str, str], wanted: Sequence[Range]) -> pa.Table:
-    """The newest committed record of every key: a table of keys.SCHEMA. Records without a key are the cleaner's to
-    delete and are left out."""
+    """Return the newest committed record of every key: a table of keys.SCHEMA. Records without a key are left out: the
+    cleaner deletes them."""
     if not wanted:
         return keys.SCHEMA.empty_table()
     newest = (
@@ -92,7 +92,7 @@ def newest_by_key(spark: SparkSession, options: Mapping[str, str], wanted: Seque
 
 
 def _hash():
-    headers = F.transform("headers", lambda one: F.struct(one["key"], one["value"].isNull(), one["value"]))
+    headers = F.transform("headers", lambda item: F.struct(item["key"], item["value"].isNull(), item["value"]))
     return F.xxhash64(
         "offset",
         "timestamp",
@@ -106,14 +106,14 @@ def _hash():
 
 
 def _records(spark: SparkSession, options: Mapping[str, str], wanted: Sequence[Range], isolation: str) -> DataFrame:
-    """The records of the ranges. Where retention takes records while they are read, Spark goes on at the new log
-    start (failOnDataLoss=false): the caller reads the log starts again afterwards and drops what lies below."""
+    """Return the records of the ranges. If retention removes records during the scan, Spark continues at the new log
+    start (failOnDataLoss=false): the caller reads the log starts again afterwards and drops chunks below them."""
     return (
         spark.read.format("kafka")
         .options(**options)
-        .option("assign", _json((one, None) for one in wanted))
-        .option("startingOffsets", _json((one, one.begin) for one in wanted))
-        .option("endingOffsets", _json((one, one.end) for one in wanted))
+        .option("assign", _json((part, None) for part in wanted))
+        .option("startingOffsets", _json((part, part.begin) for part in wanted))
+        .option("endingOffsets", _json((part, part.end) for part in wanted))
         .option("kafka.isolation.level", isolation)
         .option("includeHeaders", "true")
         .option("failOnDataLoss", "false")
@@ -121,10 +121,11 @@ def _records(spark: SparkSession, options: Mapping[str, str], wanted: Sequence[R
     )
 
 
-def _json(places: Iterable) -> str:
-    reported: Dict[str, Dict[str, int]] = {}
-    for one, offset in places:
-        reported.setdefault(one.topic, {})[str(one.partition)] = offset
-    if all(offset is None for by_partition in reported.values() for offset in by_partition.values()):
-        return json.dumps({topic: sorted(map(int, numbers)) for topic, numbers in reported.items()})
-    return json.dumps(reported)
+def _json(ranges: Iterable) -> str:
+    """Return {topic: [partitions]} for Spark's options, with offsets {topic: {partition: offset}}."""
+    offsets: Dict[str, Dict[str, int]] = {}
+    for part, offset in ranges:
+        offsets.setdefault(part.topic, {})[str(part.partition)] = offset
+    if all(offset is None for by_partition in offsets.values() for offset in by_partition.values()):
+        return json.dumps({topic: sorted(map(int, numbers)) for topic, numbers in offsets.items()})
+    return json.dumps(offsets)

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Keeps a fingerprint as the next run's baseline: three Parquet files and `fingerprint.json`, written last.
+"""Stores a fingerprint as the next run's baseline: three Parquet files and `fingerprint.json`, written last.
 
-chunks.parquet, keys.parquet and groups.parquet open in plain pandas. fingerprint.json names their SHA-256, so that a
-baseline that was not written to its end, or was changed since, is refused.
+pandas can open chunks.parquet, keys.parquet and groups.parquet. fingerprint.json holds their SHA-256, so that an
+incomplete or modified baseline is rejected.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _GROUPS = pa.schema(
 
 
 class StoreError(Exception):
-    """A baseline that cannot be used; says which file, why and what to do."""
+    """A baseline cannot be used. The message names the file, the reason and what to do."""
 
 
 def write(directory: str, fingerprint: Fingerprint) -> Dict[str, int]:
-    """Write a fingerprint into an existing directory, files 0600; returns {file: rows}. Raises OSError."""
+    """Write a fingerprint to an existing directory, files 0600. Return {file: rows}. Raises OSError."""
     rows = [chunk._asdict() for chunk in sorted(fingerprint.chunks)]
     group_rows = [
         {"group": name, "state": group.state, "topic": topic, "partition": partition, "offset": offset}
@@ -66,19 +66,19 @@ def write(directory: str, fingerprint: Fingerprint) -> Dict[str, int]:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
         pq.write_table(table, path, compression="zstd")
         sums[name] = results.file_facts(path, table.num_rows)["sha256"]
-    reported = {
+    summary = {
         "version": VERSION,
         "cluster_id": fingerprint.cluster_id,
         "taken_ms": fingerprint.taken_ms,
         "chunk_offsets": fingerprint.chunk_offsets,
         "isolation": fingerprint.isolation,
         "sha256": sums,
-        "partitions": [one._asdict() for one in sorted(fingerprint.partitions.values())],
+        "partitions": [state._asdict() for state in sorted(fingerprint.partitions.values())],
     }
     path = os.path.join(directory, NAME)
     descriptor = os.open(path + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(reported, file, indent=1)
+        json.dump(summary, file, indent=1)
     os.replace(path + ".new", path)
     return {name: table.num_rows for name, table in zip(FILES, tables)}
 
@@ -88,29 +88,29 @@ def read(directory: str) -> Fingerprint:
     path = os.path.join(directory, NAME)
     try:
         with open(path, encoding="utf-8") as file:
-            reported = json.load(file)
-        if reported["version"] != VERSION:
+            summary = json.load(file)
+        if summary["version"] != VERSION:
             raise StoreError(
-                f"{path}: version {reported['version']}, this release reads {VERSION}; make a new baseline"
+                f"{path} has version {summary['version']}, this release reads {VERSION}. Make a new baseline"
             )
         for name in FILES:
-            if results.file_facts(os.path.join(directory, name), 0)["sha256"] != reported["sha256"][name]:
+            if results.file_facts(os.path.join(directory, name), 0)["sha256"] != summary["sha256"][name]:
                 raise StoreError(
-                    f"{os.path.join(directory, name)}: not what {NAME} says was written; give an intact baseline"
+                    f"{os.path.join(directory, name)} does not match its SHA-256 in {NAME}. Give an intact baseline"
                 )
         tables = [pq.read_table(os.path.join(directory, name)) for name in FILES]
-        partitions = [PartitionState(**one) for one in reported["partitions"]]
+        partitions = [PartitionState(**state) for state in summary["partitions"]]
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         raise StoreError(
-            f"{path}: not a baseline of a data fingerprint ({error.__class__.__name__}: {error}); give the output "
+            f"{path} is not a baseline of data_fingerprint ({error.__class__.__name__}: {error}). Give the output "
             "directory of a run that passed"
         ) from error
     chunks = [Chunk(**{**row, "hash_sum": int(row["hash_sum"])}) for row in tables[0].to_pylist()]
     return Fingerprint(
-        reported["cluster_id"],
-        reported["taken_ms"],
-        reported["chunk_offsets"],
-        reported["isolation"],
+        summary["cluster_id"],
+        summary["taken_ms"],
+        summary["chunk_offsets"],
+        summary["isolation"],
         compare.states(partitions),
         chunks,
         tables[1].select(keys.SCHEMA.names).cast(keys.SCHEMA),
@@ -124,4 +124,4 @@ def _groups(table: pa.Table) -> Dict[str, Group]:
     for row in table.to_pylist():
         offsets.setdefault(row["group"], {})[row["topic"], row["partition"]] = row["offset"]
         states[row["group"]] = row["state"]
-    return {name: Group(states[name], places) for name, places in offsets.items()}
+    return {name: Group(states[name], committed) for name, committed in offsets.items()}

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A job's result as one HTML file that needs nothing beside it: no network, no script. `render` is pure.
+"""Renders a job's result as one self-contained HTML file: no network, no script. `render` is pure.
 
-Its page and style are those of the run's report (plugins/plugin_utils/report_templates): that directory has to be on
-the import path next to the collection's module_utils, as files or in the zip.
+Page and style are those of the run's report. Its directory plugins/plugin_utils/report_templates must be next to the
+collection's module_utils on the import path, as files or in the zip.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from quorumshift_spark.report import story, wording
 
 NAME = "report.html"
 
-# Read by the loader of a module that stands beside them: a zip's directories are no packages with resources.
-_PLACES = (
+# (module, directory of templates): the module's loader reads them, also from a zip
+_SOURCES = (
     (wording, os.path.join(os.path.dirname(wording.__file__), "templates")),
     (seal, os.path.join(os.path.dirname(os.path.dirname(seal.__file__)), "plugin_utils", "report_templates")),
 )
@@ -34,17 +34,17 @@ _PLACES = (
 def render(result: Mapping[str, Any], differences: Iterable[Mapping[str, Any]] | None = None) -> str:
     """Return the page of a result.
 
-    :arg result: what result.json holds (result.schema.json).
-    :arg differences: all of them, as in differences.parquet; None: those that the result itself lists. They may be
-        many: each group shows its first ones and counts the rest.
+    :arg result: the content of result.json (result.schema.json).
+    :arg differences: all rows of differences.parquet; None: those listed in the result. Each group shows its first
+        ones and counts the rest.
     """
-    return _templates().get_template("result.html.j2").render(story=story.tell(result, differences), result=result)
+    return _templates().get_template("result.html.j2").render(story=story.build(result, differences), result=result)
 
 
 def write(directory: str) -> str:
-    """Write report.html (0600) beside the result.json and differences.parquet of a job; returns its path.
+    """Write report.html (0600) next to a job's result.json and differences.parquet. Return its path.
 
-    Raises OSError, ValueError where there is no result that can be read.
+    Raises OSError, ValueError when the result cannot be read.
     """
     with open(os.path.join(directory, results.NAME), encoding="utf-8") as file:
         result = json.load(file)
@@ -66,7 +66,7 @@ def _rows(path: str) -> Iterator[Mapping[str, Any]]:
 
 @functools.lru_cache(maxsize=None)
 def _templates() -> jinja2.Environment:
-    """Everything that a template shows is escaped, and what cannot be seen in it made visible."""
+    """Return the templates' environment. All values are escaped; invisible characters are shown as codes."""
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_source),
         autoescape=True,
@@ -83,7 +83,7 @@ def _templates() -> jinja2.Environment:
 
 
 def _source(name: str) -> str | None:
-    for module, directory in _PLACES:
+    for module, directory in _SOURCES:
         with contextlib.suppress(OSError):
             return module.__spec__.loader.get_data(os.path.join(directory, name)).decode("utf-8")
     return None

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a result tells: verdict, what it means for the gate, what to do, differences in groups. Pure.
+"""Prepares a result for the report: verdict, effect on the gate, what to do, differences in groups. Pure.
 
-A result that lacks something (an old one, one of a job that ended early) is told without it, never refused.
+Missing parts of a result (of an older release, of a job that ended early) are left out.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ from quorumshift_spark.report import wording
 PASS, DIFFER, ERROR, INCOMPLETE = "pass", "differ", "error", "incomplete"
 COUNTS = ("read", "match", "explained", "differ", "left_only", "right_only", "skipped")
 SHOWN = 50
-"""Differences of one group that the page shows; the file differences.parquet has them all."""
+"""Differences that the page lists in one group; differences.parquet holds all."""
 
-_LOOKS = {PASS: "done", DIFFER: "stopped", ERROR: "stopped", INCOMPLETE: "open"}
-_AGAIN = "Then run this gate again, by the same command or alone by playbooks/verify.yml."
+_STYLES = {PASS: "done", DIFFER: "stopped", ERROR: "stopped", INCOMPLETE: "open"}
+_AGAIN = "Then run the same command again. To repeat only this comparison, run playbooks/verify.yml."
 
 
-class Shown(NamedTuple):
-    """One difference: its key for people, and for each of the group's views in their order {view, compared, lines}:
-    lines None where the view does not have it."""
+class Row(NamedTuple):
+    """One difference. `key`: for the operator; `sides`: {view, compared, lines} for each view of the group in order;
+    `lines` is None where the view does not have it."""
 
     key: str
     sides: List[Dict[str, Any]]
 
 
 class Group(NamedTuple):
-    """Differences of one kind and field that break one rule. `total`: all; `shown`: the first of them; `do`: what to
-    do, each once."""
+    """Differences of one kind, field and rule. `total`: their number; `shown`: the first of them; `do`: what to do,
+    without repetition."""
 
     kind: str
     field: str
     rule: str
     views: List[str]
     total: int
-    shown: List[Shown]
+    shown: List[Row]
     do: List[str]
     anchor: str
 
 
 class View(NamedTuple):
-    """A view: what was read, where it stood, how long it took, what went wrong, how much moved while it settled."""
+    """A view: entities read, position, duration, errors, and how many entities changed during the re-checks."""
 
     name: str
     read: int
@@ -60,7 +60,7 @@ class View(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Two views that were compared: counts by kind, and what there is to say about it."""
+    """Two views that were compared: counts by kind, and a note."""
 
     left: str
     right: str
@@ -70,14 +70,14 @@ class Pair(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Something to do, and the groups of differences that it is for: (anchor, name)."""
+    """A step for the operator. `groups`: (anchor, name) of the groups of differences that it is for."""
 
     text: str
     groups: List[Tuple[str, str]] = []  # noqa: RUF012
 
 
-class Place(NamedTuple):
-    """One entity in one comparison, and why it is told."""
+class Entry(NamedTuple):
+    """One entity in one comparison, and why it is listed."""
 
     kind: str
     key: str
@@ -86,14 +86,14 @@ class Place(NamedTuple):
 
 
 class Story(NamedTuple):
-    """A result, told. `look`: done, stopped or open; `open`: whether this result lets the gate open; `sentence`: why;
-    `steps`: what to do next, in order."""
+    """The content of the page. `style`: done, stopped or open; `open`: whether this result lets the gate open;
+    `sentence`: why; `steps`: what to do next, in order."""
 
     job: str
     gate: str
     moment: str
     verdict: str
-    look: str
+    style: str
     open: bool
     sentence: str
     reasons: List[str]
@@ -103,9 +103,9 @@ class Story(NamedTuple):
     pairs: List[Pair]
     groups: List[Group]
     unlisted: int
-    unsettled: List[Place]
-    unsettled_total: int
-    changed: List[Place]
+    undecided: List[Entry]
+    undecided_total: int
+    changed: List[Entry]
     changed_total: int
     views: List[View]
     round_columns: List[str]
@@ -114,14 +114,14 @@ class Story(NamedTuple):
     facts: List[Tuple[str, str]]
 
 
-def tell(result: Mapping[str, Any], differences: Iterable[Mapping[str, Any]] | None = None) -> Story:
-    """Tell a result; see report.render."""
+def build(result: Mapping[str, Any], differences: Iterable[Mapping[str, Any]] | None = None) -> Story:
+    """Return the content of the page; see report.render."""
     verdict = str(result.get("verdict") or ERROR)
-    views = [_view(name, reported) for name, reported in _mapping(result.get("views")).items()]
+    views = [_view(name, entry) for name, entry in _mapping(result.get("views")).items()]
     listed = result.get("differences") or ()
-    groups = _groups(listed if differences is None else differences, [one.name for one in views])
-    found = sum(group.total for group in groups)
-    total_found = max(found, int(result.get("differences_total") or 0))
+    groups = _groups(listed if differences is None else differences, [view.name for view in views])
+    grouped = sum(group.total for group in groups)
+    all_differences = max(grouped, int(result.get("differences_total") or 0))
     counts, total = _counts(result.get("counts"))
     gate = str(result.get("gate") or "")
     return Story(
@@ -129,22 +129,24 @@ def tell(result: Mapping[str, Any], differences: Iterable[Mapping[str, Any]] | N
         gate=gate,
         moment=GATES[gate].moment if gate in GATES else "",
         verdict=verdict,
-        look=_LOOKS.get(verdict, "stopped"),
+        style=_STYLES.get(verdict, "stopped"),
         open=verdict == PASS,
-        sentence=_sentence(verdict, total, total_found, groups, views),
+        sentence=_sentence(verdict, total, all_differences, groups, views),
         reasons=[str(reason) for reason in result.get("reasons") or ()],
         steps=_steps(verdict, gate, groups, views),
         counts=counts,
         total=total,
         pairs=[
-            Pair(str(one.get("left")), str(one.get("right")), *_counts(one.get("counts")), str(one.get("note") or ""))
-            for one in map(_mapping, result.get("comparisons") or ())
+            Pair(
+                str(pair.get("left")), str(pair.get("right")), *_counts(pair.get("counts")), str(pair.get("note") or "")
+            )
+            for pair in map(_mapping, result.get("comparisons") or ())
         ],
         groups=groups,
-        unlisted=total_found - found,
-        unsettled=_places(result.get("unsettled")),
-        unsettled_total=int(result.get("unsettled_total") or 0),
-        changed=_places(result.get("changed")),
+        unlisted=all_differences - grouped,
+        undecided=_entries(result.get("undecided")),
+        undecided_total=int(result.get("undecided_total") or 0),
+        changed=_entries(result.get("changed")),
         changed_total=int(result.get("changed_total") or 0),
         views=views,
         **_rounds(result.get("rounds") or ()),
@@ -161,139 +163,140 @@ def _counts(by_kind: Any) -> Tuple[List[Tuple[str, List[int]]], List[int]]:
     return rows, [sum(column) for column in zip(*(row for _kind, row in rows))] or [0] * len(COUNTS)
 
 
-def _places(places: Any) -> List[Place]:
+def _entries(entries: Any) -> List[Entry]:
     return [
-        Place(
-            str(one.get("kind")),
-            wording.key(str(one.get("kind")), str(one.get("key"))),
-            f"{wording.view(str(one.get('left')))} and {wording.view(str(one.get('right')))}",
-            str(one.get("why")),
+        Entry(
+            str(entry.get("kind")),
+            wording.key(str(entry.get("kind")), str(entry.get("key"))),
+            f"{wording.view(str(entry.get('left')))} and {wording.view(str(entry.get('right')))}",
+            str(entry.get("why")),
         )
-        for one in map(_mapping, list(places or ())[:SHOWN])
+        for entry in map(_mapping, list(entries or ())[:SHOWN])
     ]
 
 
-def _sentence(verdict: str, total: List[int], found: int, groups: List[Group], views: List[View]) -> str:
+def _sentence(verdict: str, total: List[int], differences: int, groups: List[Group], views: List[View]) -> str:
     read, skipped = total[0], total[-1]
-    names = _joined([wording.view(one.name) for one in views])
+    names = _joined([wording.view(view.name) for view in views])
     if verdict == PASS:
-        return f"All that was compared agrees: {read:,} comparisons of {names}, none left out."
+        return f"No difference in {read:,} comparisons of {names}. Nothing was skipped."
     if verdict == DIFFER:
         kinds = _joined(list(dict.fromkeys(wording.kind(group.kind) for group in groups)))
-        what = f"{found:,} difference{'s' if found != 1 else ''} in {read:,} comparisons"
+        what = f"{differences:,} difference{'s' if differences != 1 else ''} in {read:,} comparisons"
         return f"{what}: {kinds}." if kinds else f"{what}."
     if verdict == INCOMPLETE:
-        what = f"{skipped:,} of {read:,} comparisons could not be made" if skipped else "Not all could be compared"
-        return f"{what}; what was not compared may differ."
-    failed = _joined([wording.view(one.name) for one in views if one.error])
-    return f"The comparison did not come to its end{f': {failed} failed' if failed else ''}. Nothing is known."
+        what = f"{skipped:,} of {read:,} comparisons were not possible" if skipped else "The comparison is incomplete"
+        return f"{what}. Metadata or records that were not compared may differ."
+    failed = _joined([wording.view(view.name) for view in views if view.error])
+    return f"The comparison failed{f': {failed} could not be read' if failed else ''}. There is no result."
 
 
 def _steps(verdict: str, gate: str, groups: List[Group], views: List[View]) -> List[Step]:
     if verdict == PASS:
-        return [Step("Nothing: the run goes on by itself. One that was stopped is started by the same command.")]
+        return [Step("Nothing: the run continues by itself. If it was stopped, start the same command again.")]
     if verdict == DIFFER:
-        steps = [Step("Change nothing on the cluster before you have looked: the differences are still there.")]
-        places: Dict[str, List[Group]] = {}
+        steps = [Step("Do not change the cluster before you have examined the differences below: they still exist.")]
+        groups_of: Dict[str, List[Group]] = {}
         for group in groups:
             for do in group.do:
-                places.setdefault(do, []).append(group)
-        steps += [Step(_sentence_of(do), [_link(group) for group in where]) for do, where in places.items()]
+                groups_of.setdefault(do, []).append(group)
+        steps += [Step(_as_sentence(do), list(map(_link, groups_of[do]))) for do in groups_of]
         if gate == "before_revert":
-            how = "On the way back a difference may be accepted: type this result's digest where the run asks for it."
+            how = "To roll back in spite of the differences, run the rollback with -e quorumshift_verify=false."
             return [*steps, Step(how)]
         return [*steps, Step(_AGAIN)]
     if verdict == INCOMPLETE:
-        return [Step("Mend what the reasons above name; nothing has to be undone."), Step(_AGAIN)]
-    failed = [wording.view(one.name) for one in views if one.error]
-    why = f"Make readable what failed ({_joined(failed)}): its error stands with the views below."
-    return [Step(why if failed else "See the reason above and Spark's own output beside this file."), Step(_AGAIN)]
+        return [Step("Fix the problems in the reasons above. Nothing has to be undone."), Step(_AGAIN)]
+    failed = [wording.view(view.name) for view in views if view.error]
+    why = f"Fix what prevents reading {_joined(failed)}: the errors are in the section Views."
+    return [Step(why if failed else "See the reason above and Spark's log, spark.log in this directory."), Step(_AGAIN)]
 
 
 def _link(group: Group) -> Tuple[str, str]:
     return group.anchor, f"{wording.kind(group.kind)}{' ' + group.field if group.field else ''} ({group.total:,})"
 
 
-def _sentence_of(text: str) -> str:
+def _as_sentence(text: str) -> str:
     text = text[:1].upper() + text[1:]
     return text if text.endswith((".", "!", "?")) else text + "."
 
 
 def _groups(differences: Iterable[Mapping[str, Any]], order: List[str]) -> List[Group]:
-    found: Dict[Tuple[str, str, str], Dict[str, Any]] = {}
-    for one in differences:
-        if one.get("status") not in (None, "differ"):
+    by_rule: Dict[Tuple[str, str, str], Dict[str, Any]] = {}
+    for difference in differences:
+        if difference.get("status") not in (None, "differ"):
             continue
-        place = tuple(str(one.get(name) or "") for name in ("kind", "field", "rule"))
-        group = found.setdefault(place, {"total": 0, "shown": [], "do": {}, "views": {}})
+        kind_field_rule = tuple(str(difference.get(name) or "") for name in ("kind", "field", "rule"))
+        group = by_rule.setdefault(kind_field_rule, {"total": 0, "shown": [], "do": {}, "views": {}})
         group["total"] += 1
-        if one.get("do"):
-            group["do"][str(one["do"])] = None
+        if difference.get("do"):
+            group["do"][str(difference["do"])] = None
         if len(group["shown"]) < SHOWN:
-            values = _sides(one)
+            values = _sides(difference)
             group["views"].update(dict.fromkeys(values))
-            group["shown"].append((str(one.get("key") or ""), values))
-    messages = []
-    for number, ((kind, field, rule), group) in enumerate(found.items(), 1):
+            group["shown"].append((str(difference.get("key") or ""), values))
+    groups = []
+    for number, ((kind, field, rule), group) in enumerate(by_rule.items(), 1):
         views = sorted(group["views"], key=lambda name: (order.index(name) if name in order else len(order), name))
         rows = []
         for key, values in group["shown"]:
             lines = wording.sides(kind, key, {name: values[name] for name in views if name in values})
             sides = [{"view": name, "compared": name in lines, "lines": lines.get(name)} for name in views]
-            rows.append(Shown(wording.key(kind, key), sides))
-        messages.append(Group(kind, field, rule, views, group["total"], rows, list(group["do"]), f"group-{number}"))
-    return messages
+            rows.append(Row(wording.key(kind, key), sides))
+        groups.append(Group(kind, field, rule, views, group["total"], rows, list(group["do"]), f"group-{number}"))
+    return groups
 
 
-def _sides(one: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Both sides of a difference, as result.json or as a row of differences.parquet has them."""
-    if "sides" in one:
-        return _mapping(one["sides"])
-    return {str(one.get("left")): one.get("left_value"), str(one.get("right")): one.get("right_value")}
+def _sides(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return both sides of a difference of result.json or of a row of differences.parquet."""
+    if "sides" in row:
+        return _mapping(row["sides"])
+    return {str(row.get("left")): row.get("left_value"), str(row.get("right")): row.get("right_value")}
 
 
 def _view(name: str, value: Any) -> View:
-    reported = _mapping(value)
-    by_kind = {str(kind): int(number) for kind, number in _mapping(reported.get("read")).items()}
-    problems = [f"{one.get('where')}: {one.get('reason')}" for one in map(_mapping, reported.get("problems") or ())]
+    entry = _mapping(value)
+    by_kind = {str(kind): int(number) for kind, number in _mapping(entry.get("read")).items()}
+    problems = [f"{item.get('where')}: {item.get('reason')}" for item in map(_mapping, entry.get("problems") or ())]
     return View(
         str(name),
         sum(by_kind.values()),
         by_kind,
-        _state(_mapping(reported.get("state"))),
-        reported.get("seconds"),
-        str(reported.get("error") or ""),
+        _state(_mapping(entry.get("state"))),
+        entry.get("seconds"),
+        str(entry.get("error") or ""),
         problems,
-        int(reported.get("moved") or 0),
+        int(entry.get("moved") or 0),
     )
 
 
 def _state(state: Mapping[str, Any]) -> str:
-    """Where a view stood; a time in UTC."""
-    reported = {name: value for name, value in state.items() if name != "time_ms" and value not in ({}, [], None)}
+    """Return the position of a view; a time in UTC."""
+    shown = {name: value for name, value in state.items() if name != "time_ms" and value not in ({}, [], None)}
     at = state.get("time_ms")
     if isinstance(at, int) and 0 < at < 4_102_444_800_000:
         time = datetime.datetime.fromtimestamp(at / 1000, datetime.timezone.utc)
-        reported = {"at": time.strftime("%Y-%m-%d %H:%M:%S UTC"), **reported}
-    return _plain(reported)
+        shown = {"at": time.strftime("%Y-%m-%d %H:%M:%S UTC"), **shown}
+    return _plain(shown)
 
 
 def _rounds(rounds: Iterable[Any]) -> Dict[str, Any]:
-    rows = [_mapping(one) for one in rounds]
+    rows = list(map(_mapping, rounds))
     columns = list(dict.fromkeys(str(name) for row in rows for name, value in row.items() if value != {}))
-    return {"round_columns": columns, "rounds": [[_fence_or(row.get(name)) for name in columns] for row in rows]}
+    return {"round_columns": columns, "rounds": [[_cell(row.get(name)) for name in columns] for row in rows]}
 
 
-def _fence_or(value: Any) -> str:
-    """A fence in wording, without what it has not: `zxid 8589934721, log cut again`; any other value plainly."""
+def _cell(value: Any) -> str:
+    """Return a value of a round; of a fence only what is set: `zxid 8589934721, new log snapshot`."""
     if not isinstance(value, Mapping):
         return _plain(value)
-    there = {str(name).replace("_", " "): item for name, item in value.items() if item not in (None, False, "")}
-    return ", ".join(name if item is True else f"{name} {_plain(item)}" for name, item in there.items())
+    names = {"log_cut_again": "new log snapshot", "said": ""}
+    shown = {names.get(name, str(name)): item for name, item in value.items() if item not in (None, False, "")}
+    return ", ".join(name if item is True else f"{name} {_plain(item)}".strip() for name, item in shown.items())
 
 
 def _timings(timings: Mapping[str, Any]) -> List[Tuple[str, float, float]]:
-    """(stage, seconds, share of the longest), as the job gave them."""
+    """Return (stage, seconds, share of the longest) in the job's order."""
     rows = [(str(name), float(took)) for name, took in timings.items() if isinstance(took, (int, float))]
     longest = max((took for _name, took in rows), default=0) or 1
     return [(name, took, took / longest) for name, took in rows]
@@ -302,16 +305,16 @@ def _timings(timings: Mapping[str, Any]) -> List[Tuple[str, float, float]]:
 def _facts(result: Mapping[str, Any]) -> List[Tuple[str, str]]:
     facts = [("digest", result.get("digest")), ("nonce", result.get("nonce")), ("schema", result.get("schema"))]
     facts += [
-        (name, f"{_mapping(reported).get('rows'):,} rows, sha256 {_mapping(reported).get('sha256')}")
-        for name, reported in sorted(_mapping(result.get("files")).items())
-        if isinstance(_mapping(reported).get("rows"), int)
+        (name, f"{_mapping(file).get('rows'):,} rows, sha256 {_mapping(file).get('sha256')}")
+        for name, file in sorted(_mapping(result.get("files")).items())
+        if isinstance(_mapping(file).get("rows"), int)
     ]
     facts += sorted(_mapping(result.get("versions")).items())
     return [(str(name), _plain(value)) for name, value in facts if value is not None]
 
 
 def _plain(value: Any) -> str:
-    """A value in wording; numbers as they are, for they are searched for in logs."""
+    """Return a value as text; numbers without separators, since operators search logs for them."""
     if isinstance(value, Mapping):
         return ", ".join(f"{str(name).replace('_', ' ')} {_plain(item)}" for name, item in value.items())
     if isinstance(value, (list, tuple)):

@@ -1,11 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Views: who says what the cluster's metadata is. This is what every view keeps to.
+"""Views: the sources of the cluster's metadata. This module is their interface.
 
-A view is a subclass of :class:`View` whose instances can be pickled before they are used: connections are made in
-`read` and `reread`, on the executor. Errors of reading are raised (:class:`ViewError`, or what the probe raises): the
-job then ends with `error` and names the view; nothing that was not read is ever passed over in silence.
+A view is a subclass of :class:`View`. Its instances can be pickled: `read` and `reread` connect on the executor. They
+raise :class:`ViewError`, or the probe's error, when reading fails. The job then ends with `error` and names the view.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ Key = Tuple[str, str]
 
 
 class ViewError(Exception):
-    """A view cannot be read; the message says what, where and what to do."""
+    """A view cannot be read. The message says what, where and what to do."""
 
 
 class Problem(NamedTuple):
-    """Something that this view could not read whole, or that contradicts itself: it closes the gate as `incomplete`.
+    """Metadata that a view cannot read completely, or that contradicts itself. It makes the verdict `incomplete`.
 
     `where`: path, offset or request; never a value. `reason`: for the operator.
     """
@@ -34,10 +33,10 @@ class Problem(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """What a view says of itself when one of its parts has been read to the end.
+    """The last item that reading a part of a view yields.
 
-    `state`: where it stood: {"zxid": n} as the reading began, {"offset": n (exclusive), "epoch": n}, or
-    {"time_ms": n}; other facts may stand beside. `problems`: see Problem.
+    `state`: the position of the view: {"zxid": n} when reading began, {"offset": n (exclusive), "epoch": n}, or
+    {"time_ms": n}; it may hold further facts. `problems`: see Problem.
     """
 
     state: Dict[str, Any]
@@ -45,7 +44,7 @@ class Statement(NamedTuple):
 
 
 class Absent(NamedTuple):
-    """An entity that a view does not have. `at`: the change since when that may be so, {} if unknown."""
+    """An entity that a view does not have. `at`: the last change that can have removed it, {} if unknown."""
 
     at: Dict[str, int]
 
@@ -55,22 +54,22 @@ class View(abc.ABC):
 
     name: str
     kinds: Tuple[str, ...]
-    """The kinds that it can tell about: of these, what it does not yield is absent."""
+    """The kinds that it serves: an entity of these kinds that it does not yield is absent."""
 
-    def look(self) -> Any:
-        """Called once on the driver before anything is read; may narrow `kinds` to what this one can tell about."""
+    def probe(self) -> Any:
+        """Check the view on the driver, once before it is read; may narrow `kinds` to those that it serves."""
         return None
 
     def parts(self) -> List[Any]:
-        """The pieces (small, picklable) that separate tasks read; runs on the driver."""
+        """Return the pieces (small, picklable) that separate tasks read; runs on the driver."""
         return [None]
 
     @abc.abstractmethod
     def read(self, part: Any) -> Iterator[Union[Entity, Statement]]:
-        """Every entity of a part, each once over all parts, and then exactly one Statement, the last of all."""
+        """Yield every entity of a part, each once over all parts, and then one Statement."""
 
     def reread(self, keys: Iterable[Key]) -> Tuple[Dict[Key, Union[Entity, Absent]], Statement]:
-        """These keys as they are now. A view that can ask for single keys overrides this; here, all is read again."""
+        """Return these keys as they are now. This default reads the complete view; override it to read single keys."""
         wanted = set(keys)
         found: Dict[Key, Union[Entity, Absent]] = {}
         states: Dict[str, Any] = {}
@@ -88,5 +87,5 @@ class View(abc.ABC):
 
 
 def family(name: str) -> str:
-    """`broker` of `broker:1`: the word that the table of rules knows a view by."""
+    """Return `broker` for `broker:1`: the name of the view in the table of rules."""
     return name.partition(":")[0]

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The baseline: what ZooKeeper and the log were at the last passed gate, kept as one Parquet file.
+"""The baseline: ZooKeeper's and the log's entities at the last passed gate, as one Parquet file.
 
-One row an entity: view, kind, key, fields and at as JSON text; secrets are hashes already. The file's own metadata says
-of which cluster and gate it is, where each view stood, and by which digest key its hashes were made.
+A row is an entity: view, kind, key, fields and at as JSON text; secrets are hashes. The file's metadata holds cluster,
+gate, the position of each view, and the id of the digest key.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ SCHEMA = pa.schema([(name, pa.string()) for name in ("view", "kind", "key", "fie
 
 
 def key_id(digest_key: bytes) -> str:
-    """A name of a digest key that tells nothing of it: hashes of two files compare only under the same key."""
+    """Return an id of a digest key that does not reveal it. Hashes of two files compare only under the same key."""
     return hmac.new(digest_key, b"quorumshift digest key", hashlib.sha256).hexdigest()[:16]
 
 
 class BaselineWriter:
-    """Writes a baseline: under a temporary name, 0600, renamed when it is closed in order.
+    """Writes a baseline: under a temporary name, 0600, renamed when it is closed without an error.
 
     :arg about: {"cluster_id", "gate", "nonce", "key_id", "states": {view: state}}.
     """
@@ -62,27 +62,27 @@ class BaselineWriter:
 
 
 def about(path: str) -> Dict[str, Any]:
-    """What a baseline says of itself. Raises ViewError."""
+    """Return the metadata of a baseline, see BaselineWriter. Raises ViewError."""
     try:
         metadata = pq.read_schema(path).metadata or {}
     except (OSError, pa.ArrowInvalid) as error:
-        raise ViewError(f"baseline {os.path.basename(path)} cannot be read ({error}): {_ANEW}") from None
+        raise ViewError(f"baseline {os.path.basename(path)} cannot be read ({error}). {_DO}") from None
     if _ABOUT not in metadata:
-        raise ViewError(f"{os.path.basename(path)} is no baseline of Quorumshift: {_ANEW}")
-    reported = json.loads(metadata[_ABOUT])
-    if reported["format"] != FORMAT:
+        raise ViewError(f"{os.path.basename(path)} is not a baseline of Quorumshift. {_DO}")
+    found = json.loads(metadata[_ABOUT])
+    if found["format"] != FORMAT:
         raise ViewError(
-            f"baseline {os.path.basename(path)} has format {reported['format']}, this reads {FORMAT}: {_ANEW}"
+            f"baseline {os.path.basename(path)} has format {found['format']}, this release reads {FORMAT}. {_DO}"
         )
-    return reported
+    return found
 
 
-# The job has a copy of it
-_ANEW = "remove the directory baseline of this cluster in the evidence, to begin anew"
+# The path is not named: the job reads a copy
+_DO = "To start a new baseline, remove the directory baseline of this cluster among the run artifacts"
 
 
 class Part(NamedTuple):
-    """A row group of a baseline; `rows`: it as Arrow IPC, for executors that do not share the driver's files."""
+    """A row group of a baseline. `rows`: its rows as Arrow IPC, for executors that do not share the driver's files."""
 
     number: int
     state: Dict[str, Any]
@@ -90,8 +90,10 @@ class Part(NamedTuple):
 
 
 class BaselineView(View):
-    """The rows of one view in a baseline. `of`: that view's name; this one's is `baseline:<of>`. `ship`: whether tasks
-    get the rows instead of the file's path."""
+    """The rows of the view `of` in a baseline; its own name is `baseline:<of>`.
+
+    :arg ship: whether tasks get the rows instead of the file's path.
+    """
 
     kinds = form.KINDS
 
@@ -104,19 +106,15 @@ class BaselineView(View):
         self._ship = ship
 
     def parts(self) -> List[Part]:
-        """The row groups of the file; its origin is checked first."""
-        reported = about(self._path)
-        if reported["cluster_id"] != self._cluster_id:
-            where = os.path.basename(self._path)
+        """Return the row groups of the file, after checking its cluster and digest key."""
+        metadata, name = about(self._path), os.path.basename(self._path)
+        if metadata["cluster_id"] != self._cluster_id:
+            raise ViewError(f"baseline {name} is of cluster {metadata['cluster_id']}, not of {self._cluster_id}. {_DO}")
+        if metadata["key_id"] != self._key_id:
             raise ViewError(
-                f"baseline {where} is of cluster {reported['cluster_id']}, not of {self._cluster_id}: {_ANEW}"
+                f"baseline {name} was made under another digest key, so its hashes cannot be compared. {_DO}"
             )
-        if reported["key_id"] != self._key_id:
-            raise ViewError(
-                f"baseline {os.path.basename(self._path)} was made under another digest key, so its hashes cannot be "
-                f"compared: {_ANEW}"
-            )
-        state = reported["states"][self._of]
+        state = metadata["states"][self._of]
         file = pq.ParquetFile(self._path)
         parts = [Part(number, state) for number in range(file.num_row_groups)]
         if self._ship:
@@ -145,6 +143,6 @@ def _packed(table):
 
 
 def from_row(row: Dict[str, str]) -> Entity:
-    """An entity of a row's JSON texts."""
+    """Return the entity of a row."""
     fields = {name: form.canonical(value) for name, value in json.loads(row["fields"]).items()}
     return Entity(row["kind"], row["key"], fields, json.loads(row["at"]))

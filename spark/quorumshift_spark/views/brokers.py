@@ -1,12 +1,11 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What one broker serves, asked over a connection to that broker alone.
+"""The metadata that one broker serves, read over a connection to that broker only.
 
-A client library finds its way to another broker or to the controller; here it must be this one that answers, so that a
-broker with stale metadata is seen (one that a finalization left in migration mode answers every health check and does
-not know the topics made since). Which request is a witness of what: see broker_requests. That it is this broker is
-proven by its own configs, which no other broker gives.
+A client library may ask another broker or the controller, which hides a broker with stale metadata. For instance, a
+broker that finalization left in migration mode passes every health check, but does not know topics created since.
+broker_requests lists what each request shows. The broker's own configs, which no other broker serves, prove its id.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from quorumshift_spark.normal_form import Entity
 from quorumshift_spark.views import Absent, Key, Problem, Statement, View, ViewError
 
 _KINDS = ("topic", "partition", "config", "quota", "scram", "acl", "delegation_token", "feature", "broker")
-_LARGEST_ANSWER = 1 << 28
+_LARGEST_RESPONSE = 1 << 28
 _NAMES_A_REQUEST = 500
 
 # o.a.k.common.config.ConfigResource.Type, and DescribeConfigsResponse.ConfigSource
@@ -48,9 +47,9 @@ _KRAFT_VERSION = "kraft.version"  # the quorum's own, kept in control records an
 
 
 class Served(NamedTuple):
-    """What a broker is and can tell. `mode` of judgements.node_mode; `not_served`: {kind: why} of what it cannot tell.
+    """A broker's mode and what it serves. `mode`: of core.node_mode; `not_served`: {kind: why it cannot be read}.
 
-    `offset`: the first one of the metadata log that its image did not hold yet; None in ZooKeeper mode.
+    `offset`: the end (exclusive) of the metadata log in its image; None in ZooKeeper mode.
     """
 
     mode: str
@@ -61,13 +60,13 @@ class Served(NamedTuple):
 class BrokerView(View):
     """The metadata of one broker.
 
-    :arg broker_id: the id that must answer at `address`.
-    :arg address: one listener of that broker. Leaders are told of brokers that have a listener of its name: use the
-        one that clients or brokers use.
-    :arg cluster_id: the cluster that must answer; None takes any.
-    :arg timeout: seconds for each single answer.
-    :arg topics_a_request: how many topics are asked for their configs at once (about 2 kB each in the answer; a broker
-        in ZooKeeper mode reads a znode for each).
+    :arg broker_id: the id of the broker at `address`.
+    :arg address: a listener of that broker. Leaders are shown only where the leader has a listener of the same name:
+        use the listener of clients or of brokers.
+    :arg cluster_id: the expected cluster; None accepts any.
+    :arg timeout: seconds for each response.
+    :arg topics_a_request: topics in one request for configs (about 2 kB each in the response; a broker in ZooKeeper
+        mode reads a znode for each).
     """
 
     def __init__(
@@ -90,27 +89,27 @@ class BrokerView(View):
         self._timeout = timeout
         self._page = topics_a_request
 
-    def look(self) -> Served:
-        """What the broker is and can tell; sets `kinds` to that. For the driver, before views are compared.
+    def probe(self) -> Served:
+        """Return the broker's mode and set `kinds` to those that it serves. Raises ViewError.
 
-        A broker without an authorizer has no ACLs to tell, one without delegation tokens, or asked on a listener
-        where they may not be asked for, no tokens. Raises ViewError.
+        A broker without an authorizer serves no ACLs. A broker without delegation tokens, or a listener that does not
+        allow the request, serves no tokens.
         """
-        with self._talk() as talk:
-            served = talk.served()
-            for dummy in itertools.chain(talk.acls(), talk.delegation_tokens()):
+        with self._connect() as requester:
+            served = requester.served()
+            for dummy in itertools.chain(requester.acls(), requester.delegation_tokens()):
                 pass
-        served.not_served.update(talk.not_served)
-        self.kinds = tuple(kind for kind in _KINDS if kind not in talk.not_served)
+        served.not_served.update(requester.not_served)
+        self.kinds = tuple(kind for kind in _KINDS if kind not in requester.not_served)
         return served
 
     def read(self, part: Any) -> Iterator[Union[Entity, Statement]]:
-        """See View.read. `state`: {time_ms, mode, offset (see Served; not in ZooKeeper mode), offline_replicas: how
-        many it takes for offline, not_served: {kind: why}}. Raises ViewError."""
+        """See View.read. `state`: {time_ms, mode, offset (see Served; not in ZooKeeper mode), offline_replicas: number
+        of replicas that the broker considers offline, not_served: {kind: why}}. Raises ViewError."""
         yield from self._read(None)
 
     def reread(self, keys: Iterable[Key]) -> Tuple[Dict[Key, Union[Entity, Absent]], Statement]:
-        """See View.reread; of topics, only those that the keys name are asked for."""
+        """See View.reread; requests only the topics of these keys."""
         wanted = set(keys)
         found: Dict[Key, Union[Entity, Absent]] = {key: Absent({}) for key in wanted}
         statement = Statement({}, [])
@@ -125,38 +124,38 @@ class BrokerView(View):
         started = time.time()
         kinds = {kind for kind, _key in wanted} if wanted is not None else set(_KINDS)
         names = None if wanted is None else sorted(_topics_of(wanted))
-        with self._talk() as talk:
-            served = talk.served()
-            yield from talk.broker_configs()  # always, for it proves that the broker is the one that is meant
+        with self._connect() as requester:
+            served = requester.served()
+            yield from requester.broker_configs()  # always: it proves the broker's id
             if names is None or names or "broker" in kinds:
-                yield from talk.topics(names)
+                yield from requester.topics(names)
             if "config" in kinds:
-                yield from talk.topic_configs(self._page)
+                yield from requester.topic_configs(self._page)
             if "quota" in kinds:
-                yield from talk.quotas()
+                yield from requester.quotas()
             if "scram" in kinds:
-                yield from talk.scram()
+                yield from requester.scram()
             if "acl" in kinds:
-                yield from talk.acls()
+                yield from requester.acls()
             if "delegation_token" in kinds:
-                yield from talk.delegation_tokens()
+                yield from requester.delegation_tokens()
             if "feature" in kinds:
-                yield from talk.features()
+                yield from requester.features()
         state = {
             "time_ms": int(started * 1000),
             "mode": served.mode,
-            "offline_replicas": talk.offline_replicas,
-            "not_served": talk.not_served,
+            "offline_replicas": requester.offline_replicas,
+            "not_served": requester.not_served,
         }
         if served.offset is not None:
             state["offset"] = served.offset
-        yield Statement(state, talk.problems())
+        yield Statement(state, requester.problems())
 
     @contextlib.contextmanager
-    def _talk(self) -> Iterator[_Talk]:
+    def _connect(self) -> Iterator[_Requester]:
         try:
             with KafkaConnection(self._address, self._security, self._timeout) as connection:
-                yield _Talk(self._id, connection, self._digests, self._cluster_id, self._timeout)
+                yield _Requester(self._id, connection, self._digests, self._cluster_id, self._timeout)
         except WireError as error:
             raise ViewError(f"broker {self._id}: {error}") from error
         except requests.MalformedAnswer as error:
@@ -174,8 +173,8 @@ def _topics_of(keys: Iterable[Key]) -> Set[str]:
     return names
 
 
-class _Talk:
-    """One connection to one broker, and what was found out over it."""
+class _Requester:
+    """Requests over one connection to one broker, and the state that they share."""
 
     def __init__(
         self,
@@ -196,12 +195,12 @@ class _Talk:
         self.not_served: Dict[str, str] = {}
 
     def served(self) -> Served:
-        reported = self._versions()
-        mode = node_mode.node_mode(reported.api_keys, reported.zk_migration_ready)
+        versions = self._versions()
+        mode = node_mode.node_mode(versions.api_keys, versions.zk_migration_ready)
         if mode not in (node_mode.ZK, node_mode.ZK_MIGRATION, node_mode.KRAFT):
-            raise self._error(f"is no broker: its listener shows {mode}")
+            raise self._error(f"is not a broker: its mode is {mode}")
         # In KRaft mode the epoch of the features is the offset of the image (KRaftMetadataCache.features)
-        offset = reported.finalized_features_epoch + 1 if mode == node_mode.KRAFT else None
+        offset = versions.finalized_features_epoch + 1 if mode == node_mode.KRAFT else None
         return Served(mode, offset, {})
 
     def features(self) -> Iterator[Entity]:
@@ -210,11 +209,11 @@ class _Talk:
                 yield form.feature(name, level)
 
     def topics(self, names: List[str] | None) -> Iterator[Entity]:
-        """Topics, partitions and the brokers that are up; all of them, or topics of these names."""
+        """Yield topics, partitions and the brokers that are up; all topics, or those of these names."""
         pages = [None] if names is None else _pages(names, _NAMES_A_REQUEST) or [[]]
         for number, page in enumerate(pages):
-            answer = self._ask_raw(requests.METADATA, requests.metadata(page), requests.LARGEST_METADATA)
-            head, topics = requests.read_metadata(answer)
+            response = self._request_raw(requests.METADATA, requests.metadata(page), requests.LARGEST_METADATA)
+            head, topics = requests.read_metadata(response)
             if self._cluster_id and head["clusterId"] != self._cluster_id:
                 raise self._error(f"is of cluster {head['clusterId']}, not of {self._cluster_id}")
             if not number:
@@ -239,12 +238,12 @@ class _Talk:
             }
             if partition["errorCode"] == _LISTENER_NOT_FOUND:
                 self._hidden_leaders.append(f"{name}-{partition['partitionIndex']}")
-            else:  # no leader, or one that is not up, is -1 to clients as well
+            else:  # -1: no leader, or one that is down
                 fields["leader"] = partition["leaderId"]
             yield form.partition(name, partition["partitionIndex"], fields)
 
     def topic_configs(self, page: int) -> Iterator[Entity]:
-        """Configs that somebody set on the topics that `topics` gave; of one that is gone since, none."""
+        """Yield the configs set on the topics that `topics` yielded, unless deleted since."""
         for names in _pages(self._topics, page):
             resources = [(_TOPIC_RESOURCE, name) for name in names]
             for result in self._configs(resources, synonyms=False):
@@ -256,16 +255,16 @@ class _Talk:
                         yield self._config("topic", result["resourceName"], config, config["value"])
 
     def broker_configs(self) -> Iterator[Entity]:
-        """Dynamic configs of this broker and of the default of all brokers.
+        """Yield the dynamic configs of this broker and the cluster-wide defaults.
 
-        A value is the one that was set, from the synonyms: the config's own may come from elsewhere.
+        The synonyms hold the value that was set; the config's own value may come from another source.
         """
         resources = [(_BROKER_RESOURCE, str(self._id)), (_BROKER_RESOURCE, "")]
         sources = {str(self._id): _DYNAMIC_BROKER_CONFIG, "": _DYNAMIC_DEFAULT_BROKER_CONFIG}
         for result in self._configs(resources, synonyms=True):
             entity = result["resourceName"]
             if result["errorCode"] == _INVALID_REQUEST:
-                raise self._error(f"another broker answers at this address: {result['errorMessage']}")
+                raise self._error(f"another broker has this address: {result['errorMessage']}")
             self._check(requests.DESCRIBE_CONFIGS, result, f"broker {entity or 'default'}")
             for config in result["configs"]:
                 for synonym in config["synonyms"]:
@@ -276,43 +275,45 @@ class _Talk:
         return form.config(resource, entity, config["name"], value, self._digests, withheld=config["isSensitive"])
 
     def _configs(self, resources: List[Tuple[int, str]], synonyms: bool) -> List[Dict[str, Any]]:
-        results = self._ask(requests.DESCRIBE_CONFIGS, requests.configs(resources, synonyms))["results"]
-        answered = {(result["resourceType"], result["resourceName"]) for result in results}
-        missing = [name for kind, name in resources if (kind, name) not in answered]
+        results = self._request(requests.DESCRIBE_CONFIGS, requests.configs(resources, synonyms))["results"]
+        described = {(result["resourceType"], result["resourceName"]) for result in results}
+        missing = [name for kind, name in resources if (kind, name) not in described]
         if missing:
-            raise self._error(f"DescribeConfigs left out {len(missing)} of {len(resources)}, {missing[0]!r} among them")
+            raise self._error(
+                f"DescribeConfigs left out {len(missing)} of {len(resources)} resources, first {missing[0]!r}"
+            )
         return results
 
     def quotas(self) -> Iterator[Entity]:
-        answer = self._ask(requests.DESCRIBE_CLIENT_QUOTAS, requests.client_quotas())
-        self._check(requests.DESCRIBE_CLIENT_QUOTAS, answer)
-        for entry in answer["entries"] or ():
+        response = self._request(requests.DESCRIBE_CLIENT_QUOTAS, requests.client_quotas())
+        self._check(requests.DESCRIBE_CLIENT_QUOTAS, response)
+        for entry in response["entries"] or ():
             entity = {part["entityType"]: part["entityName"] for part in entry["entity"]}
             for value in entry["values"]:
                 yield form.quota(entity, value["key"], value["value"])
 
     def scram(self) -> Iterator[Entity]:
-        answer = self._ask(requests.DESCRIBE_SCRAM, requests.scram())
-        self._check(requests.DESCRIBE_SCRAM, answer)
-        for result in answer["results"]:
+        response = self._request(requests.DESCRIBE_SCRAM, requests.scram())
+        self._check(requests.DESCRIBE_SCRAM, response)
+        for result in response["results"]:
             self._check(requests.DESCRIBE_SCRAM, result, f"user {result['user']}")
             for credential in result["credentialInfos"]:
                 mechanism = enums.of_code(enums.SCRAM_MECHANISMS, credential["mechanism"])
                 yield form.scram(result["user"], mechanism, credential["iterations"], None, withheld=True)
 
     def acls(self) -> Iterator[Entity]:
-        answer = self._ask(requests.DESCRIBE_ACLS, requests.acls())
-        if self._is_off("acl", requests.DESCRIBE_ACLS, answer, _NO_AUTHORIZER):
+        response = self._request(requests.DESCRIBE_ACLS, requests.acls())
+        if self._is_off("acl", requests.DESCRIBE_ACLS, response, _NO_AUTHORIZER):
             return
-        for resource in answer["resources"]:
+        for resource in response["resources"]:
             for acl in resource["acls"]:
                 yield form.acl_of_codes({**resource, **acl})
 
     def delegation_tokens(self) -> Iterator[Entity]:
-        answer = self._ask(requests.DESCRIBE_TOKENS, requests.delegation_tokens())
-        if self._is_off("delegation_token", requests.DESCRIBE_TOKENS, answer, _NO_TOKENS):
+        response = self._request(requests.DESCRIBE_TOKENS, requests.delegation_tokens())
+        if self._is_off("delegation_token", requests.DESCRIBE_TOKENS, response, _NO_TOKENS):
             return
-        for token in answer["tokens"]:
+        for token in response["tokens"]:
             yield form.delegation_token(
                 token["tokenId"],
                 _principal(token),
@@ -328,40 +329,40 @@ class _Talk:
             return []
         some = ", ".join(self._hidden_leaders[:3])
         reason = (
-            f"the leaders of {len(self._hidden_leaders)} partitions ({some}) have no listener of the name of "
-            f"{self._connection.address}'s: give the address of a listener that all brokers have"
+            f"the leaders of {len(self._hidden_leaders)} partitions ({some}) have no listener with the name of the one "
+            f"at {self._connection.address}. Give the address of a listener that all brokers have"
         )
         return [Problem(f"broker {self._id}: Metadata", reason)]
 
     def _versions(self) -> ApiVersions:
         return self._connection.api_versions()
 
-    def _ask(self, request: requests.Request, body: bytes) -> Dict[str, Any]:
-        return requests.read(request, self._ask_raw(request, body))
+    def _request(self, request: requests.Request, body: bytes) -> Dict[str, Any]:
+        return requests.read(request, self._request_raw(request, body))
 
-    def _ask_raw(self, request: requests.Request, body: bytes, largest: int = _LARGEST_ANSWER) -> bytes:
+    def _request_raw(self, request: requests.Request, body: bytes, largest: int = _LARGEST_RESPONSE) -> bytes:
         arguments = request.api_key, request.version, body, request.name
         return self._connection.request(*arguments, timeout=self._timeout, largest=largest)
 
-    def _check(self, request: requests.Request, answer: Dict[str, Any], what: str = "") -> None:
-        if answer["errorCode"]:
-            raise self._error(f"{request.name}{f' of {what}' if what else ''} answered {_error_text(answer)}")
+    def _check(self, request: requests.Request, response: Dict[str, Any], what: str = "") -> None:
+        if response["errorCode"]:
+            raise self._error(f"{request.name}{f' of {what}' if what else ''} returned {_error_text(response)}")
 
-    def _is_off(self, kind: str, request: requests.Request, answer: Dict[str, Any], codes: Tuple[int, ...]) -> bool:
-        if answer["errorCode"] not in codes:
-            self._check(request, answer)
+    def _is_off(self, kind: str, request: requests.Request, response: Dict[str, Any], codes: Tuple[int, ...]) -> bool:
+        if response["errorCode"] not in codes:
+            self._check(request, response)
             return False
-        self.not_served[kind] = f"{request.name}: {_error_text(answer)}"
+        self.not_served[kind] = f"{request.name}: {_error_text(response)}"
         return True
 
     def _error(self, text: str) -> ViewError:
         return ViewError(f"broker {self._id} at {self._connection.address}: {text}")
 
 
-def _error_text(answer: Dict[str, Any]) -> str:
-    code = answer["errorCode"]
+def _error_text(response: Dict[str, Any]) -> str:
+    code = response["errorCode"]
     name = ERROR_NAMES.get(code, f"error {code}")
-    return f"{name}: {answer['errorMessage']}" if answer.get("errorMessage") else name
+    return f"{name}: {response['errorMessage']}" if response.get("errorMessage") else name
 
 
 def _principal(fields: Dict[str, Any]) -> str:
@@ -376,11 +377,11 @@ _INTEGER = re.compile(r"[+-]?\d+")
 
 
 def parsed(value: str) -> str:
-    """A config's value such that what somebody set and what a broker serves of it have the same text.
+    """Return a text of a config's value that is equal for the value that was set and the value that a broker serves.
 
-    Of topics, brokers serve the value as they parsed it (ConfigHelper, ConfigDef.convertToString): ` 0100` becomes
-    `100`, `0.50` `0.5`, `TRUE` `true`, `compact, delete` `compact,delete`. Nothing that Kafka tells apart becomes
-    equal, but for strings that look like numbers or truth values.
+    Brokers serve topic configs as parsed (ConfigHelper, ConfigDef.convertToString): ` 0100` becomes `100`, `0.50`
+    `0.5`, `TRUE` `true`, `compact, delete` `compact,delete`. Values that Kafka distinguishes stay different, except
+    strings that look like numbers or booleans.
     """
     return ",".join(_parsed(item.strip()) for item in value.split(","))
 
@@ -391,7 +392,7 @@ def _parsed(item: str) -> str:
     if _INTEGER.fullmatch(item):
         return str(int(item))
     try:
-        number = float(item.replace("_", "?"))  # Java knows no underscores in numbers that it parses
+        number = float(item.replace("_", "?"))  # Java does not parse underscores in numbers
     except ValueError:
         return item
     return str(int(number)) if number.is_integer() else repr(number)

@@ -5,9 +5,8 @@
 
 Sources: org.apache.kafka.image.{MetadataDelta,TopicsDelta,ConfigurationsDelta,ClientQuotasDelta,ScramDelta,AclsDelta,
 DelegationTokenDelta,ProducerIdsDelta,FeaturesDelta,ClusterDelta} and metadata.PartitionRegistration.merge of Kafka 3.9.
-A record that Kafka would refuse is an error here as well. `at` of an entity is the offset of the last record that
-touched it; of what is not there, that of the record that removed it. What a checkpoint holds or lacks was last touched
-at its last offset or before.
+A record that Kafka would reject is an error. `at` of an entity is the offset of the last record that changed it; of an
+absent one, of the record that removed it. For what a checkpoint holds or lacks, `at` is the checkpoint's last offset.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _PARTITION_FIELDS = {
 
 
 class LogSource(NamedTuple):
-    """Where a log is: `directory` as a node has it, or `archive` of the module metadata_snapshot with its `sha256`.
+    """Where a log is: a node's `directory`, or an `archive` of the module metadata_snapshot with its `sha256`.
 
     `end_offset`: exclusive, the high watermark; a log that ends before it is an error. `content`: the archive's bytes,
     for executors that do not share the driver's files.
@@ -62,7 +61,7 @@ class LogSource(NamedTuple):
 
 
 class MetadataLogView(View):
-    """The log of one controller. `name`: `metadata_log`, or `metadata_log:<controller id>` of a further one.
+    """The log of one controller. `name`: `metadata_log`, or `metadata_log:<controller id>` for a further one.
 
     :arg ship: whether tasks get the archive's bytes instead of its path.
     """
@@ -76,7 +75,7 @@ class MetadataLogView(View):
         self._ship = ship
 
     def parts(self) -> List[LogSource]:
-        """One: records of a log depend on those before them."""
+        """Return one part: records of a log depend on those before them."""
         if not (self._ship and self.source.archive):
             return [self.source]
         with open(self.source.archive, "rb") as file:
@@ -88,7 +87,7 @@ class MetadataLogView(View):
         yield statement
 
     def reread(self, keys: Iterable[Key]) -> Tuple[Dict[Key, Entity | Absent], Statement]:
-        """These keys at the end of `source`, which is a later cut when the log was taken again in the meantime."""
+        """Return these keys at the end of `source`, a newer snapshot where the job got one since `read`."""
         wanted = set(keys)
         image, statement = self._replay(self.source)
         found: Dict[Key, Entity | Absent] = {
@@ -111,19 +110,19 @@ class MetadataLogView(View):
             except LogMissing as error:
                 raise ViewError(f"{self.name}: {error}") from None
             except LogError as error:
-                raise ViewError(f"{self.name}: {error}: take the snapshot of the log again") from error
+                raise ViewError(f"{self.name}: {error}. Take the snapshot of the log again") from error
         if extent.end_offset < source.end_offset:
             raise ViewError(
                 f"{self.name}: the log ends at offset {extent.end_offset} (epoch {extent.last_epoch}), "
-                f"{source.end_offset - extent.end_offset} short of {source.end_offset}, the high watermark that was "
-                "given: the controller lags or the copy is torn; take the snapshot again, of the leader if it lags"
+                f"{source.end_offset - extent.end_offset} short of the high watermark {source.end_offset}. The "
+                "controller lags or the snapshot is incomplete. Take the snapshot again, on the quorum's leader"
             )
         return image, Statement({"offset": extent.end_offset, "epoch": extent.last_epoch}, [])
 
 
 @contextlib.contextmanager
 def _directory(source: LogSource) -> Iterator[str]:
-    """The log's directory; an archive is unpacked in a private one and removed again, since it holds secrets."""
+    """Yield the log's directory. An archive, which holds secrets, is unpacked privately and removed afterwards."""
     if source.directory:
         yield source.directory
         return
@@ -142,13 +141,13 @@ def _directory(source: LogSource) -> Iterator[str]:
 
 
 class Image:
-    """The metadata that records add up to. `checkpoint_offset`: of the last record in the checkpoint, None without."""
+    """The metadata that records add up to. `checkpoint_offset`: of the checkpoint's last record, None without one."""
 
     def __init__(self, checkpoint_offset: int | None = None) -> None:
         self._checkpoint_offset = checkpoint_offset
-        self._topics: Dict[str, Tuple[str, int]] = {}  # id: (name, offset)
-        self._ids: Dict[str, str] = {}  # name: id
-        self._partitions: Dict[str, Dict[int, list]] = {}  # topic id: {partition: [values..., offset]}
+        self._topics: Dict[str, Tuple[str, int]] = {}  # {id: (name, offset)}
+        self._ids: Dict[str, str] = {}  # {name: id}
+        self._partitions: Dict[str, Dict[int, list]] = {}  # {topic id: {partition: [values..., offset]}}
         self._configs: Dict[Tuple[int, str], Dict[str, Tuple[str, int]]] = {}
         self._quotas: Dict[Tuple[Any, str], Tuple[float, int]] = {}
         self._scram: Dict[Tuple[str, int], Tuple[Dict[str, Any], int]] = {}
@@ -156,20 +155,20 @@ class Image:
         self._tokens: Dict[str, Tuple[Dict[str, Any], int]] = {}
         self._producer_ids: Tuple[int, int] | None = None
         self._cluster = metadata_image.empty_state()
-        self._touched: Dict[Tuple[str, Any], int] = {}  # brokers and features: offset
+        self._changed_at: Dict[Tuple[str, Any], int] = {}  # {(kind, broker id or feature): offset}
         self._removed: Dict[Key, int] = {}
 
     def apply(self, record: Record) -> None:
-        """Apply one record of TYPES. Raises InconsistentLog where Kafka would refuse it."""
+        """Apply one record of TYPES. Raises InconsistentLog where Kafka would reject it."""
         _APPLY[record.type](self, record.fields, record)
 
     def absent_since(self, key: Key) -> Dict[str, int]:
-        """Where the entity of this key was removed; if no record did, the checkpoint's end; {} without one."""
+        """Return {"offset": n} of the record that removed this key, else of the checkpoint's last record, else {}."""
         at = self._removed.get(key, self._checkpoint_offset)
         return {} if at is None else {"offset": at}
 
     def entities(self, digests: Digests) -> Iterator[Entity]:
-        """All that is there, in the normal form."""
+        """Yield every entity in the normal form."""
         for topic_id, (name, at) in self._topics.items():
             yield form.topic(name, topic_id, {"offset": at})
         for topic_id, partitions in self._partitions.items():
@@ -201,13 +200,13 @@ class Image:
         if self._producer_ids is not None:
             yield form.producer_ids(self._producer_ids[0], at={"offset": self._producer_ids[1]})
         for name, level in self._cluster["features"].items():
-            yield form.feature(name, level, {"offset": self._touched[("feature", name)]})
+            yield form.feature(name, level, {"offset": self._changed_at[("feature", name)]})
         for broker_id, broker in self._cluster["brokers"].items():
             fields = {"fenced": broker["fenced"], "epoch": broker["epoch"]}
-            yield form.broker(int(broker_id), fields, {"offset": self._touched[("broker", int(broker_id))]})
+            yield form.broker(int(broker_id), fields, {"offset": self._changed_at[("broker", int(broker_id))]})
 
     def _distinct_acls(self):
-        """Two ids may have the same content; to an authorizer they are one ACL."""
+        """Return ACLs by content: to an authorizer, two ids with the same content are one ACL."""
         entities = {}
         for fields, at in self._acls.values():
             entity = _acl(fields, at)
@@ -216,7 +215,7 @@ class Image:
                 entities[entity.key] = entity
         return entities.values()
 
-    # --- records, named after them ---
+    # --- one method a record type ---
 
     def _topic(self, fields, record):
         name, topic_id = fields["name"], fields["topicId"]
@@ -227,7 +226,7 @@ class Image:
     def _remove_topic(self, fields, record):
         topic_id = fields["topicId"]
         if topic_id not in self._topics:
-            raise _refused(record, f"topic {topic_id}, which is not there")
+            raise _rejected(record, f"topic {topic_id}, which does not exist")
         name, _at = self._topics.pop(topic_id)
         numbers = self._partitions.pop(topic_id)
         self._remove("topic", [name], record)
@@ -248,8 +247,8 @@ class Image:
         partitions = self._partitions_of(fields, record)
         values = partitions.get(fields["partitionId"])
         if values is None:
-            raise _refused(
-                record, f"partition {fields['partitionId']} of topic {fields['topicId']}, which is not there"
+            raise _rejected(
+                record, f"partition {fields['partitionId']} of topic {fields['topicId']}, which does not exist"
             )
         for name in ("replicas", "isr", "addingReplicas", "removingReplicas"):
             if fields[name] is not None:
@@ -265,7 +264,7 @@ class Image:
     def _partitions_of(self, fields, record):
         partitions = self._partitions.get(fields["topicId"])
         if partitions is None:
-            raise _refused(record, f"a partition of topic {fields['topicId']}, which is not there")
+            raise _rejected(record, f"a partition of topic {fields['topicId']}, which does not exist")
         return partitions
 
     def _config(self, fields, record):
@@ -296,7 +295,7 @@ class Image:
     def _remove_acl(self, fields, record):
         removed = self._acls.pop(fields["id"], None)
         if removed is None:
-            raise _refused(record, f"ACL {fields['id']}, which is not there")
+            raise _rejected(record, f"ACL {fields['id']}, which does not exist")
         self._removed[("acl", _acl(*removed).key)] = record.offset
 
     def _token(self, fields, record):
@@ -309,16 +308,16 @@ class Image:
     def _next_producer_id(self, fields, record):
         self._producer_ids = (fields["nextProducerId"], record.offset)
 
-    def _of_cluster(self, fields, record):
+    def _feature_or_broker(self, fields, record):
         metadata_image.apply(self._cluster, record)
         if record.type == "FEATURE_LEVEL_RECORD":
             kind, name = "feature", fields["name"]
-            gone = name not in self._cluster["features"]
+            removed = name not in self._cluster["features"]
         else:
             kind, name = "broker", fields.get("brokerId", fields.get("id"))
-            gone = str(name) not in self._cluster["brokers"]
-        self._touched[(kind, name)] = record.offset
-        if gone:
+            removed = str(name) not in self._cluster["brokers"]
+        self._changed_at[(kind, name)] = record.offset
+        if removed:
             self._remove(kind, [name], record)
 
     def _remove(self, kind, key, record):
@@ -330,7 +329,7 @@ _INDEX = {name: index for index, name in enumerate(_PARTITION_FIELDS)}
 
 
 def _resource(code, name):
-    """Type and entity of a config's key; the default broker entity is "" in KRaft."""
+    """Return type and entity of a config's key; KRaft's default broker entity is ""."""
     kind = form.CONFIG_RESOURCES.get(code, f"resource type {code}")
     return kind, None if code == _BROKER and name == "" else name
 
@@ -339,7 +338,7 @@ def _acl(fields, at):
     return form.acl_of_codes(fields, {"offset": at})
 
 
-def _refused(record, what):
+def _rejected(record, what):
     return InconsistentLog(f"offset {record.offset}: {record.type} for {what}")
 
 
@@ -366,9 +365,9 @@ _APPLY = {
             "UNFENCE_BROKER_RECORD",
             "BROKER_REGISTRATION_CHANGE_RECORD",
         ),
-        Image._of_cluster,
+        Image._feature_or_broker,
     ),
 }
 
 TYPES = frozenset(_APPLY)
-"""The record types that this view is made of; others (NoOp, controllers, the migration's state) change no entity."""
+"""The record types that change an entity; others (NoOp, controllers, the migration's state) do not."""

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Passwords as brokers keep them in ZooKeeper, decrypted (org.apache.kafka.security.EncryptingPasswordEncoder, 3.9).
+"""Decrypts passwords that brokers keep in ZooKeeper (org.apache.kafka.security.EncryptingPasswordEncoder, Kafka 3.9).
 
-The value says all but the secret: key factory (PBKDF2 with some HMAC), cipher, key length, salt, iterations, IV. No
-message of this module holds a value or a secret.
+The value holds everything but the secret: key factory (PBKDF2 with an HMAC), cipher, key length, salt, iterations, IV.
+No message of this module holds a value or a secret.
 """
 
 from __future__ import annotations
@@ -31,14 +31,13 @@ _FIELDS = ("cipherAlgorithm", "keyLength", "salt", "iterations", "encryptedPassw
 
 
 class UndecodablePassword(ValueError):
-    """A value that is not in the encoder's form, or that none of the secrets decodes; says which, never the value."""
+    """The value is not in the encoder's format, or no secret decodes it. The message never holds the value."""
 
 
 def decode(text: str, secrets: Sequence[str]) -> str:
-    """The clear text of an encoded password.
+    """Return the clear text of an encoded password. Raises UndecodablePassword.
 
-    :arg secrets: password.encoder.secret, then password.encoder.old.secret; the first that fits decodes it.
-    :raises UndecodablePassword: see there.
+    :arg secrets: password.encoder.secret, then password.encoder.old.secret; they are tried in this order.
     """
     fields = {}
     for part in text.split(","):
@@ -47,18 +46,18 @@ def decode(text: str, secrets: Sequence[str]) -> str:
             fields[name] = value
     missing = [name for name in _FIELDS if name not in fields]
     if missing:
-        raise UndecodablePassword(f"it is not in the form of Kafka's password encoder ({missing[0]} is missing)")
+        raise UndecodablePassword(f"it is not in the format of Kafka's password encoder ({missing[0]} is missing)")
     if not secrets:
-        raise UndecodablePassword("it is encrypted: give password.encoder.secret of the brokers")
+        raise UndecodablePassword("it is encrypted. Give password.encoder.secret of the brokers")
     for secret in secrets:
         clear = _decode(fields, secret)
         if clear is not None:
             return clear
-    raise UndecodablePassword("the given password.encoder.secret (and old secret) does not decode it")
+    raise UndecodablePassword("neither password.encoder.secret nor password.encoder.old.secret decodes it")
 
 
 def _decode(fields, secret):
-    """The clear text, or None where this secret is the wrong one."""
+    """Return the clear text, or None for a wrong secret."""
     try:
         hash_class = _HASHES[fields.get("keyFactoryAlgorithm", _DEFAULT_KEY_FACTORY)]
         key_bytes = int(fields["keyLength"]) // 8
@@ -72,13 +71,13 @@ def _decode(fields, secret):
     except KeyError as error:
         raise UndecodablePassword(f"{error.args[0]} is missing or unknown") from None
     except ValueError as error:
-        raise UndecodablePassword(f"a field of the encoder's form is malformed ({type(error).__name__})") from None
+        raise UndecodablePassword(f"a field of the encoder's format is malformed ({type(error).__name__})") from None
     try:
         clear = decrypt(secret_text).decode("utf-8")
     except Exception:
-        # whatever a wrong key makes of padding, tag or UTF-8
+        # a wrong key breaks padding, tag or UTF-8
         return None
-    # Java's String.length() counts UTF-16 units; CBC's padding alone would let one wrong key in 256 pass
+    # Java's String.length() counts UTF-16 units. CBC's padding alone accepts one wrong key in 256
     return clear if len(clear.encode("utf-16-le")) // 2 == length else None
 
 
@@ -88,10 +87,10 @@ def _cipher(fields, key, iv):
     if (algorithm, mode) == ("AES", "GCM"):
         return lambda text: AESGCM(key).decrypt(iv, text, None)
     if algorithm not in ("AES", "DESede"):
-        raise UndecodablePassword(f"cipher {fields['cipherAlgorithm']} is none that this reads (AES, DESede)")
+        raise UndecodablePassword(f"cipher {fields['cipherAlgorithm']} is not supported (supported: AES, DESede)")
     if mode not in ("CBC", "CTR", "CFB", "OFB"):
         raise UndecodablePassword(
-            f"cipher {fields['cipherAlgorithm']} is none that this reads (CBC, GCM, CTR, CFB, OFB)"
+            f"cipher {fields['cipherAlgorithm']} is not supported (supported modes: CBC, GCM, CTR, CFB, OFB)"
         )
     block_cipher = algorithms.AES if algorithm == "AES" else _triple_des()
     decryptor = Cipher(block_cipher(key), getattr(modes, mode)(iv)).decryptor()
@@ -107,6 +106,6 @@ def _cipher(fields, key, iv):
 
 
 def _triple_des():
-    from cryptography.hazmat.decrepit.ciphers.algorithms import TripleDES  # only where a value asks for it
+    from cryptography.hazmat.decrepit.ciphers.algorithms import TripleDES  # deprecated: only if needed
 
     return TripleDES

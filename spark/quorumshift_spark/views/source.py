@@ -1,15 +1,15 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All views of a job as one Spark data source, of Arrow record batches: `spark.read.format("quorumshift_views")`.
+"""All views of a job as one Spark data source of Arrow record batches: `spark.read.format("quorumshift_views")`.
 
-The only option is `input`, the path of job.json, which the driver reads; views travel to the tasks inside the reader.
-A part that cannot be read gives a row that says so instead of a failed Spark job, so that every view is named that
-failed, and no stack trace shows anything.
+The only option is `input`, the path of job.json, which the driver reads. Each task gets its view inside its partition.
+A part that cannot be read yields a row with the error instead of failing the Spark job. So the result names every view
+that failed, and no stack trace shows what was read.
 
-Rows: view, kind, key, fields (map), at (JSON text), and for each relation of the table of rules its projection
-(compare.projection). After the entities of a part comes one row with kind "": key is the number of the part, and fields
-has `error` (a text), or `state`, `problems` and `counts` (JSON texts).
+Rows: view, kind, key, fields (map), at (JSON text), and the projection for each relation (compare.projection). The
+last row of a part has kind "": key is the number of the part; fields holds `error` (text), or `state`, `problems` and
+`counts` (JSON texts).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _ARROW = pa.schema(
 
 
 class Part(InputPartition):
-    """A part of a view, or the error with which it could not be cut into parts. `number`: of the part in its view."""
+    """A part of a view, or the error of a view that has no parts. `number`: of the part; `of`: how many there are."""
 
     def __init__(self, view: View | str, number: int, of: int, part: Any, error: str | None = None) -> None:
         super().__init__(number)
@@ -54,21 +54,21 @@ class Part(InputPartition):
 
 
 class ViewsSource(DataSource):
-    """The data source."""
+    """The data source `quorumshift_views`."""
 
     @classmethod
     def name(cls) -> str:
-        """Its name in `format`."""
+        """Return the name for `format`."""
         return NAME
 
     def schema(self) -> str:
-        """The columns."""
+        """Return the columns as Spark DDL."""
         return "view string, kind string, key string, fields map<string,string>, at string, " + ", ".join(
             f"{name} string" for name in _PROJECTIONS
         )
 
     def reader(self, schema: Any) -> DataSourceReader:
-        """Reads job.json, on the driver."""
+        """Read job.json, on the driver."""
         return _Reader(jobs.views(jobs.load(self.options["input"])))
 
 
@@ -80,11 +80,11 @@ class _Reader(DataSourceReader):
         parts = []
         for view in self._views:
             try:
-                found = view.parts()
-                parts += [Part(view, number, len(found), part) for number, part in enumerate(found)]
+                view_parts = view.parts()
+                parts += [Part(view, number, len(view_parts), part) for number, part in enumerate(view_parts)]
             except Exception as error:
-                parts.append(Part(view.name, 0, 1, None, said(error)))
-        # A task pickles the reader as well: the views go with their parts
+                parts.append(Part(view.name, 0, 1, None, error_line(error)))
+        # Spark pickles the reader for each task; the parts carry the views already
         self._views = []
         return parts
 
@@ -92,28 +92,28 @@ class _Reader(DataSourceReader):
         name = partition.view if isinstance(partition.view, str) else partition.view.name
         counts: Dict[str, int] = collections.Counter()
         started = time.time()
-        reported = {"of": str(partition.of)}
+        summary = {"of": str(partition.of)}
         rows: List[tuple] = []
         try:
             if partition.error:
                 raise _Failed(partition.error)
             for item in partition.view.read(partition.part):
                 if isinstance(item, Statement):
-                    reported["state"] = canonical(item.state)
-                    reported["problems"] = canonical([list(problem) for problem in item.problems])
+                    summary["state"] = canonical(item.state)
+                    summary["problems"] = canonical([list(problem) for problem in item.problems])
                     continue
                 counts[item.kind] += 1
                 rows.append((name, *_row(item)))
                 if len(rows) == _BATCH:
                     yield _batch(rows)
                     rows = []
-            if "state" not in reported:
-                raise _Failed("the view ended without saying where it stood")
-            reported["counts"] = canonical(counts)
+            if "state" not in summary:
+                raise _Failed("the view ended without a Statement")
+            summary["counts"] = canonical(counts)
         except Exception as error:
-            reported = {"of": str(partition.of), "error": said(error)}
-        reported["seconds"] = f"{time.time() - started:.3f}"
-        rows.append((name, "", str(partition.number), list(reported.items()), "", *[None] * len(_PROJECTIONS)))
+            summary = {"of": str(partition.of), "error": error_line(error)}
+        summary["seconds"] = f"{time.time() - started:.3f}"
+        rows.append((name, "", str(partition.number), list(summary.items()), "", *[None] * len(_PROJECTIONS)))
         yield _batch(rows)
 
 
@@ -121,16 +121,18 @@ class _Failed(Exception):
     pass
 
 
-def said(error: Exception) -> str:
-    """An error as one line for the operator. Our own errors speak for themselves; of others only the class and the
-    place are told, since their texts may quote what was read."""
+def error_line(error: Exception) -> str:
+    """Return an error as one line for the operator.
+
+    Of errors from outside the collection it shows class and source line only: their texts may quote what was read.
+    """
     if type(error).__module__.startswith(("quorumshift_spark", "ansible_collections")):
         return " ".join(str(error).split())
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     last = traceback.extract_tb(error.__traceback__)[-1:]
     where = "".join(f" at {os.path.basename(frame.filename)}:{frame.lineno}" for frame in last)
-    return f"unexpected {type(error).__name__}{where}: this is a fault of the verification, report it"
+    return f"unexpected {type(error).__name__}{where}: this is a bug of the verification, report it"
 
 
 def _row(entity):
@@ -148,8 +150,8 @@ def _batch(rows):
     return pa.RecordBatch.from_arrays(columns, schema=_ARROW)
 
 
-def reported(fields: Dict[str, str]) -> Dict[str, Any]:
-    """The last row of a part, decoded: {"of", "seconds"} and {"error"} or {"state", "problems", "counts"}."""
+def part_summary(fields: Dict[str, str]) -> Dict[str, Any]:
+    """Return the last row of a part, decoded: {"of", "seconds"} and {"error"} or {"state", "problems", "counts"}."""
     decoded: Dict[str, Any] = {"of": int(fields["of"]), "seconds": float(fields["seconds"])}
     if "error" in fields:
         return {**decoded, "error": fields["error"]}

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""ZooKeeper's live tree as a view: read in parts by separate tasks, pipelined and paced; it writes nothing.
+"""ZooKeeper's live tree as a view: separate tasks read parts of it, pipelined and paced. Nothing is written.
 
-`at` of an entity is the mzxid of the znode that it stands in (the later of two for a partition); an entity that is not
-there has been absent at most since its nearest standing znode changed: that one's mzxid, or pzxid for a child.
+`at` of an entity is the mzxid of its znode (the later of two for a partition). An absent entity was removed at the
+latest when its nearest existing znode changed: that znode's mzxid, or its pzxid for a child.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ TOPICS_A_PART = 2000
 
 
 class Part(NamedTuple):
-    """A piece of the tree: `topics` in the range [low, high) of names (None: no bound), `configs`, `acls`, `rest`.
+    """A part of the tree. `what`: `topics` with names in [low, high) (None: no bound), `configs`, `acls` or `rest`.
 
-    `of`: how many pieces there are, which share the rate.
+    `of`: the number of parts, which share the rate.
     """
 
     what: str
@@ -49,10 +49,10 @@ class ZooKeeperView(View):
     """The live tree under `connect` (host:port,.../chroot).
 
     :arg client: connection options (ZkSecurity.from_options).
-    :arg secrets: password.encoder.secret, and the old one if there is one; what they decode is hashed at once.
-    :arg max_rate: znodes a second that all parts together may ask for; None for as many as the servers give.
-    :arg timeout: seconds for a session, and for one answer.
-    :arg cluster_id: the cluster that must be there; None takes any.
+    :arg secrets: password.encoder.secret, and the old one if set; decoded values are hashed at once.
+    :arg max_rate: znodes a second that all parts together may read; None for no limit.
+    :arg timeout: seconds for a session, and for one response.
+    :arg cluster_id: the expected cluster; None accepts any.
     """
 
     name = "zookeeper"
@@ -77,18 +77,18 @@ class ZooKeeperView(View):
         self._window = window
         self._timeout = timeout
 
-    def look(self) -> None:
-        """Raises ViewError where another cluster lives under the connect string."""
+    def probe(self) -> None:
+        """Check the cluster id. Raises ViewError for another cluster at the connect string."""
         with self._session() as reader:
-            found = [znodes.cluster_id(node.data) for node in reader.get_many([znodes.CLUSTER_ID])]
-        if self._cluster_id and found != [self._cluster_id]:
-            there = f"cluster {found[0]}" if found else "no Kafka cluster"
-            raise ViewError(f"ZooKeeper at {self.connect} holds {there}, not {self._cluster_id}: is the chroot right?")
+            ids = [znodes.cluster_id(node.data) for node in reader.get_many([znodes.CLUSTER_ID])]
+        if self._cluster_id and ids != [self._cluster_id]:
+            actual = f"cluster {ids[0]}" if ids else "no Kafka cluster"
+            raise ViewError(f"ZooKeeper at {self.connect} holds {actual}, not {self._cluster_id}. Check the chroot")
 
     def parts(self) -> List[Part]:
-        """Topics in ranges of names, so that one made in the meantime falls into exactly one of them."""
+        """Return the parts. Topics are split by ranges of names: a topic created later is in exactly one of them."""
         with self._session() as reader:
-            names = [name for _path, found in reader.children_many([znodes.TOPICS]) for name in found or ()]
+            names = [name for _path, children in reader.children_many([znodes.TOPICS]) for name in children or ()]
         bounds = [None, *names[TOPICS_A_PART::TOPICS_A_PART], None]
         count = len(bounds) - 1 + len(_PARTS) - 1
         topics = [Part("topics", count, low, high) for low, high in zip(bounds, bounds[1:])]
@@ -104,11 +104,11 @@ class ZooKeeperView(View):
         yield Statement({"zxid": zxid}, problems)
 
     def reread(self, keys: Iterable[Key]) -> Tuple[Dict[Key, Entity | Absent], Statement]:
-        """These keys, in one pipelined pass over the znodes they stand in, and those above for what is absent."""
+        """Return these keys, with one pipelined read of their znodes and, for absent keys, of the parents."""
         wanted = set(keys)
         problems: List[Problem] = []
-        places = {key: _places(*key) for key in wanted}
-        paths = sorted({path for chains in places.values() for chain in chains for path in chain})
+        chains_of = {key: _chains(*key) for key in wanted}
+        paths = sorted({path for chains in chains_of.values() for chain in chains for path in chain})
         found: Dict[Key, Entity | Absent] = {}
         with self._session() as reader:
             zxid = reader.zxid()
@@ -122,18 +122,18 @@ class ZooKeeperView(View):
             if (entity.kind, entity.key) in wanted:
                 found[(entity.kind, entity.key)] = entity
         for key in wanted.difference(found):
-            found[key] = Absent({"zxid": max(_absent_since(chain, nodes) for chain in places[key])})
+            found[key] = Absent({"zxid": max(_absent_since(chain, nodes) for chain in chains_of[key])})
         return found, Statement({"zxid": zxid}, problems)
 
     def migration(self) -> Tuple[int, int]:
-        """(kraft_metadata_offset, mzxid) of /migration: all records up to that offset are in the tree at that zxid."""
+        """Return (kraft_metadata_offset, mzxid) of /migration: at that zxid ZooKeeper has all records up to it."""
         with self._session() as reader:
             for node in reader.get_many([znodes.MIGRATION]):
-                reported = znodes.migration(node.data)
-                if reported["malformed"]:
-                    raise probe.ZooKeeperError(f"{znodes.MIGRATION} {reported['malformed']}")
-                return reported["kraft_metadata_offset"], node.stat.mzxid
-        raise probe.ZooKeeperMissing(f"{znodes.MIGRATION} is not there: no migration is under way")
+                migration = znodes.migration(node.data)
+                if migration["malformed"]:
+                    raise probe.ZooKeeperError(f"{znodes.MIGRATION} {migration['malformed']}")
+                return migration["kraft_metadata_offset"], node.stat.mzxid
+        raise probe.ZooKeeperMissing(f"{znodes.MIGRATION} does not exist: no migration is in progress")
 
     @contextlib.contextmanager
     def _session(self, sharing=1):
@@ -142,7 +142,7 @@ class ZooKeeperView(View):
             yield probe.Reader(client, self._window, rate, self._timeout)
 
 
-# --- which znodes --------------------------------------------------------------------------------------
+# --- reading znodes --------------------------------------------------------------------------------------
 
 
 def _below(reader, parents):
@@ -150,7 +150,7 @@ def _below(reader, parents):
 
 
 def _topics(reader, part):
-    """Znodes of the topics of a range, each chunk followed by the states of its partitions."""
+    """Yield the znodes of the topics in a range, each batch followed by the states of its partitions."""
     names = [path.rpartition("/")[2] for path in _below(reader, [znodes.TOPICS])]
     names = [name for name in names if (part.low or "") <= name and (part.high is None or name < part.high)]
     for start in range(0, len(names), reader.window):
@@ -160,7 +160,7 @@ def _topics(reader, part):
             try:
                 partitions = znodes.topic(node.data, node.path)["partitions"]
             except znodes.ZnodeError:
-                continue  # Znodes names it
+                continue  # Znodes reports it
             name = node.path.rpartition("/")[2]
             states += [znodes.partition_state_path(name, partition) for partition in partitions]
         yield from reader.get_many(states)
@@ -173,7 +173,7 @@ def _configs(reader, part):
 
 
 def _acls(reader, part):
-    # Resource names may hold slashes, so this part is walked
+    # Resource names may hold slashes: read the complete subtree
     for store in znodes.ACL_STORES.values():
         yield from (node for node in reader.tree(store) if znodes.kind(node.path) == "acl")
 
@@ -186,8 +186,8 @@ def _rest(reader, part):
 _PARTS = {"topics": _topics, "configs": _configs, "acls": _acls, "rest": _rest}
 
 
-def _places(kind: str, key: str) -> List[List[str]]:
-    """The znodes that tell of a key: chains of paths, outermost first, each chain a possible home of the entity."""
+def _chains(kind: str, key: str) -> List[List[str]]:
+    """Return for each znode that can hold the entity the chain of paths down to it, outermost first."""
     parts = form.key_of(key)
     if kind == "topic":
         return [[znodes.TOPICS, znodes.topic_path(parts[0])]]
@@ -199,7 +199,7 @@ def _places(kind: str, key: str) -> List[List[str]]:
     if kind == "scram":
         return [_chain(f"{znodes.CONFIG}/users", znodes.sanitize(parts[0]))]
     if kind == "quota":
-        return _quota_places(dict(parts[0]))
+        return _quota_chains(dict(parts[0]))
     if kind == "acl":
         store = znodes.ACL_STORES.get(parts[1])
         type_name = parts[0].title().replace("_", "")
@@ -212,16 +212,16 @@ def _places(kind: str, key: str) -> List[List[str]]:
 
 
 def _chain(parent: str, *names: str) -> List[str]:
-    """The paths from the root's child down to `parent` and on by `names`, the root first."""
+    """Return the paths from the root down to `parent` and on by `names`, the root first."""
     paths = ["/"]
     for name in [*filter(None, parent.split("/")), *names]:
         paths.append(f"{paths[-1].rstrip('/')}/{name}")
     return paths
 
 
-def _quota_places(entity):
+def _quota_chains(entity):
     def names(kind):
-        # Kafka writes an ip as it is; an IPv6 address would look different if sanitized
+        # Kafka does not sanitize ips, which changes the colons of an IPv6 address
         name = entity[kind]
         if name is None:
             return [znodes.DEFAULT_ENTITY]
@@ -235,28 +235,28 @@ def _quota_places(entity):
 
 
 def _absent_since(chain, nodes):
-    """The zxid at which the last znode of a chain that still stands was changed, or got or lost a child."""
-    standing = [nodes[path] for path in chain if path in nodes]
-    if not standing:
+    """Return the zxid of the last change of the innermost existing znode of a chain, or of its children."""
+    existing = [nodes[path] for path in chain if path in nodes]
+    if not existing:
         return 0
-    innermost = standing[-1]
+    innermost = existing[-1]
     is_home = innermost.path == chain[-1]
     return innermost.stat.mzxid if is_home else max(innermost.stat.mzxid, innermost.stat.pzxid)
 
 
-# --- what stands in them -------------------------------------------------------------------------------
+# --- decoding znodes -------------------------------------------------------------------------------
 
 
 class Znodes:
-    """Znodes into entities. Pure but for the topics that it keeps until their partitions' states have come."""
+    """Decodes znodes into entities. Keeps the assignment of each partition until its state arrives."""
 
     def __init__(self, digests: Digests, secrets: Sequence[str]) -> None:
         self._digests = digests
         self._secrets = tuple(secrets)
-        self._waiting: Dict[Tuple[str, str], Tuple[Dict[str, Any], int]] = {}
+        self._assignments: Dict[Tuple[str, str], Tuple[Dict[str, Any], int]] = {}
 
     def entities(self, node: znodes.Znode, problems: List[Problem]) -> Iterator[Entity]:
-        """The entities that a znode holds. A topic's partitions come with their states (or `rest`)."""
+        """Yield the entities of a znode. Partitions come with their states, those without a state from `rest`."""
         reader = _READERS.get(znodes.kind(node.path))
         if reader is None:
             return
@@ -266,27 +266,27 @@ class Znodes:
             problems.append(Problem(error.path, error.reason))
 
     def rest(self, problems: List[Problem]) -> Iterator[Entity]:
-        """The partitions for which no state has come: their state is null."""
-        for (topic, number), (assignment, mzxid) in self._waiting.items():
+        """Yield the partitions without a state znode, with null for its fields."""
+        for (topic, number), (assignment, mzxid) in self._assignments.items():
             fields = {**assignment, **dict.fromkeys(_STATE_FIELDS.values())}
             yield form.partition(topic, int(number), fields, {"zxid": mzxid})
-        self._waiting.clear()
+        self._assignments.clear()
 
     def _topic(self, names, node, problems):
         topic = znodes.topic(node.data, node.path)
         at = node.stat.mzxid
         for number, assignment in topic["partitions"].items():
-            self._waiting[(names[-1], number)] = (assignment, at)
+            self._assignments[(names[-1], number)] = (assignment, at)
         yield form.topic(names[-1], topic["topic_id"], {"zxid": at})
 
     def _partition_state(self, names, node, problems):
-        waiting = self._waiting.get((names[3], names[5]))
-        if waiting is None:
-            return  # of a partition that the topic does not have
+        assigned = self._assignments.get((names[3], names[5]))
+        if assigned is None:
+            return  # the topic does not have this partition
         state = znodes.partition_state(node.data, node.path)
         state["version"] = node.stat.version
-        del self._waiting[(names[3], names[5])]
-        assignment, mzxid = waiting
+        del self._assignments[(names[3], names[5])]
+        assignment, mzxid = assigned
         fields = {**assignment, **{ours: state[theirs] for theirs, ours in _STATE_FIELDS.items()}}
         yield form.partition(names[3], int(names[5]), fields, {"zxid": max(mzxid, node.stat.mzxid)})
 
@@ -326,7 +326,7 @@ class Znodes:
             try:
                 value = float(text)
             except ValueError:
-                problems.append(Problem(node.path, f"quota {key!r} is not a number, on which the copy to KRaft aborts"))
+                problems.append(Problem(node.path, f"quota {key!r} is not a number: the copy to KRaft aborts"))
                 continue
             if not math.isfinite(value):
                 problems.append(Problem(node.path, f"quota {key!r} is not finite"))
@@ -351,12 +351,10 @@ class Znodes:
         entries = znodes.acls(node.data, node.path)
         resource_type = znodes.acl_resource_type(type_name)
         if entries and resource_type == "UNKNOWN":
-            problems.append(
-                Problem(node.path, f"resource type {type_name!r} is unknown to Kafka, which passes it over")
-            )
+            problems.append(Problem(node.path, f"resource type {type_name!r} is unknown to Kafka, which ignores it"))
         elif entries and "/" in name:
             # AclAuthorizer.loadAllAcls lists one level below the type
-            reason = "a resource name with a slash: Kafka loses its ACLs at the next start, and in the copy"
+            reason = "the resource name has a slash: Kafka loses its ACLs at the next start and in the copy to KRaft"
             problems.append(Problem(node.path, reason))
         else:
             for entry in entries:
@@ -379,7 +377,7 @@ class Znodes:
 
     def _broker(self, names, node, problems):
         if not names[-1].isdigit():
-            raise znodes.ZnodeError(node.path, "is no broker id")
+            raise znodes.ZnodeError(node.path, "is not a broker id")
         yield form.broker(int(names[-1]), {"fenced": False, "epoch": node.stat.czxid}, {"zxid": node.stat.czxid})
 
 

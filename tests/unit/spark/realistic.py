@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A small cluster with every kind of metadata, as each view has it."""
+"""The metadata of a small cluster, with every kind, in each view."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ ZXID, OFFSET = 500, 900
 ZOOKEEPER, LOG, BROKER, BASELINE = "zookeeper", "metadata_log", "broker:1", "baseline:zookeeper"
 
 _STATE = {"leader": 1, "leader_epoch": 7, "isr": [2, 1], "recovery_state": 0, "partition_epoch": 11}
-_PLACES = {"replicas": [1, 2, 3], "adding": [3], "removing": []}
+_REPLICAS = {"replicas": [1, 2, 3], "adding": [3], "removing": []}
 
 
 def entities():
-    """All of it, with every field that some view has."""
+    """Return entities of every kind, with every field of any view."""
     return [
         form.topic("orders", "4LpVqrIhR8CPQPMTHVv-eQ"),
         form.topic("__consumer_offsets", "JACDP32aRuG92GqsO59rGw"),
-        form.partition("orders", 0, {**_PLACES, **_STATE}),
-        form.partition("orders", 1, {**_PLACES, **_STATE, "leader": -1, "isr": [3], "removing": [1]}),
-        form.partition("__consumer_offsets", 0, {**_PLACES, **_STATE, "recovery_state": 1}),
+        form.partition("orders", 0, {**_REPLICAS, **_STATE}),
+        form.partition("orders", 1, {**_REPLICAS, **_STATE, "leader": -1, "isr": [3], "removing": [1]}),
+        form.partition("__consumer_offsets", 0, {**_REPLICAS, **_STATE, "recovery_state": 1}),
         form.config("topic", "orders", "retention.ms", "9000", DIGESTS),
         form.config("topic", "orders", "cleanup.policy", "compact,delete", DIGESTS),
         form.config("broker", "1", "listener.name.x.ssl.key.password", "hidden", DIGESTS),
@@ -56,8 +56,8 @@ _WITHOUT = {
 _KINDS = {BROKER: [kind for kind in form.KINDS if kind != "producer_ids"]}
 
 
-def as_seen(view, entity):
-    """An entity as a view has it: without the fields that it lacks, secrets withheld by brokers."""
+def in_view(view, entity):
+    """Return an entity in a view: without the fields that it lacks, for brokers without secrets."""
     name = "metadata_log" if view.startswith(LOG) else view
     missing = _WITHOUT.get(name, ())
     fields = {field: text for field, text in entity.fields.items() if (entity.kind, field) not in missing}
@@ -68,18 +68,18 @@ def as_seen(view, entity):
 
 
 def kinds(view):
-    """The kinds that a view can tell about."""
+    """Return the kinds that a view serves."""
     return tuple(_KINDS.get(view, form.KINDS))
 
 
 def comparisons():
-    """Every relation once."""
+    """Return comparisons with every relation."""
     names = (ZOOKEEPER, LOG, f"{LOG}:102", BROKER, BASELINE)
     return rules.plan("after_kraft", {name: kinds(name) for name in names})
 
 
 def mutations(entity, field):
-    """(what was done, entity) with one field changed to something else."""
+    """Yield (change, entity) with other values of one field."""
     value = json.loads(entity.fields[field])
     if isinstance(value, bool):
         others = [not value]
@@ -95,8 +95,3 @@ def mutations(entity, field):
         others = [[*value, 99], value[1:] if value else [1]]
     for other in [*others, None]:
         yield f"{value} -> {other}", entity._replace(fields={**entity.fields, field: canonical(other)})
-
-
-def index(found):
-    """{(kind, key): entity}"""
-    return {(entity.kind, entity.key): entity for entity in found}

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The account is exact, and a row that is lost or counted twice is seen."""
+"""The account is exact and finds a row that is lost or counted twice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quorumshift_spark.rules import ZOOKEEPER_LOG, Comparison
 from quorumshift_spark.views import Absent
 
 PAIR = Comparison("zookeeper", "metadata_log", ZOOKEEPER_LOG, ("topic", "acl"))
-BUNDLES = parity.groups([PAIR])
+BUNDLES = parity.bundled([PAIR])
 T, U, V = (("topic", f'["{name}"]') for name in "tuv")
 
 
@@ -35,31 +35,31 @@ def account(read, last=None, beyond=None):
     return accounting.account(BUNDLES, {(0, "topic"): 5}, beyond or {}, outcomes, first, last or first, read)
 
 
-def test_read_is_the_sum_of_what_came_of_it():
-    found = account({"zookeeper": {"topic": 8}, "metadata_log": {"topic": 7}})
-    assert found.wrong == []
-    topics = found.counts[PAIR]["topic"]
+def test_read_is_the_sum_of_the_outcomes():
+    counted = account({"zookeeper": {"topic": 8}, "metadata_log": {"topic": 7}})
+    assert counted.wrong == []
+    topics = counted.counts[PAIR]["topic"]
     expected = {"read": 8, "match": 6, "explained": 1, "differ": 1, "left_only": 1, "right_only": 0, "skipped": 0}
     assert topics == expected
-    assert found.counts[PAIR]["acl"]["read"] == 0
-    assert accounting.by_kind({PAIR: found.counts[PAIR], "other": found.counts[PAIR]})["topic"]["read"] == 16
+    assert counted.counts[PAIR]["acl"]["read"] == 0
+    assert accounting.by_kind({PAIR: counted.counts[PAIR], "other": counted.counts[PAIR]})["topic"]["read"] == 16
 
 
 @pytest.mark.parametrize(
     "read",
     [
-        {"zookeeper": {"topic": 9}, "metadata_log": {"topic": 7}},  # a row never came to the join
-        {"zookeeper": {"topic": 8}, "metadata_log": {"topic": 6}},  # one was counted twice
+        {"zookeeper": {"topic": 9}, "metadata_log": {"topic": 7}},  # a row was lost
+        {"zookeeper": {"topic": 8}, "metadata_log": {"topic": 6}},  # a row was counted twice
         {"zookeeper": {"topic": 8, "acl": 1}, "metadata_log": {"topic": 7}},  # a kind was left out
         {"zookeeper": {"topic": 8}},
     ],
 )
-def test_a_lost_or_doubled_row_is_named(read):
+def test_lost_or_doubled_row_is_named(read):
     (wrong, *_more) = account(read).wrong
-    assert "accounted for" in wrong
+    assert "were counted" in wrong
 
 
-def test_what_came_and_went_while_it_settled_is_accounted_for():
+def test_entities_that_change_during_re_checks_are_counted():
     last = {
         T: {"zookeeper": entity("t"), "metadata_log": entity("t")},
         U: {"zookeeper": Absent({}), "metadata_log": Absent({})},
@@ -68,16 +68,16 @@ def test_what_came_and_went_while_it_settled_is_accounted_for():
     outcomes = {T: {PAIR: Outcome(MATCH)}, U: {PAIR: Outcome(None)}, V: {PAIR: Outcome(MATCH)}}
     first = {**last, U: {"zookeeper": entity("u")}}
     read = {"zookeeper": {"topic": 8}, "metadata_log": {"topic": 7}}
-    found = accounting.account(BUNDLES, {(0, "topic"): 5}, {}, outcomes, first, last, read)
-    assert found.wrong == []
-    assert found.counts[PAIR]["topic"]["read"] == 7
+    counted = accounting.account(BUNDLES, {(0, "topic"): 5}, {}, outcomes, first, last, read)
+    assert counted.wrong == []
+    assert counted.counts[PAIR]["topic"]["read"] == 7
     assert accounting.moved(first, last, "zookeeper") == 1
 
 
 def test_keys_beyond_the_limit_are_skipped():
-    found = account({"zookeeper": {"topic": 8}, "metadata_log": {"topic": 7}}, beyond={(0, "topic"): 3})
-    assert found.counts[PAIR]["topic"][SKIPPED] == 3
-    assert found.counts[PAIR]["topic"]["read"] == 11
+    counted = account({"zookeeper": {"topic": 8}, "metadata_log": {"topic": 7}}, beyond={(0, "topic"): 3})
+    assert counted.counts[PAIR]["topic"][SKIPPED] == 3
+    assert counted.counts[PAIR]["topic"]["read"] == 11
 
 
 def part(**more):
@@ -90,12 +90,12 @@ def part(**more):
         ({"topic": 2}, {0: part(), 1: part(state={"zxid": 3})}, None, []),
         ({"topic": 2}, {0: part()}, "1 of 2 parts were read to the end", []),
         ({"topic": 2}, {}, "0 of its parts were read to the end", []),
-        ({"topic": 1}, {0: part(), 1: part()}, None, ["2 topic were read and 1 arrived"]),
-        ({"topic": 2, "acl": 1}, {0: part(), 1: part()}, None, ["0 acl were read and 1 arrived"]),
+        ({"topic": 1}, {0: part(), 1: part()}, None, ["2 topic rows were read and 1 arrived"]),
+        ({"topic": 2, "acl": 1}, {0: part(), 1: part()}, None, ["0 acl rows were read and 1 arrived"]),
         ({}, {0: part(), 1: {"of": 2, "seconds": 0.1, "error": "no answer"}}, "no answer", []),
     ],
 )
-def test_rows_are_held_against_what_the_parts_say_they_gave(arrived, parts, error, lost):
+def test_arrived_rows_are_checked_against_the_counts_of_the_parts(arrived, parts, error, lost):
     reading = parity._reading(arrived, parts, [])
     assert (reading.error, reading.lost) == (error, lost)
     if error is None and not lost:

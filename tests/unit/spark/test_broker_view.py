@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the view of a broker makes of answers that a healthy broker does not give; kafka-python writes the answers.
+"""The view of a broker with responses that a healthy broker does not send; kafka-python encodes them.
 
-Healthy ones come from real brokers in tests/integration/test_spark_brokers.py.
+tests/spark/test_brokers.py tests the view with real brokers.
 """
 
 from __future__ import annotations
@@ -112,11 +112,11 @@ BROKER_ITSELF = described(configs(4, "1"), configs(4, ""))
 
 @pytest.fixture
 def broker(monkeypatch):
-    """broker({request: answer or list of answers}): a view of broker 1 that gets these, and what it asked."""
-    asked = []
+    """broker({request: response or list of responses}): a view of broker 1 that gets these, and its requests."""
+    sent = []
     versions = kafka_wire.ApiVersions(dict.fromkeys((0, 4), (0, 9)), {}, {}, -1, False)
 
-    def view(answers, **options):
+    def view(responses, **options):
         given = {
             requests.METADATA: metadata(),
             requests.DESCRIBE_CONFIGS: BROKER_ITSELF,
@@ -124,18 +124,18 @@ def broker(monkeypatch):
             requests.DESCRIBE_SCRAM: scram(),
             requests.DESCRIBE_ACLS: acls(),
             requests.DESCRIBE_TOKENS: tokens(),
-            **answers,
+            **responses,
         }
         queues = {r.api_key: list(a) if isinstance(a, list) else None for r, a in given.items()}
         fixed = {r.api_key: a for r, a in given.items()}
 
         def request(api_key, version, body, name, timeout, largest):
-            asked.append((name, body))
+            sent.append((name, body))
             return queues[api_key].pop(0) if queues[api_key] is not None else fixed[api_key]
 
         connection = SimpleNamespace(address=ADDRESS, api_versions=lambda: versions, request=request)
         monkeypatch.setattr(brokers, "KafkaConnection", lambda *_arguments: contextlib.nullcontext(connection))
-        return brokers.BrokerView(1, ADDRESS, form.Digests(b"key"), **options), asked
+        return brokers.BrokerView(1, ADDRESS, form.Digests(b"key"), **options), sent
 
     return view
 
@@ -152,20 +152,20 @@ def fields_of(entities, kind):
     ]
 
 
-def test_leader_whose_listener_is_hidden_is_no_value_but_a_problem(broker):
+def test_leader_without_the_listener_is_a_problem_without_a_value(broker):
     listed = topic("a", [partition(0, -1, error=72), partition(1, -1, error=5, offline=[2]), partition(2)])
-    answers = [BROKER_ITSELF, described(configs(2, "a"))]
-    view, _asked = broker({requests.METADATA: metadata(listed), requests.DESCRIBE_CONFIGS: answers})
+    responses = [BROKER_ITSELF, described(configs(2, "a"))]
+    view, _sent = broker({requests.METADATA: metadata(listed), requests.DESCRIBE_CONFIGS: responses})
     entities, statement = read(view)
-    reported = fields_of(entities, "partition")
-    assert [fields.get("leader", "left out") for fields in reported] == ["left out", -1, 1]
-    assert all(fields["replicas"] == [2, 1] and fields["isr"] == [1, 2] for fields in reported)
+    partitions = fields_of(entities, "partition")
+    assert [fields.get("leader", "left out") for fields in partitions] == ["left out", -1, 1]
+    assert all(fields["replicas"] == [2, 1] and fields["isr"] == [1, 2] for fields in partitions)
     assert statement.state["offline_replicas"] == 1
     ((where, reason),) = statement.problems
     assert where == "broker 1: Metadata" and "the leaders of 1 partitions (a-0) have no listener" in reason
 
 
-def test_only_what_somebody_set_is_a_config(broker):
+def test_only_configs_that_were_set_are_entities(broker):
     itself = configs(
         4,
         "1",
@@ -175,7 +175,7 @@ def test_only_what_somebody_set_is_a_config(broker):
     )
     default = configs(4, "", config("num.io.threads", "8", 3, synonyms=[("num.io.threads", "8", 3)]))
     of_topic = configs(2, "a", config("retention.ms", "7", 1), config("flush.ms", "1", 3), config("segment.ms", "2", 5))
-    view, _asked = broker(
+    view, _sent = broker(
         {
             requests.METADATA: metadata(topic("a")),
             requests.DESCRIBE_CONFIGS: [described(itself, default), described(of_topic)],
@@ -190,92 +190,92 @@ def test_only_what_somebody_set_is_a_config(broker):
     }
 
 
-def test_topics_are_asked_for_their_configs_in_bounded_requests(broker):
+def test_requests_for_topic_configs_are_bounded(broker):
     names = [f"t{number}" for number in range(5)]
     pages = [names[:2], names[2:4], names[4:]]
-    answers = [described(*(configs(2, name) for name in page)) for page in pages]
-    view, asked = broker(
+    responses = [described(*(configs(2, name) for name in page)) for page in pages]
+    view, sent = broker(
         {
             requests.METADATA: metadata(*map(topic, names)),
-            requests.DESCRIBE_CONFIGS: [BROKER_ITSELF, *answers],
+            requests.DESCRIBE_CONFIGS: [BROKER_ITSELF, *responses],
         },
         topics_a_request=2,
     )
     read(view)
-    bodies = [body for name, body in asked if name == "DescribeConfigs"][1:]
+    bodies = [body for name, body in sent if name == "DescribeConfigs"][1:]
     assert bodies == [requests.configs([(2, name) for name in page], synonyms=False) for page in pages]
 
 
-def test_topic_that_goes_between_two_requests_has_no_configs(broker):
-    gone = described(configs(2, "a", error=3))
-    view, _asked = broker({requests.METADATA: metadata(topic("a")), requests.DESCRIBE_CONFIGS: [BROKER_ITSELF, gone]})
+def test_topic_deleted_between_two_requests_has_no_configs(broker):
+    deleted = described(configs(2, "a", error=3))
+    view, _sent = broker({requests.METADATA: metadata(topic("a")), requests.DESCRIBE_CONFIGS: [BROKER_ITSELF, deleted]})
     assert fields_of(read(view)[0], "config") == []
 
 
 @pytest.mark.parametrize(
-    ("answers", "said"),
+    ("responses", "message"),
     [
         (
             {requests.DESCRIBE_CONFIGS: described(configs(4, "1"))},
-            "DescribeConfigs left out 1 of 2, '' among them",
+            "DescribeConfigs left out 1 of 2 resources, first ''",
         ),
         (
             {requests.DESCRIBE_CONFIGS: described(configs(4, "1", error=42, message="expected 3"), configs(4, ""))},
-            "another broker answers at this address: expected 3",
+            "another broker has this address: expected 3",
         ),
         (
             {requests.METADATA: metadata(topic("a", error=29))},
-            "Metadata of topic a answered TOPIC_AUTHORIZATION_FAILED",
+            "Metadata of topic a returned TOPIC_AUTHORIZATION_FAILED",
         ),
         ({requests.METADATA: metadata(cluster="that")}, "is of cluster that, not of this"),
         (
             {requests.DESCRIBE_CLIENT_QUOTAS: quotas(31, "no")},
-            "DescribeClientQuotas answered CLUSTER_AUTHORIZATION_FAILED: no",
+            "DescribeClientQuotas returned CLUSTER_AUTHORIZATION_FAILED: no",
         ),
-        ({requests.DESCRIBE_ACLS: acls(999)}, "DescribeAcls answered error 999"),
-        ({requests.DESCRIBE_TOKENS: tokens(65)}, "answered DELEGATION_TOKEN_AUTHORIZATION_FAILED"),
+        ({requests.DESCRIBE_ACLS: acls(999)}, "DescribeAcls returned error 999"),
+        ({requests.DESCRIBE_TOKENS: tokens(65)}, "returned DELEGATION_TOKEN_AUTHORIZATION_FAILED"),
         ({requests.METADATA: metadata(topic("a"))[:-3]}, "the answer to Metadata v12 cannot be read"),
         ({requests.METADATA: metadata() + b"x"}, "the answer to Metadata v12 cannot be read: .* bytes"),
         ({requests.DESCRIBE_CLIENT_QUOTAS: quotas()[:-1]}, "the answer to DescribeClientQuotas v1 cannot be read"),
     ],
 )
-def test_errors_name_broker_address_and_request(broker, answers, said):
-    view, _asked = broker(answers, cluster_id="this")
-    with pytest.raises(ViewError, match=rf"broker 1 at broker\.example:9092: .*{said}"):
+def test_errors_name_broker_address_and_request(broker, responses, message):
+    view, _sent = broker(responses, cluster_id="this")
+    with pytest.raises(ViewError, match=rf"broker 1 at broker\.example:9092: .*{message}"):
         read(view)
 
 
-def test_every_cut_of_an_answer_is_refused():
-    whole = metadata(topic("orders", [partition(0), partition(1)]), nodes=(1, 2))
-    for end in range(len(whole)):
+def test_truncated_responses_are_rejected():
+    response = metadata(topic("orders", [partition(0), partition(1)]), nodes=(1, 2))
+    for end in range(len(response)):
         with pytest.raises(requests.MalformedAnswer):
-            list(requests.read_metadata(whole[:end])[1])
+            list(requests.read_metadata(response[:end])[1])
     for end in range(len(quotas())):
         with pytest.raises(requests.MalformedAnswer):
             requests.read(requests.DESCRIBE_CLIENT_QUOTAS, quotas()[:end])
 
 
-def test_what_is_off_is_told_and_no_kind_of_the_view(broker):
-    view, _asked = broker(
+def test_disabled_kinds_are_removed_from_the_view(broker):
+    view, _sent = broker(
         {requests.DESCRIBE_ACLS: acls(54, "No Authorizer is configured"), requests.DESCRIBE_TOKENS: tokens(61)}
     )
-    reported = view.look().not_served
-    assert reported == {
+    not_served = view.probe().not_served
+    assert not_served == {
         "acl": "DescribeAcls: SECURITY_DISABLED: No Authorizer is configured",
         "delegation_token": "DescribeDelegationToken: DELEGATION_TOKEN_AUTH_DISABLED",
     }
     assert not {"acl", "delegation_token"} & set(view.kinds)
-    assert read(view)[1].state["not_served"] == reported
+    assert read(view)[1].state["not_served"] == not_served
 
 
-def test_reread_asks_for_the_named_topics_only(broker):
-    view, asked = broker({requests.METADATA: metadata(topic("here"), topic("gone", error=3))})
-    keys = [("topic", form.topic(name, None).key) for name in ("here", "gone")]
+def test_reread_requests_only_the_topics_of_the_keys(broker):
+    view, sent = broker({requests.METADATA: metadata(topic("here"), topic("deleted", error=3))})
+    keys = [("topic", form.topic(name, None).key) for name in ("here", "deleted")]
     found, _statement = view.reread([*keys, ("broker", form.broker(1, {}).key)])
     assert found[keys[0]].fields == {"id": json.dumps("AAAAAAAAAAAAAAAAAAAABw")}
     assert found[keys[1]] == Absent({})
-    assert [body for name, body in asked if name == "Metadata"] == [requests.metadata(["gone", "here"])]
-    assert {name for name, _body in asked} == {"DescribeConfigs", "Metadata"}
+    assert [body for name, body in sent if name == "Metadata"] == [requests.metadata(["deleted", "here"])]
+    assert {name for name, _body in sent} == {"DescribeConfigs", "Metadata"}
 
 
 @pytest.mark.parametrize(
@@ -293,10 +293,10 @@ def test_reread_asks_for_the_named_topics_only(broker):
         ("", ""),
     ],
 )
-def test_value_that_was_set_is_the_one_that_is_served(was_set, served):
+def test_value_that_was_set_equals_the_served_one(was_set, served):
     assert brokers.parsed(was_set) == brokers.parsed(served)
 
 
-@pytest.mark.parametrize(("one", "other"), [("1", "2"), ("true", "false"), ("a,b", "b,a"), ("1_0", "10"), ("", "0")])
-def test_other_values_stay_other(one, other):
-    assert brokers.parsed(one) != brokers.parsed(other)
+@pytest.mark.parametrize(("value", "other"), [("1", "2"), ("true", "false"), ("a,b", "b,a"), ("1_0", "10"), ("", "0")])
+def test_different_values_stay_different(value, other):
+    assert brokers.parsed(value) != brokers.parsed(other)

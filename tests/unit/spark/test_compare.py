@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The comparison by the table: nothing that differs passes, nothing that is equal is an alarm."""
+"""The comparison by the table of rules: it finds every difference and reports no equal values."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from quorumshift_spark.normal_form import FIELDS, canonical
 from quorumshift_spark.rules import SERVED, SINCE, ZOOKEEPER_LOG
 from quorumshift_spark.views import Absent
 
-from tests.unit.spark.realistic import BROKER, DIGESTS, LOG, ZXID, as_seen, comparisons, entities, mutations
+from tests.unit.spark.realistic import BROKER, DIGESTS, LOG, ZXID, comparisons, entities, in_view, mutations
 
-STATE = {"zxid": ZXID}  # a baseline that nothing is newer than
+STATE = {"zxid": ZXID}  # of a baseline that no entity is newer than
 COMPARISONS = comparisons()
 IDS = [f"{c.left}-{c.right}" for c in COMPARISONS]
 
 
 def outcome(comparison, left, right, baseline=None):
     baseline = STATE if baseline is None else baseline
-    there = left if not isinstance(left, Absent) else right
-    return compare(comparison, there.kind, there.key, left, right, baseline)
+    present = left if not isinstance(left, Absent) else right
+    return compare(comparison, present.kind, present.key, left, right, baseline)
 
 
-def of(relation):
+def comparison_with(relation):
     return next(c for c in COMPARISONS if c.relation == relation)
 
 
@@ -38,40 +38,40 @@ def test_every_relation_and_field_is_in_the_table():
         assert {field for k, field in listed if k == kind} >= {"", *fields}
 
 
-def test_every_kind_and_field_is_in_the_realistic_set():
+def test_every_kind_and_field_is_in_the_test_metadata():
     assert {(e.kind, field) for e in entities() for field in ("", *e.fields)} == {
         (kind, field) for kind, fields in FIELDS.items() for field in ("", *fields)
     }
 
 
 @pytest.mark.parametrize("comparison", COMPARISONS, ids=IDS)
-def test_no_alarm_on_equal_ones(comparison):
+def test_equal_entities_match(comparison):
     for entity in entities():
         if entity.kind in comparison.kinds:
-            left, right = as_seen(comparison.left, entity), as_seen(comparison.right, entity)
+            left, right = in_view(comparison.left, entity), in_view(comparison.right, entity)
             assert outcome(comparison, left, right) == (MATCH, (), None), entity
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("comparison", COMPARISONS, ids=IDS)
-def test_every_mutated_field_is_caught_with_both_sides(comparison, side):
+def test_every_changed_field_is_found_with_both_sides(comparison, side):
     mutated = 0
     for entity in entities():
         if entity.kind not in comparison.kinds:
             continue
-        both = {name: as_seen(getattr(comparison, name), entity) for name in ("left", "right")}
+        both = {name: in_view(getattr(comparison, name), entity) for name in ("left", "right")}
         compared = [field for field, _how in rules.compared_fields(entity.kind, comparison.relation)]
         for field in both[side].fields:
             for what, other in mutations(both[side], field):
                 if comparison.relation == SERVED and _is_withheld(both["right"], field):
-                    continue  # its value cannot be seen: presence alone is compared
-                seen = outcome(comparison, **{**both, side: other})
+                    continue  # the value is withheld: only presence is compared
+                result = outcome(comparison, **{**both, side: other})
                 if field not in compared:
-                    assert seen.outcome == MATCH, (entity, field, what)
+                    assert result.outcome == MATCH, (entity, field, what)
                     continue
                 mutated += 1
-                assert seen.outcome == DIFFER, (entity, field, what)
-                (difference,) = seen.differences
+                assert result.outcome == DIFFER, (entity, field, what)
+                (difference,) = result.differences
                 assert (difference.kind, difference.key, difference.field) == (entity.kind, entity.key, field)
                 expected = {getattr(comparison, name): both[name].fields.get(field) for name in both}
                 assert difference.sides == {**expected, getattr(comparison, side): other.fields[field]}
@@ -84,85 +84,85 @@ def _is_withheld(entity, field):
 
 
 @pytest.mark.parametrize("comparison", COMPARISONS, ids=IDS)
-def test_missing_and_extra_entities_of_every_kind_are_caught(comparison):
-    seen = set()
+def test_missing_and_extra_entities_of_every_kind_are_found(comparison):
+    kinds = set()
     for entity in entities():
         if entity.kind in comparison.kinds:
-            left, right = as_seen(comparison.left, entity), as_seen(comparison.right, entity)
-            for result, there in (
+            left, right = in_view(comparison.left, entity), in_view(comparison.right, entity)
+            for result, expected in (
                 (outcome(comparison, left, Absent({})), LEFT_ONLY),
                 (outcome(comparison, Absent({}), right), RIGHT_ONLY),
             ):
-                assert result.outcome == there, entity
+                assert result.outcome == expected, entity
                 (difference,) = result.differences
                 assert difference.field is None
                 assert list(difference.sides.values()).count(None) == 1
-            seen.add(entity.kind)
-    assert seen == set(comparison.kinds)
+            kinds.add(entity.kind)
+    assert kinds == set(comparison.kinds)
 
 
 @pytest.mark.parametrize("comparison", COMPARISONS, ids=IDS)
 def test_equal_projections_mean_a_match(comparison):
-    """What the join in Spark takes for equal, `compare` does too; and it takes nearly all for equal that is."""
-    equal, plain = 0, 0
+    """Entities with equal projections match in `compare`, and nearly all equal entities have equal projections."""
+    equal, equal_projections = 0, 0
     for entity in entities():
         if entity.kind not in comparison.kinds:
             continue
-        left = as_seen(comparison.left, entity)
-        right = as_seen(comparison.right, entity)
+        left = in_view(comparison.left, entity)
+        right = in_view(comparison.right, entity)
         variants = [right] + [other for field in right.fields for _what, other in mutations(right, field)]
         for other in variants:
             ours = projection(comparison.relation, left.kind, left.fields)
             if ours is not None and ours == projection(comparison.relation, other.kind, other.fields):
                 assert outcome(comparison, left, other).outcome == MATCH
-                plain += other is right
+                equal_projections += other is right
             equal += other is right
-    assert plain >= equal - 2
+    assert equal_projections >= equal - 2
 
 
-def test_replicas_are_in_order_and_isr_is_a_set():
-    one, two = (form.partition("t", 0, {"replicas": r, "isr": i}) for r, i in (([1, 2], [1, 2]), ([2, 1], [2, 1])))
-    (difference,) = outcome(of(ZOOKEEPER_LOG), one, two).differences
+def test_replicas_are_compared_in_order_and_isr_as_a_set():
+    left, right = (form.partition("t", 0, {"replicas": r, "isr": i}) for r, i in (([1, 2], [1, 2]), ([2, 1], [2, 1])))
+    (difference,) = outcome(comparison_with(ZOOKEEPER_LOG), left, right).differences
     assert difference.field == "replicas"
 
 
 @pytest.mark.parametrize(("next_id", "expected"), [(5000, MATCH), (6000, MATCH), (5999, DIFFER), (7000, DIFFER)])
-def test_producer_ids_are_at_an_end_of_zookeepers_block(next_id, expected):
+def test_next_producer_id_is_begin_or_end_of_zookeepers_block(next_id, expected):
     left, right = form.producer_ids(6000, 5000), form.producer_ids(next_id)
-    assert outcome(of(ZOOKEEPER_LOG), left, right).outcome == expected
+    assert outcome(comparison_with(ZOOKEEPER_LOG), left, right).outcome == expected
 
 
-def test_configs_that_brokers_show_as_parsed():
+def test_configs_of_brokers_are_compared_as_parsed():
     def value(text):
         return form.config("topic", "t", "retention.ms", text, DIGESTS)
 
-    assert outcome(of(SERVED), value(" 0100"), value("100")).outcome == MATCH
-    assert outcome(of(SERVED), value("100"), value("101")).outcome == DIFFER
-    assert outcome(of(ZOOKEEPER_LOG), value(" 0100"), value("100")).outcome == DIFFER
+    assert outcome(comparison_with(SERVED), value(" 0100"), value("100")).outcome == MATCH
+    assert outcome(comparison_with(SERVED), value("100"), value("101")).outcome == DIFFER
+    assert outcome(comparison_with(ZOOKEEPER_LOG), value(" 0100"), value("100")).outcome == DIFFER
 
 
-def test_withheld_secret_shows_presence_only():
+def test_withheld_secret_is_compared_by_presence():
     secret = form.config("broker", "1", "a.password", "x", DIGESTS)
     withheld = form.config("broker", "1", "a.password", None, DIGESTS, withheld=True)
-    assert outcome(of(SERVED), secret, withheld).outcome == MATCH
-    assert outcome(of(SERVED), secret, Absent({})).outcome == LEFT_ONLY
+    assert outcome(comparison_with(SERVED), secret, withheld).outcome == MATCH
+    assert outcome(comparison_with(SERVED), secret, Absent({})).outcome == LEFT_ONLY
     unknown = form.config("broker", "1", "custom.thing", "clear", DIGESTS)
-    assert outcome(of(SERVED), unknown, withheld).outcome == MATCH
+    assert outcome(comparison_with(SERVED), unknown, withheld).outcome == MATCH
     assert "clear" not in canonical(form.config("broker", "1", "x.secret", "clear", DIGESTS).fields)
 
 
-def test_unread_is_skipped_with_the_reason():
+def test_unread_config_is_skipped_with_the_reason():
     unread = form.unread_config("broker", "1", "a.password", "no secret")
-    there = form.config("broker", "1", "a.password", "x", DIGESTS)
-    for left, right in ((unread, there), (there, unread), (unread, unread)):
-        result = outcome(of(ZOOKEEPER_LOG), left, right)
+    readable = form.config("broker", "1", "a.password", "x", DIGESTS)
+    for left, right in ((unread, readable), (readable, unread), (unread, unread)):
+        result = outcome(comparison_with(ZOOKEEPER_LOG), left, right)
         assert result.outcome == SKIPPED
         assert "no secret" in result.explained
         assert projection(ZOOKEEPER_LOG, "config", unread.fields) is None
 
 
 @pytest.mark.parametrize(
-    ("relation", "entity", "alone"),
+    ("relation", "entity", "allowed"),
     [
         (ZOOKEEPER_LOG, form.config("client_metrics", "all", "interval.ms", "1", DIGESTS), True),
         (SERVED, form.config("client_metrics", "all", "interval.ms", "1", DIGESTS), True),
@@ -175,12 +175,12 @@ def test_unread_is_skipped_with_the_reason():
         (SERVED, form.feature("metadata.version", 1), False),
     ],
 )
-def test_what_may_stand_on_one_side(relation, entity, alone):
-    comparison = of(relation)
+def test_entities_allowed_on_one_side_only(relation, entity, allowed):
+    comparison = comparison_with(relation)
     sides = (Absent({}), entity) if relation == ZOOKEEPER_LOG else (entity, Absent({}))
     result = outcome(comparison, *sides)
-    assert (result.outcome == MATCH) is alone
-    assert bool(result.explained) is alone
+    assert (result.outcome == MATCH) is allowed
+    assert bool(result.explained) is allowed
 
 
 @pytest.mark.parametrize(
@@ -194,8 +194,8 @@ def test_what_may_stand_on_one_side(relation, entity, alone):
         ({"offset": 900}, {"offset": 899}, False),
     ],
 )
-def test_difference_from_the_baseline_needs_a_later_change(state, at, explained):
-    comparison = of(SINCE)
+def test_only_a_later_change_explains_a_difference_from_the_baseline(state, at, explained):
+    comparison = comparison_with(SINCE)
     was = form.topic("t", "A")
     for now in (form.topic("t", "B", at), Absent(at)):
         result = outcome(comparison, was, now, state)
@@ -205,11 +205,11 @@ def test_difference_from_the_baseline_needs_a_later_change(state, at, explained)
     assert (extra.outcome == MATCH) is explained
 
 
-def test_both_absent_is_nothing():
+def test_entity_absent_on_both_sides_has_no_outcome():
     assert compare(COMPARISONS[0], "topic", '["t"]', Absent({}), Absent({})).outcome is None
 
 
-# --- which comparisons a gate makes --------------------------------------------------------------------
+# --- the comparisons of a gate --------------------------------------------------------------------
 
 
 def pairs(gate, *names, zookeeper_mode=()):
@@ -222,33 +222,33 @@ def test_every_gate_compares_each_view_it_needs():
     for gate, (needs, _takes, decides) in rules.GATES.items():
         views = [names[need] for need in needs if need != "baseline"]
         views += [f"baseline:{view}" for view in views if "baseline" in needs and not view.startswith("broker")]
-        made = pairs(gate, *views)
-        assert {view for pair in made for view in pair} == set(views), gate
-        assert (decides, "broker:1") in made
+        planned = pairs(gate, *views)
+        assert {view for pair in planned for view in pair} == set(views), gate
+        assert (decides, "broker:1") in planned
 
 
 @pytest.mark.parametrize("gate", list(rules.GATES))
-def test_a_view_that_is_missing_is_named(gate):
+def test_missing_view_is_named(gate):
     for missing in rules.GATES[gate].needs:
         given = [need for need in rules.GATES[gate].needs if need != missing]
         with pytest.raises(rules.PlanError, match=f"needs the view {missing}"):
             pairs(gate, *given)
 
 
-def test_unknown_gate():
+def test_unknown_gate_is_named():
     with pytest.raises(rules.PlanError, match="before_lunch"):
         pairs("before_lunch", "zookeeper")
 
 
-def test_brokers_in_zookeeper_mode_are_no_witness_of_kraft():
-    made = pairs("after_copy", "zookeeper", LOG, BROKER, "baseline:zookeeper", zookeeper_mode=[BROKER])
-    assert set(made[("zookeeper", BROKER)].kinds) == {"config", "quota", "scram", "acl", "delegation_token"}
-    assert set(made[(LOG, BROKER)].kinds) == {"topic", "partition", "broker"}
-    assert "no independent witness" in made[("zookeeper", BROKER)].note
+def test_client_metadata_of_brokers_in_zookeeper_mode_is_compared_with_zookeeper():
+    planned = pairs("after_copy", "zookeeper", LOG, BROKER, "baseline:zookeeper", zookeeper_mode=[BROKER])
+    assert set(planned[("zookeeper", BROKER)].kinds) == {"config", "quota", "scram", "acl", "delegation_token"}
+    assert set(planned[(LOG, BROKER)].kinds) == {"topic", "partition", "broker"}
+    assert "do not show what KRaft holds" in planned[("zookeeper", BROKER)].note
     assert ("zookeeper", BROKER) not in pairs("after_kraft", "zookeeper", LOG, BROKER, "baseline:zookeeper")
 
 
-def test_revert_takes_the_log_where_the_copy_is_done():
+def test_before_revert_uses_the_log_if_given():
     views = ("zookeeper", BROKER, "baseline:zookeeper")
     assert (LOG, BROKER) not in pairs("before_revert", *views)
     assert {("zookeeper", LOG), (LOG, BROKER)} <= set(pairs("before_revert", *views, LOG))
@@ -257,7 +257,7 @@ def test_revert_takes_the_log_where_the_copy_is_done():
 def test_markdown_has_every_row_and_gate():
     text = rules.markdown()
     for rule in rules.TABLE:
-        assert f"| {rule.kind} | {rule.field or '(is there)'} |" in text
+        assert f"| {rule.kind} | {rule.field or '(exists)'} |" in text
     for gate in rules.GATES:
         assert f"| `{gate}` |" in text
     cells = {line.count("|") for line in text.splitlines() if line}

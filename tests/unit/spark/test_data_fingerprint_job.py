@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the job makes of what Kafka and Spark give: its result, its files, its errors. Both are stood in for here by a
-list of records; tests/integration/test_spark_fingerprint.py runs it against them."""
+"""The job data_fingerprint: result, files, errors. A list of records replaces Kafka and Spark; tests/spark runs the job
+against both."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SECRET = "s3cr3t-word"
 
 
 class Log:
-    """A cluster of one partition, and the reading of it."""
+    """A cluster with one partition, and the scan of it."""
 
     def __init__(self) -> None:
         self.hashes: List[int] = list(range(100, 125))
@@ -48,11 +48,11 @@ class Log:
         state = PartitionState("orders", 0, "id", 0, len(self.hashes), False, True, -1, -1, 1000)
         return [state] if "orders" in chosen else []
 
-    def high_watermarks(self, places):
-        return {place: len(self.hashes) for place in places}
+    def high_watermarks(self, tps):
+        return {tp: len(self.hashes) for tp in tps}
 
-    def log_starts(self, places):
-        return dict.fromkeys(places, 0)
+    def log_starts(self, tps):
+        return dict.fromkeys(tps, 0)
 
     def offsets_retention_ms(self):
         return 10**9
@@ -60,9 +60,9 @@ class Log:
     def chunk_sums(self, _spark, options, wanted, size, _isolation):
         assert SECRET not in json.dumps(options)
         rows = []
-        for one in wanted:
-            for index in range(one.begin // size, (one.end - 1) // size + 1):
-                offsets = range(max(one.begin, index * size), min(one.end, (index + 1) * size))
+        for part in wanted:
+            for index in range(part.begin // size, (part.end - 1) // size + 1):
+                offsets = range(max(part.begin, index * size), min(part.end, (index + 1) * size))
                 total = sum(self.hashes[offset] for offset in offsets)
                 rows.append(Sums("orders", 0, index, len(offsets), offsets[0], offsets[-1], 1, 2, total))
         return rows
@@ -78,7 +78,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
 
 
 class Session:
-    """Stands where Spark's session does; nothing is asked of it."""
+    """Replaces Spark's session, which the test does not use."""
 
 
 def run(tmp_path: pathlib.Path, name: str, baseline: str | None = None, **changes: Any) -> Dict[str, Any]:
@@ -110,7 +110,7 @@ def run(tmp_path: pathlib.Path, name: str, baseline: str | None = None, **change
     return result
 
 
-def test_runs_build_on_each_other_and_a_fault_is_told(tmp_path: pathlib.Path, log: Log) -> None:
+def test_run_is_the_baseline_of_the_next_and_a_fault_is_found(tmp_path: pathlib.Path, log: Log) -> None:
     first = run(tmp_path, "first")
     assert (first["verdict"], first["reasons"]) == ("pass", [])
     assert first["views"]["cluster"]["read"] == {"log": 1, "chunk": 3, "key": 0, "group_offset": 1}
@@ -125,35 +125,34 @@ def test_runs_build_on_each_other_and_a_fault_is_told(tmp_path: pathlib.Path, lo
     log.committed = 29
     found = run(tmp_path, "found", "again")
     assert found["verdict"] == "differ"
-    assert [one["kind"] for one in found["differences"]] == ["chunk", "group_offset"]
+    assert [difference["kind"] for difference in found["differences"]] == ["chunk", "group_offset"]
     assert found["reasons"][0].startswith("2 differences, the first: chunk")
     assert found["files"]["differences.parquet"]["rows"] == 2
     assert pq.read_table(tmp_path / "found" / "differences.parquet").column("left").to_pylist() == ["baseline"] * 2
 
 
-def test_a_log_that_seems_short_is_read_again(
-    tmp_path: pathlib.Path, log: Log, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_log_that_ends_early_is_read_again(tmp_path: pathlib.Path, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     run(tmp_path, "first")
-    whole, calls = log.states, []
+    read_states, calls = log.states, []
 
     def late(chosen, isolation):
         calls.append(chosen)
-        return [one._replace(end=20) if len(calls) < 3 else one for one in whole(chosen, isolation)]
+        states = read_states(chosen, isolation)
+        return [state._replace(end=20) for state in states] if len(calls) < 3 else states
 
     monkeypatch.setattr(log, "states", late)
-    settled = run(tmp_path, "settled", "first")
-    assert settled["verdict"] == "pass"
-    assert [entry["settled"] for entry in settled["rounds"]] == [0, 1]
+    resolved = run(tmp_path, "resolved", "first")
+    assert resolved["verdict"] == "pass"
+    assert [entry["resolved"] for entry in resolved["rounds"]] == [0, 1]
     del log.hashes[20:]
     log.committed = 20
     found = run(tmp_path, "short", "first")
     assert found["verdict"] == "differ"
     assert [entry["proven"] for entry in found["rounds"]] == [0, 1]
-    assert [(one["kind"], one["field"]) for one in found["differences"]] == [("log", "end")]
+    assert [(difference["kind"], difference["field"]) for difference in found["differences"]] == [("log", "end")]
 
 
-def test_whatever_fails_is_an_error_without_a_secret(tmp_path: pathlib.Path, log: Log) -> None:
+def test_failure_is_an_error_without_secrets(tmp_path: pathlib.Path, log: Log) -> None:
     log.error = ClusterError(f"h:1: the list of groups: broker said {SECRET}")
     result = run(tmp_path, "refused")
     assert result["verdict"] == "error"
@@ -167,22 +166,22 @@ def test_whatever_fails_is_an_error_without_a_secret(tmp_path: pathlib.Path, log
     assert "the baseline is of cluster c1" in other["reasons"][0]
 
 
-def test_the_command_line_refuses_what_is_no_job(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture) -> None:
+def test_command_line_rejects_an_invalid_job(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture) -> None:
     path = tmp_path / "job.json"
-    for text, said in (
+    for text, message in (
         ("{", "is not JSON"),
         ("[]", "not a JSON object"),
         ('{"nonce": "n"}', "'cluster_id' is missing"),
         (
             '{"nonce": "n", "cluster_id": "c", "output": "o", "bounds": {"hours": 1}, '
             '"views": {"cluster": {"bootstrap_servers": "h:1"}}}',
-            "'bounds.hours' is not known",
+            "unknown key 'bounds.hours'",
         ),
     ):
         path.write_text(text)
         path.chmod(0o600)
         assert data_fingerprint.main(["--input", str(path)]) == 2
-        assert said in capsys.readouterr().err
+        assert message in capsys.readouterr().err
     path.chmod(0o640)
     assert data_fingerprint.main(["--input", str(path)]) == 2
     assert "chmod 600" in capsys.readouterr().err

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A fingerprint on disk, and the settings of Kafka's clients in a file of their own."""
+"""Storing a fingerprint, and the settings file for Kafka's Java clients."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ FINGERPRINT = Fingerprint(
     123,
     10,
     "read_uncommitted",
-    {STATE.place: STATE},
+    {STATE.tp: STATE},
     CHUNKS,
     pa.Table.from_pylist([KEY], keys.SCHEMA),
     {"readers": Group("STABLE", {("orders", 0): 7})},
 )
 
 
-def test_what_is_written_is_read_again(tmp_path: pathlib.Path) -> None:
+def test_written_fingerprint_is_read_back(tmp_path: pathlib.Path) -> None:
     assert store.write(str(tmp_path), FINGERPRINT) == {"chunks.parquet": 2, "keys.parquet": 1, "groups.parquet": 1}
     assert store.read(str(tmp_path)) == FINGERPRINT
     for path in tmp_path.iterdir():
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_the_files_open_in_pandas(tmp_path: pathlib.Path) -> None:
+def test_pandas_opens_the_files(tmp_path: pathlib.Path) -> None:
     store.write(str(tmp_path), FINGERPRINT)
     frame = pandas.read_parquet(tmp_path / "chunks.parquet")
     assert list(frame["count"]) == [3, 0]
@@ -55,22 +55,22 @@ def test_the_files_open_in_pandas(tmp_path: pathlib.Path) -> None:
     assert list(pandas.read_parquet(tmp_path / "groups.parquet")["offset"]) == [7]
 
 
-def test_a_baseline_that_is_not_whole_is_refused(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(store.StoreError, match=r"fingerprint\.json: not a baseline"):
+def test_damaged_baseline_is_rejected(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(store.StoreError, match=r"fingerprint\.json is not a baseline"):
         store.read(str(tmp_path))
     store.write(str(tmp_path), FINGERPRINT)
     with open(tmp_path / "chunks.parquet", "ab") as file:
         file.write(b"x")
-    with pytest.raises(store.StoreError, match=r"chunks\.parquet: not what"):
+    with pytest.raises(store.StoreError, match=r"chunks\.parquet does not match its SHA-256"):
         store.read(str(tmp_path))
     store.write(str(tmp_path), FINGERPRINT)
-    reported = json.loads((tmp_path / store.NAME).read_text())
-    (tmp_path / store.NAME).write_text(json.dumps({**reported, "version": 99}))
+    summary = json.loads((tmp_path / store.NAME).read_text())
+    (tmp_path / store.NAME).write_text(json.dumps({**summary, "version": 99}))
     with pytest.raises(store.StoreError, match="version 99"):
         store.read(str(tmp_path))
 
 
-def test_no_secret_stands_in_what_spark_is_given(tmp_path: pathlib.Path) -> None:
+def test_options_for_spark_hold_no_secret(tmp_path: pathlib.Path) -> None:
     options = {
         "security_protocol": "SASL_SSL",
         "sasl_mechanism": "SCRAM-SHA-512",
@@ -80,14 +80,14 @@ def test_no_secret_stands_in_what_spark_is_given(tmp_path: pathlib.Path) -> None
     settings = client.java_settings(Security.from_options(options))
     assert settings["sasl.jaas.config"].endswith('username="bob" password="se\\"cr\\\\et";')
     path = tmp_path / "client.properties"
-    given = client.source_options(settings, str(path))
-    assert all(secret not in json.dumps(given) for secret in ('et"', "bob", "Scram"))
-    assert given["kafka.sasl.jaas.config"] == f"${{file:{path}:sasl.jaas.config}}"
+    spark_options = client.source_options(settings, str(path))
+    assert all(secret not in json.dumps(spark_options) for secret in ('et"', "bob", "Scram"))
+    assert spark_options["kafka.sasl.jaas.config"] == f"${{file:{path}:sasl.jaas.config}}"
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
     assert 'password="se\\\\"cr\\\\\\\\et";' in path.read_text()
 
 
-def test_pem_files_become_what_kafkas_stores_take(tmp_path: pathlib.Path) -> None:
+def test_pem_files_are_converted_for_kafkas_pem_stores(tmp_path: pathlib.Path) -> None:
     key = rsa.generate_private_key(65537, 2048)
     pem = key.private_bytes(
         serialization.Encoding.PEM,

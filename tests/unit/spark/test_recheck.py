@@ -1,16 +1,16 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Settling: what moves settles, what stays is proven, what cannot be decided says why. Time stands still here."""
+"""Re-checks: temporary differences are resolved, lasting ones are proven, undecided ones have a reason."""
 
 from __future__ import annotations
 
 import pytest
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.compare import DIFFER, LEFT_ONLY, MATCH
-from quorumshift_spark.recheck import STABLE, Fence, settle
+from quorumshift_spark.recheck import STABLE, Fence, recheck
 from quorumshift_spark.rules import LOGS, SERVED, SINCE, ZOOKEEPER_LOG
-from quorumshift_spark.views import Absent, Problem, Statement
+from quorumshift_spark.views import Absent, Statement
 
 from tests.unit.spark.realistic import BASELINE, BROKER, LOG, ZOOKEEPER, comparisons
 
@@ -31,31 +31,28 @@ def served(topic_id):
 
 
 class Views:
-    """Views that give one answer a round, the last one for ever."""
+    """Views with one side a round; the last one stays."""
 
-    def __init__(self, **answers):
-        self.answers = {name.replace("_1", ":1"): list(found) for name, found in answers.items()}
-        self.asked = []
+    def __init__(self, **sides):
+        self.sides = {name.replace("_1", ":1"): list(listed) for name, listed in sides.items()}
 
     def reread(self):
         def of(name):
             def read(keys):
                 assert set(keys) == {KEY}
-                self.asked.append(name)
-                found = self.answers[name]
-                side = found.pop(0) if len(found) > 1 else found[0]
-                return {KEY: side}, Statement({}, [Problem("x", "y")] if side == "problem" else [])
+                sides = self.sides[name]
+                return {KEY: sides.pop(0) if len(sides) > 1 else sides[0]}, Statement({}, [])
 
             return read
 
-        return {name: of(name) for name in self.answers}
+        return {name: of(name) for name in self.sides}
 
 
-def run(views, first, relation, fences, rounds=6, baselines=None, **kinds_of):
-    chosen = [c for c in comparisons() if c.relation in relation]
+def run(views, first, relations, fences, rounds=6, baselines=None):
+    chosen = [c for c in comparisons() if c.relation in relations]
     remaining = list(fences)
     slept = []
-    settled = settle(
+    rechecked = recheck(
         {KEY: first},
         chosen,
         views.reread(),
@@ -65,128 +62,124 @@ def run(views, first, relation, fences, rounds=6, baselines=None, **kinds_of):
         3.0,
         slept.append,
     )
-    assert slept == [3.0] * (len(settled.rounds) - 1)
-    outcomes = {c.relation: outcome for c, outcome in settled.outcomes[KEY].items()}
-    return settled, outcomes
+    assert slept == [3.0] * (len(rechecked.rounds) - 1)
+    outcomes = {c.relation: outcome for c, outcome in rechecked.outcomes[KEY].items()}
+    return rechecked, outcomes
 
 
-STILL = [Fence(F, False)]
+SAME_SNAPSHOT = [Fence(F, False)]
 
 
-def test_zookeeper_that_was_not_changed_after_the_fence_is_proven_at_once():
+def test_difference_is_proven_at_once_if_zookeeper_has_not_changed_since_the_fence():
     views = Views(zookeeper=[zk("A", F)], metadata_log=[log("B")])
-    settled, outcomes = run(views, {ZOOKEEPER: zk("A"), LOG: log("B")}, [ZOOKEEPER_LOG], STILL)
+    rechecked, outcomes = run(views, {ZOOKEEPER: zk("A"), LOG: log("B")}, [ZOOKEEPER_LOG], SAME_SNAPSHOT)
     assert outcomes[ZOOKEEPER_LOG].outcome == DIFFER
-    assert not settled.unsettled
-    assert [(r.keys, r.settled, r.proven) for r in settled.rounds] == [(1, 0, 1)]
+    assert not rechecked.undecided
+    assert [(r.keys, r.resolved, r.proven) for r in rechecked.rounds] == [(1, 0, 1)]
 
 
-def test_zookeeper_that_was_changed_after_the_fence_is_not_settled_by_the_same_cut():
+def test_difference_stays_undecided_without_a_new_snapshot_if_zookeeper_changed_after_the_fence():
     views = Views(zookeeper=[zk("A", F + 1)], metadata_log=[log("B")])
-    settled, outcomes = run(views, {ZOOKEEPER: zk("A", F + 1), LOG: log("B")}, [ZOOKEEPER_LOG], STILL)
-    ((place, why),) = settled.unsettled.items()
-    assert place[0] == KEY and "after the log was cut" in why
-    assert len(settled.rounds) == 6
+    rechecked, outcomes = run(views, {ZOOKEEPER: zk("A", F + 1), LOG: log("B")}, [ZOOKEEPER_LOG], SAME_SNAPSHOT)
+    (((key, _comparison), why),) = rechecked.undecided.items()
+    assert key == KEY and "after the snapshot of the log" in why
+    assert len(rechecked.rounds) == 6
     assert outcomes[ZOOKEEPER_LOG].outcome == DIFFER
 
 
-def test_no_fence_proves_nothing_and_says_why():
+def test_difference_without_a_fence_is_undecided_and_names_the_reason():
     views = Views(zookeeper=[zk("A", 1)], metadata_log=[log("B")])
-    fences = [Fence(None, False, "/migration stands still")]
-    settled, dummy = run(views, {ZOOKEEPER: zk("A", 1), LOG: log("B")}, [ZOOKEEPER_LOG], fences)
-    assert "/migration stands still" in next(iter(settled.unsettled.values()))
+    fences = [Fence(None, False, "/migration is stalled")]
+    rechecked, _outcomes = run(views, {ZOOKEEPER: zk("A", 1), LOG: log("B")}, [ZOOKEEPER_LOG], fences)
+    assert "/migration is stalled" in next(iter(rechecked.undecided.values()))
 
 
-def test_another_cut_settles_what_had_only_moved():
+def test_new_snapshot_resolves_a_temporary_difference():
     views = Views(zookeeper=[zk("A", F + 1)], metadata_log=[log("A", 12)])
     fences = [Fence(F + 5, True)]
-    settled, outcomes = run(views, {ZOOKEEPER: zk("A", F + 1), LOG: log("B")}, [ZOOKEEPER_LOG], fences)
+    rechecked, outcomes = run(views, {ZOOKEEPER: zk("A", F + 1), LOG: log("B")}, [ZOOKEEPER_LOG], fences)
     assert outcomes[ZOOKEEPER_LOG].outcome == MATCH
-    assert [(r.settled, r.proven) for r in settled.rounds] == [(1, 0)]
+    assert [(r.resolved, r.proven) for r in rechecked.rounds] == [(1, 0)]
 
 
-def test_a_log_that_stays_the_same_over_cuts_proves_zookeeper_wrong_though_it_moves():
-    """A parent's pzxid moves with every other topic, so that an absence is never before the fence."""
+def test_same_value_in_several_snapshots_proves_a_difference_although_zookeeper_changes():
+    """A parent's pzxid changes with every other topic, so an absence is never older than the fence."""
     views = Views(zookeeper=[Absent({"zxid": F + n}) for n in range(1, 9)], metadata_log=[log("B")])
-    settled, outcomes = run(views, {ZOOKEEPER: Absent({}), LOG: log("B")}, [ZOOKEEPER_LOG], [Fence(F, True)])
+    rechecked, outcomes = run(views, {ZOOKEEPER: Absent({}), LOG: log("B")}, [ZOOKEEPER_LOG], [Fence(F, True)])
     assert outcomes[ZOOKEEPER_LOG].differences
-    assert not settled.unsettled
-    assert len(settled.rounds) == STABLE
+    assert not rechecked.undecided
+    assert len(rechecked.rounds) == STABLE
 
 
-def test_vanished_on_both_sides_is_settled():
+def test_entity_deleted_on_both_sides_is_resolved():
     views = Views(zookeeper=[Absent({"zxid": F})], metadata_log=[Absent({"offset": 9})])
-    settled, outcomes = run(views, {ZOOKEEPER: zk("A"), LOG: log("B")}, [ZOOKEEPER_LOG], [Fence(F, True)])
+    rechecked, outcomes = run(views, {ZOOKEEPER: zk("A"), LOG: log("B")}, [ZOOKEEPER_LOG], [Fence(F, True)])
     assert outcomes[ZOOKEEPER_LOG].outcome is None
-    assert settled.sides[KEY][ZOOKEEPER] == Absent({"zxid": F})
+    assert rechecked.sides[KEY][ZOOKEEPER] == Absent({"zxid": F})
 
 
-def zookeeper_and_broker():
-    return [c for c in comparisons() if c.relation == SERVED]
-
-
-def test_broker_that_catches_up_is_no_difference(monkeypatch):
+def test_broker_that_catches_up_is_no_difference():
     views = Views(metadata_log=[log("A")], broker_1=[served("B"), served("A")])
-    settled, outcomes = run(views, {LOG: log("A"), BROKER: served("B")}, [SERVED], [Fence(None, True)])
+    rechecked, outcomes = run(views, {LOG: log("A"), BROKER: served("B")}, [SERVED], [Fence(None, True)])
     assert outcomes[SERVED].outcome == MATCH
-    assert len(settled.rounds) == 2
+    assert len(rechecked.rounds) == 2
 
 
-def test_stale_broker_is_proven_by_stable_readings_over_fresh_cuts():
+def test_stable_readings_with_new_snapshots_prove_a_stale_broker():
     views = Views(metadata_log=[log("A")], broker_1=[served("B")])
-    settled, outcomes = run(views, {LOG: log("A"), BROKER: served("B")}, [SERVED], [Fence(None, True)])
+    rechecked, outcomes = run(views, {LOG: log("A"), BROKER: served("B")}, [SERVED], [Fence(None, True)])
     assert outcomes[SERVED].outcome == DIFFER
-    assert len(settled.rounds) == STABLE and not settled.unsettled
+    assert len(rechecked.rounds) == STABLE and not rechecked.undecided
 
 
-def test_stale_broker_is_proven_by_zookeeper_agreeing_with_an_old_cut():
+def test_zookeeper_that_agrees_with_an_old_snapshot_proves_a_stale_broker():
     views = Views(zookeeper=[zk("A", F)], metadata_log=[log("A")], broker_1=[served("B")])
     first = {ZOOKEEPER: zk("A"), LOG: log("A"), BROKER: served("B")}
-    settled, outcomes = run(views, first, [SERVED, ZOOKEEPER_LOG], STILL)
+    rechecked, outcomes = run(views, first, [SERVED, ZOOKEEPER_LOG], SAME_SNAPSHOT)
     assert outcomes[SERVED].outcome == DIFFER and outcomes[ZOOKEEPER_LOG].outcome == MATCH
-    assert not settled.unsettled
+    assert not rechecked.undecided
 
 
-def test_broker_against_an_old_cut_alone_is_not_decided():
+def test_broker_compared_with_an_old_snapshot_only_is_undecided():
     views = Views(metadata_log=[log("A")], broker_1=[served("B")])
-    settled, dummy = run(views, {LOG: log("A"), BROKER: served("B")}, [SERVED], [Fence(None, False)])
-    assert "after the log was cut" in next(iter(settled.unsettled.values()))
+    rechecked, _outcomes = run(views, {LOG: log("A"), BROKER: served("B")}, [SERVED], [Fence(None, False)])
+    assert "after the snapshot of the log" in next(iter(rechecked.undecided.values()))
 
 
-def test_broker_that_moves_all_the_time_is_not_decided():
+def test_broker_that_changes_in_every_reading_is_undecided():
     views = Views(metadata_log=[log("A")], broker_1=[served(str(n)) for n in range(9)])
-    settled, dummy = run(views, {LOG: log("A"), BROKER: served("B")}, [SERVED], [Fence(None, True)])
-    assert "readings in a row" in next(iter(settled.unsettled.values()))
-    assert len(settled.rounds) == 6
+    rechecked, _outcomes = run(views, {LOG: log("A"), BROKER: served("B")}, [SERVED], [Fence(None, True)])
+    assert "readings in a row" in next(iter(rechecked.undecided.values()))
+    assert len(rechecked.rounds) == 6
 
 
-def test_baseline_is_explained_by_an_absence_that_was_read_again():
+def test_newer_absence_explains_a_difference_from_the_baseline():
     baselines = {BASELINE: {"zxid": F}}
     for since, expected in ((F + 1, MATCH), (F, LEFT_ONLY)):
         views = Views(zookeeper=[Absent({"zxid": since})])
         first = {BASELINE: zk("A"), ZOOKEEPER: Absent({})}
-        settled, outcomes = run(views, first, [SINCE], STILL, baselines=baselines)
+        rechecked, outcomes = run(views, first, [SINCE], SAME_SNAPSHOT, baselines=baselines)
         assert outcomes[SINCE].outcome == expected
-        assert len(settled.rounds) == 1 and not settled.unsettled
+        assert len(rechecked.rounds) == 1 and not rechecked.undecided
 
 
-def test_logs_keep_their_first_reading():
+def test_difference_of_two_logs_uses_their_first_reading():
     views = Views(metadata_log=[log("A", 20)])
     first = {LOG: log("A"), f"{LOG}:102": log("B")}
-    settled, outcomes = run(views, first, [LOGS], [Fence(None, True)])
+    rechecked, outcomes = run(views, first, [LOGS], [Fence(None, True)])
     assert outcomes[LOGS].outcome == DIFFER
     assert outcomes[LOGS].differences[0].sides == {LOG: '"A"', f"{LOG}:102": '"B"'}
-    assert len(settled.rounds) == 1
+    assert len(rechecked.rounds) == 1
 
 
-def test_errors_of_reading_again_come_through():
+def test_errors_of_reread_are_raised():
     def fails(keys):
-        raise RuntimeError("gone")
+        raise RuntimeError("no answer")
 
-    with pytest.raises(RuntimeError, match="gone"):
+    with pytest.raises(RuntimeError, match="no answer"):
         chosen = [c for c in comparisons() if c.relation == ZOOKEEPER_LOG]
-        settle({KEY: {}}, chosen, {ZOOKEEPER: fails}, {}, lambda: Fence(F, False), 2, 0.0)
+        recheck({KEY: {}}, chosen, {ZOOKEEPER: fails}, {}, lambda: Fence(F, False), 2, 0.0)
 
 
-def test_nothing_to_settle_takes_no_round():
-    assert settle({}, comparisons(), {}, {}, lambda: pytest.fail("no fence is needed"), 3, 0.0).rounds == []
+def test_no_difference_takes_no_round():
+    assert recheck({}, comparisons(), {}, {}, lambda: pytest.fail("no fence is needed"), 3, 0.0).rounds == []

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The page of a result, for every verdict: what it says, that it is whole, that nothing gets out of its place."""
+"""The report of a result, for every verdict: its content, valid HTML, and escaping."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def load(verdict: str) -> Dict[str, Any]:
 
 
 class Page(HTMLParser):
-    """The page's text, and whether its elements are closed in order."""
+    """The text of a page; asserts that its elements are closed in order."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -64,22 +64,22 @@ def text_of(html: str) -> str:
 
 
 @pytest.mark.parametrize("verdict", VERDICTS)
-def test_examples_are_results(verdict: str) -> None:
+def test_examples_are_valid_results(verdict: str) -> None:
     jsonschema.Draft202012Validator(results.schema()).validate(load(verdict))
     assert load(verdict)["verdict"] == verdict
     assert load(verdict)["digest"] == results.digest(load(verdict))
 
 
-def test_a_round_tells_its_fence_without_what_it_has_not() -> None:
-    reported = load("pass")
-    reported["rounds"][0]["fence"] = {"zxid": None, "log_cut_again": True, "said": ""}
-    reported["rounds"][1]["fence"] = {"zxid": 7200, "log_cut_again": False, "said": "no answer"}
-    fences = [row[-1] for row in story.tell(reported).rounds]
-    assert fences == ["log cut again", "zxid 7200, said no answer"]
+def test_round_shows_only_what_is_set_of_its_fence() -> None:
+    result = load("pass")
+    result["rounds"][0]["fence"] = {"zxid": None, "log_cut_again": True, "said": ""}
+    result["rounds"][1]["fence"] = {"zxid": 7200, "log_cut_again": False, "said": "no answer"}
+    fences = [row[-1] for row in story.build(result).rounds]
+    assert fences == ["new log snapshot", "zxid 7200, no answer"]
 
 
 @pytest.mark.parametrize("verdict", VERDICTS)
-def test_the_page_needs_nothing_beside_it(verdict: str) -> None:
+def test_page_is_self_contained(verdict: str) -> None:
     html = report.render(load(verdict))
     page = Page(html)
     names = {name for name, _attributes in page.tags}
@@ -102,7 +102,7 @@ def test_the_page_needs_nothing_beside_it(verdict: str) -> None:
         ("incomplete", "incomplete · gate before_finalize stays closed"),
     ],
 )
-def test_the_first_line_is_the_verdict_and_the_gate(verdict: str, head: str) -> None:
+def test_first_line_shows_verdict_and_gate(verdict: str, head: str) -> None:
     text = text_of(report.render(load(verdict)))
     assert text.index(head) < 150
     assert text.index("What to do") < text.index("Views")
@@ -113,22 +113,22 @@ def test_the_first_line_is_the_verdict_and_the_gate(verdict: str, head: str) -> 
 def test_differences_show_both_sides_and_what_to_do() -> None:
     result = load("differ")
     text = text_of(report.render(result))
-    for one in result["differences"]:
-        assert one["rule"] in text
-        assert one["do"][1:] in text
+    for difference in result["differences"]:
+        assert difference["rule"] in text
+        assert difference["do"][1:] in text
     assert "[1,2,3]" in text and "[1,3,2]" in text
     assert "User:CN=settlement,OU=Core <Banking>,O=Example" in text
-    assert "ZooKeeper is there metadata log absent" in text
+    assert "ZooKeeper exists metadata log absent" in text
     assert "partition · replicas 2" in text
 
 
-def test_an_error_names_the_view_and_its_error() -> None:
+def test_error_names_the_view_and_its_error() -> None:
     text = text_of(report.render(load("error")))
-    assert "The comparison did not come to its end: broker 2 failed. Nothing is known." in text
+    assert "The comparison failed: broker 2 could not be read. There is no result." in text
     assert text.count("kafka2.example.net:9093: no connection within 30 s") == 2
 
 
-def test_counts_views_rounds_timings_digest_and_versions_are_there() -> None:
+def test_page_shows_counts_views_rounds_timings_digest_and_versions() -> None:
     result = load("pass")
     text = text_of(report.render(result))
     for wanted in (
@@ -138,11 +138,11 @@ def test_counts_views_rounds_timings_digest_and_versions_are_there() -> None:
         "13.9",
         result["digest"],
         "4.0.5",
-        "zxid 8589950000, log cut again",
+        "zxid 8589950000, new log snapshot",
     ):
         assert wanted in text, wanted
-    assert "no independent witness of KRaft" in text
-    assert "changed since the baseline, at zxid" in text
+    assert "do not show what KRaft holds" in text
+    assert "changed since the baseline (zxid" in text
 
 
 _EVIL = "<script>alert(1)</script>\"'&{{ 7*7 }}\u202eabc\x07"
@@ -157,7 +157,7 @@ def _poisoned(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("verdict", VERDICTS)
-def test_whatever_stands_in_a_result_stays_text(verdict: str) -> None:
+def test_values_of_a_result_are_escaped(verdict: str) -> None:
     html = report.render(_poisoned(load(verdict)))
     page = Page(html)
     assert "script" not in {name for name, _attributes in page.tags}
@@ -168,10 +168,10 @@ def test_whatever_stands_in_a_result_stays_text(verdict: str) -> None:
     Page(report.render({**load(verdict), "views": poisoned_names}))
 
 
-def test_a_secret_that_should_not_be_there_is_not_shown() -> None:
+def test_unexpected_clear_text_of_a_secret_is_masked() -> None:
     result = load("differ")
-    one = next(one for one in result["differences"] if "ssl.keystore.password" in one["key"])
-    one["sides"] = {"zookeeper": '"s3cr3t-word"', "metadata_log": '"other-s3cr3t"'}
+    difference = next(found for found in result["differences"] if "ssl.keystore.password" in found["key"])
+    difference["sides"] = {"zookeeper": '"s3cr3t-word"', "metadata_log": '"other-s3cr3t"'}
     html = report.render(result)
     assert "s3cr3t" not in html
     assert html.count("********") == 2
@@ -179,24 +179,28 @@ def test_a_secret_that_should_not_be_there_is_not_shown() -> None:
 
 def test_many_differences_are_counted_and_the_first_shown() -> None:
     result = load("differ")
-    one = {**result["differences"][0], "status": "differ"}
-    sides = one.pop("sides")
-    row = {**one, "left": "zookeeper", "left_value": sides["zookeeper"], "right": "metadata_log", "right_value": None}
+    difference = {**result["differences"][0], "status": "differ"}
+    sides = difference.pop("sides")
+    left, right = (
+        {"left": "zookeeper", "left_value": sides["zookeeper"]},
+        {"right": "metadata_log", "right_value": None},
+    )
+    row = {**difference, **left, **right}
     rows = ({**row, "key": json.dumps(["t", number])} for number in range(100_000))
     html = report.render({**result, "differences_total": 100_000}, rows)
     assert len(html) < 100_000
     assert "The first 50 of 100,000" in text_of(html)
-    assert "Not settled" not in text_of(report.render(result, [{**row, "status": "unsettled"}]))
+    assert "Undecided" not in text_of(report.render(result, [{**row, "status": "undecided"}]))
 
 
-def test_a_result_of_a_job_that_died_early_is_told_too() -> None:
+def test_incomplete_result_is_rendered() -> None:
     html = report.render({"verdict": "error", "reasons": ["job.json is not JSON"]})
     assert "error · no gate" in text_of(html)
     assert report.render(results.empty("error", [])) != ""
     for verdict in VERDICTS:
-        whole = load(verdict)
-        for name in whole:
-            part = copy.deepcopy(whole)
+        complete = load(verdict)
+        for name in complete:
+            part = copy.deepcopy(complete)
             del part[name]
             Page(report.render(part))
 
@@ -212,20 +216,20 @@ def test_a_result_of_a_job_that_died_early_is_told_too() -> None:
         (["aa", "a a"], ["aa", "a a"]),
     ],
 )
-def test_what_differs_is_marked_in_whole_words(texts: List[str], marked: List[str]) -> None:
-    reported = wording.sides("topic", '["t"]', {str(at): json.dumps(text) for at, text in enumerate(texts)})
+def test_differing_words_are_marked(texts: List[str], marked: List[str]) -> None:
+    sides = wording.sides("topic", '["t"]', {str(at): json.dumps(text) for at, text in enumerate(texts)})
     for at, text in enumerate(texts):
-        pieces = reported[str(at)][0].pieces
+        pieces = sides[str(at)][0].pieces
         assert "".join(piece for piece, _differs in pieces) == text
         assert "".join(piece for piece, differs in pieces if differs) == marked[at]
 
 
-def test_every_gate_has_its_moment() -> None:
-    assert story.tell(load("differ")).moment
-    assert "type this result's digest" in story.tell({**load("differ"), "gate": "before_revert"}).steps[-1].text
+def test_steps_depend_on_the_gate() -> None:
+    assert story.build(load("differ")).moment
+    assert "quorumshift_verify=false" in story.build({**load("differ"), "gate": "before_revert"}).steps[-1].text
 
 
-def test_it_renders_from_a_zip(tmp_path: pathlib.Path) -> None:
+def test_report_renders_from_a_zip(tmp_path: pathlib.Path) -> None:
     package.build(str(tmp_path / "package.zip"))
     code = (
         "import json, sys; sys.path.insert(0, sys.argv[1]); from quorumshift_spark import report; "
@@ -237,7 +241,7 @@ def test_it_renders_from_a_zip(tmp_path: pathlib.Path) -> None:
     assert int(done.stdout) == len(report.render(load("pass")))
 
 
-def test_it_is_written_beside_the_result(tmp_path: pathlib.Path) -> None:
+def test_report_is_written_next_to_the_result(tmp_path: pathlib.Path) -> None:
     result = load("differ")
     (tmp_path / results.NAME).write_text(json.dumps(result))
     assert "orders.created-3" in pathlib.Path(report.write(str(tmp_path))).read_text(encoding="utf-8")
@@ -249,7 +253,7 @@ def test_it_is_written_beside_the_result(tmp_path: pathlib.Path) -> None:
     assert "only-in-the-file-2" in path.read_text(encoding="utf-8")
 
 
-def test_a_fingerprint_is_told_too() -> None:
+def test_result_of_a_fingerprint_is_rendered() -> None:
     result = load("fingerprint")
     jsonschema.Draft202012Validator(results.schema()).validate(result)
     text = text_of(report.render(result))

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The views of ZooKeeper, the log and the baseline: what a real Kafka 3.9.2 wrote, and what it would refuse."""
+"""The views of ZooKeeper, the log and the baseline: data of a real Kafka 3.9.2, and data that Kafka would reject."""
 
 from __future__ import annotations
 
@@ -51,22 +51,22 @@ def node(path, value, **stat):
 # --- ZooKeeper -----------------------------------------------------------------------------------------
 
 
-def test_tree_of_kafka_has_every_kind_that_the_copy_knows(tree):
+def test_tree_of_kafka_has_every_kind_of_entity(tree):
     found, problems = read(tree)
     assert problems == []
-    reported = zk_metadata.normalise(tree)
+    normalised = zk_metadata.normalise(tree)
     count = {kind: sum(entity.kind == kind for entity in found) for kind in form.KINDS}
     assert count == {
-        "topic": len(reported["topics"]),
-        "partition": sum(len(topic["partitions"]) for topic in reported["topics"].values()),
-        "config": sum(len(entity) for kind in reported["configs"].values() for entity in kind.values()),
-        "quota": sum(len(quota["quotas"]) for quota in reported["quotas"]),
-        "scram": sum(len(user) for user in reported["scram"].values()),
-        "acl": len(reported["acls"]),
-        "delegation_token": len(reported["delegation_tokens"]),
+        "topic": len(normalised["topics"]),
+        "partition": sum(len(topic["partitions"]) for topic in normalised["topics"].values()),
+        "config": sum(len(entity) for kind in normalised["configs"].values() for entity in kind.values()),
+        "quota": sum(len(quota["quotas"]) for quota in normalised["quotas"]),
+        "scram": sum(len(user) for user in normalised["scram"].values()),
+        "acl": len(normalised["acls"]),
+        "delegation_token": len(normalised["delegation_tokens"]),
         "producer_ids": 1,
         "feature": 0,
-        "broker": len(reported["broker_ids"]),
+        "broker": len(normalised["broker_ids"]),
     }
     assert len({(entity.kind, entity.key) for entity in found}) == len(found)
     by_path = {n.path: n.stat for n in tree}
@@ -75,29 +75,29 @@ def test_tree_of_kafka_has_every_kind_that_the_copy_knows(tree):
     assert quota.at == {"zxid": by_path["/config/users/al%20ice%40x%2A%7E"].mzxid}
 
 
-def test_every_entity_is_read_again_from_the_znode_it_stands_in(tree):
+def test_every_entity_is_read_again_from_its_znodes(tree):
     by_path = {n.path: n for n in tree}
     found, dummy = read(tree)
     for entity in found:
-        chains = zookeeper._places(entity.kind, entity.key)
+        chains = zookeeper._chains(entity.kind, entity.key)
         home = [by_path[path] for chain in chains for path in chain if path in by_path]
         again, dummy = read(home)
         assert entity in again, (entity, chains)
 
 
-def test_absent_since_is_the_last_change_of_what_stands(tree):
+def test_absent_since_is_the_last_change_of_the_nearest_znode(tree):
     by_path = {n.path: n for n in tree}
     orders = by_path["/config/topics/orders"].stat.mzxid
-    ((chain),) = zookeeper._places("config", canonical(["topic", "orders", "segment.ms"]))
+    ((chain),) = zookeeper._chains("config", canonical(["topic", "orders", "segment.ms"]))
     assert zookeeper._absent_since(chain, by_path) == orders
-    ((chain),) = zookeeper._places("topic", canonical(["gone"]))
+    ((chain),) = zookeeper._chains("topic", canonical(["missing"]))
     assert zookeeper._absent_since(chain, by_path) == by_path["/brokers/topics"].stat.pzxid
-    ((chain),) = zookeeper._places("quota", canonical([[["client-id", "c"], ["user", "gone"]], "k"]))
+    ((chain),) = zookeeper._chains("quota", canonical([[["client-id", "c"], ["user", "missing"]], "k"]))
     assert zookeeper._absent_since(chain, by_path) == by_path["/config/users"].stat.pzxid
     assert zookeeper._absent_since(chain, {}) == 0
 
 
-def test_partition_without_state_is_null_and_one_of_no_topic_is_nothing():
+def test_partition_without_state_has_null_fields_and_state_without_topic_is_ignored():
     topic = node("/brokers/topics/t", {"version": 3, "topic_id": "id", "partitions": {"0": [1]}}, mzxid=4)
     stray = node("/brokers/topics/t/partitions/7/state", {"leader": 1, "leader_epoch": 0, "controller_epoch": 1})
     found, problems = read([topic, stray])
@@ -115,11 +115,11 @@ def test_partition_without_state_is_null_and_one_of_no_topic_is_nothing():
         ("/config/users/u", {"version": 1, "config": {"SCRAM-SHA-256": "salt=!,stored_key=a"}}, "SCRAM"),
         ("/kafka-acl/Shelf/a", {"version": 1, "acls": [{}]}, "principal"),
         ("/kafka-acl/Topic/a/b", None, None),
-        ("/brokers/ids/one", {}, "no broker id"),
+        ("/brokers/ids/one", {}, "not a broker id"),
         ("/delegation_token/tokens/t", {"version": 9}, "has version 9"),
     ],
 )
-def test_what_cannot_be_read_is_a_problem_and_shows_no_value(path, value, reason):
+def test_unreadable_znode_is_a_problem_without_its_value(path, value, reason):
     found, problems = read([node(path, value)])
     assert found == []
     if reason is None:
@@ -130,7 +130,7 @@ def test_what_cannot_be_read_is_a_problem_and_shows_no_value(path, value, reason
     assert "salt=!" not in problem.reason
 
 
-def test_acl_of_a_name_with_a_slash_is_a_problem():
+def test_acl_with_a_slash_in_the_resource_name_is_a_problem():
     entry = {"principal": "User:a", "permissionType": "Allow", "host": "*", "operation": "Read"}
     found, (problem,) = read([node("/kafka-acl/Group/a/b", {"version": 1, "acls": [entry]})])
     assert found == [] and "slash" in problem.reason
@@ -144,7 +144,7 @@ def encoded(tree):
     return json.loads(broker.data)["config"][PASSWORD]
 
 
-def test_password_that_kafka_encoded_is_decoded_with_the_new_or_the_old_secret(tree):
+def test_password_of_kafka_is_decoded_with_new_or_old_secret(tree):
     text = encoded(tree)
     assert decode(text, [SECRET]) == decode(text, ["newer", SECRET]) == "topsecret"
 
@@ -161,21 +161,21 @@ def test_password_without_its_secret_is_unread(tree, secrets):
 
 
 @pytest.mark.parametrize("text", ["plain", "salt:x", "keyLength:128"])
-def test_value_that_is_not_encoded_is_named_and_not_shown(text):
-    with pytest.raises(UndecodablePassword, match="not in the form") as error:
+def test_value_that_is_not_encoded_is_not_shown(text):
+    with pytest.raises(UndecodablePassword, match="not in the format") as error:
         decode(text, [SECRET])
     assert text not in str(error.value)
 
 
 def test_wrong_secrets_never_decode(tree):
-    """Padding alone lets one wrong key in 256 through; the length must not."""
+    """Padding alone accepts one wrong key in 256; the length check must reject it."""
     text = encoded(tree).replace("iterations:4096", "iterations:1")
     for number in range(600):
         with pytest.raises(UndecodablePassword):
             decode(text, [f"wrong {number}"])
 
 
-def test_secret_has_one_digest_in_zookeeper_and_in_the_log(tree):
+def test_secret_has_the_same_digest_in_zookeeper_and_in_the_log(tree):
     found, dummy = read(tree)
     image = Image()
     apply(image, 0, "CONFIG_RECORD", resourceType=4, resourceName="1", name=PASSWORD, value="topsecret")
@@ -209,32 +209,34 @@ def log_directory(tmp_path_factory):
     return str(home / "__cluster_metadata-0")
 
 
-def test_log_of_kafka_adds_up_to_what_the_on_host_reader_counts(log_directory):
-    reported = metadata_image.summarise(log_directory, with_counts=True)
-    view = MetadataLogView(LogSource(reported["log_end_offset"], directory=log_directory), DIGESTS)
+def test_log_of_kafka_has_the_counts_of_the_on_host_reader(log_directory):
+    summary = metadata_image.summarise(log_directory, with_counts=True)
+    view = MetadataLogView(LogSource(summary["log_end_offset"], directory=log_directory), DIGESTS)
     (part,) = view.parts()
     *found, statement = view.read(part)
-    assert statement == Statement({"offset": reported["log_end_offset"], "epoch": reported["last_epoch"]}, [])
+    assert statement == Statement({"offset": summary["log_end_offset"], "epoch": summary["last_epoch"]}, [])
     count = {kind: sum(entity.kind == kind for entity in found) for kind in form.KINDS}
-    counts = reported["image_counts"]
+    counts = summary["image_counts"]
     for kind, theirs in (("topic", "topics"), ("partition", "partitions"), ("config", "configs"), ("quota", "quotas")):
         assert count[kind] == counts[theirs] > 0, kind
     assert count["acl"] == counts["acls"] > 0 and count["scram"] == counts["scram_credentials"] > 0
-    assert count["broker"] == len(reported["brokers"]) and count["feature"] == len(reported["features"])
-    assert all(0 <= entity.at["offset"] < reported["log_end_offset"] for entity in found)
-    wanted = {("topic", found[0].key), ("topic", '["gone"]')}
+    assert count["broker"] == len(summary["brokers"]) and count["feature"] == len(summary["features"])
+    assert all(0 <= entity.at["offset"] < summary["log_end_offset"] for entity in found)
+    wanted = {("topic", found[0].key), ("topic", '["missing"]')}
     again, dummy = view.reread(wanted)
     assert again[("topic", found[0].key)] == found[0]
 
 
-def test_types_are_those_that_change_an_entity():
+def test_types_cover_every_counted_record():
     assert set(metadata_counts.COUNTED) | {"PARTITION_CHANGE_RECORD"} <= TYPES
 
 
 def test_log_that_ends_before_the_high_watermark_is_an_error(log_directory):
     end = metadata_image.summarise(log_directory)["log_end_offset"]
     view = MetadataLogView(LogSource(end + 5, directory=log_directory), DIGESTS, "metadata_log:102")
-    with pytest.raises(ViewError, match=f"metadata_log:102: the log ends at offset {end} .* 5 short of {end + 5}"):
+    with pytest.raises(
+        ViewError, match=f"_log:102: the log ends at offset {end} .* 5 short of the high watermark {end + 5}"
+    ):
         list(view.read(view.source))
 
 
@@ -285,7 +287,7 @@ def there(image):
     return {(entity.kind, entity.key): entity for entity in image.entities(DIGESTS)}
 
 
-def test_partition_change_sets_what_it_names_and_raises_epochs(image):
+def test_partition_change_sets_its_fields_and_raises_epochs(image):
     apply(image, 5, "PARTITION_CHANGE_RECORD", **change_record(isr=[1]))
     partition = there(image)[("partition", '["t",0]')]
     expected = {"isr": "[1]", "leader": "1", "leader_epoch": "3", "partition_epoch": "10", "replicas": "[1,2]"}
@@ -297,11 +299,11 @@ def test_partition_change_sets_what_it_names_and_raises_epochs(image):
     assert {name: partition.fields[name] for name in expected} == expected
     apply(image, 7, "PARTITION_CHANGE_RECORD", **change_record(leader=-1, replicas=[3], addingReplicas=[3, 1]))
     fields = there(image)[("partition", '["t",0]')].fields
-    # the same leader named again is an election all the same (PartitionRegistration.merge)
+    # a record with the same leader is an election as well (PartitionRegistration.merge)
     assert (fields["leader_epoch"], fields["replicas"], fields["adding"]) == ("5", "[3]", "[1,3]")
 
 
-def test_removed_topic_takes_partitions_and_configs_with_it(image):
+def test_removed_topic_removes_its_partitions_and_configs(image):
     apply(image, 8, "REMOVE_TOPIC_RECORD", topicId="T")
     assert there(image) == {}
     for key in (("topic", '["t"]'), ("partition", '["t",0]'), ("config", '["topic","t","retention.ms"]')):
@@ -310,14 +312,14 @@ def test_removed_topic_takes_partitions_and_configs_with_it(image):
     assert Image(41).absent_since(("topic", '["never"]')) == {"offset": 41}
 
 
-def test_topic_made_again_has_its_new_id(image):
+def test_recreated_topic_has_its_new_id(image):
     apply(image, 8, "REMOVE_TOPIC_RECORD", topicId="T")
     apply(image, 9, "TOPIC_RECORD", name="t", topicId="U")
     assert there(image)[("topic", '["t"]')].fields == {"id": '"U"'}
 
 
 @pytest.mark.parametrize(
-    ("make", "remove", "key"),
+    ("create", "remove", "key"),
     [
         (
             ("CONFIG_RECORD", {"resourceType": 4, "resourceName": "", "name": "n", "value": "v"}),
@@ -383,9 +385,9 @@ def test_topic_made_again_has_its_new_id(image):
         ),
     ],
 )
-def test_what_a_record_makes_another_removes(make, remove, key):
+def test_remove_record_removes_the_entity(create, remove, key):
     image = Image()
-    apply(image, 3, make[0], **make[1])
+    apply(image, 3, create[0], **create[1])
     assert there(image)[key].at == {"offset": 3}
     apply(image, 7, remove[0], **remove[1])
     assert there(image) == {}
@@ -403,7 +405,7 @@ def test_what_a_record_makes_another_removes(make, remove, key):
         ("FENCE_BROKER_RECORD", {"id": 1, "epoch": 2}),
     ],
 )
-def test_record_that_kafka_would_refuse_is_an_error(image, kind, fields):
+def test_record_that_kafka_would_reject_is_an_error(image, kind, fields):
     with pytest.raises(metadata_image.InconsistentLog, match="offset 12"):
         apply(image, 12, kind, **fields)
 
@@ -414,14 +416,14 @@ KEY = b"k" * 32
 
 
 def written(path, **about):
-    reported = {
+    metadata = {
         "cluster_id": "C",
         "gate": "g",
         "nonce": "n",
         "key_id": baseline.key_id(KEY),
         "states": {"zookeeper": {"zxid": 7}},
     }
-    with baseline.BaselineWriter(path, {**reported, **about}) as writer:
+    with baseline.BaselineWriter(path, {**metadata, **about}) as writer:
         for kind in ("topic", "acl"):
             rows = [{"view": "zookeeper", "kind": kind, "key": '["t"]', "fields": '{"id":"é"}', "at": '{"zxid":3}'}]
             writer.write(pa.Table.from_pylist(rows))
@@ -429,7 +431,7 @@ def written(path, **about):
 
 
 @pytest.mark.parametrize("ship", [False, True])
-def test_baseline_gives_back_what_was_written(tmp_path, ship):
+def test_baseline_is_read_back(tmp_path, ship):
     path = written(str(tmp_path / "e.parquet"))
     assert (tmp_path / "e.parquet").stat().st_mode & 0o077 == 0
     view = baseline.BaselineView(path, "zookeeper", "C", KEY, ship)
@@ -444,20 +446,20 @@ def test_baseline_gives_back_what_was_written(tmp_path, ship):
 
 
 @pytest.mark.parametrize(
-    ("about", "cluster", "key", "said"),
+    ("about", "cluster", "key", "message"),
     [
         ({}, "D", KEY, "is of cluster C, not of D"),
         ({}, "C", b"x" * 32, "another digest key"),
         ({"format": 9}, "C", KEY, "has format 9"),
     ],
 )
-def test_baseline_that_cannot_be_compared_is_refused(tmp_path, about, cluster, key, said):
+def test_baseline_that_cannot_be_compared_is_rejected(tmp_path, about, cluster, key, message):
     path = written(str(tmp_path / "e.parquet"), **about)
-    with pytest.raises(ViewError, match=said):
+    with pytest.raises(ViewError, match=message):
         baseline.BaselineView(path, "zookeeper", cluster, key).parts()
 
 
-def test_what_is_no_baseline_is_named(tmp_path):
+def test_file_that_is_not_a_baseline_is_named(tmp_path):
     for content in (None, b"", b"PAR1"):
         path = tmp_path / "e.parquet"
         if content is not None:
@@ -466,7 +468,7 @@ def test_what_is_no_baseline_is_named(tmp_path):
             baseline.about(str(path))
 
 
-def test_failed_baseline_leaves_nothing(tmp_path):
+def test_failed_writer_leaves_no_file(tmp_path):
     with pytest.raises(RuntimeError), baseline.BaselineWriter(str(tmp_path / "e.parquet"), {}):
         raise RuntimeError
     assert list(tmp_path.iterdir()) == []
@@ -476,7 +478,7 @@ def test_failed_baseline_leaves_nothing(tmp_path):
 
 
 class Tree:
-    """A reader of znodes at hand, in the place of probes.zookeeper.Reader."""
+    """A reader of given znodes, replaces probes.zookeeper.Reader."""
 
     window = 2
 
@@ -512,11 +514,11 @@ def view(tree, monkeypatch):
 
 
 @pytest.mark.parametrize("topics_a_part", [1, 2, 2000])
-def test_parts_have_every_entity_exactly_once(view, tree, monkeypatch, topics_a_part):
+def test_every_entity_is_in_exactly_one_part(view, tree, monkeypatch, topics_a_part):
     monkeypatch.setattr(zookeeper, "TOPICS_A_PART", topics_a_part)
     parts = view.parts()
     assert {part.of for part in parts} == {len(parts)}
-    # made after the topics were listed, before, between and after those that were there
+    # created after the topics were listed, with names before, between and after theirs
     for name in ("0", "b", "zz"):
         made = node(f"/brokers/topics/{name}", {"version": 3, "topic_id": name, "partitions": {"0": [1]}})
         view.at.nodes[made.path] = made
@@ -525,34 +527,39 @@ def test_parts_have_every_entity_exactly_once(view, tree, monkeypatch, topics_a_
         *entities, statement = view.read(part)
         assert statement == Statement({"zxid": 141}, [])
         found += entities
-    whole, dummy = read(view.at.nodes.values())
-    assert sorted(map(str, found)) == sorted(map(str, whole))
+    complete, dummy = read(view.at.nodes.values())
+    assert sorted(map(str, found)) == sorted(map(str, complete))
 
 
-def test_keys_are_read_again_and_the_gone_are_absent(view, tree):
-    whole, dummy = read(tree)
-    keys = {(entity.kind, entity.key) for entity in whole}
-    gone = {("topic", '["gone"]'), ("partition", '["gone",0]'), ("partition", '["plain",9]'), ("scram", '["x","y"]')}
-    found, statement = view.reread(keys | gone)
-    assert [found[(entity.kind, entity.key)] for entity in whole] == whole
+def test_reread_returns_entities_and_absences(view, tree):
+    complete, dummy = read(tree)
+    keys = {(entity.kind, entity.key) for entity in complete}
+    absent = {
+        ("topic", '["missing"]'),
+        ("partition", '["missing",0]'),
+        ("partition", '["plain",9]'),
+        ("scram", '["x","y"]'),
+    }
+    found, statement = view.reread(keys | absent)
+    assert [found[(entity.kind, entity.key)] for entity in complete] == complete
     by_path = view.at.nodes
-    assert found[("topic", '["gone"]')] == Absent({"zxid": by_path["/brokers/topics"].stat.pzxid})
+    assert found[("topic", '["missing"]')] == Absent({"zxid": by_path["/brokers/topics"].stat.pzxid})
     assert found[("partition", '["plain",9]')] == Absent({"zxid": by_path["/brokers/topics/plain"].stat.mzxid})
     assert statement == Statement({"zxid": 141}, [])
 
 
-def test_another_cluster_under_the_connect_string_is_refused(view):
-    view.look()
+def test_another_cluster_at_the_connect_string_is_rejected(view):
+    view.probe()
     view.at.nodes["/cluster/id"] = node("/cluster/id", {"version": "1", "id": "other"})
     with pytest.raises(ViewError, match="holds cluster other, not Qs7KfZk2TIK1n0nQ5Qm3Tw"):
-        view.look()
+        view.probe()
     del view.at.nodes["/cluster/id"]
     with pytest.raises(ViewError, match="holds no Kafka cluster"):
-        view.look()
+        view.probe()
 
 
-def test_migration_is_read_as_the_fence_needs_it(view):
-    with pytest.raises(probe.ZooKeeperMissing, match="no migration is under way"):
+def test_migration_returns_offset_and_zxid(view):
+    with pytest.raises(probe.ZooKeeperMissing, match="no migration is in progress"):
         view.migration()
     names = ("kraft_controller_id", "kraft_controller_epoch", "kraft_metadata_offset", "kraft_metadata_epoch")
     view.at.nodes["/migration"] = node("/migration", {"version": 0, **dict.fromkeys(names, 5)}, mzxid=9)
