@@ -173,7 +173,7 @@ def main():
                 health = restart.troubles(found, min_isr, phase.broker_ids(facts), excused, accepted=accepted)
             health += gates.trailing(facts["quorum"], phase.following(facts), wanted["lag_s"], accepted)
             if wanted["gate"] == "before_revert":
-                health += restart.sole(found)
+                health += restart.last_in_sync(found)
             troubles, do = gates.closed_by(wanted["gate"], detected, health), {}
             if wanted["gate"] == "after_revert":
                 troubles += rollback.not_gone_back(facts, detected)

@@ -105,7 +105,7 @@ def test_a_controller_that_does_not_find_back_to_zookeeper(fresh, red):
 
 def test_what_is_red_closes_the_gate(fresh, red):
     ran = back(fresh, "zk", quorumshift_accept_degraded="000000", **FAST)
-    assert ran.code != 0 and re.search(r"partitions? under-replicated: .*; accepted as it is by -e", ran.text), ran.text
+    assert ran.code != 0 and re.search(r"partitions? under-replicated: .*; to accept this state", ran.text), ran.text
     assert changed(ran, fresh) == [], ran.text
 
 

@@ -71,7 +71,7 @@ def test_only_broker_restarts_that_leave_a_running_mode_revert_by_themselves():
     assert revert == {"zk_migration": "zk", "kraft": "zk_migration", "hybrid": "kraft"}
 
 
-# What an earlier run left ---------------------------------------------------------------------------------------------
+# What an earlier run left --------------------------------------------------------------------------------------------
 
 
 def with_restart(facts, host, **node_restart):

@@ -99,7 +99,7 @@ def test_a_last_in_sync_replica_keeps_its_broker_up():
     }
     topics = excluded.without(facts, {"b3": node})["topics"]
     reported = f"1 partition has its last in-sync replica on broker {first}: two-0"
-    assert restart.sole(topics) == [reported] and restart.sole(topics, second) == []
+    assert restart.last_in_sync(topics) == [reported] and restart.last_in_sync(topics, second) == []
     assert reported in restart.troubles(topics, {}, [first, second], stop=first)
     assert restart.troubles(topics, {}, [first, second], ["one-0"], stop=second) == []
 

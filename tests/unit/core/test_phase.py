@@ -143,7 +143,7 @@ def test_every_phase_was_recorded():
     assert named == {one for one, _blocks in RECORDED.values()}
 
 
-# Nodes that were not reached -------------------------------------------------------------------------------------
+# Nodes that were not reached -----------------------------------------------------------------------------------------
 
 WITHOUT_BLOCKS = sorted(
     name
@@ -208,7 +208,7 @@ def test_a_broker_of_another_kind_is_unknown():
     assert detected.phase == "unknown" and "b1" in detected.blocks[0].text
 
 
-# Evidence that contradicts itself --------------------------------------------------------------------------------
+# Evidence that contradicts itself ------------------------------------------------------------------------------------
 
 KRAFT_OWNED = {"exists": True, "ephemeral": False, "broker_id": 101, "kraft_controller_epoch": 4}
 ZOOKEEPER_OWNED = {"exists": True, "ephemeral": True, "broker_id": 1, "kraft_controller_epoch": -1}
@@ -281,7 +281,7 @@ def test_offset_zero_means_that_the_copy_is_not_done():
     assert phase.detect(changed("copying_held", zookeeper__migration__kraft_metadata_offset=0)).phase == "copying"
 
 
-# Running mode and mode at the next start ------------------------------------------------------------------------
+# Running mode and mode at the next start -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def test_a_malformed_migration_znode_counts_as_existing():
     assert {"step": "/migration gone", "done": False} in steps
 
 
-# Readiness of the quorum -------------------------------------------------------------------------------------------
+# Readiness of the quorum ---------------------------------------------------------------------------------------------
 
 
 def not_ready():

@@ -153,7 +153,7 @@ def roll(*hosts, done=(), **reasons):
     [
         (roll("b1", "b2", "b3", b1="canary: as planned"), []),
         (roll("b2", "b3", done=["b1"]), ["b1 runs so already"]),
-        (roll("b3", "b1", "b2", b3="down: before any other is stopped"), ["b3 down: before any other is stopped"]),
+        (roll("b3", "b1", "b2", b3="down: restarted first"), ["b3 down: restarted first"]),
         (roll("b1", "b3", "b2", b2="controller: last"), ["b2 controller: last"]),
         (roll("b2", "b1", "b3"), ["what had its place for a reason has it no more"]),
         (roll("b1", "b2", "b3", "b4"), ["b4 is to be restarted as well"]),

@@ -93,7 +93,7 @@ def test_everything_else_stays_as_it_is():
         restoring.restored(node("/config/topics/t", {"version": 1, "config": {}}), node("/config/topics/t", b"{"))
 
 
-# Leaders ------------------------------------------------------------------------------------------------------------
+# Leaders -------------------------------------------------------------------------------------------------------------
 
 STATE = "/brokers/topics/orders/partitions/0/state"
 
@@ -162,7 +162,7 @@ def test_partitions_that_disks_alone_know(topic_id, known, logs, reported):
     assert restoring.from_disks(topic_id, known, replicas) == reported
 
 
-# When ---------------------------------------------------------------------------------------------------------------
+# When ----------------------------------------------------------------------------------------------------------------
 
 
 def at_rest():
