@@ -176,7 +176,7 @@ def main():
                 health += restart.last_in_sync(found)
             troubles, do = gates.closed_by(wanted["gate"], detected, health), {}
             if wanted["gate"] == "after_revert":
-                troubles += rollback.not_gone_back(facts, detected)
+                troubles += rollback.not_reverted(facts, detected)
             # Once some controller is final, nobody may write to ZooKeeper any more: there is no lag to ask for. Nor is
             # there before the copy, and when a rollback has stopped the controllers.
             if not troubles and wanted["gate"] in MIRRORED and detected.phase in (phase.HYBRID, phase.DUAL_WRITE):

@@ -153,7 +153,7 @@ def test_the_port_taken_for_good(fresh):
         roll(fresh, "kafka did not come up in mode zk: ")  # the repair, while the cause lasts
     # Its registration stays in the quorum until it is up again: the next run sees to both.
     assert phase_after(fresh) == "controllers_starting"
-    for reported in ("broker 2 is registered in the quorum", "next: finish the turn that was left half done on b2"):
+    for reported in ("broker 2 is registered in the quorum", "next: finish the interrupted restart on b2"):
         assert reported in LOG.read_text().rpartition("\n$ ")[2], reported
 
 

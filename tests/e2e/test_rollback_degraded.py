@@ -70,7 +70,7 @@ def test_without_zookeeper_there_is_no_way_back(fresh, red):
         ran = back(fresh, "zk", **FAST)
     finally:
         fresh.on_each(["b1", "b2"], "systemctl start zookeeper")
-    assert ran.code != 0 and "There is no way back but to it: get its quorum back first" in ran.text, ran.text
+    assert ran.code != 0 and "A rollback needs ZooKeeper: repair its quorum first" in ran.text, ran.text
     assert changed(ran, fresh) == [], ran.text
 
 

@@ -41,7 +41,7 @@ def lost(fresh):
 
 def test_with_them_it_is_refused(fresh, lost):
     ran = back(fresh, "zk", **FAST)
-    assert ran.code != 0 and "Every broker and controller has to be claimed, and 2 cannot be" in ran.text, ran.text
+    assert ran.code != 0 and "A run must lock every broker and controller, and 2 cannot be locked" in ran.text, ran.text
 
 
 def test_a_host_that_serves_is_not_left_out(fresh, lost):

@@ -110,7 +110,7 @@ def test_killed_before_its_last_gate(fresh, plain):
     killed = back(fresh, "zk", kill_when=at("Gate after_revert"), **FAST)
     assert killed.code < 0, killed.text
     status = fresh.play("status").text
-    assert "it was cut off before its last gate" in status and "rollback.yml -e quorumshift_rollback_to=zk" in status
+    assert "interrupted before its last gate" in status and "rollback.yml -e quorumshift_rollback_to=zk" in status
     ran = back(fresh, "zk", **FAST)
     assert ran.code == 0 and phase(ran) == "zk" and "gate after_revert" in ran.text, ran.text
     assert files(fresh) == plain
@@ -178,7 +178,7 @@ def test_a_broker_that_was_formatted_during_the_migration(fresh, plain):
     assert killed.code < 0, killed.text
     restarted_over(fresh, "b3", AS_FORMATTED)
     status = fresh.play("status")
-    assert "way back: to zk" in status.text and "way back: meta.properties of b3 is of version 1" in status.text
+    assert "rollback to zk:" in status.text and "rollback: meta.properties of b3 has version=1" in status.text
     token = taken_over(fresh, killed)
     ran = back(fresh, "zk", **FAST, **token)
     assert ran.code != 0 and "meta.properties of b3 is of version 1 in /var/lib/kafka/data1" in ran.text, ran.text

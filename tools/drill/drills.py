@@ -44,7 +44,7 @@ _IN_ZK = (
         "a second control node begins a run",
         "zk",
         faults.second_control_node,
-        r"claimed by run [^\n]*(It is at work|cannot be told from here)",
+        r"locked by run [^\n]*(That run is at work|This host cannot see whether)",
         AFTER_RERUN,
         r"Gate before_controllers\]",
     ),
