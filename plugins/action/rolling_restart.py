@@ -69,7 +69,7 @@ class ActionModule(QuorumshiftAction):
 
     def _compare(self, order: list[str] | None, plan: dict) -> None:
         """Show and journal where the roll differs from the plan that this run made at its beginning."""
-        why = planning.otherwise(order, plan) if order else []
+        why = planning.deviations(order, plan) if order else []
         if why:
             self.say(f"differs from the plan ({', then '.join(order)}): {'; '.join(why)}")
             self.artifacts().note("event", "otherwise than planned", mode=plan["kind"], planned=order, why=why)
