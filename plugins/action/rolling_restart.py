@@ -49,7 +49,7 @@ class ActionModule(QuorumshiftAction):
     def _first(self, leader: stuck_leaders.Stuck, kind: str) -> None:
         """Show and journal which leader is restarted first, and why."""
         each = planning.each_s(self.artifacts().all_events())
-        for line in stuck_leaders.reported(leader, each.get(kind, each.get(""))):
+        for line in stuck_leaders.announcement(leader, each.get(kind, each.get(""))):
             self.say(line)
         self.artifacts().note("event", "restarted first", mode=kind, **leader._asdict())
 

@@ -114,9 +114,7 @@ def test_journals_that_are_torn_gone_or_wrong_are_said_and_not_believed(fresh):
     assert len(said) == 3 and all(line.endswith("show, not on journals") for line in said), ran.text
     assert any(f"1 line of {torn}'s journal cannot be read" in line for line in said), said
     assert any(f"the journal of {excluded} lacks run " in line for line in said), said
-    assert any(
-        f"{moved}'s journal says that its newest restart ended in mode zk_migration" in line for line in said
-    )
+    assert any(f"{moved}'s journal says that its newest restart ended in mode zk_migration" in line for line in said)
 
 
 def test_the_last_run_arrives(fresh):
