@@ -130,19 +130,19 @@ def newest_restart(nodes: Mapping[str, Mapping], run: str) -> str:
 
 def _held(newest: Mapping, nodes: Mapping[str, Mapping], force_unlock: str, alive: bool | None) -> str:
     """Return why an open run lock of another run is not taken over."""
-    locked = f"This cluster is locked by {holder(newest)}{newest_restart(nodes, newest['run'])}"
+    by = holder(newest) + newest_restart(nodes, newest["run"])
     if alive:
-        return f"{locked}. That run is at work: wait until it ends"
+        return f"This cluster is locked by {by}. That run is at work: wait until it ends"
     if force_unlock and force_unlock != newest["run"]:
-        return f"{locked}. quorumshift_force_unlock names another run, {force_unlock}"
+        return f"This cluster is locked by {by}. quorumshift_force_unlock names another run, {force_unlock}"
     if alive is False:
         return (
-            f"{locked}. That run is dead, and this run would reverse its direction. To do so, add "
-            f"-e quorumshift_force_unlock={newest['run']}"
+            f"This cluster is locked by {by}. That run is dead, and this run would reverse its direction. To do so, "
+            f"add -e quorumshift_force_unlock={newest['run']}"
         )
     return (
-        f"{locked}. This host cannot see whether that run is at work. If you are sure that it is not, add "
-        f"-e quorumshift_force_unlock={newest['run']}"
+        f"This cluster is locked by {by}. This host cannot see whether that run is at work. If you are sure that it is "
+        f"not, add -e quorumshift_force_unlock={newest['run']}"
     )
 
 
