@@ -79,7 +79,7 @@ def test_status_names_the_holder(fresh):
 def test_where_it_was_started_a_dead_run_is_taken_over_by_itself(fresh):
     ran = fresh.play(kill_when=nth(1, STOPS))
     assert ran.code < 0, ran.text
-    assert "takes over the claim of run " in ran.text
+    assert "takes over the run lock of run " in ran.text
     arbiter = fresh.brokers[0]
     assert [event["over"] for event in journal(fresh, arbiter) if event["name"] == "locked"][-1]
 
@@ -157,5 +157,5 @@ def test_a_run_that_was_cut_down_does_nothing(fresh):
     before = seen()
     for options in (["--limit", fresh.brokers[0]], ["--tags", "roll"], ["--start-at-task", "Judge the phase"]):
         ran = fresh.play("migrate", *options)
-        assert ran.code != 0 and "run without" in ran.text, (options, ran.text)
+        assert ran.code != 0 and "exclude" in ran.text, (options, ran.text)
     assert seen() == before
