@@ -67,14 +67,14 @@ def lines(known: Iterable[Run]) -> list[str]:
     return shown
 
 
-def contradictions(nodes: Mapping[str, Mapping], cluster_id: str, evidence: Iterable[Mapping]) -> list[str]:
+def contradictions(nodes: Mapping[str, Mapping], cluster_id: str, recorded: Iterable[Mapping]) -> list[str]:
     """Return what in the journals is unreadable, missing, or contradicts the hosts, as sentences.
 
-    `evidence`: the events of every run with artifacts on the control node.
+    `recorded`: the events of every run with artifacts on the control node.
     """
     doubts = []
     lacking: dict[str, list[str]] = {}
-    evidence = list(evidence)
+    recorded = list(recorded)
     for host, node in sorted(nodes.items()):
         if not node.get("reached", True):
             continue
@@ -83,7 +83,7 @@ def contradictions(nodes: Mapping[str, Mapping], cluster_id: str, evidence: Iter
         if journal["torn"]:
             count = f"{journal['torn']} line{'s' if journal['torn'] > 1 else ''}"
             doubts.append(f"{count} of {host}'s journal cannot be read")
-        run = _lacking(host, node, cluster_id, journal, node_restarts, evidence)
+        run = _lacking(host, node, cluster_id, journal, node_restarts, recorded)
         if run:
             lacking.setdefault(run, []).append(host)
         newest = node.get("node_restart") or {}
@@ -103,7 +103,7 @@ def contradictions(nodes: Mapping[str, Mapping], cluster_id: str, evidence: Iter
 
 
 def _lacking(
-    host: str, node: Mapping, cluster_id: str, journal: Mapping, node_restarts: list[Mapping], evidence: list[Mapping]
+    host: str, node: Mapping, cluster_id: str, journal: Mapping, node_restarts: list[Mapping], recorded: list[Mapping]
 ) -> str | None:
     """Return the newest run that the host's journal should have and lacks, by the host's own files and the run
     artifacts. Runs before the journal's first event do not count: the host may have been added since."""
@@ -115,7 +115,7 @@ def _lacking(
     since = journal["events"][0]["t"] if journal["events"] else 0
     lacking |= {
         event["node_restart"].split("/")[0]
-        for event in evidence
+        for event in recorded
         if event.get("node_restart")
         and event.get("host") == host
         and event.get("outcome") in ("done", "failed", "reverted")
