@@ -43,6 +43,7 @@ INSERTED = "…"
 TELLS_WHY = (
     "core/initial_copy.py:detect",
     "core/gates.py:_controllers_differ",
+    "core/gates.py:trailing",
     "core/phase.py:_modeless_text",
     "core/phase.py:not_ready",
     "core/restart.py:acceptable",
