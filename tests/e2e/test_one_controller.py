@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from tests.e2e.test_run_lock import STOPS, holder, phase
 
+from tests.e2e.test_run_lock import STOPS, holder, phase
 from tools.e2e.testbed import ELSEWHERE, INVENTORY, nth
 
 ONE_FORK = ("--forks", "1")

@@ -9,9 +9,9 @@ import re
 import zipfile
 
 import pytest
-from tests.integration.test_stuck_leader import ENDED, TAKEN
 
 from tests.integration import servers
+from tests.integration.test_stuck_leaders import ENDED, TAKEN
 from tools.e2e.rollbacks import back, changed, files, no_trace, phase
 
 FIRST, WAITS, STUCK = "b1", "b2", "b3"

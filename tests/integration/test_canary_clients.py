@@ -22,13 +22,13 @@ import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from servers import KafkaServer, free_port, kraft_broker, kraft_controllers, workdir
 
 from canary_clients import config, ledger, verdict
 from canary_clients.ledger import MESSAGE, MESSAGE_IDENTITY
 from canary_clients.run import Run
 from canary_clients.workload import admin, consumers, producers
 from canary_clients.workload.producers import Sender
+from tests.integration.servers import KafkaServer, free_port, kraft_broker, kraft_controllers, workdir
 
 pytestmark = pytest.mark.real
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 import pytest
-from client_ledgers import T0, Story
 
 from canary_clients.marks import Mark
 from canary_clients.picture import WIDTH, draw
 from canary_clients.timeline import COLUMNS_AT_MOST, build
+from tests.unit.canary_clients.client_ledgers import T0, Story
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from client_ledgers import COMPACT, KEYED, T0, TXN, Story
 
 from canary_clients.ledger import OFFSET_UNKNOWN, position
 from canary_clients.marks import UNMARKED, Mark
 from canary_clients.screen import text
 from canary_clients.verdict import FAIL, INCOMPLETE, PASS, detect
+from tests.unit.canary_clients.client_ledgers import COMPACT, KEYED, T0, TXN, Story
 
 DAMAGE = ("lost", "duplicated", "reordered", "aborted_visible")
 

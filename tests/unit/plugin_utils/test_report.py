@@ -464,7 +464,7 @@ def test_a_report_that_cannot_be_written_stops_no_run(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "render", lambda recorded: 1 / 0)
     action = object.__new__(base.QuorumshiftAction)
     action._written = run_artifacts.RunArtifacts(str(tmp_path), "cluster-1", "20261121T000000-aaaa")
-    action._left.note("phase", "zk")
+    action._written.note("phase", "zk")
     action._report()
     assert len(warned) == 1 and "ZeroDivisionError" in warned[0] and "20261121T000000-aaaa" in warned[0]
 
