@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e.comparing import verify
 from tools.demo.observers import Observers
-from tools.demo.verdict import witness_verdict
+from tools.demo.verdict import clients_verdict
 from tools.e2e.testbed import ROOT
 
 DIRECTORY = ROOT / "build" / "verify" / "run"
@@ -51,5 +51,5 @@ def test_twenty_in_a_row(fresh, observers):
     assert [row["verdict"] for row in rows] == ["pass"] * GATES, [row["reasons"] for row in rows]
     assert any(row["moved"] for row in rows), "nothing changed while it was compared"
     (DIRECTORY / "marks.jsonl").touch()
-    verdict = witness_verdict(observers) or {}
+    verdict = clients_verdict(observers) or {}
     assert verdict.get("verdict") == "pass" and verdict["acked"] > 0, verdict
