@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from typing import Mapping
+from ..facts import ClusterFacts, NodeFacts
 
 
-def migration_znode(facts: Mapping) -> str:
+def migration_znode(facts: ClusterFacts) -> str:
     """Return what to do about a /migration that is left over or malformed (facts: probes.cluster.collect).
 
     The order matters. Controllers that are emptied under brokers in migration mode stop them all; a controller that
@@ -46,5 +46,5 @@ def migration_znode(facts: Mapping) -> str:
     return f"every broker runs plain ZooKeeper mode, so type, in this order: {'; '.join(steps)}"
 
 
-def _of(facts: Mapping, role: str) -> dict[str, Mapping]:
+def _of(facts: ClusterFacts, role: str) -> dict[str, NodeFacts]:
     return {host: node for host, node in sorted((facts.get("nodes") or {}).items()) if node["role"] == role}

@@ -14,6 +14,7 @@ import json
 import re
 from typing import Iterable, Mapping, NamedTuple
 
+from ..facts import ClusterFacts, NodeFacts, Quorum
 from . import advice, kraft_config, phase, restart, transitions
 from .phase import (
     BROKERS_JOINING,
@@ -118,7 +119,7 @@ def closed_by(name: str, phase_result: phase.PhaseResult, health: list[str]) -> 
 
 
 def trailing(
-    quorum: Mapping, broker_ids: Iterable[int], bound_s: float, accepted: Iterable[str] | None = None
+    quorum: Quorum, broker_ids: Iterable[int], bound_s: float, accepted: Iterable[str] | None = None
 ) -> list[str]:
     """Return a sentence for each voter and broker that has not caught up with the quorum's leader for `bound_s`. Such a
     broker serves stale metadata.
@@ -193,7 +194,7 @@ _CLOSING = (
 )
 
 
-def make_token(name: str, phase_seen: str, run: str, facts: Mapping) -> dict:
+def make_token(name: str, phase_seen: str, run: str, facts: ClusterFacts) -> dict:
     """Return a gate token {gate, cluster_id, phase, run, digest}.
 
     The digest covers the gate, the cluster, the phase and the incarnation of every registered broker. It is the
@@ -221,7 +222,7 @@ def refusal(kind: str, given: Mapping | None, cluster_id: str, run: str) -> str 
     return None
 
 
-def finalize_token(facts: Mapping) -> str:
+def finalize_token(facts: ClusterFacts) -> str:
     """Return the confirmation token of finalization: the cluster id and the first 6 of after_kraft's digest.
 
     The live cluster gives it at any time. A saved job template cannot hold it: a broker's restart changes it, and
@@ -230,7 +231,7 @@ def finalize_token(facts: Mapping) -> str:
     return f"{phase.cluster_id(facts)}:{make_token('after_kraft', DUAL_WRITE, '', facts)['digest'][:6]}"
 
 
-def finalize_troubles(facts: Mapping, detected: phase.PhaseResult, token: str, soak_s: float) -> list[str]:
+def finalize_troubles(facts: ClusterFacts, detected: phase.PhaseResult, token: str, soak_s: float) -> list[str]:
     """Return why controllers may not leave migration mode, as sentences. It cannot be undone (KIP-866)."""
     reasons = []
     wanted = finalize_token(facts)
@@ -265,16 +266,16 @@ def finalize_troubles(facts: Mapping, detected: phase.PhaseResult, token: str, s
     return reasons
 
 
-def soaked_s(facts: Mapping) -> float:
+def soaked_s(facts: ClusterFacts) -> float:
     """Return how many seconds ago the last of all brokers and controllers started, among those that were read."""
     return facts["time"] - max((_started_at(node) for node in facts["nodes"].values()), default=0)
 
 
-def _started_at(node: Mapping) -> float:
+def _started_at(node: NodeFacts) -> float:
     return (node.get("service") or {}).get("started_at") or 0
 
 
-def _controllers_differ(facts: Mapping) -> list[str]:
+def _controllers_differ(facts: ClusterFacts) -> list[str]:
     """Return a sentence on the keys in which controllers differ, except those of their identity."""
     own = ("node.id", "listeners", "advertised.listeners", kraft_config.MIGRATION_FLAG)
     values = {

@@ -14,6 +14,7 @@ import hashlib
 import json
 from typing import Iterable, Iterator, Mapping, NamedTuple, Sequence
 
+from ..facts import NodeFacts, Quorum, Topics
 from . import advice
 
 OFFLINE, BEHIND, UNDER, TRAILING = "offline", "behind", "under_min_isr", "trailing"
@@ -35,11 +36,11 @@ class Plan(NamedTuple):
 
 
 def plan(
-    nodes: Mapping[str, Mapping],
+    nodes: Mapping[str, NodeFacts],
     mode: str,
     canary: str | None,
     controller_id: int | None,
-    topics: Mapping,
+    topics: Topics,
     planned: Sequence[str] = (),
 ) -> Plan:
     """Return the plan that restarts the brokers among `nodes` in `mode`: one at a time, the canary first, ZooKeeper's
@@ -79,7 +80,7 @@ def plan(
     return Plan([[host] for host in todo], done, reasons, unavoidable(topics["partitions"], topics["min_isr"]))
 
 
-def plan_controllers(nodes: Mapping[str, Mapping], mode: str, leader_id: int | None) -> Plan:
+def plan_controllers(nodes: Mapping[str, NodeFacts], mode: str, leader_id: int | None) -> Plan:
     """Return the plan that restarts the controllers in `mode`: those that are down first, the quorum's leader last."""
     controllers = {host: node for host, node in nodes.items() if node["role"] == "controller"}
     done = sorted(
@@ -94,7 +95,7 @@ def plan_controllers(nodes: Mapping[str, Mapping], mode: str, leader_id: int | N
     return Plan([[host] for host in todo], done, reasons, {})
 
 
-def controller_troubles(nodes: Mapping[str, Mapping], quorum: Mapping, batch: Iterable[str]) -> list[str]:
+def controller_troubles(nodes: Mapping[str, NodeFacts], quorum: Quorum, batch: Iterable[str]) -> list[str]:
     """Return why no controller of `batch` may be stopped now: another one is down, or a voter lags."""
     reasons = [
         f"{host} does not answer: {node.get('running_error')}"
@@ -134,7 +135,7 @@ def unavoidable(partitions: Mapping, min_isr: Mapping[str, int]) -> dict[str, st
 
 
 def troubles(
-    topics: Mapping,
+    topics: Topics,
     min_isr: Mapping[str, int],
     expected: Iterable[int],
     excused: Iterable[str] = (),
@@ -201,7 +202,7 @@ def token(degraded: Mapping[str, Iterable[str]]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
-def last_in_sync(topics: Mapping, stop: int | None = None) -> list[str]:
+def last_in_sync(topics: Topics, stop: int | None = None) -> list[str]:
     """Return why a broker must stay up, one sentence a broker (`stop`, or any): it has the last in-sync replica of
     partitions. Partitions of one replica do not count: they are `unavoidable`."""
     last: dict[int, list[str]] = {}

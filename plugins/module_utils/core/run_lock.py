@@ -15,6 +15,8 @@ from __future__ import annotations
 import time
 from typing import Mapping, NamedTuple
 
+from ..facts import NodeFacts
+
 FORWARD, BACK, RESTORE = "forward", "back", "restore"
 _PROCESS = ("boot_id", "pid_namespace")
 
@@ -31,7 +33,7 @@ class Verdict(NamedTuple):
     newest: Mapping | None
 
 
-def detect(nodes: Mapping[str, Mapping], cluster_id: str, me: Mapping, force_unlock: str) -> Verdict:
+def detect(nodes: Mapping[str, NodeFacts], cluster_id: str, me: Mapping, force_unlock: str) -> Verdict:
     """Return whether a run may lock the cluster.
 
     `nodes`: the facts of each host; `me`: {run, direction, alive: whether the process of the newest lock is alive, None
@@ -60,17 +62,17 @@ def detect(nodes: Mapping[str, Mapping], cluster_id: str, me: Mapping, force_unl
     return verdict(_held(newest, nodes, force_unlock, me["alive"]))
 
 
-def order(nodes: Mapping[str, Mapping]) -> list[str]:
+def order(nodes: Mapping[str, NodeFacts]) -> list[str]:
     """Return the hosts in the order in which they are locked: by node id, which is the same in every inventory."""
     return sorted(nodes, key=lambda host: (nodes[host].get("node_id") is None, nodes[host].get("node_id"), host))
 
 
-def newest_in(nodes: Mapping[str, Mapping], cluster_id: str | None) -> dict | None:
+def newest_in(nodes: Mapping[str, NodeFacts], cluster_id: str | None) -> dict | None:
     """Return a cluster's newest run lock on these hosts, None without any."""
     return newest_of(_locks(nodes, cluster_id))
 
 
-def _locks(nodes: Mapping[str, Mapping], cluster_id: str | None) -> dict:
+def _locks(nodes: Mapping[str, NodeFacts], cluster_id: str | None) -> dict:
     return {host: (node.get("run_locks") or {}).get(cluster_id or "") for host, node in nodes.items()}
 
 
@@ -114,7 +116,7 @@ def holder(run_lock: Mapping) -> str:
     return f"run {run_lock['run']} ({direction}) of {run_lock['user']} on {run_lock['host']}{job}, since {since}"
 
 
-def newest_restart(nodes: Mapping[str, Mapping], run: str) -> str:
+def newest_restart(nodes: Mapping[str, NodeFacts], run: str) -> str:
     """Return a run's newest restart of a node, as the end of a sentence; '' when no host has one."""
     node_restarts = [
         (node["node_restart"]["steps"][-1]["at"], host, node["node_restart"])
@@ -128,7 +130,7 @@ def newest_restart(nodes: Mapping[str, Mapping], run: str) -> str:
     return f"; its newest restart: {host}, {newest['kind']}: {state}"
 
 
-def _held(newest: Mapping, nodes: Mapping[str, Mapping], force_unlock: str, alive: bool | None) -> str:
+def _held(newest: Mapping, nodes: Mapping[str, NodeFacts], force_unlock: str, alive: bool | None) -> str:
     """Return why an open run lock of another run is not taken over."""
     by = holder(newest) + newest_restart(nodes, newest["run"])
     if alive:
