@@ -15,7 +15,7 @@ def test_with_nothing_running_the_znode_is_deleted():
     facts = recorded.facts("migration_stale")
     facts["zookeeper"].update(connect="z1:2181/kafka", tls=False)
     reported = clean_up.migration_znode(facts)
-    assert reported.endswith("so type, in this order: zookeeper-shell.sh z1:2181/kafka delete /migration")
+    assert reported.endswith("so run these commands in order: zookeeper-shell.sh z1:2181/kafka delete /migration")
     facts["zookeeper"]["tls"] = True
     assert "zookeeper-shell.sh z1:2181/kafka -zk-tls-config-file FILE delete /migration" in clean_up.migration_znode(
         facts
@@ -38,7 +38,7 @@ def test_nothing_of_somebody_elses_is_emptied(meta):
     facts = recorded.facts("controllers_ready")
     facts["nodes"]["c2"]["log_dirs"][0]["meta"] = meta
     reported = clean_up.migration_znode(facts)
-    assert "on c2: find out whose /var/lib/kafka/metadata is" in reported and "on c2: find /" not in reported
+    assert "on c2: check /var/lib/kafka/metadata, which does not have" in reported and "on c2: find /" not in reported
 
 
 @pytest.mark.parametrize("name", ["brokers_joining_1", "hybrid", "dual_write", "brokers_joining_broker_down"])
@@ -53,4 +53,4 @@ def test_nothing_is_deleted_under_brokers_in_another_mode(name):
 
 def test_nothing_is_deleted_while_a_host_is_unseen():
     reported = clean_up.migration_znode(recorded.unreached(recorded.facts("controllers_ready"), "c3", answers=False))
-    assert reported.startswith("mend the connection to c3 first") and "delete /" not in reported
+    assert reported.startswith("fix the connection to c3 first") and "delete /" not in reported

@@ -31,7 +31,7 @@ def test_who_can_write_nothing_more(controller, epoch, fenced):
     znodes_seen = {"controller": controller, "controller_epoch": epoch}
     assert zk_controller.fenced(znodes_seen) is fenced
     reported = zk_controller.fenced_sentence(znodes_seen)
-    assert (reported is not None) is fenced and (not fenced or "broker 2 is the controller and can write" in reported)
+    assert (reported is not None) is fenced and (not fenced or "broker 2 is the controller but can write nothing" in reported)
 
 
 def test_a_zookeeper_that_was_not_read():

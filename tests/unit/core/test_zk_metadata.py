@@ -138,7 +138,7 @@ def test_preflight_helpers():
         ("/kafka-acl/Planet/x", {"version": 1, "acls": [{}]}, "'principal' is missing"),
         ("/delegation_token/tokens/x", {"version": 9}, "version 9"),
         ("/latest_producer_id_block", b"", "no data"),
-        ("/brokers/ids/x", None, "no broker id"),
+        ("/brokers/ids/x", None, "not a broker id"),
     ],
 )
 def test_what_the_copy_would_fail_on_is_a_problem(path, value, reason):
