@@ -37,7 +37,7 @@ _IN_ZK = (
         "a topic's deletion pends on a dead broker",
         "zk",
         faults.pending_deletion,
-        rf"the deletion of {faults.DELETED} does not end",
+        rf"the deletion of {faults.DELETED} does not complete",
         STOPPED,
     ),
     Drill(

@@ -67,7 +67,7 @@ def test_a_warning_is_waived_and_what_blocks_is_not():
 
 def test_a_waiver_names_a_check_and_a_reason():
     assert preflight.unfit({"enabled": "started by hand"}) == []
-    assert preflight.unfit({"enabled": " ", "enable": "why"}) == ["enable is no check", "enabled has no reason"]
+    assert preflight.unfit({"enabled": " ", "enable": "why"}) == ["enable is not a check", "enabled has no reason"]
 
 
 def test_a_check_that_stumbles_hides_no_other_and_closes_its_way():
@@ -75,6 +75,6 @@ def test_a_check_that_stumbles_hides_no_other_and_closes_its_way():
     facts.metadata["topics"]["odd"] = {}
     facts.zookeeper["controller_epoch"] = {"exists": False, "malformed": None, "value": None}
     reported = {one["id"]: one for one in preflight.run(facts)}
-    assert reported["dead_replicas"]["seen"].startswith("this could not be judged: KeyError 'partitions' (")
+    assert reported["dead_replicas"]["seen"].startswith("the check failed: KeyError 'partitions' (")
     assert reported["dead_replicas"]["severity"] == "blocks"
     assert reported["reassignments"]["severity"] == "blocks" and len(reported) > 2

@@ -52,7 +52,7 @@ def test_a_directory_of_another_topic_id():
     reported["others"] = [{"path": "/data/x", "topic": topic, "partition": first, "id": OTHER_ID, "error": None}]
     assert (
         the_one(facts, "partition_metadata")
-        == f"b1 holds partitions under another topic id than ZooKeeper's: {topic}-{first}"
+        == f"b1 has partitions with another topic id than ZooKeeper's: {topic}-{first}"
     )
     assert severity_of(facts, "partition_metadata") == "blocks"
 
@@ -62,7 +62,7 @@ def test_a_topic_that_is_of_another_id_altogether():
     topic = sorted(reported["topics"])[0]
     reported["topics"][topic][0] = OTHER_ID
     assert the_one(facts, "partition_metadata").startswith(
-        f"b1 holds partitions under another topic id than ZooKeeper's: {topic}-"
+        f"b1 has partitions with another topic id than ZooKeeper's: {topic}-"
     )
 
 
@@ -114,7 +114,7 @@ def test_partitions_that_are_not_the_brokers():
     number = next(int(one) for one, part in known["partitions"].items() if 1 not in part["replicas"])
     reported["topics"].setdefault(topic, [known["topic_id"], []])[1].append(number)
     seen = the_one(facts, "partition_metadata")
-    assert seen.startswith("b1 has directories of partitions that ZooKeeper does not place there: ")
+    assert seen.startswith("b1 has directories of partitions that ZooKeeper does not assign to it: ")
     assert set(seen.partition(": ")[2].split(", ")) == {"nobody.knows-0", "nobody.knows-3", f"{topic}-{number}"}
     assert severity_of(facts, "partition_metadata") == "warns"
 
@@ -128,7 +128,7 @@ def test_a_partition_in_two_log_directories():
 def test_what_was_put_aside_earlier():
     facts, _reported = holding()
     node(facts, "b2")["log_dirs"][0]["stray"] = ["t-0.0d2f-stray"]
-    assert the_one(facts, "partition_metadata") == "b2 has directories that a broker put aside earlier: t-0.0d2f-stray"
+    assert the_one(facts, "partition_metadata") == "b2 has old -stray directories: t-0.0d2f-stray"
     assert severity_of(facts, "partition_metadata") == "warns"
 
 
@@ -140,7 +140,7 @@ def test_a_log_directory_that_the_broker_has_given_up():
     one = node(facts, "b2")["log_dirs"][1]
     one["in_use"] = False
     facts.running["b2"]["log.dirs"] = f"/elsewhere, {one['path']}"
-    assert the_one(facts, "log_directories") == f"b2: the broker has given up its log directory {one['path']}"
+    assert the_one(facts, "log_directories") == f"b2: the broker has taken its log directory {one['path']} offline"
     assert severity_of(facts, "log_directories") == "blocks"
     facts.running["b2"]["log.dirs"] = "/elsewhere"  # it was added since the start
     assert found(facts, "log_directories") == []
@@ -152,4 +152,4 @@ def test_meta_properties_of_another_broker():
     facts = collected()
     one = node(facts, "b3")["log_dirs"][0]
     one["meta"]["broker.id"] = "7"
-    assert the_one(facts, "log_directories") == f"b3: {one['path']}/meta.properties is of broker 7, and its id is 5"
+    assert the_one(facts, "log_directories") == f"b3: {one['path']}/meta.properties has broker id 7, but the broker's id is 5"

@@ -134,7 +134,7 @@ def with_zookeeper(**change):
 def test_zookeepers_disk():
     assert found(with_zookeeper()[0], "zookeeper_space") == []
     seen = the_one(with_zookeeper(free_bytes=100 << 20)[0], "zookeeper_space")
-    assert seen == "b2: /zk, where ZooKeeper keeps its data, has 100 MiB free and needs 136 MiB"
+    assert seen == "b2: /zk, for ZooKeeper's data, has 100 MiB free and needs 136 MiB"
     assert "is mounted read-only" in the_one(with_zookeeper(read_only=True)[0], "zookeeper_space")
 
 
@@ -161,7 +161,7 @@ def with_memory(host, **memory):
 def test_memory_of_controllers():
     assert found(with_memory("c1"), "memory") == []
     assert the_one(with_memory("c1", total_bytes=4 * GIB), "memory").startswith("c1 has 4096 MiB of memory, Kafka")
-    assert the_one(with_memory("c1", available_bytes=GIB // 2), "memory").startswith("c1 has 512 MiB of memory left")
+    assert the_one(with_memory("c1", available_bytes=GIB // 2), "memory").startswith("c1 has 512 MiB of memory available")
     assert found(with_memory("c1", total_bytes=None, available_bytes=None), "memory") == []
 
 
@@ -176,7 +176,7 @@ def test_a_heap_that_is_nearly_full(collector, used, full):
     heap = {"collector": collector, "old_used_bytes": int(used * GIB), "max_bytes": 6 * GIB}
     facts = with_memory("b1", heap=heap)
     if full:
-        assert the_one(facts, "memory") == "the heap of b1 is nearly full: 5632 of 6144 MiB hold what is old"
+        assert the_one(facts, "memory") == "the heap of b1 is nearly full: the old generation uses 5632 of 6144 MiB"
     else:
         assert found(facts, "memory") == []
 
@@ -243,8 +243,8 @@ def test_time_spans_as_systemd_prints_them(text, seconds):
         ("b1", "1min 30s", None),
         ("b1", "infinity", None),
         ("c1", "30s", None),
-        ("c1", "5s", "systemd kills kafka-controller.service of c1 5 s after it was told to stop; with 0 partitions"),
-        ("b1", "1min", "systemd kills kafka.service of b1 60 s after it was told to stop; with 650 partitions"),
+        ("c1", "5s", "systemd kills kafka-controller.service of c1 5 s after a stop request; a stop with 0"),
+        ("b1", "1min", "systemd kills kafka.service of b1 60 s after a stop request; a stop with 650"),
         ("b1", "10min", "systemd gives kafka.service of b1 600 s to stop, quorumshift_stop_timeout_s is 300"),
     ],
 )

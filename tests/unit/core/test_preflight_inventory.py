@@ -64,7 +64,7 @@ def test_files_and_services_that_are_not_there():
 def test_a_live_broker_that_is_not_in_the_inventory():
     facts = collected()
     del facts.cluster["nodes"]["b3"]
-    assert the_one(facts, "broker_ids") == "broker 5 is alive in ZooKeeper and is not in the group kafka_broker"
+    assert the_one(facts, "broker_ids") == "broker 5 is registered in ZooKeeper but is not in the group kafka_broker"
 
 
 def dead(facts, host="b3"):
@@ -85,9 +85,9 @@ def dead(facts, host="b3"):
 def test_a_dead_broker_is_one_finding():
     (only,) = preflight.run(dead(collected()))
     assert only["id"] == "broker_ids"
-    assert only["seen"].startswith("b3 has broker id 5, which is not alive in ZooKeeper (kafka.service is inactive); ")
+    assert only["seen"].startswith("broker 5 on b3 is not registered in ZooKeeper (kafka.service is inactive); ")
     assert " partitions offline: " in only["seen"] and " partitions under-replicated: " in only["seen"]
-    assert only["do"].startswith("start kafka.service on b3. If it is gone for good, reassign its replicas")
+    assert only["do"].startswith("start kafka.service on b3. If the broker is lost, reassign its replicas")
 
 
 def test_what_ails_beside_a_dead_broker_is_a_finding_of_its_own():
@@ -102,9 +102,9 @@ def test_a_broker_that_runs_without_a_session_in_zookeeper():
     facts = collected()
     del facts.zookeeper["broker_ids"]["5"]
     assert the_one(facts, "broker_ids") == (
-        "b3 has broker id 5, which is not alive in ZooKeeper (kafka.service is active)"
+        "broker 5 on b3 is not registered in ZooKeeper (kafka.service is active)"
     )
-    assert found(facts, "broker_ids")[0]["do"].startswith("see in its log why it has no session in ZooKeeper")
+    assert found(facts, "broker_ids")[0]["do"].startswith("find in its log why it has no ZooKeeper session")
 
 
 def test_a_broker_that_joined_the_quorum_is_alive_there():
@@ -120,8 +120,8 @@ def test_a_broker_id_that_could_not_be_read():
     assert the_one(facts, "broker_ids") == "the broker id of b2 could not be read"
     facts.zookeeper["broker_ids"]["77"] = {}
     assert [one["seen"] for one in found(facts, "broker_ids")] == [
-        "broker 2 is alive in ZooKeeper and is not in the group kafka_broker",
-        "broker 77 is alive in ZooKeeper and is not in the group kafka_broker",
+        "broker 2 is registered in ZooKeeper but is not in the group kafka_broker",
+        "broker 77 is registered in ZooKeeper but is not in the group kafka_broker",
         "the broker id of b2 could not be read",
     ]
 
@@ -131,7 +131,7 @@ def test_two_brokers_of_one_id():
     node(facts, "b2")["node_id"] = 1
     messages = [one for one in found(facts, "broker_ids") if "same broker id" in one["seen"]]
     assert [one["seen"] for one in messages] == ["b1, b2 have the same broker id, 1"]
-    assert messages[0]["do"].startswith("they may be one host under several names: leave one of these in the inventory")
+    assert messages[0]["do"].startswith("keep one name in the inventory if they are one host")
 
 
 def test_properties_that_could_not_be_read_are_one_finding():
@@ -184,7 +184,7 @@ def test_cluster_ids_that_differ():
     mine = facts.zookeeper["cluster_id"]["value"]
     node(facts, "b2")["log_dirs"][1]["meta"]["cluster.id"] = "another"
     assert the_one(facts, "cluster_ids") == (
-        f"b2: /var/lib/kafka/data2/meta.properties says cluster id another, ZooKeeper says {mine}"
+        f"b2: /var/lib/kafka/data2/meta.properties has cluster id another, ZooKeeper has {mine}"
     )
 
 
@@ -257,7 +257,7 @@ def test_the_protocol_version_of_the_release(value):
 def test_a_broker_that_could_not_be_asked():
     facts = collected()
     facts.running["b1"] = {"error": "Local: Timed out"}
-    assert the_one(facts, "versions") == "the running configuration of b1 could not be asked: Local: Timed out"
+    assert the_one(facts, "versions") == "the running config of b1 could not be read: Local: Timed out"
 
 
 # Generated ids -------------------------------------------------------------------------------------------------------
@@ -272,5 +272,5 @@ def test_broker_ids_that_zookeeper_generates():
     assert found(facts, "id_generation")[0]["severity"] == "warns"
     node(facts, "c2")["node_id"] = 1001
     assert [one["seen"] for one in found(facts, "id_generation")][1:] == [
-        "node ids of c2 are above 1000, where ZooKeeper generates broker ids"
+        "node ids of c2 are above 1000, in the range of broker ids that ZooKeeper generates"
     ]

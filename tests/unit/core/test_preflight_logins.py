@@ -34,14 +34,14 @@ def test_hosts_of_the_same_fault_are_told_together():
     bad = {"answered": [], "errors": ["SslAuthenticationException: SSL handshake failed (bad_certificate)"]}
     seen = the_one(with_logins(c1=bad, c2={}, c3=bad), "controller_logins")
     assert seen == (
-        "c1, c3 cannot log in to the brokers' inter-broker listener as a controller will: "
+        "c1, c3 cannot log in to the brokers' inter-broker listener with the controllers' settings: "
         "SslAuthenticationException: SSL handshake failed (bad_certificate)"
     )
 
 
 def test_a_broker_that_did_not_answer():
     seen = the_one(with_logins(c1={"answered": [1, 5]}, c2={}, c3={}), "controller_logins")
-    assert seen == "c1 logged in to brokers, and broker 2 was not among those that answered"
+    assert seen == "c1 logged in to the brokers, but broker 2 did not answer"
 
 
 def test_a_dead_broker_is_told_elsewhere():

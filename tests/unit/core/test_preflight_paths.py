@@ -115,9 +115,9 @@ def test_a_dead_broker_is_told_elsewhere():
     ("host", "reason", "reported"),
     [
         ("c2", "refused", None),
-        ("c2", "timeout", "the probe host cannot ask c2: it is said why"),
-        ("b2", "refused", "the probe host cannot ask b2: it is said why"),
-        ("b2", "answer", "the probe host cannot ask b2: it is said why"),
+        ("c2", "timeout", "the probe host cannot query c2: it is said why"),
+        ("b2", "refused", "the probe host cannot query b2: it is said why"),
+        ("b2", "answer", "the probe host cannot query b2: it is said why"),
     ],
 )
 def test_the_probe_host(host, reason, reported):
@@ -140,16 +140,16 @@ def test_a_controllers_port_that_is_taken_is_one_finding():
     ("change", "reported"),
     [
         ({}, None),
-        ({"error": "taken", "holder": "nginx (pid 80)"}, "c1.example:9093 on c1 is taken by nginx (pid 80)"),
-        ({"error": "taken"}, "c1.example:9093 on c1 is taken by a process that the tool may not see"),
-        ({"error": "foreign"}, "c1.example:9093 on c1 resolves to 10.0.0.1, which is no address of that host"),
+        ({"error": "taken", "holder": "nginx (pid 80)"}, "c1.example:9093 on c1 is in use by nginx (pid 80)"),
+        ({"error": "taken"}, "c1.example:9093 on c1 is in use by a process that the tool cannot see"),
+        ({"error": "foreign"}, "c1.example:9093 on c1 resolves to 10.0.0.1, which is not an address of that host"),
         (
             {"error": "Name or service not known"},
-            "c1.example:9093 on c1 cannot be listened on: Name or service not known",
+            "c1.example:9093 on c1 cannot be bound: Name or service not known",
         ),
         (
             {"resolved": "127.0.1.1", "loopback": True},
-            "c1.example:9093 on c1 resolves to 127.0.1.1 there, where no other host reaches it",
+            "c1.example:9093 on c1 resolves to the loopback address 127.0.1.1, which other hosts cannot reach",
         ),
     ],
 )

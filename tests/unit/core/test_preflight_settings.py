@@ -109,17 +109,17 @@ ALL = ["ALTER", "CREATE", "DESCRIBE", "DESCRIBE_CONFIGS"]
         (
             ["DESCRIBE"],
             ALL,
-            "the tool's principal has no DescribeConfigs on the cluster, which it needs for the brokers'",
+            "the tool's principal has no DescribeConfigs on the cluster, which it needs to read the",
         ),
         (
             ALL,
             ["DESCRIBE_CONFIGS"],
-            "the tool's principal has no Describe on 1 of 2 topics, which it needs for whether",
+            "the tool's principal has no Describe on 1 of 2 topics, which it needs to check",
         ),
         (
             ALL,
             ["DESCRIBE"],
-            "the tool's principal has no DescribeConfigs on 1 of 2 topics, which it needs for min.insync",
+            "the tool's principal has no DescribeConfigs on 1 of 2 topics, which it needs to read min.insync",
         ),
     ],
 )
@@ -142,13 +142,13 @@ def test_a_denied_read_of_brokers_configurations_is_one_finding():
 
 def test_rights_that_could_not_be_asked():
     facts = collected(rights={"error": "Local: Timed out"})
-    assert the_one(facts, "tool_acls") == "what this tool may read could not be asked: Local: Timed out"
+    assert the_one(facts, "tool_acls") == "the permissions of this tool could not be read: Local: Timed out"
 
 
 @pytest.mark.parametrize(
     ("principal", "given", "reported"),
     [
-        ("User:tool", ["User:CN=c"], ["User:tool, as whom this tool dials them, is no super user on controllers"]),
+        ("User:tool", ["User:CN=c"], ["User:tool, this tool's principal, is not a super user on controllers"]),
         ("User:tool", ["User:CN=c", "User:tool"], []),
         ("User:CN=c", ["User:CN=c"], []),
         (None, ["User:CN=c"], []),
@@ -171,7 +171,7 @@ def test_super_users_that_the_operator_sets_whole():
         controller_super_users=["User:CN=c"],
         controller_config={"super.users": "User:quorumshift;User:ANONYMOUS"},
     )
-    assert the_one(facts, "controller_super_users").startswith("User:CN=c, as whom controllers dial each other")
+    assert the_one(facts, "controller_super_users").startswith("User:CN=c, the controllers' principal, is not a super user")
 
 
 @pytest.mark.parametrize(
@@ -196,14 +196,14 @@ def test_the_controller_listener(protocol, mechanism, fits):
 
 def test_controllers_on_a_plain_listener_are_anonymous():
     facts = dialling("User:controller")
-    assert "a controller is User:ANONYMOUS" in found(facts, "controller_acl")[0]["seen"]
+    assert "controllers are User:ANONYMOUS on the PLAINTEXT listener of b1" in found(facts, "controller_acl")[0]["seen"]
     assert len(found(facts, "controller_acl")) == 3
 
 
 def test_controllers_on_a_secured_listener_have_a_name():
     facts = dialling("User:ANONYMOUS", **OVER_TLS)
     assert (
-        "quorumshift_controller_principal is not set, and brokers and controllers log in at b1"
+        "quorumshift_controller_principal is not set, but the inter-broker listener of b1 uses SSL"
         in found(facts, "controller_acl")[0]["seen"]
     )
 
@@ -238,7 +238,7 @@ def test_cluster_action_of_controllers(acl, fits):
     assert messages == (
         []
         if fits
-        else [f"User:controller, as whom controllers dial {host}, has no ClusterAction there" for host in facts.brokers]
+        else [f"User:controller, the controllers' principal, has no ClusterAction on {host}" for host in facts.brokers]
     )
 
 
@@ -265,7 +265,7 @@ def test_controllers_that_are_super_users_or_meet_no_authorizer():
         ("SSL", "User:CN=c", ["User:CN=c", "User:CN=b"], None),
         ("SSL", "User:quorumshift", [], None),
         ("SSL", "User:CN=c", ["User:CN=c", "User:ANONYMOUS"], "User:ANONYMOUS would be a super user on controllers"),
-        ("SSL", "User:CN=c", ["User:CN=b"], "User:CN=c, as whom controllers dial each other, is no super user"),
+        ("SSL", "User:CN=c", ["User:CN=b"], "User:CN=c, the controllers' principal, is not a super user"),
     ],
 )
 def test_super_users_of_controllers(protocol, principal, given, reported):
@@ -286,9 +286,9 @@ def test_without_authorizer_nobody_needs_to_be_a_super_user():
 @pytest.mark.parametrize(
     ("change", "reported"),
     [
-        ({"exists": False}, "b1: log directory /var/lib/kafka/data1 is not there"),
-        ({"error": "Input/output error"}, "b1: log directory /var/lib/kafka/data1 Input/output error"),
-        ({"meta": {"version": "1"}}, "b1: /var/lib/kafka/data1/meta.properties is of version 1"),
+        ({"exists": False}, "b1: log directory /var/lib/kafka/data1 does not exist"),
+        ({"error": "Input/output error"}, "b1: log directory /var/lib/kafka/data1 cannot be read: Input/output error"),
+        ({"meta": {"version": "1"}}, "b1: /var/lib/kafka/data1/meta.properties has version 1, the format of KRaft"),
     ],
 )
 def test_log_directories(change, reported):
@@ -311,7 +311,7 @@ def test_a_file_that_was_changed_since_the_broker_started():
     facts = collected()
     facts.running["b1"].update({"num.network.threads": "5", "sasl.enabled.mechanisms": "SCRAM-SHA-256, SCRAM-SHA-512"})
     assert the_one(facts, "running_config") == (
-        "the file of b1 says otherwise than the broker runs: num.network.threads (3, runs with 5)"
+        "the properties file of b1 differs from the running config: num.network.threads (file 3, running 5)"
     )
     facts.metadata["configs"]["broker"]["1"]["num.network.threads"] = "5"
     assert found(facts, "running_config") == []
@@ -344,7 +344,7 @@ def test_a_broker_that_has_a_listener_of_the_controllers_name():
     facts = collected()
     assert found(facts, "listeners") == []
     assert [one["seen"] for one in found(facts._replace(controller_listener="internal"), "listeners")] == [
-        f"{host} has a listener INTERNAL, which is to be the name of the controllers'" for host in ("b1", "b2", "b3")
+        f"{host} has a listener INTERNAL, the name of the controller listener" for host in ("b1", "b2", "b3")
     ]
 
 
@@ -352,8 +352,8 @@ def test_a_broker_that_has_a_listener_of_the_controllers_name():
     ("key", "value", "reported"),
     [
         ("listeners", "INTERNAL:9092", "the listeners of b2 cannot be read: 'INTERNAL:9092' is not a listener: "),
-        ("inter.broker.listener.name", "GONE", "b2 advertises no listener on which brokers and controllers are to"),
-        ("advertised.listeners", "CLIENTS://b2:9094", "b2 advertises no listener on which brokers and controllers"),
+        ("inter.broker.listener.name", "GONE", "b2 advertises no inter-broker listener"),
+        ("advertised.listeners", "CLIENTS://b2:9094", "b2 advertises no inter-broker listener"),
     ],
 )
 def test_listeners_with_which_a_broker_does_not_start_again(key, value, reported):

@@ -38,7 +38,7 @@ def test_metadata_that_no_broker_gives():
     facts = collected()
     facts.cluster["topics"] = {"reached": False, "error": "the brokers' metadata could not be read: timed out"}
     assert the_one(facts, "partitions") == "the brokers' metadata could not be read: timed out"
-    assert found(facts, "partitions")[0]["do"].startswith("mend quorumshift_bootstrap_servers")
+    assert found(facts, "partitions")[0]["do"].startswith("fix quorumshift_bootstrap_servers")
 
 
 def moved(facts):
@@ -64,13 +64,13 @@ def test_a_replica_on_a_broker_that_is_not_there():
     facts = collected()
     name, one = moved(facts)
     one["replicas"] = [*one["replicas"], 99]
-    assert the_one(facts, "dead_replicas") == f"broker 99 holds replicas and is not there: {name}-0"
+    assert the_one(facts, "dead_replicas") == f"broker 99 holds replicas but is not registered in ZooKeeper: {name}-0"
 
 
 def test_a_broker_that_died_with_many_replicas():
     facts = collected()
     facts.metadata["broker_ids"].remove(5)
-    assert "broker 5 holds replicas and is not there: " in the_one(facts, "dead_replicas")
+    assert "broker 5 holds replicas but is not registered in ZooKeeper: " in the_one(facts, "dead_replicas")
     assert " more" in the_one(facts, "dead_replicas")
 
 
@@ -80,7 +80,7 @@ def test_a_broker_that_died_with_many_replicas():
 @pytest.mark.parametrize("name", ["migration_stale", "migration_malformed"])
 def test_a_migration_znode_of_an_earlier_attempt(name):
     facts = collected(name)
-    reported = {"migration_stale": "a copy was done up to offset", "migration_malformed": "/migration is malformed"}
+    reported = {"migration_stale": "of an earlier initial copy", "migration_malformed": "/migration is malformed"}
     assert reported[name] in the_one(facts, "stale_migration")
 
 
@@ -107,8 +107,8 @@ def test_a_controllers_directory_of_this_attempt():
     ("meta", "reported"),
     [
         ({}, "c1: /meta is not empty and has no meta.properties"),
-        ({"cluster.id": "other"}, "c1: /meta was formatted for cluster other, node 101"),
-        ({"node.id": "9"}, "c1: /meta was formatted for cluster CLUSTER, node 9"),
+        ({"cluster.id": "other"}, "c1: /meta is formatted for cluster other, node 101"),
+        ({"node.id": "9"}, "c1: /meta is formatted for cluster CLUSTER, node 9"),
     ],
 )
 def test_a_controllers_directory_of_another(meta, reported):
@@ -116,7 +116,7 @@ def test_a_controllers_directory_of_another(meta, reported):
     assert the_one(facts, "controller_directories") == reported.replace(
         "CLUSTER", facts.zookeeper["cluster_id"]["value"]
     )
-    assert found(facts, "controller_directories")[0]["do"].startswith("if it is of no use to anybody, stop the service")
+    assert found(facts, "controller_directories")[0]["do"].startswith("if you do not need its content, stop the controller's service")
 
 
 def test_no_wipe_is_advised_under_brokers_in_migration_mode():
@@ -131,7 +131,7 @@ def test_a_metadata_log_of_an_earlier_attempt(state):
     facts = collected("controllers_ready")
     node(facts, "c2")["metadata_log"]["zk_migration_state"] = state
     assert the_one(facts, "controller_directories") == (
-        f"c2: its metadata log is in state {state}, an earlier attempt's"
+        f"c2: an earlier attempt left the metadata log in state {state}"
     )
 
 
@@ -140,11 +140,11 @@ def test_brokers_that_an_earlier_attempt_registered():
     node(facts, "c1")["metadata_log"]["brokers"] = {"2": {}}
     messages = [one["seen"] for one in found(facts, "controller_directories")]
     assert messages == [
-        "broker 2 is registered in the controllers' log and runs in mode zk: the copy would not wait for it"
+        "broker 2 is registered in the metadata log but runs in mode zk: the initial copy would not wait for it"
     ]
     facts.zookeeper["migration"]["kraft_metadata_offset"] = None
     messages = [one["seen"] for one in found(facts, "controller_directories")]
-    assert messages[0] == "brokers are registered in the controllers' log, and /migration stands at None"
+    assert messages[0] == "brokers are registered in the metadata log, but /migration has offset None"
 
 
 def test_metadata_that_the_copy_would_fail_on():
@@ -169,7 +169,7 @@ def test_a_deletion_that_does_not_end():
     name = sorted(facts.metadata["topics"])[0]
     facts.metadata["delete_topics"] = [name]
     facts = lasting(facts)
-    assert the_one(facts, "deletions") == f"the deletion of {name} does not end"
+    assert the_one(facts, "deletions") == f"the deletion of {name} does not complete"
     facts.metadata["delete_topics"] = []
     assert found(lasting(facts), "deletions") == []
 
@@ -190,7 +190,7 @@ def test_an_election_that_nobody_takes_up():
         "partitions": [{"topic": "orders", "partition": 3}],
     }
     facts = lasting(facts)
-    assert "elections of orders-3, and no controller" in the_one(facts, "elections")
+    assert "elections of orders-3, but no controller" in the_one(facts, "elections")
 
 
 def test_a_partition_without_a_state():
@@ -198,7 +198,7 @@ def test_a_partition_without_a_state():
     name = sorted(facts.metadata["topics"])[0]
     facts.metadata["topics"][name]["partitions"]["0"]["leader"] = None
     facts = lasting(facts)
-    assert the_one(facts, "partition_states") == (f"ZooKeeper has no state of {name}-0: no leader was ever elected")
+    assert the_one(facts, "partition_states") == (f"ZooKeeper has no partition state of {name}-0: no leader was ever elected")
     facts.metadata["delete_topics"] = [name]
     assert found(lasting(facts), "partition_states") == []
 
@@ -210,7 +210,7 @@ def test_a_partition_without_a_state():
         ({"exists": True, "malformed": "is no number", "value": None}, "/controller_epoch is malformed: is no number"),
         (
             {"exists": True, "malformed": None, "value": 0},
-            "/controller_epoch is 0, a partition's state has 2: no leader is elected there",
+            "/controller_epoch is 0, a partition state has 2: the controller elects no leader there",
         ),
     ],
 )
@@ -225,7 +225,7 @@ def test_a_controller_that_can_write_nothing_more():
     facts = collected()
     assert found(facts, "controller_epoch") == []
     facts.zookeeper["controller_epoch"]["mzxid"] = facts.zookeeper["controller"]["czxid"] + 1
-    assert "can write nothing more" in the_one(facts, "controller_epoch")
+    assert "can write nothing" in the_one(facts, "controller_epoch")
     assert "delete /controller" in found(facts, "controller_epoch")[0]["do"]
 
 
@@ -234,11 +234,11 @@ def test_servers_of_zookeeper():
     facts = collected()._replace(ensemble={"z1:2181": serving, "z2:2181": dict(serving), "z3:2181": dict(serving)})
     assert found(facts, "ensemble") == []
     facts.ensemble["z2:2181"]["error"] = "connection refused"
-    assert the_one(facts, "ensemble") == "1 of 3 servers of ZooKeeper do not serve (z2:2181: connection refused)"
+    assert the_one(facts, "ensemble") == "1 of 3 ZooKeeper servers do not serve (z2:2181: connection refused)"
     assert found(facts, "ensemble")[0]["severity"] == "warns"
     facts.ensemble["z2:2181"] = {**serving, "mode": "standalone"}
     assert the_one(facts, "ensemble") == (
-        "z2:2181 of 3 servers in the connect string is a ZooKeeper of its own, no member of an ensemble"
+        "z2:2181 of 3 servers in the connect string is standalone, not a member of the ensemble"
     )
     assert found(facts, "ensemble")[0]["severity"] == "blocks"
     assert found(facts._replace(ensemble={"z2:2181": facts.ensemble["z2:2181"]}), "ensemble") == []
@@ -263,13 +263,13 @@ def test_a_zookeeper_that_answers_in_time():
 
 def test_a_zookeeper_that_took_a_third_of_a_session_to_answer():
     seen = the_one(answering(0.5, 6100), "zookeeper_latency")
-    assert seen.startswith("z1:2181 took 6.1 s to answer once since it was started; sessions of brokers end after 18 s")
+    assert seen.startswith("z1:2181 once took 6.1 s to answer since its start; brokers' sessions expire after 18 s")
     assert found(answering(0.5, 6100, **{"zookeeper.session.timeout.ms": "30000"}), "zookeeper_latency") == []
 
 
 def test_a_zookeeper_that_is_slow_for_as_many_partitions():
     seen = the_one(answering(50, 900, 4000), "zookeeper_latency")
-    assert seen.startswith("z1:2181 takes 50 ms to answer on average: what the restart of a broker with 4")
+    assert seen.startswith("z1:2181 takes 50 ms to answer on average: the restart of a broker with 4")
     fewer, more = answering(50, 900, 100), answering(50, 900, 4000, **{"zookeeper.max.in.flight.requests": "50"})
     for facts in (fewer, more):
         assert found(facts, "zookeeper_latency") == []
