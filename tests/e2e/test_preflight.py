@@ -162,7 +162,9 @@ def test_a_log_directory_that_failed(fresh, tmp_path):
         fresh.wait_in_sync()
         admin.delete_topics([topic])[topic].result(30)
     assert ran.code != 0, ran.text
-    assert found["log_directories"] == [("blocks", f"b3: the broker has taken its log directory {failing} offline")], found
+    assert found["log_directories"] == [("blocks", f"b3: the broker has taken its log directory {failing} offline")], (
+        found
+    )
 
 
 @pytest.mark.provokes("ensemble")

@@ -210,7 +210,9 @@ def test_a_replica_on_a_broker_that_is_long_gone(fresh):
         client.create("/brokers/topics/left-behind/partitions/0/state", json.dumps(state).encode(), makepath=True)
         client.set("/brokers/topics/left-behind", json.dumps(topic).encode())
     try:
-        refused(fresh, "broker 9 holds replicas but is not registered in ZooKeeper: left-behind-0", "reassign its replicas")
+        refused(
+            fresh, "broker 9 holds replicas but is not registered in ZooKeeper: left-behind-0", "reassign its replicas"
+        )
     finally:
         with fresh.zookeeper() as client:
             client.delete("/brokers/topics/left-behind", recursive=True)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the preflight shows."""
+"""The table of the preflight."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import pref
 from tests.unit.core.preflight_facts import collected, node
 
 
-def test_the_table_has_the_gravest_first():
+def test_the_table_lists_blocking_findings_first():
     facts = collected()
     for host in ("c1", "b1"):
         node(facts, host)["service"]["unit_file_state"] = "disabled"
