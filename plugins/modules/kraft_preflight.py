@@ -148,8 +148,9 @@ def main():
             return {"done": False, "progress": progress, "carry": {"began": began, "lasting": lasting}}
         if blocking and not module.params["report_only"]:
             lines = [f"[{finding['id']}] {advice.sentences(finding['seen'], finding['do'])}." for finding in blocking]
-            first = f"Blocking findings: {len(blocking)}. Nothing was changed."
-            module.fail_json(msg="\n".join([first, *lines]), **result)
+            module.fail_json(
+                msg="\n".join([f"Blocking findings: {len(blocking)}. Nothing was changed.", *lines]), **result
+            )
         return result
 
     module.run(work)
