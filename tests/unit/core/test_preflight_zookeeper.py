@@ -221,7 +221,7 @@ def test_finding_for_a_controller_epoch_that_prevents_elections(epoch, seen):
     facts = collected()
     facts.zookeeper["controller_epoch"] = epoch
     assert the_one(facts, "controller_epoch") == seen
-    assert "3 with zookeeper-shell.sh" in found(facts, "controller_epoch")[0]["do"] or not epoch["exists"]
+    assert "set /controller_epoch 3" in found(facts, "controller_epoch")[0]["do"] or not epoch["exists"]
 
 
 def test_finding_for_a_controller_that_can_write_nothing():

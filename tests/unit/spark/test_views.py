@@ -115,7 +115,7 @@ def test_partition_without_state_is_null_and_one_of_no_topic_is_nothing():
         ("/config/users/u", {"version": 1, "config": {"SCRAM-SHA-256": "salt=!,stored_key=a"}}, "SCRAM"),
         ("/kafka-acl/Shelf/a", {"version": 1, "acls": [{}]}, "principal"),
         ("/kafka-acl/Topic/a/b", None, None),
-        ("/brokers/ids/one", {}, "not a broker id"),
+        ("/brokers/ids/one", {}, "no broker id"),
         ("/delegation_token/tokens/t", {"version": 9}, "has version 9"),
     ],
 )

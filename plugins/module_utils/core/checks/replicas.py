@@ -11,7 +11,7 @@ from .. import phase, restart, zk_metadata
 from ..advice import shown
 from .facts import Facts, Finding
 
-FRESH_S = 60  # a topic created later than this before the hosts were read may have had another id then
+FRESH_S = 60  # a topic created within this time before its hosts were read may have had another id then
 
 
 def partitions(facts: Facts) -> Iterable[Finding]:
@@ -121,7 +121,7 @@ class _Assigned:
         return (self.topics.get(topic, {}).get("created_ms") or 0) > self.fresh_ms
 
     def kind(self, topic: str, partition: int, topic_id: str) -> str:
-        """Return `right`, `wrong` (another topic id) or `stray` (not assigned to the broker); else `right`."""
+        """Return `wrong` (another topic id), `stray` (not assigned to the broker) or `right`, also if unknown yet."""
         known = self.topics.get(topic)
         if known is None:
             return "stray"

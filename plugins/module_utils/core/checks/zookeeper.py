@@ -69,7 +69,9 @@ def controller_epoch(facts: Facts) -> Iterable[Finding]:
         return
     epoch = facts.zookeeper.get("controller_epoch") or {}
     highest = zk_metadata.max_controller_epoch(facts.metadata) if facts.metadata else None
-    raise_epoch = f"set it to {(highest or 0) + 1} with zookeeper-shell.sh, then restart the controller's broker"
+    connect = facts.zookeeper.get("connect") or "ZOOKEEPER/CHROOT"
+    set_epoch = f"zookeeper-shell.sh {connect} set /controller_epoch {(highest or 0) + 1}"
+    raise_epoch = f"raise it, then restart the controller's broker: {set_epoch}"
     if epoch.get("malformed"):
         yield Finding(f"/controller_epoch is malformed: {epoch['malformed']}", raise_epoch)
     elif not epoch.get("exists"):
@@ -82,7 +84,7 @@ def controller_epoch(facts: Facts) -> Iterable[Finding]:
         )
     fenced = zk_controller.fenced_sentence(facts.zookeeper)
     if fenced:
-        yield Finding(fenced, "delete /controller with zookeeper-shell.sh: the brokers elect a new controller")
+        yield Finding(fenced, f"start a new election: zookeeper-shell.sh {connect} delete /controller")
 
 
 def notifications(facts: Facts) -> Iterable[Finding]:
