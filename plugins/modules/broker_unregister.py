@@ -82,8 +82,8 @@ def remove(module, address, broker_id):
 def still_registered(broker_ids):
     """Return why the module fails, without the cause."""
     return (
-        f"broker {', '.join(map(str, broker_ids))} runs in plain ZooKeeper mode but is registered in the quorum, so the "
-        "initial copy may start without it. The registration could not be removed"
+        f"broker {', '.join(map(str, broker_ids))} runs in plain ZooKeeper mode but is registered in the quorum, so "
+        "the initial copy may start without it. The registration could not be removed"
     )
 
 

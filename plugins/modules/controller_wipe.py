@@ -108,11 +108,11 @@ def main():
             run_locks.require(directory, given["run"])
             module.exit_json(**wiped(given, directory, module.check_mode))
     except host_state.Held:
-        module.fail_json(msg="A restart is running on this host. Nothing was removed. Run again when it has ended.")
+        module.fail_json(msg="a restart is running on this host. Nothing was removed. Run again when it has ended.")
     except (Refused, run_locks.RunLockError) as error:
         module.fail_json(msg=f"{error}. Nothing was removed on this host.")
     except (OSError, ValueError, service.ServiceError) as error:
-        module.fail_json(msg=f"The controller was not wiped completely: {error}. Fix the cause and run again.")
+        module.fail_json(msg=f"the controller was not wiped completely: {error}. Fix the cause and run again.")
 
 
 def wiped(given, directory, check_mode):
