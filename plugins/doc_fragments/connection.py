@@ -30,8 +30,8 @@ options:
       sasl_mechanism:
         description:
           - The SASL mechanism; required with V(SASL_PLAINTEXT) and V(SASL_SSL).
-          - V(GSSAPI) and V(OAUTHBEARER) work through librdkafka only. Probes that connect to one broker or controller
-            directly do not support them and report that.
+          - V(GSSAPI) and V(OAUTHBEARER) are handed to librdkafka. The probes that ask one broker or controller directly
+            do not speak them and say so.
         type: str
         choices: [PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, GSSAPI, OAUTHBEARER]
       sasl_username:
@@ -44,7 +44,7 @@ options:
         type: str
       ssl_cafile:
         description:
-          - PEM file of the CAs that signed the server's certificate. By default the system's CAs.
+          - PEM file of the CAs that signed the server's certificate. Without it, those that the system trusts.
         type: path
       ssl_certfile:
         description:
@@ -61,7 +61,7 @@ options:
         type: str
       ssl_verify:
         description:
-          - Whether to verify the server's certificate. With V(false), any server can receive the secrets.
+          - Whether to check the server's certificate. Secrets go to whoever answers when it is V(false).
         type: bool
         default: true
       ssl_check_hostname:
@@ -83,8 +83,8 @@ options:
       sasl_mechanism:
         description:
           - The SASL mechanism; required with V(SASL_PLAINTEXT) and V(SASL_SSL).
-          - V(GSSAPI) and V(OAUTHBEARER) work through librdkafka only. Probes that connect to one broker or controller
-            directly do not support them and report that.
+          - V(GSSAPI) and V(OAUTHBEARER) are handed to librdkafka. The probes that ask one broker or controller directly
+            do not speak them and say so.
         type: str
         choices: [PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, GSSAPI, OAUTHBEARER]
       sasl_username:
@@ -97,7 +97,7 @@ options:
         type: str
       ssl_cafile:
         description:
-          - PEM file of the CAs that signed the server's certificate. By default the system's CAs.
+          - PEM file of the CAs that signed the server's certificate. Without it, those that the system trusts.
         type: path
       ssl_certfile:
         description:
@@ -114,7 +114,7 @@ options:
         type: str
       ssl_verify:
         description:
-          - Whether to verify the server's certificate. With V(false), any server can receive the secrets.
+          - Whether to check the server's certificate. Secrets go to whoever answers when it is V(false).
         type: bool
         default: true
       ssl_check_hostname:

@@ -11,7 +11,7 @@ class ModuleDocFragment:
 options:
   state_dir:
     description:
-      - Where the host keeps its lock, the run lock, the record of its restart and its journal, a directory per cluster.
+      - Where the host keeps its lock, its claim, the record of its turns and its journal, a directory per cluster.
     type: path
     default: /var/lib/quorumshift
 """

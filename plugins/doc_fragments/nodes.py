@@ -11,21 +11,22 @@ class ModuleDocFragment:
 options:
   nodes:
     description:
-      - The facts of M(quorumshift.kafka.node_facts) by host name, with C(role), C(reached), C(host_address) and, for
-        controllers, C(address) (V(host:port) of the controller listener) added. An unreachable host has C(reached)
-        false and C(error).
-      - By default, the action plugin fills it from the inventory's groups C(kafka_broker) and C(kafka_controller).
+      - What M(quorumshift.kafka.node_facts) returned on each host, by host name, with C(role), C(reached),
+        C(host_address) and, for controllers, C(address) (V(host:port) of the controller listener) added. A host that
+        was not reached stands there with C(reached) false and C(error).
+      - When it is left out, the action plugin of this module fills it from the groups C(kafka_broker) and
+        C(kafka_controller) of the inventory.
     type: dict
     default: {}
   excluded:
     description:
-      - The same for hosts that a rollback excludes. The module does not connect to them, and their replicas do not
+      - The same of hosts without which a migration is taken back. Nobody asks them anything, and their replicas do not
         count. The action plugin fills it from C(quorumshift_exclude_hosts).
     type: dict
     default: {}
   carry:
     description:
-      - What an earlier, unfinished call of the same wait returned. The action plugin passes it on; leave it out.
+      - What an earlier, unfinished call of the same wait returned. The action plugin hands it back; leave it out.
     type: dict
     default: {}
 """

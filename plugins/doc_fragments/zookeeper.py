@@ -26,7 +26,7 @@ options:
         default: false
       cafile:
         description:
-          - PEM file of the CAs that signed the server's certificate. By default the system's CAs.
+          - PEM file of the CAs that signed the server's certificate. Without it, those that the system trusts.
         type: path
       certfile:
         description:
@@ -43,7 +43,7 @@ options:
         type: str
       verify:
         description:
-          - Whether to verify the server's certificate. With V(false), any server can receive the secrets.
+          - Whether to check the server's certificate. Secrets go to whoever answers when it is V(false).
         type: bool
         default: true
       check_hostname:
@@ -57,9 +57,9 @@ options:
         type: str
       sasl_mechanism:
         description:
-          - The SASL mechanism, if ZooKeeper requires it or the znodes' ACLs name SASL users.
-          - The reader on the brokers does not support SASL. It reads C(/controller) and C(/migration), which every
-            client can read.
+          - The SASL mechanism where ZooKeeper asks for it, or where the znodes' ACLs name SASL users.
+          - The reader on the brokers does not speak SASL; it reads C(/controller) and C(/migration), which Kafka leaves
+            readable by everyone.
         type: str
         choices: [DIGEST-MD5, GSSAPI]
       sasl_username:
