@@ -84,7 +84,7 @@ def test_what_a_migration_emptied_is_restored(fresh, clients, inventory):
     assert re.search(r"missing from ZooKeeper: .*\d+ topic", asked.text), asked.text
     token = re.search(r"-e quorumshift_restore_token=(\S+?:[0-9a-f]{6})", asked.text).group(1)
     wrong = fresh.play("restore_zookeeper", extra={"quorumshift_restore_token": token[:-1] + "x"})
-    assert wrong.code != 0 and "this backup's is" in wrong.text and unchanged(wrong, fresh), wrong.text
+    assert wrong.code != 0 and "the token given is" in wrong.text and unchanged(wrong, fresh), wrong.text
 
     one_left_out(fresh, inventory, token)
     cut_off_while_it_writes(fresh, token)

@@ -146,7 +146,7 @@ def test_controllers_that_were_stopped_too_early(fresh, plain):
         assert closed.code != 0 and "gate before_revert" in closed.text, closed.text
         fresh.ad_hoc("kafka_controller", "service_stop", service="kafka-controller", state="masked")
     ran = back(fresh, "zk", **FAST)
-    assert ran.code != 0 and "ZooKeeper is not handed back: the quorum has changes up to" in ran.text, ran.text
+    assert ran.code != 0 and "controller was not restored: the quorum has changes up to" in ran.text, ran.text
     assert "without a controller. Nothing was changed" in ran.text, ran.text
     with fresh.zookeeper() as client:
         assert client.exists("/migration") and not client.exists(znodes.topic_path("made.too.late"))
