@@ -10,7 +10,7 @@ was not read; None means that there is nothing.
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any, Mapping, TypedDict
 
 
 class Service(TypedDict, total=False):
@@ -34,7 +34,7 @@ class Service(TypedDict, total=False):
     started_at: float | None
 
 
-class PropertiesFile(TypedDict):
+class PropertiesFile(TypedDict, total=False):
     """A node's properties file; secrets are sealed under the run's key (seal.seal)."""
 
     path: str
@@ -244,6 +244,10 @@ class Partition(TypedDict):
     isr: list[int]
 
 
+Partitions = Mapping[str, Mapping[str, Partition]]
+"""Partitions by topic and number; numbers are text as keys, as in JSON."""
+
+
 class Topics(TypedDict, total=False):
     """The brokers' metadata (probes.topics.read). Broker ids are text as keys, as in JSON.
 
@@ -255,7 +259,7 @@ class Topics(TypedDict, total=False):
     error: str
     brokers: dict[str, str]
     controller_id: int
-    partitions: dict[str, dict[str, Partition]]
+    partitions: Partitions
     differ: dict
     single: list[str]
 

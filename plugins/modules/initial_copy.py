@@ -141,13 +141,8 @@ def awaited(module):
 
 def compared(module):
     """Return the comparison of both counts with the transaction in the longest metadata log."""
-    logs = [
-        node["metadata_log"]
-        for node in module.nodes.values()
-        if node["role"] == "controller" and phase.usable_log(node)
-    ]
-    longest = max(logs, key=lambda log: log["log_end_offset"], default=None)
-    if longest is None:
+    longest = phase.longest_log({host: node for host, node in module.nodes.items() if node["role"] == "controller"})
+    if not longest:
         module.fail_json(msg="no controller's metadata log could be read, so the initial copy cannot be counted")
     transactions = longest["zk_migration_transactions"]
     return initial_copy.detect(module.params["before"], module.params["after"], transactions)._asdict()

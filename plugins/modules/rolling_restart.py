@@ -157,10 +157,12 @@ def planned(module):
         module.fail_json(msg=topics_found["error"])
     if given["canary"] and given["canary"] not in module.nodes:
         module.fail_json(msg=f"quorumshift_canary is {given['canary']}, which is not in the group kafka_broker")
-    min_isr = module.min_isr(topics_found["partitions"])
+    partitions = topics_found["partitions"]
+    min_isr = module.min_isr(partitions)
     controller = (facts["zookeeper"].get("controller") or {}).get("broker_id")
-    health = {**topics_found, "min_isr": min_isr}
-    plan = restart.plan(facts["nodes"], transition.after, given["canary"], controller, health, given["planned"])
+    plan = restart.plan(
+        facts["nodes"], transition.after, given["canary"], controller, partitions, min_isr, given["planned"]
+    )
     return {"plan": {**plan._asdict(), "min_isr": min_isr, "kind": given["kind"]}}
 
 

@@ -134,25 +134,21 @@ def trailing(
         return []
     followers = [("voter", one) for one in voters]
     followers += [("broker", one) for one in observers if one["id"] in set(broker_ids)]
-    reasons, red = [], []
-    for what, one in followers:
-        before = len(reasons)
+    reasons: dict[str, str] = {}
+    for role, one in followers:
+        follower = f"{role} {one['id']}"
         behind = max(0, quorum["high_watermark"] - one["log_end_offset"])
         if one["caught_up_ms"] < 0:
-            reasons.append(
-                f"{what} {one['id']} has not caught up with the quorum's leader since the leader was elected"
-            )
+            reasons[follower] = f"{follower} has not caught up with the quorum's leader since the leader was elected"
         elif now - one["caught_up_ms"] > bound_s * 1000:
             since = (now - one["caught_up_ms"]) / 1000
-            reasons.append(
-                f"{what} {one['id']} has not caught up with the quorum's leader for {since:.0f} s, "
-                f"{behind} offsets behind"
+            reasons[follower] = (
+                f"{follower} has not caught up with the quorum's leader for {since:.0f} s, {behind} offsets behind"
             )
-        red += [f"{what} {one['id']}"] if len(reasons) > before else []
-    if accepted is None or not red:
-        return reasons
-    trail = {restart.TRAILING: red}
-    return [] if restart.token(trail) in accepted else [*reasons, restart.acceptable(trail)]
+    if accepted is None or not reasons:
+        return list(reasons.values())
+    trail = {restart.TRAILING: list(reasons)}
+    return [] if restart.token(trail) in accepted else [*reasons.values(), restart.acceptable(trail)]
 
 
 def jobs(name: str, verify: bool, topics: Iterable[str]) -> list[str]:

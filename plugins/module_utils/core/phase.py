@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Iterable, Mapping, NamedTuple
 
-from ..facts import ClusterFacts, NodeFacts, Quorum
+from ..facts import ClusterFacts, MetadataLog, NodeFacts, Quorum, RunLock
 from . import clean_up, run_lock
 
 ZK = "zk"
@@ -107,7 +107,7 @@ def _skipped() -> Block:
     )
 
 
-def _restoring(restore: Mapping) -> Block:
+def _restoring(restore: RunLock) -> Block:
     end = f'it ended at "{restore["how"]}"' if restore["closed"] else "it is at work, or was interrupted"
     return Block(
         "restore_unfinished",
@@ -129,7 +129,7 @@ class _Seen:
         self.controllers = {host: node for host, node in self.nodes.items() if node["role"] == "controller"}
         self.modes = {host: node.get("running") or node.get("next") for host, node in self.brokers.items()}
         self.modeless = [host for host, mode in self.modes.items() if mode not in BROKER_MODES]
-        self.logs = [node["metadata_log"] for node in self.controllers.values() if usable_log(node)]
+        self.logs = metadata_logs(self.controllers.values())
         self.log = longest_log(self.controllers)
         self.state = self.log.get("zk_migration_state")
         controller = self.zookeeper.get("controller") or {}
@@ -145,10 +145,10 @@ class _Seen:
         return [str(self.brokers[host].get("node_id")) for host, mode in self.modes.items() if mode == "zk_migration"]
 
 
-def usable_log(node: NodeFacts) -> bool:
-    """Return whether a node has a metadata log that could be read."""
-    log = node.get("metadata_log")
-    return bool(log) and not log.get("error")
+def metadata_logs(nodes: Iterable[NodeFacts]) -> list[MetadataLog]:
+    """Return the metadata logs of nodes, without those that could not be read."""
+    logs = (node.get("metadata_log") for node in nodes)
+    return [log for log in logs if log and not log.get("error")]
 
 
 def _phase(seen: _Seen, assumed: str | None) -> tuple[str, str]:
@@ -273,7 +273,7 @@ def left_registered(facts: ClusterFacts) -> list[int]:
         return []
     registered = seen.log.get("brokers") or {}
     plain = [node for node in seen.brokers.values() if {node.get("running"), node.get("next")} - {None} == {ZK}]
-    return sorted(node["node_id"] for node in plain if str(node.get("node_id")) in registered)
+    return sorted(ids(node for node in plain if str(node.get("node_id")) in registered))
 
 
 def unfinished(facts: ClusterFacts) -> list[str]:
@@ -297,7 +297,7 @@ def unfinished(facts: ClusterFacts) -> list[str]:
     return hosts
 
 
-def restoring(facts: ClusterFacts) -> Mapping | None:
+def restoring(facts: ClusterFacts) -> RunLock | None:
     """Return the newest run lock where it is that of a restore at work, interrupted or failed, with brokers down: they
     are stopped on purpose, while ZooKeeper is restored in part. None otherwise."""
     newest = run_lock.newest_in(facts["nodes"], cluster_id(facts))
@@ -500,19 +500,16 @@ def _modeless_text(seen: _Seen) -> str:
 def cluster_id(facts: ClusterFacts) -> str | None:
     """Return the cluster's id: ZooKeeper's, or where it cannot be read the one in the nodes' meta.properties."""
     reported = (facts.get("zookeeper", {}).get("cluster_id") or {}).get("value")
-    stored = {
-        directory["meta"]["cluster.id"]
-        for node in facts.get("nodes", {}).values()
-        for directory in node.get("log_dirs") or []
-        if (directory.get("meta") or {}).get("cluster.id")
-    }
+    directories = [one for node in facts.get("nodes", {}).values() for one in node.get("log_dirs") or []]
+    stored = {(one.get("meta") or {}).get("cluster.id") for one in directories} - {None, ""}
     return reported or (stored.pop() if len(stored) == 1 else None)
 
 
-def longest_log(nodes: Mapping[str, NodeFacts]) -> Mapping:
+def longest_log(nodes: Mapping[str, NodeFacts]) -> MetadataLog:
     """Return the summary of the longest metadata log among nodes; {} when none could be read."""
-    logs = [node["metadata_log"] for node in nodes.values() if usable_log(node)]
-    return max(logs, key=lambda log: (log.get("last_epoch") or 0, log.get("log_end_offset") or 0), default={})
+    logs = metadata_logs(nodes.values())
+    logs.sort(key=lambda log: (log.get("last_epoch") or 0, log.get("log_end_offset") or 0))
+    return logs[-1] if logs else {}
 
 
 def registrations(facts: ClusterFacts) -> Mapping[str, Mapping]:
@@ -535,11 +532,16 @@ def following(facts: ClusterFacts) -> list[int]:
     The quorum's leader lists a broker that went back to plain mode for five more minutes (LeaderState,
     OBSERVER_SESSION_TIMEOUT_MS).
     """
-    nodes = [node for node in facts["nodes"].values() if node["role"] == "broker" and node.get("node_id") is not None]
-    return sorted(node["node_id"] for node in nodes if node.get("running") in ("zk_migration", "kraft"))
+    nodes = [node for node in facts["nodes"].values() if node["role"] == "broker"]
+    return sorted(ids(node for node in nodes if node.get("running") in ("zk_migration", "kraft")))
 
 
 def broker_ids(facts: ClusterFacts) -> list[int]:
     """Return the known ids of the brokers in the inventory."""
-    ids = (node.get("node_id") for node in facts["nodes"].values() if node["role"] == "broker")
-    return sorted(one for one in ids if one is not None)
+    return sorted(ids(node for node in facts["nodes"].values() if node["role"] == "broker"))
+
+
+def ids(nodes: Iterable[NodeFacts]) -> list[int]:
+    """Return the known ids of nodes."""
+    found = (node.get("node_id") for node in nodes)
+    return [one for one in found if one is not None]

@@ -63,11 +63,11 @@ def _order(facts: ClusterFacts, step: transitions.Step, min_isr: Mapping[str, in
     nodes, transition = facts["nodes"], transitions.TRANSITIONS[step.name]
     if transition.role == transitions.CONTROLLER:
         return restart.plan_controllers(nodes, transition.after, (facts.get("quorum") or {}).get("leader_id"))
-    topics = {"partitions": (facts.get("topics") or {}).get("partitions") or {}, "min_isr": min_isr}
+    partitions = (facts.get("topics") or {}).get("partitions") or {}
     controller = ((facts.get("zookeeper") or {}).get("controller") or {}).get("broker_id")
     if "kraft" in (transition.before, transition.after):
         controller = None  # by then no broker is the active controller
-    return restart.plan(nodes, transition.after, canary, controller, topics)
+    return restart.plan(nodes, transition.after, canary, controller, partitions, min_isr)
 
 
 def direction(target: str) -> str:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import Iterable, Mapping, NamedTuple, Sequence
+from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
 from ..facts import ClusterFacts
 from ..formats import znodes
@@ -220,12 +220,12 @@ def _with_entries(saved: znodes.Znode, live: znodes.Znode) -> bytes | None:
     old, now = znodes.acls(saved.data, saved.path), znodes.acls(live.data, live.path)
     if all(entry in now for entry in old):
         return None
-    value = _object(live) if live.data else {"version": 1}
+    value: dict[str, Any] = _object(live) if live.data else {"version": 1}
     mine = value.get("acls", [])
     return _json({**value, "acls": [*mine, *(one for one in _object(saved)["acls"] if one not in mine)]})
 
 
-def _object(node: znodes.Znode) -> dict:
+def _object(node: znodes.Znode) -> dict[str, Any]:
     """Return a znode's JSON object, {} without data."""
     if not node.data:
         return {}

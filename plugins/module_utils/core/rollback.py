@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Iterable, Mapping, NamedTuple
 
-from ..facts import ClusterFacts, Topics
+from ..facts import ClusterFacts, RunLock
 from ..formats import znodes
 from . import advice, phase, restoring, run_lock, transitions, zk_controller
 
@@ -72,7 +72,7 @@ def _masked(facts: ClusterFacts, target: str) -> str | None:
     return None
 
 
-def stopped_by_migration(facts: ClusterFacts) -> Mapping | None:
+def stopped_by_migration(facts: ClusterFacts) -> RunLock | None:
     """Return the newest run lock if it is that of a migration, None otherwise. That run masked the controllers because
     the initial copy damaged ZooKeeper."""
     newest = run_lock.newest_in(facts["nodes"], phase.cluster_id(facts))
@@ -236,7 +236,7 @@ def _kraft_owned(controller: Mapping) -> bool:
 NO_CONTROLLER = "Until then the brokers serve clients without a controller"
 
 
-def versions_behind(topics: Topics, partition_epochs: Mapping[str, Mapping]) -> dict[str, int]:
+def versions_behind(topics: Mapping, partition_epochs: Mapping[str, Mapping]) -> dict[str, int]:
     """Return {path of a partition's state: the version that it needs}.
 
     ZooKeeper's controller takes the version of a state's znode as the partition epoch. A broker ignores requests with a

@@ -64,9 +64,9 @@ def to_be_written(facts: ClusterFacts) -> str:
     answer to a write keeps the old version of `/migration`, and each later write fails."""
     leader = (facts.get("quorum") or {}).get("leader_id")
     nodes = sorted(phase.controllers(facts).items())
-    host, node = next(((host, node) for host, node in nodes if node.get("node_id") == leader), ("", {}))
-    name = f", {host}," if host else ""
-    command = f": systemctl restart {node['service']['name']}" if node.get("service") else ""
+    led = [(host, node.get("service") or {}) for host, node in nodes if node.get("node_id") == leader]
+    name = "".join(f", {host}," for host, _service in led)
+    command = "".join(f": systemctl restart {service['name']}" for _host, service in led if service)
     return (
         f"read in the log of the active controller{name} why it does not write to ZooKeeper. If it reports BadVersion "
         f"for /migration, restart that controller{command}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
+from ...facts import ClusterFacts, MetadataLog, NodeFacts, ZooKeeperFacts
 from .. import phase
 
 
@@ -32,7 +33,7 @@ class Facts(NamedTuple):
     `lasting`: requests.lasting; `ensemble`: probes.zk_servers.gather; `notifications`: probes.zookeeper.notifications.
     """
 
-    cluster: Mapping
+    cluster: ClusterFacts
     metadata: Mapping | None
     running: Mapping[str, Mapping[str, str]]
     controller_config: Mapping[str, str]
@@ -51,12 +52,12 @@ class Facts(NamedTuple):
     notifications: Mapping[str, int] = MappingProxyType({})
 
     @property
-    def brokers(self) -> dict[str, Mapping]:
+    def brokers(self) -> dict[str, NodeFacts]:
         """The nodes of the group kafka_broker."""
         return {host: node for host, node in self.cluster["nodes"].items() if node["role"] == "broker"}
 
     @property
-    def controllers(self) -> dict[str, Mapping]:
+    def controllers(self) -> dict[str, NodeFacts]:
         """The nodes of the group kafka_controller."""
         return phase.controllers(self.cluster)
 
@@ -74,22 +75,22 @@ class Facts(NamedTuple):
         }
 
     @property
-    def zookeeper(self) -> Mapping:
+    def zookeeper(self) -> ZooKeeperFacts:
         """What ZooKeeper reports."""
         return self.cluster["zookeeper"]
 
 
-def logs_of(facts: Facts) -> list[Mapping]:
+def logs_of(facts: Facts) -> list[MetadataLog]:
     """Return the metadata logs of the controllers that have a usable one."""
-    return [node["metadata_log"] for node in facts.controllers.values() if phase.usable_log(node)]
+    return phase.metadata_logs(facts.controllers.values())
 
 
-def values_of(node: Mapping) -> Mapping[str, str]:
+def values_of(node: NodeFacts) -> Mapping[str, str]:
     """Return the properties in a node's file, {} if it could not be read."""
     return (node.get("file") or {}).get("properties") or {}
 
 
-def partitions_of(node: Mapping) -> int:
+def partitions_of(node: NodeFacts) -> int:
     """Return how many replicas a node's log directories hold."""
     return sum(directory.get("partitions") or 0 for directory in node.get("log_dirs") or [])
 

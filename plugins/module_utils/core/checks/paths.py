@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Iterable, Mapping
 
 from ...addresses import AddressError, parse_zookeeper_connect
+from ...facts import NodeFacts
 from .. import kraft_config
 from ..advice import shown
 from .facts import Facts, Finding, grouped, values_of
@@ -32,7 +33,7 @@ _DO = {
 }
 
 
-def targets(host: str, nodes: Mapping[str, Mapping]) -> list[dict]:
+def targets(host: str, nodes: Mapping[str, NodeFacts]) -> list[dict]:
     """Return the addresses that a host must reach: [{kind, to, address}] (`nodes`: probes.cluster.collect)."""
     own = nodes[host]
     brokers = {name: node for name, node in sorted(nodes.items()) if node["role"] == "broker" and values_of(node)}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Iterable, Mapping
 
+from ...facts import Partition, Topics
 from .. import phase, restart, zk_metadata
 from ..advice import shown
 from .facts import Facts, Finding
@@ -43,12 +44,12 @@ def _excused(facts: Facts) -> dict[str, str]:
     return restart.unavoidable((facts.cluster.get("topics") or {}).get("partitions") or {}, facts.min_isr)
 
 
-def _with_dead_in_sync(topics: Mapping, dead: set) -> Mapping:
+def _with_dead_in_sync(topics: Topics, dead: set) -> Topics:
     """Return the topics as if the replicas of dead brokers were in sync."""
     if not topics.get("reached") or not dead:
         return topics
 
-    def in_sync(partition: Mapping) -> dict:
+    def in_sync(partition: Partition) -> Partition:
         back = [replica for replica in partition["replicas"] if replica in dead]
         isr = [*partition["isr"], *(replica for replica in back if replica not in partition["isr"])]
         leader = isr[0] if partition["leader"] < 0 and back else partition["leader"]
