@@ -12,7 +12,7 @@ from typing import Any, Mapping
 
 from . import restart_files, restart_steps
 from .core import auto_revert, kraft_config, transitions
-from .formats import metadata_image, properties
+from .formats import metadata_summary, properties
 from .probes import node, own_node, own_zookeeper
 from .restart_record import Record, RestartError
 
@@ -93,7 +93,7 @@ def _under_the_quorum(spec: Mapping[str, Any], record: Record, old: str) -> None
     values = properties.parse(old)
     log = node.metadata_dir(values)
     try:
-        state = metadata_image.summarise(log)["zk_migration_state"] if os.path.isdir(log) else None
+        state = metadata_summary.summarise(log)["zk_migration_state"] if os.path.isdir(log) else None
     except (OSError, ValueError) as error:
         raise _Refused(f"this host's metadata log could not be read: {error}") from None
     refused = auto_revert.under_final(state)

@@ -83,7 +83,13 @@ class ControllerRegistration(TypedDict):
 
 
 class MetadataLog(TypedDict, total=False):
-    """The summary of a metadata log (formats.metadata_image.summarise). `error` alone where it cannot be read."""
+    """The summary of a metadata log (formats.metadata_summary). `error` alone where it cannot be read.
+
+    `log_end_offset`: exclusive, of what was read. `last_no_op_or_any_timestamp_ms`: of the last record of any type;
+    `last_change_offset`: of the last record that is no NoOp; None for an empty log. `zk_migration_state`: KIP-866's
+    name of it, None without such a record. `client_metrics`: {name: [key]} of KIP-714's configs.
+    `zk_migration_transactions`: metadata_log.Transaction as a dict.
+    """
 
     dir: str
     error: str
@@ -103,7 +109,6 @@ class MetadataLog(TypedDict, total=False):
     client_metrics: dict[str, list[str]]
     open_transaction: dict | None
     zk_migration_transactions: list[dict]
-    image_counts: dict | None
 
 
 class RunLock(TypedDict, total=False):

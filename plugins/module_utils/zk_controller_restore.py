@@ -44,7 +44,7 @@ def restore_zk_controller(
     raised: number of states whose version was raised, deleted: [paths], elected: broker id (None when `dry`)}.
 
     `client`: a kazoo client in the cluster's chroot; `raft_epochs`: of the quorum's logs; `partition_epochs`:
-    formats.metadata_epochs; `timeout` bounds each request and `bound_s` the election, in seconds. Raises HandBackError,
+    metadata_image.Image; `timeout` bounds each request and `bound_s` the election, in seconds. Raises HandBackError,
     zookeeper.ZooKeeperError.
     """
     reader = zookeeper.Reader(client, timeout=timeout)

@@ -22,7 +22,11 @@ from types import SimpleNamespace
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_image, metadata_log
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import (
+    metadata_image,
+    metadata_log,
+    metadata_summary,
+)
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import admin as kafka
 
@@ -66,7 +70,7 @@ def cluster():
             servers.kraft_controller(home, 101, address, voters, settings, cluster_id=cluster_id)
         )
         directory = str(controller.home / "data" / "__cluster_metadata-0")
-        before = metadata_image.summarise(directory)
+        before = metadata_summary.summarise(directory)
         broker.stop()
         broker.configure({**servers.controller_keys(voters), **servers.migration_keys(zookeeper.connect)})
         broker.start()
@@ -161,11 +165,22 @@ def run(command):
 
 
 def summary(cluster, **options):
-    return metadata_image.summarise(cluster.directory, **options)
+    return metadata_summary.summarise(cluster.directory, **options)
+
+
+def image_of(cluster):
+    return metadata_image.Image.of(metadata_log.read_records(cluster.directory, types=metadata_image.TYPES))
+
+
+def count(of):
+    """How many of each kind an image holds; for configs, of all resources together."""
+    counts = {kind: len(getattr(of, kind)) for kind in ("topics", "acls", "scram", "quotas")}
+    parts = {kind: sum(map(len, getattr(of, kind).values())) for kind in ("partitions", "configs")}
+    return {**counts, **parts, "producer_ids": of.producer_ids}
 
 
 def migrated(cluster):
-    now = summary(cluster, with_counts=True)
+    now = summary(cluster)
     return now if now["zk_migration_state"] == "MIGRATION" else None
 
 
@@ -196,10 +211,10 @@ def test_copy_is_the_one_that_kafka_logs(cluster):
     assert now["brokers"]["1"]["is_migrating_zk_broker"] is True
     assert now["brokers"]["1"]["rack"] == "r1"
     assert now["controllers"]["101"]["zk_migration_ready"] is True
-    counts = now["image_counts"]
+    counts = count(image_of(cluster))
     assert counts["topics"] == 5
     assert counts["partitions"] == 15
-    assert (counts["acls"], counts["scram_credentials"], counts["quotas"]) == (2, 2, 2)
+    assert (counts["acls"], counts["scram"], counts["quotas"]) == (2, 2, 2)
 
 
 def test_broker_in_kraft_mode(cluster):
@@ -236,7 +251,7 @@ def test_reads_a_log_that_rolls_meanwhile(cluster):
     def read():
         while not stop.is_set():
             try:
-                now = summary(cluster, with_counts=True, with_history=True)
+                now = summary(cluster, with_history=True)
                 ends.append((now["log_end_offset"], (now["checkpoint"] or {"offset": 0})["offset"]))
             except Exception as error:
                 failures.append(error)
@@ -268,7 +283,7 @@ def test_counts_are_what_clients_see(cluster):
     done(client.alter_user_scram_credentials([deletion]))
     set_quota(cluster.broker.address, "request_percentage=12.25", "--entity-type", "clients", "--entity-name", "ä b")
     done(client.delete_topics(["before.4"]))
-    counts = summary(cluster, with_counts=True)["image_counts"]
+    counts = count(image_of(cluster))
     topics = servers.wait_for(lambda: as_many_topics(client, counts), SECONDS, f"{counts['topics']} topics in metadata")
     acls = client.describe_acls(kafka.AclBindingFilter(
         kafka.ResourceType.ANY, None, kafka.ResourcePatternType.ANY, None, None,
@@ -276,7 +291,7 @@ def test_counts_are_what_clients_see(cluster):
     )).result(SECONDS)  # fmt: skip
     assert counts["partitions"] == sum(len(topic.partitions) for topic in topics.values())
     assert counts["configs"] == len(topics)  # one retention.ms each
-    assert (counts["acls"], counts["scram_credentials"], counts["quotas"]) == (len(acls), 1, 3)
+    assert (counts["acls"], counts["scram"], counts["quotas"]) == (len(acls), 1, 3)
     assert len(acls) == 2
 
 
@@ -329,24 +344,24 @@ def without_machine(entry):
 
 def test_a_new_leader_aborts_the_transaction_left_open(cluster):
     """A copy that dies midway: its records are written as Kafka frames them, then Kafka itself takes over."""
-    before = summary(cluster, with_counts=True)
+    before, counts = summary(cluster), count(image_of(cluster))
     end = before["log_end_offset"]
     # The NoOp: Kafka 3.9.2 dies of a begin record right at a checkpoint's end (OffsetControlManager.endLoadSnapshot).
     left_open = [batches.NO_OP, batches.BEGIN, batches.topic("half-copied", 7), batches.migration_state(3)]
     with open(metadata_log.list_files(cluster.directory).segments[-1].path, "ab") as log:
         log.write(batches.batch(end, left_open, before["last_epoch"]))
-    unfinished = summary(cluster, with_counts=True)
+    unfinished = summary(cluster)
     assert unfinished["open_transaction"] == {"name": "ZK Migration", "offset": end + 1}
-    assert unfinished["log_end_offset"] == end + 4
+    assert unfinished["log_end_offset"] == end + 4 and count(image_of(cluster)) == counts
 
     cluster.controller.start()
     servers.wait_for(lambda: summary(cluster)["open_transaction"] is None, SECONDS, "abort record of the new leader")
-    after = summary(cluster, with_counts=True, with_history=True)
+    after = summary(cluster, with_history=True)
     aborted = after["zk_migration_transactions"][-1]
     assert (aborted["begin_offset"], aborted["outcome"]) == (end + 1, "aborted")
     assert aborted["records"] == {"TOPIC_RECORD": 1, "ZK_MIGRATION_STATE_RECORD": 1}
     for now in (unfinished, after):
-        assert now["image_counts"] == before["image_counts"]
         assert now["zk_migration_state"] == "MIGRATION"
+    assert count(image_of(cluster)) == counts
     assert after["last_epoch"] > before["last_epoch"]
     cluster.controller.stop()

@@ -16,9 +16,9 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils import zk_contro
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_zookeeper_connect
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import restart, stuck_leaders, zk_controller
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import (
-    metadata_epochs,
     metadata_image,
     metadata_log,
+    metadata_summary,
     znodes,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
@@ -95,11 +95,9 @@ def beyond_kraft():
                 for controller in quorum.controllers:
                     controller.stop()
             directory = f"{quorum.controllers[0].properties['log.dirs']}/__cluster_metadata-0"
-            with metadata_log.open_log(directory) as log:
-                extent = metadata_log.scan_log(log)
-                records = metadata_log.log_records(log, extent, metadata_epochs.TYPES)
-                epochs = metadata_epochs.partition_epochs(records)
-            last = metadata_image.summarise(directory)["last_epoch"]
+            records = metadata_log.read_records(directory, types=metadata_image.TOPIC_TYPES)
+            epochs = metadata_image.Image.of(records).partition_epochs()
+            last = metadata_summary.summarise(directory)["last_epoch"]
             zk_controller_restore.restore_zk_controller(client, [last], epochs, 10, 60)
             plain = dict.fromkeys(quorum.to_migration)
             plain["zookeeper.connect"] = connect
@@ -178,7 +176,7 @@ def test_a_leader_that_takes_no_replica_back_is_told_and_its_restart_mends_it(mo
 
         admits = admission(tool)
         why, first = admits(held()[0])
-        assert first is None and "1 partition under-replicated: orders-0" in why and "lasted 5 s" in why[-1]
+        assert first is None and "1 partition under-replicated: orders-0" in why and "lasts 5 s" in why[-1]
         unclean(tool, "true")
         servers.wait_for(lambda: "unclean.leader.election.enable=false" in admits(held()[0])[0][-1], 30, "a refusal")
         unclean(tool, "false")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import auto_revert
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_image
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_summary
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire, own_zookeeper
 
 from tests.integration import servers
@@ -27,7 +27,7 @@ def test_a_controller_in_pre_migration_takes_a_registration_away():
             joining.stop()
             joining.configure(to_migration)
             joining.start()
-            servers.wait_for(lambda: metadata_image.summarise(log)["brokers"], 30, "the registration")
+            servers.wait_for(lambda: metadata_summary.summarise(log)["brokers"], 30, "the registration")
             seen = own_zookeeper.gather({"zookeeper.connect": connect})
             assert seen["brokers"] == ["1", "2"] and auto_revert.under_kraft(seen) is None
             assert auto_revert.copy_at_hand(seen, 2, ["2"]) is None, "the copy waits for broker 1"
@@ -37,8 +37,8 @@ def test_a_controller_in_pre_migration_takes_a_registration_away():
                 kafka_wire.unregister_broker(follower, 2)
             assert kafka_wire.unregister_broker(leader, 2) is True
             assert kafka_wire.unregister_broker(leader, 2) is False, "read back"
-            servers.wait_for(lambda: not metadata_image.summarise(log)["brokers"], 10, "the log to say so")
-            assert metadata_image.summarise(log)["zk_migration_state"] == "PRE_MIGRATION"
+            servers.wait_for(lambda: not metadata_summary.summarise(log)["brokers"], 10, "the log to say so")
+            assert metadata_summary.summarise(log)["zk_migration_state"] == "PRE_MIGRATION"
             assert auto_revert.under_kraft(own_zookeeper.gather({"zookeeper.connect": connect})) is None
 
 

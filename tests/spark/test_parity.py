@@ -20,7 +20,7 @@ import pandas
 import pyarrow.parquet as pq
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_snapshot
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_image, znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_summary, znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
 from confluent_kafka import admin
 from cryptography.hazmat.primitives import hashes
@@ -210,7 +210,7 @@ def migrated(home, zk, broker, first):
         snapshots = parity.Snapshots(home, log, zk.connect + CHROOT)
         servers.wait_for(lambda: snapshots.fence()["migration_offset"] > 0, 60, "the copy")
         servers.wait_for(
-            lambda: not metadata_image.summarise(log)["brokers"]["1"]["fenced"],
+            lambda: not metadata_summary.summarise(log)["brokers"]["1"]["fenced"],
             60,
             "the broker to be unfenced in the log",
         )

@@ -14,7 +14,7 @@ import os
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state, restart_record, restart_worker
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kraft_config
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_image, properties
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_summary, properties
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import own_node, own_zookeeper, service
 
 PLAIN = "broker.id=2\nzookeeper.connect=z:2181\n"
@@ -130,7 +130,7 @@ def host(tmp_path, monkeypatch):
         monkeypatch.setattr(own_node, "registration", one.registration)
         monkeypatch.setattr(own_node, "running_mode", lambda *_given: one.mode if one.active else None)
         monkeypatch.setattr(own_zookeeper, "gather", lambda _values, timeout=10: json.loads(json.dumps(one.zookeeper)))
-        monkeypatch.setattr(metadata_image, "summarise", lambda _dir: {"zk_migration_state": one.log_state})
+        monkeypatch.setattr(metadata_summary, "summarise", lambda _dir: {"zk_migration_state": one.log_state})
         monkeypatch.setattr(restart_worker, "_detached", in_this_process)
         return one
 

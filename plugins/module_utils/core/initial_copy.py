@@ -29,7 +29,7 @@ class InitialCopy(NamedTuple):
 
 def detect(before: Mapping, after: Mapping, transactions: Sequence[Mapping]) -> InitialCopy:
     """Return the comparison. `before`, `after`: {records: {record type: count}, topics: [names], acls: [text], configs:
-    [text]} of ZooKeeper right before the trigger and after the initial copy; `transactions`: metadata_image's
+    [text]} of ZooKeeper right before the trigger and after the initial copy; `transactions`: metadata_summary's
     zk_migration_transactions of the longest log."""
     committed = [one for one in transactions if one["name"] == TRANSACTION and one["outcome"] == "committed"]
     missing = {kind: sorted(set(before[kind]) - set(after[kind])) for kind in ("topics", "acls", "configs")}

@@ -242,7 +242,7 @@ def versions_behind(topics: Mapping, partition_epochs: Mapping[str, Mapping]) ->
     ZooKeeper's controller takes the version of a state's znode as the partition epoch. A broker ignores requests with a
     lower epoch than the one that it knows (Partition.makeLeader, makeFollower). KRaft's epochs are higher: KRaft counts
     every change, and often writes several of them to ZooKeeper at once. A leader that ignores its controller keeps each
-    restarted replica out of sync. `topics`: of zk_metadata.normalise; `partition_epochs`: formats.metadata_epochs.
+    restarted replica out of sync. `topics`: of zk_metadata.normalise; `partition_epochs`: metadata_image.Image.
     """
     behind = {}
     for name, topic in topics["topics"].items():

@@ -2,215 +2,315 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a node's metadata log says of the migration, features, brokers and controllers.
+"""The metadata that the records of a metadata log add up to, as Kafka replays them.
 
-Sources: org.apache.kafka.image.{ClusterDelta,FeaturesDelta} (how records change the image),
-org.apache.kafka.metadata.migration.ZkMigrationState (KIP-866).
+Sources: org.apache.kafka.image.{MetadataDelta,TopicsDelta,ConfigurationsDelta,ClientQuotasDelta,ScramDelta,AclsDelta,
+DelegationTokenDelta,ProducerIdsDelta,FeaturesDelta,ClusterDelta}, metadata.PartitionRegistration.merge and
+metadata.migration.ZkMigrationState (KIP-866) of Kafka 3.9.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Dict, Hashable, Iterable, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_counts
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_log import (
-    OPEN,
-    Record,
-    log_records,
-    open_log,
-    read_quorum_state,
-    scan_log,
-)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_log import Record
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.record_batch import LogError
 
-ZK_MIGRATION_TRANSACTION = "ZK Migration"
+METADATA_VERSION = "metadata.version"
+TOPIC_RESOURCE, BROKER_RESOURCE, CLIENT_METRICS_RESOURCE = 2, 4, 16  # o.a.k.common.config.ConfigResource.Type
 _ZK_MIGRATION_STATES = {0: "NONE", 1: "MIGRATION", 2: "PRE_MIGRATION", 3: "POST_MIGRATION"}
-_CLIENT_METRICS = 16  # ConfigResource.Type
 _FENCED = {-1: False, 1: True}
-_METADATA_VERSION = "metadata.version"
+_UNCHANGED = -2  # PartitionChangeRecord.leader, LeaderConstants.NO_LEADER_CHANGE
+
+PARTITION_FIELDS = (
+    "replicas",
+    "addingReplicas",
+    "removingReplicas",
+    "leader",
+    "leaderEpoch",
+    "isr",
+    "leaderRecoveryState",
+    "partitionEpoch",
+)
+"""What an image has of a partition, in this order; the offset of its last change follows."""
+
+_INDEX = {name: index for index, name in enumerate(PARTITION_FIELDS)}
+_REPLACED = ("replicas", "isr", "addingReplicas", "removingReplicas")
 
 
 class InconsistentLog(LogError):
-    """A record that Kafka itself would refuse to apply where it stands."""
+    """A record that Kafka would reject at this offset."""
 
 
-def summarise(
-    directory: str,
-    end_offset: int | None = None,
-    with_counts: bool = False,
-    with_history: bool = False,
-    check_crc: bool = True,
-) -> dict[str, Any]:
-    """The state that the metadata log in `directory` gives below `end_offset` (exclusive; None: all there is).
+class Image:
+    """The metadata of records that were applied in their order.
 
-    JSON-able: {dir, quorum_state (file as on disk, or None), log_start_offset, log_end_offset (exclusive, of what was
-    read: below `end_offset` when the log is shorter), last_epoch, last_no_op_or_any_timestamp_ms (of the last record,
-    control records too; None for an empty log), last_change_offset (of the last record that is no NoOp; where only the
-    checkpoint may hold it, that of the checkpoint's last record; None for an empty log), checkpoint {offset, epoch} or
-    None, zk_migration_state (name, None while the log says nothing), zk_migration_state_offset, metadata_version,
-    features {name: level}, brokers {id: {epoch, incarnation_id, is_migrating_zk_broker, fenced, in_controlled_shutdown,
-    rack, log_dirs, registered_offset}}, controllers {id: {incarnation_id, zk_migration_ready, end_points,
-    registered_offset}}, client_metrics {name: [key]} (KIP-714's configs), open_transaction {name, offset} or None,
-    zk_migration_transactions [{name, begin_offset, end_offset, outcome, records {type: count}}], image_counts
-    (with_counts, see metadata_counts.counts; else None)}.
+    An offset is that of the record that last changed a piece of metadata. Of what a checkpoint holds it is the offset
+    of the checkpoint's last record, an upper bound. Records of types that the caller leaves out leave their part empty.
 
-    Offsets of what a checkpoint holds are those of its last record, hence upper bounds. Transactions are those after
-    the checkpoint; `with_history` also takes those before it whose segments still stand. `log_start_offset` is where
-    the oldest segment begins, which may be below Kafka's own.
-    Raises LogError and its kinds: LogMissing, LogMoving, LogGap, CorruptBatch, CompressedBatch, UnknownRecord,
-    MalformedRecord, BrokenTransaction, InconsistentLog.
+    :ivar topics: {topic id: (name, offset)}
+    :ivar partitions: {topic id: {partition: [one value for each of PARTITION_FIELDS, offset]}}
+    :ivar configs: {(resource type's code, resource): {name: (value, offset)}}
+    :ivar quotas: {(((entity type, entity or None), ...), key): (value, offset)}
+    :ivar scram: {(user, mechanism's code): (fields of the record, offset)}
+    :ivar acls: {id: (fields, offset)}
+    :ivar delegation_tokens: {token id: (fields, offset)}
+    :ivar producer_ids: (next producer id, offset), None before the first block was assigned
+    :ivar features: {name: (level, offset)}
+    :ivar brokers: {id: {epoch, incarnation_id, is_migrating_zk_broker, fenced, in_controlled_shutdown, rack, log_dirs,
+        registered_offset, changed_offset}}
+    :ivar controllers: {id: {incarnation_id, zk_migration_ready, end_points, registered_offset}}
+    :ivar zk_migration_state: (name of the state, offset), None without such a record
+    :ivar removed: {(attribute, key there): offset of the record that removed it last}; a partition's key is
+        (topic's name, partition), a topic's its name, a config's (type, resource, name); an ACL is not in it by id
+        but by its content, see `acl_content`
     """
-    state = empty_state()
-    image = metadata_counts.empty_image() if with_counts else None
-    types = {*_APPLY, *metadata_counts.COUNTED} if with_counts else set(_APPLY)
-    with open_log(directory, end_offset) as log:
-        extent = scan_log(log, end_offset, check_crc)
-        for record in log_records(log, extent, types, check_crc):
-            if record.type in _APPLY:
-                apply(state, record)
-            if image is not None and record.type in metadata_counts.COUNTED:
-                metadata_counts.count_record(image, record.type, record.fields)
-    whole = _whole(directory, extent, check_crc) if with_history else extent
-    segments = log.files.segments
-    return {
-        "dir": directory,
-        "quorum_state": read_quorum_state(directory),
-        "log_start_offset": segments[0].base_offset if segments else log.start_offset,
-        "log_end_offset": extent.end_offset,
-        "last_epoch": extent.last_epoch,
-        "last_no_op_or_any_timestamp_ms": extent.last_timestamp,
-        "last_change_offset": _last_change(whole, log.checkpoint),
-        "checkpoint": {"offset": log.checkpoint.offset, "epoch": log.checkpoint.epoch} if log.checkpoint else None,
-        "metadata_version": state["features"].get(_METADATA_VERSION),
-        **state,
-        "open_transaction": _open_transaction(extent.transactions),
-        "zk_migration_transactions": [t._asdict() for t in whole.transactions if t.name == ZK_MIGRATION_TRANSACTION],
-        "image_counts": metadata_counts.counts(image) if with_counts else None,
-    }
+
+    def __init__(self) -> None:
+        self.topics: Dict[str, Tuple[str, int]] = {}
+        self.partitions: Dict[str, Dict[int, list]] = {}
+        self.configs: Dict[Tuple[int, str], Dict[str, Tuple[str, int]]] = {}
+        self.quotas: Dict[Tuple[tuple, str], Tuple[float, int]] = {}
+        self.scram: Dict[Tuple[str, int], Tuple[Dict[str, Any], int]] = {}
+        self.acls: Dict[str, Tuple[Dict[str, Any], int]] = {}
+        self.delegation_tokens: Dict[str, Tuple[Dict[str, Any], int]] = {}
+        self.producer_ids: Tuple[int, int] | None = None
+        self.features: Dict[str, Tuple[int, int]] = {}
+        self.brokers: Dict[int, Dict[str, Any]] = {}
+        self.controllers: Dict[int, Dict[str, Any]] = {}
+        self.zk_migration_state: Tuple[str, int] | None = None
+        self.removed: Dict[Tuple[str, Hashable], int] = {}
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> Image:
+        """Return the image of these records. Raises InconsistentLog."""
+        image = cls()
+        for record in records:
+            image.apply(record)
+        return image
+
+    def apply(self, record: Record) -> None:
+        """Apply a record of TYPES. Raises InconsistentLog where Kafka would reject it, KeyError for another type."""
+        _APPLY[record.type](self, record.fields, record)
+
+    def client_metrics(self) -> Dict[str, list]:
+        """Return {name: [key]} of the client metrics' configs (KIP-714)."""
+        return {
+            name: sorted(values)
+            for (code, name), values in self.configs.items()
+            if code == CLIENT_METRICS_RESOURCE and values
+        }
+
+    def partition_epochs(self) -> Dict[str, Dict[str, Any]]:
+        """Return {topic: {topic_id, epochs: {partition, as text: partition epoch}}}.
+
+        Each change of a partition adds one to its epoch, whatever it changes (PartitionRegistration.merge).
+        """
+        return {
+            name: {
+                "topic_id": topic_id,
+                "epochs": {
+                    str(number): values[_INDEX["partitionEpoch"]]
+                    for number, values in self.partitions[topic_id].items()
+                },
+            }
+            for topic_id, (name, _offset) in self.topics.items()
+        }
+
+    # --- one method a record type ---
+
+    def _topic(self, fields, record):
+        self.topics[fields["topicId"]] = (fields["name"], record.offset)
+        self.partitions[fields["topicId"]] = {}
+
+    def _remove_topic(self, fields, record):
+        topic_id = fields["topicId"]
+        if topic_id not in self.topics:
+            raise _rejected(record, f"topic {topic_id}, which does not exist")
+        name, _offset = self.topics.pop(topic_id)
+        self._remove("topics", name, record)
+        for number in self.partitions.pop(topic_id):
+            self._remove("partitions", (name, number), record)
+        for config in self.configs.pop((TOPIC_RESOURCE, name), ()):
+            self._remove("configs", (TOPIC_RESOURCE, name, config), record)
+
+    def _partition(self, fields, record):
+        values = [fields[name] for name in PARTITION_FIELDS]
+        self._partitions_of(fields, record)[fields["partitionId"]] = [*values, record.offset]
+
+    def _partition_change(self, fields, record):
+        values = self._partitions_of(fields, record).get(fields["partitionId"])
+        if values is None:
+            partition = f"partition {fields['partitionId']} of topic {fields['topicId']}"
+            raise _rejected(record, f"{partition}, which does not exist")
+        for name in _REPLACED:
+            if fields[name] is not None:
+                values[_INDEX[name]] = fields[name]
+        if fields["leader"] != _UNCHANGED:
+            values[_INDEX["leader"]] = fields["leader"]
+            values[_INDEX["leaderEpoch"]] += 1
+        if fields["leaderRecoveryState"] != -1:
+            values[_INDEX["leaderRecoveryState"]] = fields["leaderRecoveryState"]
+        values[_INDEX["partitionEpoch"]] += 1
+        values[-1] = record.offset
+
+    def _partitions_of(self, fields, record):
+        partitions = self.partitions.get(fields["topicId"])
+        if partitions is None:
+            raise _rejected(record, f"a partition of topic {fields['topicId']}, which does not exist")
+        return partitions
+
+    def _config(self, fields, record):
+        code, resource, name = fields["resourceType"], fields["resourceName"], fields["name"]
+        if fields["value"] is not None:
+            self.configs.setdefault((code, resource), {})[name] = (fields["value"], record.offset)
+        elif self.configs.get((code, resource), {}).pop(name, None) is not None:
+            self._remove("configs", (code, resource, name), record)
+
+    def _quota(self, fields, record):
+        entity = tuple(sorted((part["entityType"], part["entityName"]) for part in fields["entity"]))
+        self._set("quotas", (entity, fields["key"]), None if fields["remove"] else fields["value"], record)
+
+    def _scram(self, fields, record):
+        self._set("scram", (fields["name"], fields["mechanism"]), fields, record)
+
+    def _remove_scram(self, fields, record):
+        self._set("scram", (fields["name"], fields["mechanism"]), None, record)
+
+    def _acl(self, fields, record):
+        self.acls[fields["id"]] = (fields, record.offset)
+
+    def _remove_acl(self, fields, record):
+        removed = self.acls.pop(fields["id"], None)
+        if removed is None:
+            raise _rejected(record, f"ACL {fields['id']}, which does not exist")
+        self._remove("acls", acl_content(removed[0]), record)
+
+    def _token(self, fields, record):
+        self._set("delegation_tokens", fields["tokenId"], fields, record)
+
+    def _remove_token(self, fields, record):
+        self._set("delegation_tokens", fields["tokenId"], None, record)
+
+    def _producer_ids(self, fields, record):
+        self.producer_ids = (fields["nextProducerId"], record.offset)
+
+    def _feature_level(self, fields, record):
+        name, level = fields["name"], fields["featureLevel"]
+        self._set("features", name, level if level or name == METADATA_VERSION else None, record)
+
+    def _register_broker(self, fields, record):
+        self.brokers[fields["brokerId"]] = {
+            "epoch": fields["brokerEpoch"],
+            "incarnation_id": fields["incarnationId"],
+            "is_migrating_zk_broker": fields["isMigratingZkBroker"],
+            "fenced": fields["fenced"],
+            "in_controlled_shutdown": fields["inControlledShutdown"],
+            "rack": fields["rack"],
+            "log_dirs": fields["logDirs"],
+            "registered_offset": record.offset,
+            "changed_offset": record.offset,
+        }
+
+    def _unregister_broker(self, fields, record):
+        if self.brokers.pop(fields["brokerId"], None) is not None:
+            self._remove("brokers", fields["brokerId"], record)
+
+    def _fence_broker(self, fields, record):
+        self._broker(fields["id"], fields["epoch"], record)["fenced"] = True
+
+    def _unfence_broker(self, fields, record):
+        self._broker(fields["id"], fields["epoch"], record)["fenced"] = False
+
+    def _change_broker(self, fields, record):
+        broker = self._broker(fields["brokerId"], fields["brokerEpoch"], record)
+        broker["fenced"] = _FENCED.get(fields["fenced"], broker["fenced"])
+        # Only a new registration leaves the controlled shutdown (BrokerRegistrationInControlledShutdownChange).
+        broker["in_controlled_shutdown"] = fields["inControlledShutdown"] == 1 or broker["in_controlled_shutdown"]
+        broker["log_dirs"] = fields["logDirs"] or broker["log_dirs"]
+
+    def _broker(self, broker_id, epoch, record):
+        broker = self.brokers.get(broker_id)
+        if broker is None or broker["epoch"] != epoch:
+            found = "not registered" if broker is None else f"registered with epoch {broker['epoch']}"
+            raise _rejected(record, f"broker {broker_id} epoch {epoch}, which is {found}")
+        broker["changed_offset"] = record.offset
+        return broker
+
+    def _register_controller(self, fields, record):
+        self.controllers[fields["controllerId"]] = {
+            "incarnation_id": fields["incarnationId"],
+            "zk_migration_ready": fields["zkMigrationReady"],
+            "end_points": fields["endPoints"],
+            "registered_offset": record.offset,
+        }
+
+    def _zk_migration_state(self, fields, record):
+        value = fields["zkMigrationState"]
+        if value not in _ZK_MIGRATION_STATES:
+            raise InconsistentLog(f"offset {record.offset}: ZooKeeper migration state {value} is none of KIP-866's")
+        self.zk_migration_state = (_ZK_MIGRATION_STATES[value], record.offset)
+
+    def _set(self, attribute, key, value, record):
+        """Set a value with the record's offset; None removes it."""
+        values = getattr(self, attribute)
+        if value is not None:
+            values[key] = (value, record.offset)
+        elif values.pop(key, None) is not None:
+            self._remove(attribute, key, record)
+
+    def _remove(self, attribute, key, record):
+        self.removed[(attribute, key)] = record.offset
 
 
-def _whole(directory, extent, check_crc):
-    """What all segments that still stand tell, those before the checkpoint too."""
-    with open_log(directory, extent.end_offset, whole=True) as log:
-        return scan_log(log, extent.end_offset, check_crc)
+def acl_content(fields: Dict[str, Any]) -> tuple:
+    """Return what an AccessControlEntryRecord grants or denies: two ids with the same content are one ACL."""
+    return tuple(fields[name] for name in ACL_FIELDS)
 
 
-def _last_change(whole, checkpoint):
-    if whole.last_change is None and checkpoint:
-        return checkpoint.offset - 1
-    return whole.last_change
+ACL_FIELDS = ("resourceType", "patternType", "resourceName", "principal", "host", "operation", "permissionType")
 
 
-def _open_transaction(transactions):
-    last = transactions[-1] if transactions else None
-    return {"name": last.name, "offset": last.begin_offset} if last and last.outcome == OPEN else None
+def _rejected(record, what):
+    return InconsistentLog(f"offset {record.offset}: {record.type} for {what}")
 
 
-def empty_state() -> dict[str, Any]:
-    """What `apply` changes: see summarise for its parts."""
-    return {
-        "zk_migration_state": None,
-        "zk_migration_state_offset": None,
-        "features": {},
-        "brokers": {},
-        "controllers": {},
-        "client_metrics": {},
-    }
-
-
-def apply(state: dict[str, Any], record: Record) -> None:
-    """Apply one record of brokers, controllers, features, client metrics or the migration. Raises InconsistentLog, and
-    KeyError for a record of another type."""
-    _APPLY[record.type](state, record)
-
-
-def _register_broker(state, record):
-    fields = record.fields
-    state["brokers"][str(fields["brokerId"])] = {
-        "epoch": fields["brokerEpoch"],
-        "incarnation_id": fields["incarnationId"],
-        "is_migrating_zk_broker": fields["isMigratingZkBroker"],
-        "fenced": fields["fenced"],
-        "in_controlled_shutdown": fields["inControlledShutdown"],
-        "rack": fields["rack"],
-        "log_dirs": fields["logDirs"],
-        "registered_offset": record.offset,
-    }
-
-
-def _unregister_broker(state, record):
-    state["brokers"].pop(str(record.fields["brokerId"]), None)
-
-
-def _registered(state, record, broker_id, epoch):
-    broker = state["brokers"].get(str(broker_id))
-    if broker is None or broker["epoch"] != epoch:
-        found = "not registered" if broker is None else f"registered with epoch {broker['epoch']}"
-        what = f"{record.type} for broker {broker_id} epoch {epoch}, which is {found}"
-        raise InconsistentLog(f"offset {record.offset}: {what}")
-    return broker
-
-
-def _set_fenced(fenced):
-    def apply(state, record):
-        _registered(state, record, record.fields["id"], record.fields["epoch"])["fenced"] = fenced
-
-    return apply
-
-
-def _change_broker(state, record):
-    fields = record.fields
-    broker = _registered(state, record, fields["brokerId"], fields["brokerEpoch"])
-    broker["fenced"] = _FENCED.get(fields["fenced"], broker["fenced"])
-    # Only a new registration leaves the controlled shutdown (BrokerRegistrationInControlledShutdownChange).
-    broker["in_controlled_shutdown"] = fields["inControlledShutdown"] == 1 or broker["in_controlled_shutdown"]
-    broker["log_dirs"] = fields["logDirs"] or broker["log_dirs"]
-
-
-def _register_controller(state, record):
-    fields = record.fields
-    state["controllers"][str(fields["controllerId"])] = {
-        "incarnation_id": fields["incarnationId"],
-        "zk_migration_ready": fields["zkMigrationReady"],
-        "end_points": fields["endPoints"],
-        "registered_offset": record.offset,
-    }
-
-
-def _feature_level(state, record):
-    name, level = record.fields["name"], record.fields["featureLevel"]
-    if level or name == _METADATA_VERSION:
-        state["features"][name] = level
-    else:
-        state["features"].pop(name, None)
-
-
-def _zk_migration_state(state, record):
-    value = record.fields["zkMigrationState"]
-    if value not in _ZK_MIGRATION_STATES:
-        raise InconsistentLog(f"offset {record.offset}: ZooKeeper migration state {value} is none of KIP-866's")
-    state["zk_migration_state"] = _ZK_MIGRATION_STATES[value]
-    state["zk_migration_state_offset"] = record.offset
-
-
-def _client_metrics(state, record):
-    fields = record.fields
-    if fields["resourceType"] != _CLIENT_METRICS:
-        return
-    name, reported = fields["resourceName"], state["client_metrics"]
-    keys = {*reported.pop(name, ()), fields["name"]} - ({fields["name"]} if fields["value"] is None else set())
-    if keys:
-        reported[name] = sorted(keys)
-
-
-_APPLY = {
-    "CONFIG_RECORD": _client_metrics,
-    "REGISTER_BROKER_RECORD": _register_broker,
-    "UNREGISTER_BROKER_RECORD": _unregister_broker,
-    "FENCE_BROKER_RECORD": _set_fenced(True),
-    "UNFENCE_BROKER_RECORD": _set_fenced(False),
-    "BROKER_REGISTRATION_CHANGE_RECORD": _change_broker,
-    "REGISTER_CONTROLLER_RECORD": _register_controller,
-    "FEATURE_LEVEL_RECORD": _feature_level,
-    "ZK_MIGRATION_STATE_RECORD": _zk_migration_state,
+_TOPICS = {
+    "TOPIC_RECORD": Image._topic,
+    "REMOVE_TOPIC_RECORD": Image._remove_topic,
+    "PARTITION_RECORD": Image._partition,
+    "PARTITION_CHANGE_RECORD": Image._partition_change,
 }
+_CONFIGS = {"CONFIG_RECORD": Image._config}
+_CLUSTER = {
+    "FEATURE_LEVEL_RECORD": Image._feature_level,
+    "REGISTER_BROKER_RECORD": Image._register_broker,
+    "UNREGISTER_BROKER_RECORD": Image._unregister_broker,
+    "FENCE_BROKER_RECORD": Image._fence_broker,
+    "UNFENCE_BROKER_RECORD": Image._unfence_broker,
+    "BROKER_REGISTRATION_CHANGE_RECORD": Image._change_broker,
+    "REGISTER_CONTROLLER_RECORD": Image._register_controller,
+    "ZK_MIGRATION_STATE_RECORD": Image._zk_migration_state,
+}
+_APPLY = {
+    **_TOPICS,
+    **_CONFIGS,
+    **_CLUSTER,
+    "CLIENT_QUOTA_RECORD": Image._quota,
+    "USER_SCRAM_CREDENTIAL_RECORD": Image._scram,
+    "REMOVE_USER_SCRAM_CREDENTIAL_RECORD": Image._remove_scram,
+    "ACCESS_CONTROL_ENTRY_RECORD": Image._acl,
+    "REMOVE_ACCESS_CONTROL_ENTRY_RECORD": Image._remove_acl,
+    "DELEGATION_TOKEN_RECORD": Image._token,
+    "REMOVE_DELEGATION_TOKEN_RECORD": Image._remove_token,
+    "PRODUCER_IDS_RECORD": Image._producer_ids,
+}
+
+TYPES = frozenset(_APPLY)
+"""The record types that change an image; a NoOp and the markers of transactions do not."""
+
+TOPIC_TYPES = frozenset(_TOPICS)
+"""Those of topics and partitions alone."""
+
+CLUSTER_TYPES = frozenset(_CLUSTER) | frozenset(_CONFIGS)
+"""Those of brokers, controllers, features, configs and the migration's state: a few records of a large log."""

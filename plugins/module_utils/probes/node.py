@@ -16,7 +16,7 @@ import time
 
 from .. import host_state
 from ..core import kraft_config
-from ..formats import metadata_image, properties
+from ..formats import metadata_summary, properties
 from ..host_state import read_json
 from ..seal import is_secret, seal
 from . import memory, service
@@ -44,7 +44,7 @@ def facts(
     Shape: {role, time, hostname, service: see probes.service.state, file: {path, exists, sha256, error, mode,
     properties (secrets sealed under run_key)}, runs_with, starts_with: see the functions, node_id, log_dirs: [{path,
     exists, in_use, meta, free_bytes, total_bytes, empty, partitions, stray, error}], space: {"log_dir" |
-    "config_file" | "state_dir": see space}, metadata_log: see formats.metadata_image.summarise or None, turn: the
+    "config_file" | "state_dir": see space}, metadata_log: see formats.metadata_summary.summarise or None, turn: the
     host's record of its newest turn on this cluster or None, copy: what a keeper remembers of the copy or None, claims:
     {cluster id: the host's claim, see judgements.claim}, journals: {cluster id: see host_state.read_journal},
     digest_keys: {cluster id: module digest_key's, sealed}, version: of what runs, or while it is down of the jars in
@@ -121,7 +121,7 @@ def metadata_log(directory: str) -> dict | None:
     if not directory or not os.path.isdir(directory):
         return None
     try:
-        return metadata_image.summarise(directory, with_history=True)
+        return metadata_summary.summarise(directory, with_history=True)
     except (OSError, ValueError) as error:
         return {"dir": directory, "error": str(error)}
 

@@ -14,7 +14,7 @@ from typing import Mapping
 
 from ..addresses import HostPort, parse_listeners
 from ..core import kraft_config, node_mode
-from ..formats import metadata_image
+from ..formats import metadata_summary
 from ..security import Security, Tls
 from . import kafka_wire, node, service
 from .socket_wire import TlsError, WireError
@@ -56,7 +56,7 @@ def registration(values: Mapping[str, str], node_id: int, mode: str) -> dict:
     if not directory or not os.path.isdir(directory):
         return {}
     try:
-        summary = metadata_image.summarise(directory)
+        summary = metadata_summary.summarise(directory)
     except (OSError, ValueError):
         return {}  # the log moves while the node starts; the caller polls
     nodes = summary["controllers" if mode.startswith("controller") else "brokers"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from ..formats import metadata_epochs, metadata_log, replica_log
+from ..formats import metadata_image, metadata_log, replica_log
 from . import node
 
 
@@ -19,9 +19,8 @@ def partition_epochs(config_file: str) -> dict[str, dict]:
     directory = node.metadata_dir(node.read_properties(config_file)) if os.path.exists(config_file) else ""
     if not os.path.isdir(directory):
         return {}
-    with metadata_log.open_log(directory) as log:
-        records = metadata_log.log_records(log, metadata_log.scan_log(log), metadata_epochs.TYPES)
-        return metadata_epochs.partition_epochs(records)
+    records = metadata_log.read_records(directory, types=metadata_image.TOPIC_TYPES)
+    return metadata_image.Image.of(records).partition_epochs()
 
 
 def replica_logs(config_file: str) -> dict[str, list]:

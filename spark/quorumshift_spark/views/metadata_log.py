@@ -3,8 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A controller's metadata log as a view: checkpoint and segments below an end offset, replayed as Kafka replays them.
 
-Sources: org.apache.kafka.image.{MetadataDelta,TopicsDelta,ConfigurationsDelta,ClientQuotasDelta,ScramDelta,AclsDelta,
-DelegationTokenDelta,ProducerIdsDelta,FeaturesDelta,ClusterDelta} and metadata.PartitionRegistration.merge of Kafka 3.9.
 A record that Kafka would reject is an error. `at` of an entity is the offset of the last record that changed it; of an
 absent one, of the record that removed it. For what a checkpoint holds or lacks, `at` is the checkpoint's last offset.
 """
@@ -14,14 +12,13 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_snapshot
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums, metadata_image
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_image import InconsistentLog
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_image import TYPES, Image
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_log import (
     LogMissing,
-    Record,
     log_records,
     open_log,
     scan_log,
@@ -32,9 +29,7 @@ from quorumshift_spark import normal_form as form
 from quorumshift_spark.normal_form import Digests, Entity
 from quorumshift_spark.views import Absent, Key, Statement, View, ViewError
 
-_TOPIC, _BROKER = 2, 4  # o.a.k.common.config.ConfigResource.Type
-_UNCHANGED = -2  # PartitionChangeRecord.leader, LeaderConstants.NO_LEADER_CHANGE
-_PARTITION_FIELDS = {
+_FIELD_NAMES = {
     "replicas": "replicas",
     "addingReplicas": "adding",
     "removingReplicas": "removing",
@@ -82,31 +77,33 @@ class MetadataLogView(View):
             return [self.source._replace(content=file.read())]
 
     def read(self, part: LogSource) -> Iterator[Entity | Statement]:
-        image, statement = self._replay(part)
-        yield from image.entities(self._digests)
+        image, _checkpoint_offset, statement = self._replay(part)
+        yield from entities(image, self._digests)
         yield statement
 
     def reread(self, keys: Iterable[Key]) -> Tuple[Dict[Key, Entity | Absent], Statement]:
         """Return these keys at the end of `source`, a newer snapshot where the job got one since `read`."""
         wanted = set(keys)
-        image, statement = self._replay(self.source)
+        image, checkpoint_offset, statement = self._replay(self.source)
         found: Dict[Key, Entity | Absent] = {
             (entity.kind, entity.key): entity
-            for entity in image.entities(self._digests)
+            for entity in entities(image, self._digests)
             if (entity.kind, entity.key) in wanted
         }
+        removals = removed(image)
         for key in wanted.difference(found):
-            found[key] = Absent(image.absent_since(key))
+            at = removals.get(key, checkpoint_offset)
+            found[key] = Absent({} if at is None else {"offset": at})
         return found, statement
 
-    def _replay(self, source) -> Tuple[Image, Statement]:
+    def _replay(self, source) -> Tuple[Image, int | None, Statement]:
+        """Return the image, the offset of the checkpoint's last record (None without one) and the statement."""
         with _directory(source) as directory:
             try:
                 with open_log(directory, source.end_offset) as log:
                     extent = scan_log(log, source.end_offset)
-                    image = Image(log.checkpoint.offset - 1 if log.checkpoint else None)
-                    for record in log_records(log, extent, TYPES):
-                        image.apply(record)
+                    image = Image.of(log_records(log, extent, TYPES))
+                    checkpoint_offset = log.checkpoint.offset - 1 if log.checkpoint else None
             except LogMissing as error:
                 raise ViewError(f"{self.name}: {error}") from None
             except LogError as error:
@@ -117,7 +114,7 @@ class MetadataLogView(View):
                 f"{source.end_offset - extent.end_offset} short of the high watermark {source.end_offset}. The "
                 "controller lags or the snapshot is incomplete. Take the snapshot again, on the quorum's leader"
             )
-        return image, Statement({"offset": extent.end_offset, "epoch": extent.last_epoch}, [])
+        return image, checkpoint_offset, Statement({"offset": extent.end_offset, "epoch": extent.last_epoch}, [])
 
 
 @contextlib.contextmanager
@@ -140,234 +137,85 @@ def _directory(source: LogSource) -> Iterator[str]:
         yield directory
 
 
-class Image:
-    """The metadata that records add up to. `checkpoint_offset`: of the checkpoint's last record, None without one."""
-
-    def __init__(self, checkpoint_offset: int | None = None) -> None:
-        self._checkpoint_offset = checkpoint_offset
-        self._topics: Dict[str, Tuple[str, int]] = {}  # {id: (name, offset)}
-        self._ids: Dict[str, str] = {}  # {name: id}
-        self._partitions: Dict[str, Dict[int, list]] = {}  # {topic id: {partition: [values..., offset]}}
-        self._configs: Dict[Tuple[int, str], Dict[str, Tuple[str, int]]] = {}
-        self._quotas: Dict[Tuple[Any, str], Tuple[float, int]] = {}
-        self._scram: Dict[Tuple[str, int], Tuple[Dict[str, Any], int]] = {}
-        self._acls: Dict[str, Tuple[Dict[str, Any], int]] = {}
-        self._tokens: Dict[str, Tuple[Dict[str, Any], int]] = {}
-        self._producer_ids: Tuple[int, int] | None = None
-        self._cluster = metadata_image.empty_state()
-        self._changed_at: Dict[Tuple[str, Any], int] = {}  # {(kind, broker id or feature): offset}
-        self._removed: Dict[Key, int] = {}
-
-    def apply(self, record: Record) -> None:
-        """Apply one record of TYPES. Raises InconsistentLog where Kafka would reject it."""
-        _APPLY[record.type](self, record.fields, record)
-
-    def absent_since(self, key: Key) -> Dict[str, int]:
-        """Return {"offset": n} of the record that removed this key, else of the checkpoint's last record, else {}."""
-        at = self._removed.get(key, self._checkpoint_offset)
-        return {} if at is None else {"offset": at}
-
-    def entities(self, digests: Digests) -> Iterator[Entity]:
-        """Yield every entity in the normal form."""
-        for topic_id, (name, at) in self._topics.items():
-            yield form.topic(name, topic_id, {"offset": at})
-        for topic_id, partitions in self._partitions.items():
-            name = self._topics[topic_id][0]
-            for number, values in partitions.items():
-                yield form.partition(name, number, dict(zip(_FIELD_NAMES, values)), {"offset": values[-1]})
-        for (code, resource), configs in self._configs.items():
-            for name, (value, at) in configs.items():
-                yield form.config(*_resource(code, resource), name, value, digests, {"offset": at})
-        for (entity, key), (value, at) in self._quotas.items():
-            yield form.quota(dict(entity), key, value, {"offset": at})
-        for (user, code), (fields, at) in self._scram.items():
-            mechanism = enums.of_code(enums.SCRAM_MECHANISMS, code)
-            keys = (fields["salt"], fields["storedKey"], fields["serverKey"])
-            digest = digests.scram(user, mechanism, *keys, fields["iterations"])
-            yield form.scram(user, mechanism, fields["iterations"], digest, {"offset": at})
-        yield from self._distinct_acls()
-        for fields, at in self._tokens.values():
-            yield form.delegation_token(
-                fields["tokenId"],
-                fields["owner"],
-                fields["requester"],
-                fields["renewers"],
-                fields["issueTimestamp"],
-                fields["expirationTimestamp"],
-                fields["maxTimestamp"],
-                {"offset": at},
-            )
-        if self._producer_ids is not None:
-            yield form.producer_ids(self._producer_ids[0], at={"offset": self._producer_ids[1]})
-        for name, level in self._cluster["features"].items():
-            yield form.feature(name, level, {"offset": self._changed_at[("feature", name)]})
-        for broker_id, broker in self._cluster["brokers"].items():
-            fields = {"fenced": broker["fenced"], "epoch": broker["epoch"]}
-            yield form.broker(int(broker_id), fields, {"offset": self._changed_at[("broker", int(broker_id))]})
-
-    def _distinct_acls(self):
-        """Return ACLs by content: to an authorizer, two ids with the same content are one ACL."""
-        entities = {}
-        for fields, at in self._acls.values():
-            entity = _acl(fields, at)
-            other = entities.get(entity.key)
-            if other is None or other.at["offset"] < at:
-                entities[entity.key] = entity
-        return entities.values()
-
-    # --- one method a record type ---
-
-    def _topic(self, fields, record):
-        name, topic_id = fields["name"], fields["topicId"]
-        self._topics[topic_id] = (name, record.offset)
-        self._ids[name] = topic_id
-        self._partitions[topic_id] = {}
-
-    def _remove_topic(self, fields, record):
-        topic_id = fields["topicId"]
-        if topic_id not in self._topics:
-            raise _rejected(record, f"topic {topic_id}, which does not exist")
-        name, _at = self._topics.pop(topic_id)
-        numbers = self._partitions.pop(topic_id)
-        self._remove("topic", [name], record)
-        for number in numbers:
-            self._remove("partition", [name, number], record)
-        for config in self._configs.pop((_TOPIC, name), ()):
-            self._remove("config", ["topic", name, config], record)
-        if self._ids.get(name) == topic_id:
-            del self._ids[name]
-
-    def _partition(self, fields, record):
-        self._partitions_of(fields, record)[fields["partitionId"]] = [
-            *(fields[name] for name in _PARTITION_FIELDS),
-            record.offset,
-        ]
-
-    def _partition_change(self, fields, record):
-        partitions = self._partitions_of(fields, record)
-        values = partitions.get(fields["partitionId"])
-        if values is None:
-            raise _rejected(
-                record, f"partition {fields['partitionId']} of topic {fields['topicId']}, which does not exist"
-            )
-        for name in ("replicas", "isr", "addingReplicas", "removingReplicas"):
-            if fields[name] is not None:
-                values[_INDEX[name]] = fields[name]
-        if fields["leader"] != _UNCHANGED:
-            values[_INDEX["leader"]] = fields["leader"]
-            values[_INDEX["leaderEpoch"]] += 1
-        if fields["leaderRecoveryState"] != -1:
-            values[_INDEX["leaderRecoveryState"]] = fields["leaderRecoveryState"]
-        values[_INDEX["partitionEpoch"]] += 1
-        values[-1] = record.offset
-
-    def _partitions_of(self, fields, record):
-        partitions = self._partitions.get(fields["topicId"])
-        if partitions is None:
-            raise _rejected(record, f"a partition of topic {fields['topicId']}, which does not exist")
-        return partitions
-
-    def _config(self, fields, record):
-        resource = (fields["resourceType"], fields["resourceName"])
-        configs = self._configs.setdefault(resource, {})
-        if fields["value"] is not None:
-            configs[fields["name"]] = (fields["value"], record.offset)
-        elif configs.pop(fields["name"], None) is not None:
-            self._remove("config", [*_resource(*resource), fields["name"]], record)
-
-    def _quota(self, fields, record):
-        entity = tuple(sorted((part["entityType"], part["entityName"]) for part in fields["entity"]))
-        if not fields["remove"]:
-            self._quotas[(entity, fields["key"])] = (fields["value"], record.offset)
-        elif self._quotas.pop((entity, fields["key"]), None) is not None:
-            self._remove("quota", [[list(part) for part in entity], fields["key"]], record)
-
-    def _credential(self, fields, record):
-        self._scram[(fields["name"], fields["mechanism"])] = (fields, record.offset)
-
-    def _remove_credential(self, fields, record):
-        if self._scram.pop((fields["name"], fields["mechanism"]), None) is not None:
-            self._remove("scram", [fields["name"], enums.of_code(enums.SCRAM_MECHANISMS, fields["mechanism"])], record)
-
-    def _acl_entry(self, fields, record):
-        self._acls[fields["id"]] = (fields, record.offset)
-
-    def _remove_acl(self, fields, record):
-        removed = self._acls.pop(fields["id"], None)
-        if removed is None:
-            raise _rejected(record, f"ACL {fields['id']}, which does not exist")
-        self._removed[("acl", _acl(*removed).key)] = record.offset
-
-    def _token(self, fields, record):
-        self._tokens[fields["tokenId"]] = (fields, record.offset)
-
-    def _remove_token(self, fields, record):
-        if self._tokens.pop(fields["tokenId"], None) is not None:
-            self._remove("delegation_token", [fields["tokenId"]], record)
-
-    def _next_producer_id(self, fields, record):
-        self._producer_ids = (fields["nextProducerId"], record.offset)
-
-    def _feature_or_broker(self, fields, record):
-        metadata_image.apply(self._cluster, record)
-        if record.type == "FEATURE_LEVEL_RECORD":
-            kind, name = "feature", fields["name"]
-            removed = name not in self._cluster["features"]
-        else:
-            kind, name = "broker", fields.get("brokerId", fields.get("id"))
-            removed = str(name) not in self._cluster["brokers"]
-        self._changed_at[(kind, name)] = record.offset
-        if removed:
-            self._remove(kind, [name], record)
-
-    def _remove(self, kind, key, record):
-        self._removed[(kind, form.canonical(key))] = record.offset
+def entities(image: Image, digests: Digests) -> Iterator[Entity]:
+    """Yield every entity of an image in the normal form."""
+    for topic_id, (name, at) in image.topics.items():
+        yield form.topic(name, topic_id, {"offset": at})
+    for topic_id, partitions in image.partitions.items():
+        name = image.topics[topic_id][0]
+        for number, values in partitions.items():
+            yield form.partition(name, number, dict(zip(_FIELDS, values)), {"offset": values[-1]})
+    for (code, resource), configs in image.configs.items():
+        for name, (value, at) in configs.items():
+            yield form.config(*_resource(code, resource), name, value, digests, {"offset": at})
+    for (entity, key), (value, at) in image.quotas.items():
+        yield form.quota(dict(entity), key, value, {"offset": at})
+    for (user, code), (fields, at) in image.scram.items():
+        mechanism = enums.of_code(enums.SCRAM_MECHANISMS, code)
+        keys = (fields["salt"], fields["storedKey"], fields["serverKey"])
+        digest = digests.scram(user, mechanism, *keys, fields["iterations"])
+        yield form.scram(user, mechanism, fields["iterations"], digest, {"offset": at})
+    yield from _acls(image)
+    for fields, at in image.delegation_tokens.values():
+        yield form.delegation_token(
+            fields["tokenId"],
+            fields["owner"],
+            fields["requester"],
+            fields["renewers"],
+            fields["issueTimestamp"],
+            fields["expirationTimestamp"],
+            fields["maxTimestamp"],
+            {"offset": at},
+        )
+    if image.producer_ids is not None:
+        yield form.producer_ids(image.producer_ids[0], at={"offset": image.producer_ids[1]})
+    for name, (level, at) in image.features.items():
+        yield form.feature(name, level, {"offset": at})
+    for broker_id, broker in image.brokers.items():
+        fields = {"fenced": broker["fenced"], "epoch": broker["epoch"]}
+        yield form.broker(broker_id, fields, {"offset": broker["changed_offset"]})
 
 
-_FIELD_NAMES = tuple(_PARTITION_FIELDS.values())
-_INDEX = {name: index for index, name in enumerate(_PARTITION_FIELDS)}
+def _acls(image: Image) -> Iterable[Entity]:
+    """Return ACLs by content: to an authorizer, two ids with the same content are one ACL."""
+    newest: Dict[tuple, Tuple[Dict[str, Any], int]] = {}
+    for fields, at in image.acls.values():
+        content = metadata_image.acl_content(fields)
+        if content not in newest or newest[content][1] < at:
+            newest[content] = (fields, at)
+    return [_acl(fields, at) for fields, at in newest.values()]
+
+
+def _acl(fields: Dict[str, Any], at: int = 0) -> Entity:
+    return form.acl_of_codes(fields, {"offset": at})
+
+
+_FIELDS = tuple(_FIELD_NAMES[name] for name in metadata_image.PARTITION_FIELDS)
 
 
 def _resource(code, name):
     """Return type and entity of a config's key; KRaft's default broker entity is ""."""
     kind = form.CONFIG_RESOURCES.get(code, f"resource type {code}")
-    return kind, None if code == _BROKER and name == "" else name
+    return kind, None if code == metadata_image.BROKER_RESOURCE and name == "" else name
 
 
-def _acl(fields, at):
-    return form.acl_of_codes(fields, {"offset": at})
+def removed(image: Image) -> Dict[Key, int]:
+    """Return {key in the normal form: offset of the record that removed it last}."""
+    return {_REMOVED[part](key): offset for (part, key), offset in image.removed.items()}
 
 
-def _rejected(record, what):
-    return InconsistentLog(f"offset {record.offset}: {record.type} for {what}")
+def _key(kind: str, *parts: Any) -> Key:
+    return kind, form.canonical(list(parts))
 
 
-_APPLY = {
-    "TOPIC_RECORD": Image._topic,
-    "REMOVE_TOPIC_RECORD": Image._remove_topic,
-    "PARTITION_RECORD": Image._partition,
-    "PARTITION_CHANGE_RECORD": Image._partition_change,
-    "CONFIG_RECORD": Image._config,
-    "CLIENT_QUOTA_RECORD": Image._quota,
-    "USER_SCRAM_CREDENTIAL_RECORD": Image._credential,
-    "REMOVE_USER_SCRAM_CREDENTIAL_RECORD": Image._remove_credential,
-    "ACCESS_CONTROL_ENTRY_RECORD": Image._acl_entry,
-    "REMOVE_ACCESS_CONTROL_ENTRY_RECORD": Image._remove_acl,
-    "DELEGATION_TOKEN_RECORD": Image._token,
-    "REMOVE_DELEGATION_TOKEN_RECORD": Image._remove_token,
-    "PRODUCER_IDS_RECORD": Image._next_producer_id,
-    **dict.fromkeys(
-        (
-            "FEATURE_LEVEL_RECORD",
-            "REGISTER_BROKER_RECORD",
-            "UNREGISTER_BROKER_RECORD",
-            "FENCE_BROKER_RECORD",
-            "UNFENCE_BROKER_RECORD",
-            "BROKER_REGISTRATION_CHANGE_RECORD",
-        ),
-        Image._feature_or_broker,
-    ),
+_REMOVED: Dict[str, Callable[[Any], Key]] = {
+    "topics": lambda name: _key("topic", name),
+    "partitions": lambda key: _key("partition", *key),
+    "configs": lambda key: _key("config", *_resource(*key[:2]), key[2]),
+    "quotas": lambda key: _key("quota", [list(part) for part in key[0]], key[1]),
+    "scram": lambda key: _key("scram", key[0], enums.of_code(enums.SCRAM_MECHANISMS, key[1])),
+    "acls": lambda content: _acl(dict(zip(metadata_image.ACL_FIELDS, content)))[:2],
+    "delegation_tokens": lambda token_id: _key("delegation_token", token_id),
+    "features": lambda name: _key("feature", name),
+    "brokers": lambda broker_id: _key("broker", broker_id),
 }
-
-TYPES = frozenset(_APPLY)
-"""The record types that change an entity; others (NoOp, controllers, the migration's state) do not."""

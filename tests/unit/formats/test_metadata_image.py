@@ -1,161 +1,58 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
-"""The summary of a metadata log: of a recorded migration, and of small made logs."""
+"""The replay of metadata records."""
 
 from __future__ import annotations
 
-import json
-import shutil
-import tarfile
-from pathlib import Path
-
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_counts, metadata_image
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_log import Record, list_files
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_image
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_log import Record
 
-from tests.unit.formats import metadata_batches as made
-
-RECORDED = Path(__file__).parent / "data" / "metadata_log.tar.xz"
-STATE = ("zk_migration_state", "metadata_version", "features", "image_counts")
-
-
-@pytest.fixture
-def recorded(tmp_path):
-    with tarfile.open(RECORDED) as tar:
-        tar.extractall(tmp_path)
-    return tmp_path / "__cluster_metadata-0"
+PARTITION = {
+    "replicas": [1, 2],
+    "addingReplicas": [],
+    "removingReplicas": [],
+    "leader": 1,
+    "leaderEpoch": 3,
+    "isr": [1, 2],
+    "leaderRecoveryState": 0,
+}
 
 
-def summarise(directory, *values, **options):
-    """The summary of a log of one batch of `values`."""
-    (directory / "00000000000000000000.log").write_bytes(made.batch(0, list(values)))
-    return metadata_image.summarise(str(directory), **options)
+def image(*records):
+    """The image after (type, fields) pairs at offsets 0, 1, ..."""
+    return metadata_image.Image.of(
+        Record(offset, 1, 0, kind, 0, fields, False) for offset, (kind, fields) in enumerate(records)
+    )
 
 
-def without_offsets(registrations):
-    return {key: {**value, "registered_offset": None} for key, value in registrations.items()}
+def topic(topic_id, name="orders"):
+    return "TOPIC_RECORD", {"topicId": topic_id, "name": name}
 
 
-def test_recorded_migration(recorded):
-    found = metadata_image.summarise(str(recorded), with_counts=True, with_history=True)
-    assert json.loads(json.dumps(found)) == found
-    assert found["zk_migration_state"] == "MIGRATION"
-    assert found["metadata_version"] == 21 and found["features"] == {"metadata.version": 21}
-    assert found["quorum_state"]["leaderId"] == 101
-    assert found["checkpoint"]["offset"] < found["log_end_offset"]
-    assert found["brokers"]["1"]["rack"] == "r1" and not found["brokers"]["1"]["is_migrating_zk_broker"]
-    assert found["controllers"]["101"]["zk_migration_ready"] is True
-    (copy,) = found["zk_migration_transactions"]
-    assert copy["outcome"] == "committed" and copy["records"]["TOPIC_RECORD"] == 5
-    assert found["open_transaction"] is None
+def partition(topic_id, number, epoch=0):
+    return "PARTITION_RECORD", {"topicId": topic_id, "partitionId": number, **PARTITION, "partitionEpoch": epoch}
 
 
-def test_the_broker_was_migrating_when_the_copy_ended(recorded):
-    (copy,) = metadata_image.summarise(str(recorded), with_history=True)["zk_migration_transactions"]
-    before = metadata_image.summarise(str(recorded), copy["end_offset"])
-    after = metadata_image.summarise(str(recorded), copy["end_offset"] + 1)
-    assert (before["zk_migration_state"], after["zk_migration_state"]) == ("PRE_MIGRATION", "MIGRATION")
-    assert before["open_transaction"] == {"name": "ZK Migration", "offset": copy["begin_offset"]}
-    assert before["zk_migration_transactions"][0]["outcome"] == "open"
-    assert after["brokers"]["1"]["is_migrating_zk_broker"] is True
+def changed(topic_id, number, **fields):
+    unset = dict.fromkeys(("isr", "replicas", "removingReplicas", "addingReplicas"))
+    values = {"topicId": topic_id, "partitionId": number, **unset, "leader": -2, "leaderRecoveryState": -1, **fields}
+    return "PARTITION_CHANGE_RECORD", values
 
 
-def test_kafkas_checkpoints_agree_with_the_log_before_them(recorded, tmp_path):
-    """Each checkpoint is Kafka's own sum of the records below its offset."""
-    bare = tmp_path / "bare"
-    bare.mkdir()
-    for segment in list_files(str(recorded)).segments:
-        shutil.copy(segment.path, bare)
-    checkpoints = list_files(str(recorded)).checkpoints
-    assert len(checkpoints) > 3
-    for checkpoint in checkpoints:
-        kafkas = metadata_image.summarise(str(recorded), checkpoint.offset, with_counts=True)
-        ours = metadata_image.summarise(str(bare), checkpoint.offset, with_counts=True)
-        assert kafkas["checkpoint"] == {"offset": checkpoint.offset, "epoch": checkpoint.epoch}
-        assert ours["checkpoint"] is None and ours["zk_migration_state_offset"] is not None
-        assert {key: kafkas[key] for key in STATE} == {key: ours[key] for key in STATE}
-        for kind in ("brokers", "controllers"):
-            assert without_offsets(kafkas[kind]) == without_offsets(ours[kind])
-        assert kafkas["last_no_op_or_any_timestamp_ms"] == ours["last_no_op_or_any_timestamp_ms"]
-        assert (kafkas["log_end_offset"], kafkas["last_epoch"]) == (ours["log_end_offset"], ours["last_epoch"])
+def test_every_change_of_a_partition_adds_one_to_its_epoch():
+    found = image(
+        topic("a"), partition("a", 0, 7), partition("a", 1), changed("a", 0, isr=[1]), changed("a", 0, leader=2)
+    )
+    assert found.partition_epochs() == {"orders": {"topic_id": "a", "epochs": {"0": 9, "1": 0}}}
 
 
-def test_a_change_that_only_a_checkpoint_holds_counts_as_its_last_record(recorded, tmp_path):
-    """Told too late it keeps a rollback waiting; told as none it would lose what ZooKeeper lacks."""
-    newest = list_files(str(recorded)).checkpoints[-1]
-    for segment in list_files(str(recorded)).segments:
-        shutil.copy(segment.path, tmp_path)
-    true = metadata_image.summarise(str(tmp_path), newest.offset)["last_change_offset"]
-    assert true < newest.offset
-    with_segments = metadata_image.summarise(str(recorded), newest.offset, with_history=True)
-    assert with_segments["checkpoint"]["offset"] == newest.offset and with_segments["last_change_offset"] == true
-    alone = tmp_path / "alone"
-    alone.mkdir()
-    shutil.copy(newest.path, alone)
-    assert metadata_image.summarise(str(alone), with_history=True)["last_change_offset"] == newest.offset - 1
-
-
-def test_empty_log(tmp_path):
-    found = metadata_image.summarise(str(tmp_path))
-    assert found["last_change_offset"] is None
-    assert (found["zk_migration_state"], found["metadata_version"], found["checkpoint"]) == (None, None, None)
-    assert (found["log_start_offset"], found["log_end_offset"], found["quorum_state"]) == (0, 0, None)
-    assert found["image_counts"] is None
-
-
-def test_client_metrics(tmp_path):
-    def reported(*values, **options):
-        return summarise(tmp_path, *values, **options)["client_metrics"]
-
-    set_one, set_two = made.config(16, "all", "interval.ms", "1000"), made.config(16, "all", "metrics", "x")
-    assert reported(set_one, set_two, made.config(2, "orders", "retention.ms", "1")) == {
-        "all": ["interval.ms", "metrics"]
-    }
-    assert reported(set_one, set_two, made.config(16, "all", "metrics", None)) == {"all": ["interval.ms"]}
-    assert reported(set_one, made.config(16, "all", "interval.ms", None)) == {}
-    counted = summarise(tmp_path, set_one, made.config(2, "orders", "retention.ms", "1"), with_counts=True)
-    assert counted["image_counts"]["configs"] == 2 and counted["client_metrics"] == {"all": ["interval.ms"]}
-
-
-@pytest.mark.parametrize(
-    ("value", "name"), [(0, "NONE"), (1, "MIGRATION"), (2, "PRE_MIGRATION"), (3, "POST_MIGRATION")]
-)
-def test_migration_states(tmp_path, value, name):
-    found = summarise(tmp_path, made.NO_OP, made.migration_state(value))
-    assert (found["zk_migration_state"], found["zk_migration_state_offset"]) == (name, 1)
-
-
-def test_migration_state_4_is_never_in_a_log(tmp_path):
-    with pytest.raises(metadata_image.InconsistentLog, match="offset 0: ZooKeeper migration state 4"):
-        summarise(tmp_path, made.migration_state(4))
-
-
-def test_state_of_an_open_or_aborted_transaction_does_not_count(tmp_path):
-    before = [made.migration_state(2), made.BEGIN, made.topic("a", 1), made.migration_state(1)]
-    found = summarise(tmp_path, *before, with_counts=True)
-    assert (found["zk_migration_state"], found["open_transaction"]["offset"]) == ("PRE_MIGRATION", 1)
-    found = summarise(tmp_path, *before, made.ABORT, with_counts=True)
-    assert (found["zk_migration_state"], found["open_transaction"]) == ("PRE_MIGRATION", None)
-    assert found["image_counts"]["topics"] == 0
-    found = summarise(tmp_path, *before, made.END, with_counts=True)
-    assert (found["zk_migration_state"], found["image_counts"]["topics"]) == ("MIGRATION", 1)
-
-
-def test_features(tmp_path):
-    found = summarise(tmp_path, made.feature("metadata.version", 20), made.feature("x", 1), made.feature("y", 2))
-    assert found["features"] == {"metadata.version": 20, "x": 1, "y": 2}
-    found = summarise(tmp_path, made.feature("metadata.version", 20), made.feature("x", 1), made.feature("x", 0))
-    assert (found["features"], found["metadata_version"]) == ({"metadata.version": 20}, 20)
-
-
-def apply(*records):
-    """The state after (type, fields) pairs at offsets 0, 1, ..."""
-    state = metadata_image.empty_state()
-    for offset, (kind, fields) in enumerate(records):
-        metadata_image.apply(state, Record(offset, 1, 0, kind, 0, fields, False))
-    return state["brokers"]
+def test_a_recreated_topic_has_its_own_epochs():
+    found = image(
+        topic("a"), partition("a", 0, 7), ("REMOVE_TOPIC_RECORD", {"topicId": "a"}), topic("b"), partition("b", 0)
+    )
+    assert found.partition_epochs() == {"orders": {"topic_id": "b", "epochs": {"0": 0}}}
 
 
 REGISTER = (
@@ -173,69 +70,91 @@ REGISTER = (
 )
 
 
+def brokers(*records):
+    return image(*records).brokers
+
+
 def change(fenced=0, shutdown=0, log_dirs=(), epoch=7):
     fields = {"brokerId": 3, "brokerEpoch": epoch, "fenced": fenced, "inControlledShutdown": shutdown}
     return "BROKER_REGISTRATION_CHANGE_RECORD", {**fields, "logDirs": list(log_dirs)}
 
 
 def test_life_of_a_broker():
-    assert apply(REGISTER)["3"]["fenced"] is True
-    assert apply(REGISTER, change(fenced=-1))["3"]["fenced"] is False
-    assert apply(REGISTER, change(fenced=-1), change(fenced=1))["3"]["fenced"] is True
-    assert apply(REGISTER, ("UNFENCE_BROKER_RECORD", {"id": 3, "epoch": 7}))["3"]["fenced"] is False
-    assert apply(REGISTER, change(fenced=-1), ("FENCE_BROKER_RECORD", {"id": 3, "epoch": 7}))["3"]["fenced"] is True
-    stopping = apply(REGISTER, change(fenced=-1), change(shutdown=1), change(log_dirs=["d2"]))["3"]
+    assert brokers(REGISTER)[3]["fenced"] is True
+    assert brokers(REGISTER, change(fenced=-1))[3]["fenced"] is False
+    assert brokers(REGISTER, change(fenced=-1), change(fenced=1))[3]["fenced"] is True
+    assert brokers(REGISTER, ("UNFENCE_BROKER_RECORD", {"id": 3, "epoch": 7}))[3]["fenced"] is False
+    assert brokers(REGISTER, change(fenced=-1), ("FENCE_BROKER_RECORD", {"id": 3, "epoch": 7}))[3]["fenced"] is True
+    stopping = brokers(REGISTER, change(fenced=-1), change(shutdown=1), change(log_dirs=["d2"]))[3]
     assert (stopping["fenced"], stopping["in_controlled_shutdown"], stopping["log_dirs"]) == (False, True, ["d2"])
-    assert apply(REGISTER, change(shutdown=1), REGISTER)["3"]["in_controlled_shutdown"] is False
-    assert apply(REGISTER, ("UNREGISTER_BROKER_RECORD", {"brokerId": 3, "brokerEpoch": 7})) == {}
+    assert brokers(REGISTER, change(shutdown=1), REGISTER)[3]["in_controlled_shutdown"] is False
+    assert brokers(REGISTER, ("UNREGISTER_BROKER_RECORD", {"brokerId": 3, "brokerEpoch": 7})) == {}
 
 
 @pytest.mark.parametrize("records", [[change()], [REGISTER, change(epoch=6)]])
 def test_change_of_a_registration_that_is_not_there(records):
     with pytest.raises(metadata_image.InconsistentLog, match="BROKER_REGISTRATION_CHANGE_RECORD for broker 3"):
-        apply(*records)
+        brokers(*records)
 
 
-def counts(*records):
-    image = metadata_counts.empty_image()
-    for kind, fields in records:
-        metadata_counts.count_record(image, kind, fields)
-    return metadata_counts.counts(image)
+def test_a_removed_topic_removes_its_partitions_and_configs():
+    config = ("CONFIG_RECORD", {"resourceType": 2, "resourceName": "orders", "name": "k", "value": "v"})
+    broker = ("CONFIG_RECORD", {"resourceType": 4, "resourceName": "orders", "name": "k", "value": "v"})
+    before = [topic("T"), partition("T", 0), partition("T", 1), config, broker]
+    assert len(image(*before).partitions["T"]) == 2
+    after = image(*before, ("REMOVE_TOPIC_RECORD", {"topicId": "T"}))
+    assert after.topics == after.partitions == {} and list(after.configs) == [(4, "orders")]
+    assert set(after.removed.values()) == {5} and len(after.removed) == 4
 
 
-def test_removed_topic_takes_its_partitions_and_configs():
-    topic = ("TOPIC_RECORD", {"name": "t", "topicId": "T"})
-    partitions = [("PARTITION_RECORD", {"topicId": "T", "partitionId": n}) for n in (0, 1, 1)]
-    config = ("CONFIG_RECORD", {"resourceType": 2, "resourceName": "t", "name": "k", "value": "v"})
-    broker = ("CONFIG_RECORD", {"resourceType": 4, "resourceName": "t", "name": "k", "value": "v"})
-    found = counts(topic, *partitions, config, broker)
-    assert (found["topics"], found["partitions"], found["configs"]) == (1, 2, 2)
-    found = counts(topic, *partitions, config, broker, ("REMOVE_TOPIC_RECORD", {"topicId": "T"}))
-    assert (found["topics"], found["partitions"], found["configs"]) == (0, 0, 1)
+def quota(remove):
+    entity = [{"entityType": "user", "entityName": None}]
+    return "CLIENT_QUOTA_RECORD", {"entity": entity, "key": "k", "value": 1.0, "remove": remove}
 
 
-def test_removed_things_do_not_count():
-    def quota(remove):
-        entity = [{"entityType": "user", "entityName": None}]
-        return "CLIENT_QUOTA_RECORD", {"entity": entity, "key": "k", "remove": remove}
+CREDENTIAL = {"name": "u", "mechanism": 1}
+GRANT = dict.fromkeys(("resourceType", "patternType", "operation", "permissionType"), 2)
+GRANT = {**GRANT, "id": "a", "resourceName": "t", "principal": "User:u", "host": "*"}
 
-    def config(value):
-        return "CONFIG_RECORD", {"resourceType": 4, "resourceName": "", "name": "k", "value": value}
 
-    pairs = {
-        "quotas": (quota(False), quota(True)),
-        "configs": (config(""), config(None)),
-        "scram_credentials": (
-            ("USER_SCRAM_CREDENTIAL_RECORD", {"name": "u", "mechanism": 1}),
-            ("REMOVE_USER_SCRAM_CREDENTIAL_RECORD", {"name": "u", "mechanism": 1}),
+@pytest.mark.parametrize(
+    ("part", "add", "remove"),
+    [
+        ("quotas", quota(False), quota(True)),
+        (
+            "scram",
+            ("USER_SCRAM_CREDENTIAL_RECORD", CREDENTIAL),
+            ("REMOVE_USER_SCRAM_CREDENTIAL_RECORD", CREDENTIAL),
         ),
-        "acls": (("ACCESS_CONTROL_ENTRY_RECORD", {"id": "a"}), ("REMOVE_ACCESS_CONTROL_ENTRY_RECORD", {"id": "a"})),
-        "delegation_tokens": (
+        ("acls", ("ACCESS_CONTROL_ENTRY_RECORD", GRANT), ("REMOVE_ACCESS_CONTROL_ENTRY_RECORD", {"id": "a"})),
+        (
+            "delegation_tokens",
             ("DELEGATION_TOKEN_RECORD", {"tokenId": "a"}),
             ("REMOVE_DELEGATION_TOKEN_RECORD", {"tokenId": "a"}),
         ),
-    }
-    for kind, (add, remove) in pairs.items():
-        assert counts(add, add)[kind] == 1
-        assert counts(add, remove)[kind] == 0
-    assert counts(("PRODUCER_IDS_RECORD", {"nextProducerId": 2000}))["next_producer_id"] == 2000
+        (
+            "features",
+            ("FEATURE_LEVEL_RECORD", {"name": "f", "featureLevel": 1}),
+            ("FEATURE_LEVEL_RECORD", {"name": "f", "featureLevel": 0}),
+        ),
+    ],
+)
+def test_a_remove_record_removes_what_was_added(part, add, remove):
+    assert len(getattr(image(add, add), part)) == 1
+    after = image(add, remove)
+    assert getattr(after, part) == {} and list(after.removed.values()) == [1]
+    assert getattr(image(add, remove, add), part)
+
+
+def test_a_config_without_value_is_removed():
+    def config(value):
+        return "CONFIG_RECORD", {"resourceType": 4, "resourceName": "", "name": "k", "value": value}
+
+    assert image(config("")).configs[(4, "")] == {"k": ("", 0)}
+    assert image(config(""), config(None)).configs[(4, "")] == {}
+    assert image(config(None)).removed == {}
+
+
+def test_producer_ids():
+    assert image().producer_ids is None
+    assert image(("PRODUCER_IDS_RECORD", {"nextProducerId": 2000})).producer_ids == (2000, 0)

@@ -14,14 +14,19 @@ import tarfile
 import pyarrow as pa
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import zk_metadata
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_counts, metadata_image, znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_summary, znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_image import (
+    TYPES,
+    Image,
+    InconsistentLog,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_log import Record, read_records
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper as probe
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import backup_file
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.normal_form import canonical
 from quorumshift_spark.views import Absent, Statement, ViewError, baseline, zookeeper
-from quorumshift_spark.views.metadata_log import TYPES, Image, LogSource, MetadataLogView
+from quorumshift_spark.views.metadata_log import LogSource, MetadataLogView, entities, removed
 from quorumshift_spark.views.password_encoder import UndecodablePassword, decode
 
 from tests.unit.spark.realistic import DIGESTS
@@ -185,13 +190,13 @@ def test_secret_has_the_same_digest_in_zookeeper_and_in_the_log(tree):
     salt, stored, server = (form._raw(credential[name]) for name in ("salt", "stored_key", "server_key"))
     keys = {"salt": salt, "storedKey": stored, "serverKey": server, "iterations": credential["iterations"]}
     apply(image, 1, "USER_SCRAM_CREDENTIAL_RECORD", name="bob", mechanism=2, **keys)
-    of_log = list(image.entities(DIGESTS))
+    of_log = list(entities(image, DIGESTS))
     assert len(of_log) == 2
     for entity in of_log:
         twin = next(e for e in found if (e.kind, e.key) == (entity.kind, entity.key))
         assert twin.fields == entity.fields
     other = form.Digests(b"another key, of another cluster")
-    assert [e.fields for e in image.entities(other)] != [e.fields for e in of_log]
+    assert [e.fields for e in entities(image, other)] != [e.fields for e in of_log]
 
 
 # --- the log -------------------------------------------------------------------------------------------
@@ -209,30 +214,24 @@ def log_directory(tmp_path_factory):
     return str(home / "__cluster_metadata-0")
 
 
-def test_log_of_kafka_has_the_counts_of_the_on_host_reader(log_directory):
-    summary = metadata_image.summarise(log_directory, with_counts=True)
+def test_log_of_kafka_agrees_with_its_summary(log_directory):
+    summary = metadata_summary.summarise(log_directory)
     view = MetadataLogView(LogSource(summary["log_end_offset"], directory=log_directory), DIGESTS)
     (part,) = view.parts()
     *found, statement = view.read(part)
     assert statement == Statement({"offset": summary["log_end_offset"], "epoch": summary["last_epoch"]}, [])
     count = {kind: sum(entity.kind == kind for entity in found) for kind in form.KINDS}
-    counts = summary["image_counts"]
-    for kind, theirs in (("topic", "topics"), ("partition", "partitions"), ("config", "configs"), ("quota", "quotas")):
-        assert count[kind] == counts[theirs] > 0, kind
-    assert count["acl"] == counts["acls"] > 0 and count["scram"] == counts["scram_credentials"] > 0
+    assert all(count[kind] > 0 for kind in ("topic", "partition", "config", "quota", "acl", "scram"))
     assert count["broker"] == len(summary["brokers"]) and count["feature"] == len(summary["features"])
     assert all(0 <= entity.at["offset"] < summary["log_end_offset"] for entity in found)
-    wanted = {("topic", found[0].key), ("topic", '["missing"]')}
-    again, dummy = view.reread(wanted)
+    missing = ("topic", '["missing"]')
+    again, dummy = view.reread({("topic", found[0].key), missing})
     assert again[("topic", found[0].key)] == found[0]
-
-
-def test_types_cover_every_counted_record():
-    assert set(metadata_counts.COUNTED) | {"PARTITION_CHANGE_RECORD"} <= TYPES
+    assert again[missing] == Absent({"offset": summary["checkpoint"]["offset"] - 1})
 
 
 def test_log_that_ends_before_the_high_watermark_is_an_error(log_directory):
-    end = metadata_image.summarise(log_directory)["log_end_offset"]
+    end = metadata_summary.summarise(log_directory)["log_end_offset"]
     view = MetadataLogView(LogSource(end + 5, directory=log_directory), DIGESTS, "metadata_log:102")
     with pytest.raises(
         ViewError, match=f"_log:102: the log ends at offset {end} .* 5 short of the high watermark {end + 5}"
@@ -247,10 +246,8 @@ def test_missing_log_is_named(tmp_path):
 
 
 def test_every_record_of_the_recorded_log_is_applied_once(log_directory):
-    image = Image()
-    for record in read_records(log_directory, types=TYPES):
-        image.apply(record)
-    assert len({(e.kind, e.key) for e in image.entities(DIGESTS)}) == len(list(image.entities(DIGESTS)))
+    image = Image.of(read_records(log_directory, types=TYPES))
+    assert len({(e.kind, e.key) for e in entities(image, DIGESTS)}) == len(list(entities(image, DIGESTS)))
 
 
 def partition_record(**fields):
@@ -284,7 +281,7 @@ def image():
 
 
 def there(image):
-    return {(entity.kind, entity.key): entity for entity in image.entities(DIGESTS)}
+    return {(entity.kind, entity.key): entity for entity in entities(image, DIGESTS)}
 
 
 def test_partition_change_sets_its_fields_and_raises_epochs(image):
@@ -307,9 +304,7 @@ def test_removed_topic_removes_its_partitions_and_configs(image):
     apply(image, 8, "REMOVE_TOPIC_RECORD", topicId="T")
     assert there(image) == {}
     for key in (("topic", '["t"]'), ("partition", '["t",0]'), ("config", '["topic","t","retention.ms"]')):
-        assert image.absent_since(key) == {"offset": 8}
-    assert image.absent_since(("topic", '["never"]')) == {}
-    assert Image(41).absent_since(("topic", '["never"]')) == {"offset": 41}
+        assert removed(image)[key] == 8
 
 
 def test_recreated_topic_has_its_new_id(image):
@@ -391,7 +386,7 @@ def test_remove_record_removes_the_entity(create, remove, key):
     assert there(image)[key].at == {"offset": 3}
     apply(image, 7, remove[0], **remove[1])
     assert there(image) == {}
-    assert image.absent_since(key) == {"offset": 7}
+    assert removed(image)[key] == 7
 
 
 @pytest.mark.parametrize(
@@ -406,7 +401,7 @@ def test_remove_record_removes_the_entity(create, remove, key):
     ],
 )
 def test_record_that_kafka_would_reject_is_an_error(image, kind, fields):
-    with pytest.raises(metadata_image.InconsistentLog, match="offset 12"):
+    with pytest.raises(InconsistentLog, match="offset 12"):
         apply(image, 12, kind, **fields)
 
 
