@@ -43,6 +43,7 @@ INSERTED = "…"
 TELLS_WHY = (
     "core/initial_copy.py:detect",
     "core/gates.py:_controllers_differ",
+    "core/gates.py:trailing",
     "core/phase.py:_modeless_text",
     "core/phase.py:not_ready",
     "core/restart.py:acceptable",
@@ -225,7 +226,7 @@ def gates_table() -> str:
 
 def controller_keys_table() -> str:
     """The keys that controllers take from the brokers, from core/kraft_config.py."""
-    rows = ["| key | who reads it on a controller |", "|---|---|"]
+    rows = ["| key | class that reads it on a controller |", "|---|---|"]
     rows += [f"| `{key}` | {why} |" for key, why in kraft_config.CONTROLLER_EVALUATES.items()]
     return "\n".join(rows)
 

@@ -156,7 +156,7 @@ class ActionModule(QuorumshiftAction):
 
     def _show(self, result, facts, target, newest, doubts, took, passed):
         """Print the screen of `status`, with what became of the run's plan before it."""
-        other = run_lock.story(newest) if newest and newest["run"] != self.session["run"] else None
+        other = run_lock.status_line(newest) if newest and newest["run"] != self.session["run"] else None
         before = planning_screen.took_lines(took, time.time() - self.artifacts().events()[0]["t"]) if took else []
         command = self.command(result["next"], result["token"])
         lines = before + screen.render(result, passed, command, other, doubts)

@@ -49,7 +49,7 @@ class ActionModule(QuorumshiftAction):
     def _first(self, leader: stuck_leaders.Stuck, kind: str) -> None:
         """Show and journal which leader is restarted first, and why."""
         each = planning.each_s(self.artifacts().all_events())
-        for line in stuck_leaders.reported(leader, each.get(kind, each.get(""))):
+        for line in stuck_leaders.announcement(leader, each.get(kind, each.get(""))):
             self.say(line)
         self.artifacts().note("event", "restarted first", mode=kind, **leader._asdict())
 
@@ -69,7 +69,7 @@ class ActionModule(QuorumshiftAction):
 
     def _compare(self, order: list[str] | None, plan: dict) -> None:
         """Show and journal where the roll differs from the plan that this run made at its beginning."""
-        why = planning.otherwise(order, plan) if order else []
+        why = planning.deviations(order, plan) if order else []
         if why:
             self.say(f"differs from the plan ({', then '.join(order)}): {'; '.join(why)}")
             self.artifacts().note("event", "otherwise than planned", mode=plan["kind"], planned=order, why=why)

@@ -40,7 +40,7 @@ def take(path: str, wanted: Mapping, seen: Mapping | None) -> dict:
             return stands
         moved = seen is not None and (stands.get("number"), stands.get("run")) != (seen.get("number"), seen.get("run"))
         if moved or stands.get("number", 0) >= wanted["number"]:
-            raise RunLockError(f"{phase_result.who(stands)} was faster: this run has changed nothing")
+            raise RunLockError(f"{phase_result.holder(stands)} was faster: this run has changed nothing")
         host_state.write_json(os.path.join(path, host_state.RUN_LOCK), wanted)
         reported = {key: wanted.get(key) for key in ("number", "direction", "target", "excluded", "user", "host")}
         host_state.note(
@@ -68,5 +68,5 @@ def require(path: str, run: str) -> None:
     if stands.get("error"):
         raise RunLockError(stands["error"])
     raise RunLockError(
-        f"this host is claimed by {phase_result.who(stands)}" if stands else "this host is not claimed by this run"
+        f"this host is locked by {phase_result.holder(stands)}" if stands else "this host is not locked by this run"
     )

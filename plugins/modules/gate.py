@@ -173,10 +173,10 @@ def main():
                 health = restart.troubles(found, min_isr, phase.broker_ids(facts), excused, accepted=accepted)
             health += gates.trailing(facts["quorum"], phase.following(facts), wanted["lag_s"], accepted)
             if wanted["gate"] == "before_revert":
-                health += restart.sole(found)
+                health += restart.last_in_sync(found)
             troubles, do = gates.closed_by(wanted["gate"], detected, health), {}
             if wanted["gate"] == "after_revert":
-                troubles += rollback.not_gone_back(facts, detected)
+                troubles += rollback.not_reverted(facts, detected)
             # Once some controller is final, nobody may write to ZooKeeper any more: there is no lag to ask for. Nor is
             # there before the copy, and when a rollback has stopped the controllers.
             if not troubles and wanted["gate"] in MIRRORED and detected.phase in (phase.HYBRID, phase.DUAL_WRITE):

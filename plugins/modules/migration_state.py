@@ -117,7 +117,7 @@ next:
   returned: success
 rollback_readiness:
   description:
-    - How far a rollback could go from here, as {targets (of V(hybrid), V(zk)), hurts (what would prevent it, as
+    - How far a rollback could go from here, as {targets (of V(hybrid), V(zk)), obstacles (what would prevent it, as
       sentences)}.
   type: dict
   returned: success

@@ -151,7 +151,7 @@ def worked(module, client):
     if given["sha256"] and found != given["sha256"]:
         module.fail_json(msg=f"{given['path']} has SHA-256 {found}, not {given['sha256']}. Nothing was restored.")
     facts = module.facts(partitions=False)
-    refused = phase_result.refused(facts) or phase_result.strangers(facts)
+    refused = phase_result.refused(facts) or phase_result.unlisted_brokers(facts)
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was restored.")
     if given["state"] == "restored" and not module.check_mode:

@@ -153,7 +153,7 @@ def test_the_port_taken_for_good(fresh):
         roll(fresh, "kafka did not come up in mode zk: ")  # the repair, while the cause lasts
     # Its registration stays in the quorum until it is up again: the next run sees to both.
     assert phase_after(fresh) == "controllers_starting"
-    for reported in ("broker 2 is registered in the quorum", "next: finish the turn that was left half done on b2"):
+    for reported in ("broker 2 is registered in the quorum", "next: finish the interrupted restart on b2"):
         assert reported in LOG.read_text().rpartition("\n$ ")[2], reported
 
 
@@ -171,7 +171,7 @@ def test_no_way_back_once_the_copy_has_begun(fresh):
     with faults.never_seen_up(fresh, last), faults.ended_when_copied(fresh, last):
         ran = roll(fresh, "Its properties file was not put back: ", "it stays in mode zk_migration")
     # which of the two it is, is a matter of how fast the copy was
-    begun = r"not put back: (/controller is KRaft's|/migration holds kraft_metadata_offset \d+: the copy has begun)"
+    begun = r"not put back: (/controller is owned by KRaft|/migration has kraft_metadata_offset \d+)"
     assert re.search(begun, ran.text), ran.text
     assert node_restart(fresh, last)["outcome"] == "failed"
     assert "zookeeper.metadata.migration.enable=true" in file_of(fresh, last)

@@ -20,7 +20,7 @@ def test_client_metrics_are_told_before_they_do_harm(fresh):
     assert "client metrics" not in ran.text
     fresh.run("b1", f"{TOOL} --add-config metrics=org.apache.kafka.,interval.ms=60000")
     status = fresh.play("status")
-    assert "client metrics are configured (everybody), for which ZooKeeper has no place" in status.text, status.text
+    assert "client metrics are configured (everybody). ZooKeeper cannot store them" in status.text, status.text
     fresh.run("b1", f"{TOOL} --delete-config metrics,interval.ms")
     status = fresh.play("status")
     assert "client metrics" not in status.text, status.text

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from tests.e2e.test_claims import STOPS, holder, phase
+from tests.e2e.test_run_lock import STOPS, holder, phase
 
 from tools.e2e.testbed import ELSEWHERE, INVENTORY, nth
 
@@ -30,7 +30,7 @@ def test_it_is_killed_and_taken_over_from_elsewhere(fresh, alone):
     killed = fresh.play("migrate", *ONE_FORK, inventory=alone, kill_when=nth(2, STOPS))
     assert killed.code < 0, killed.text
     refused = fresh.play("migrate", *ONE_FORK, inventory=alone, under=ELSEWHERE)
-    assert refused.code == 2 and "cannot be told from here" in refused.text, refused.text
+    assert refused.code == 2 and "This host cannot see whether that run is at work" in refused.text, refused.text
     token = {"quorumshift_force_unlock": holder(refused)}
     ran = fresh.play("migrate", *ONE_FORK, inventory=alone, under=ELSEWHERE, extra=token)
     assert ran.code == 0, ran.text

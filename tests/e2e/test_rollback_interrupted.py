@@ -27,7 +27,7 @@ def plain(fresh):
 def taken_over(testbed, killed):
     """The word that turns round what a killed run has begun: a rollback asks for it."""
     ran = back(testbed, "zk", **FAST)
-    assert ran.code != 0 and "would turn round what it has begun" in ran.text, ran.text
+    assert ran.code != 0 and "would reverse its direction" in ran.text, ran.text
     assert changed(ran, testbed) == [], ran.text
     return {"quorumshift_force_unlock": re.search(r"quorumshift_force_unlock=([\w-]+)", ran.text).group(1)}
 
@@ -39,7 +39,7 @@ def at(text, count=1):
 
 def test_without_a_target_it_is_refused(fresh, plain):
     ran = back(fresh, "", **FAST)
-    assert ran.code != 0 and "quorumshift_rollback_to is '': it takes zk or hybrid" in ran.text, ran.text
+    assert ran.code != 0 and "quorumshift_rollback_to is ''. Set it to zk or hybrid" in ran.text, ran.text
     assert changed(ran, fresh) == [], ran.text
 
 
@@ -92,7 +92,7 @@ def test_killed_at_each_step(fresh, plain):
             assert "finish the rollback" in status.text and "quorumshift_rollback_to=zk" in status.text, status.text
         if number == 5:
             forward = fresh.play(extra=FAST)
-            assert forward.code != 0 and "would turn round" in forward.text, forward.text
+            assert forward.code != 0 and "would reverse its direction" in forward.text, forward.text
             status = fresh.play("status")
             assert ": reverting" in status.text and "rollback.yml -e quorumshift_rollback_to=zk" in status.text
     ran = back(fresh, "zk", **FAST)
@@ -110,7 +110,7 @@ def test_killed_before_its_last_gate(fresh, plain):
     killed = back(fresh, "zk", kill_when=at("Gate after_revert"), **FAST)
     assert killed.code < 0, killed.text
     status = fresh.play("status").text
-    assert "it was cut off before its last gate" in status and "rollback.yml -e quorumshift_rollback_to=zk" in status
+    assert "interrupted before its last gate" in status and "rollback.yml -e quorumshift_rollback_to=zk" in status
     ran = back(fresh, "zk", **FAST)
     assert ran.code == 0 and phase(ran) == "zk" and "gate after_revert" in ran.text, ran.text
     assert files(fresh) == plain
@@ -147,7 +147,7 @@ def test_controllers_that_were_stopped_too_early(fresh, plain):
         fresh.ad_hoc("kafka_controller", "service_stop", service="kafka-controller", state="masked")
     ran = back(fresh, "zk", **FAST)
     assert ran.code != 0 and "ZooKeeper is not handed back: the quorum has changes up to" in ran.text, ran.text
-    assert "no controller. Nothing was changed" in ran.text, ran.text
+    assert "without a controller. Nothing was changed" in ran.text, ran.text
     with fresh.zookeeper() as client:
         assert client.exists("/migration") and not client.exists(znodes.topic_path("made.too.late"))
 
@@ -178,13 +178,13 @@ def test_a_broker_that_was_formatted_during_the_migration(fresh, plain):
     assert killed.code < 0, killed.text
     restarted_over(fresh, "b3", AS_FORMATTED)
     status = fresh.play("status")
-    assert "way back: to zk" in status.text and "way back: meta.properties of b3 is of version 1" in status.text
+    assert "rollback to zk:" in status.text and "rollback: meta.properties of b3 has version=1" in status.text
     token = taken_over(fresh, killed)
     ran = back(fresh, "zk", **FAST, **token)
-    assert ran.code != 0 and "meta.properties of b3 is of version 1 in /var/lib/kafka/data1" in ran.text, ran.text
+    assert ran.code != 0 and "meta.properties of b3 has version=1 in /var/lib/kafka/data1" in ran.text, ran.text
     assert changed(ran, fresh) == [], ran.text
     restarted_over(fresh, "b3", AS_IN_ZOOKEEPER_MODE)
-    assert "nothing in its way" in fresh.play("status").text
+    assert "rollback to zk: possible" in fresh.play("status").text
     ran = back(fresh, "zk", **FAST, **token)
     assert ran.code == 0 and phase(ran) == "zk", ran.text
     assert files(fresh) == plain

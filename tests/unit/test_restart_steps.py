@@ -131,7 +131,7 @@ def test_a_worker_that_is_gone_is_told_by_its_lock(tmp_path):
 def test_a_file_that_starts_no_node_is_not_finished(tmp_path):
     given = spec(tmp_path, cluster_id="cluster", state_dir=str(tmp_path))
     (tmp_path / "server.properties").write_text("broker.id=2\n")
-    with pytest.raises(restart_record.RestartError, match="this host is not claimed by this run"):
+    with pytest.raises(restart_record.RestartError, match="this host is not locked by this run"):
         restart_worker.finish(given)
     run_lock = os.path.join(host_state.directory(str(tmp_path), "cluster"), host_state.RUN_LOCK)
     host_state.write_json(run_lock, {"number": 1, "run": "r", "closed": False})

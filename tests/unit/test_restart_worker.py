@@ -192,7 +192,7 @@ def test_the_last_broker_that_may_have_registered_stays(host):
     one.broken, one.registers = {"zk_migration"}, True
     reported = one.take("zk_migration", TO_HYBRID, registered=["1", "5"])
     assert reported["outcome"] == "failed" and one.mode == "zk_migration" and not one.active
-    assert "broker 2 is registered in the quorum and no other broker is still to register" in reported["message"]
+    assert "broker 2 and all other live brokers are registered in the quorum" in reported["message"]
     assert "Mend the cause, then start kafka on this host or run again" in reported["message"]
 
 
@@ -205,8 +205,8 @@ def test_the_last_broker_that_never_came_so_far_goes_back(host):
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
-        ({"migration": COPIED}, "/migration holds kraft_metadata_offset 71"),
-        ({"controller": {"broker_id": 101, "ephemeral": False}}, "/controller is KRaft's, of controller 101"),
+        ({"migration": COPIED}, "/migration has kraft_metadata_offset 71"),
+        ({"controller": {"broker_id": 101, "ephemeral": False}}, "/controller is owned by KRaft controller 101"),
     ],
 )
 def test_nothing_goes_back_once_the_copy_has_begun(host, changed, why):
@@ -242,7 +242,7 @@ def test_a_copy_that_begins_while_the_broker_goes_back(host):
     one.on_start = trigger
     reported = one.take("zk_migration", TO_HYBRID)
     assert reported["outcome"] == "failed" and one.mode == "zk_migration" and not one.active
-    assert "the copy has begun, while it went back" in reported["message"]
+    assert "the initial copy has begun, while it went back" in reported["message"]
 
 
 def test_a_broker_that_comes_up_in_neither_mode(host):
@@ -287,7 +287,7 @@ def test_not_to_migration_mode_under_a_final_quorum(host):
     one.broken, one.log_state = {"kraft"}, "POST_MIGRATION"
     reported = one.take("kraft", TO_KRAFT)
     assert reported["outcome"] == "failed" and one.mode == "kraft"
-    assert "this host's metadata log says POST_MIGRATION, not MIGRATION" in reported["message"]
+    assert "the migration state in this host's metadata log is POST_MIGRATION, not MIGRATION" in reported["message"]
 
 
 def test_a_controller_is_not_put_back(host):

@@ -92,11 +92,11 @@ def test_only_the_holder_closes(tmp_path):
 
 def test_a_turn_needs_its_runs_open_claim(tmp_path):
     path = str(tmp_path)
-    with pytest.raises(run_locks.RunLockError, match="not claimed by this run"):
+    with pytest.raises(run_locks.RunLockError, match="not locked by this run"):
         run_locks.require(path, "r1")
     run_locks.take(path, run_lock("r1"), {})
     run_locks.require(path, "r1")
-    with pytest.raises(run_locks.RunLockError, match="claimed by run r1"):
+    with pytest.raises(run_locks.RunLockError, match="locked by run r1"):
         run_locks.require(path, "r2")
     run_locks.close(path, "r1", "ok")
     with pytest.raises(run_locks.RunLockError):

@@ -10,7 +10,7 @@ from tools.drill.stretch import Leg
 from tools.drill.trials import AFTER_RERUN, STOPPED, Drill
 from tools.e2e.faults import UNREACHED
 
-TAKEN_OVER = r"takes over the claim of run \S+"
+TAKEN_OVER = r"takes over the run lock of run \S+"
 HYBRID_ROLL, KRAFT_ROLL = r"Plan the roll to zk_migration\].*", r"Plan the roll to kraft\].*"
 NEW_FILE, UP, STOPS = r"    (b\d) gets its new properties file\n", r"    (b\d) is up \(", r"    (b\d) stops\n"
 # a host that is back within seconds may be missed by nobody
@@ -44,7 +44,7 @@ _IN_ZK = (
         "a second control node begins a run",
         "zk",
         faults.second_control_node,
-        r"claimed by run [^\n]*(It is at work|cannot be told from here)",
+        r"locked by run [^\n]*(That run is at work|This host cannot see whether)",
         AFTER_RERUN,
         r"Gate before_controllers\]",
     ),

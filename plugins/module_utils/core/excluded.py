@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hosts without which a migration is taken back: whether they may be left out, and the facts as they are without them.
-Pure, over collected facts (probes.cluster.collect gives their shape).
+"""Hosts that a rollback excludes: whether it may, and the facts without them. Pure, over collected facts
+(probes.cluster.collect).
 
-A broker that is down serves nobody, and its log waits for its return. What has to be kept is what the others have: the
-partitions' in-sync replicas. A controller that is down may have voted for what no other but one has on disk.
+A broker that is down serves no client, and its log stays on its disk. The rollback must keep the in-sync replicas of
+the other brokers. A controller that is down may have voted for changes that only one other controller has on disk.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from . import phase, rollback, run_lock
 
 
 def without(facts: Mapping, excluded: Mapping[str, Mapping]) -> dict:
-    """Return facts, collected without the nodes `gone` {host: {role, node_id, running}}, as they are without these.
+    """Return facts, collected without the nodes `excluded` {host: {role, node_id, running}}, of the other nodes alone.
 
-    Replicas on brokers of which there is no host any more do not count, nor do partitions that lived there alone.
-    `topics` gets `single`: the partitions that have one replica now and have more in truth.
+    Replicas on brokers without a host do not count, nor do partitions that have no other replica. `topics` gets
+    `single`: the partitions of which only one replica is left.
     """
-    reported = {**facts, "excluded": dict(excluded)}
+    rest = {**facts, "excluded": dict(excluded)}
     voters = {node["node_id"] for node in excluded.values() if node["role"] == "controller"}
     quorum = facts.get("quorum") or {}
     if voters and quorum.get("voters"):
-        reported["quorum"] = {**quorum, "voters": [one for one in quorum["voters"] if one["id"] not in voters]}
+        rest["quorum"] = {**quorum, "voters": [one for one in quorum["voters"] if one["id"] not in voters]}
     topics = facts.get("topics") or {}
     if topics.get("reached") and any(node["role"] == "broker" for node in excluded.values()):
-        reported["topics"] = _topics(topics, set(phase.broker_ids(facts)))
-    return reported
+        rest["topics"] = _topics(topics, set(phase.broker_ids(facts)))
+    return rest
 
 
-def _topics(topics: Mapping, left: set[int]) -> dict:
+def _topics(topics: Mapping, ids: set[int]) -> dict:
     partitions: dict[str, dict] = {}
     single = []
     for topic, numbers in topics["partitions"].items():
         for number, one in numbers.items():
-            isr = [broker for broker in one["isr"] if broker in left]
-            replicas = [broker for broker in one["replicas"] if broker in left]
+            isr = [broker for broker in one["isr"] if broker in ids]
+            replicas = [broker for broker in one["replicas"] if broker in ids]
             if one["leader"] < 0 and not isr:
                 continue
             if len(replicas) == 1 < len(one["replicas"]):
@@ -48,7 +48,7 @@ def _topics(topics: Mapping, left: set[int]) -> dict:
 
 
 def refused(facts: Mapping, detected: phase.PhaseResult, direction: str) -> str | None:
-    """Return why hosts may not be left out, None when they may. `facts`: of `without`."""
+    """Return why hosts may not be excluded, None when they may. `facts`: of `without`."""
     excluded = facts.get("excluded") or {}
     if not excluded:
         return None
@@ -57,44 +57,44 @@ def refused(facts: Mapping, detected: phase.PhaseResult, direction: str) -> str 
 
 
 def _why(facts: Mapping, excluded: Mapping[str, Mapping], detected: phase.PhaseResult, direction: str) -> str | None:
-    """Return why, without whom it concerns."""
+    """Return why, without the hosts' names."""
     if direction != run_lock.BACK:
-        return "a migration is taken back without hosts that are gone, everything else needs them all"
+        return "only a rollback may exclude hosts"
     unknown = sorted(host for host, node in excluded.items() if not node["role"])
     if unknown:
         return f"{', '.join(unknown)} is in neither of the groups kafka_broker and kafka_controller"
     serving = sorted(host for host, node in excluded.items() if node.get("running"))
     if serving:
-        return f"{', '.join(serving)} answers as {excluded[serving[0]]['running']}. Leave it in, or stop it first"
+        return f"{', '.join(serving)} answers in mode {excluded[serving[0]]['running']}. Stop it, or do not exclude it"
     if detected.phase != phase.REVERTING and any(node["role"] == "broker" for node in excluded.values()):
-        # with the controllers stopped nobody takes a dead broker out of what the others serve
+        # once the controllers are stopped, no node removes a dead broker from the metadata
         known = {int(one) for one in (facts.get("topics") or {}).get("brokers") or {}}
         known |= {int(one) for one in facts["zookeeper"].get("broker_ids") or {}}
         alive = sorted(known - set(phase.broker_ids(facts)))
         if alive:
             numbers = ", ".join(map(str, alive))
-            return f"broker {numbers}, of no other host, is alive to the cluster. Wait until it has noticed"
+            return f"broker {numbers} is still registered, and no other host has this id. Wait until its session ends"
     left = {node["role"] for node in facts["nodes"].values()}
     if "broker" not in left:
         return "no broker is left"
     if "controller" not in left:
-        return "no controller is left, and without one nobody knows what the quorum has committed"
+        return "no controller is left, so it is unknown what the quorum has committed"
     return None
 
 
 def returning(excluded: Iterable[tuple[str, str]], target: str, state: str) -> list[str]:
-    """Return what is to be done on hosts before they serve again, as sentences. `gone`: (host, role); `state`: the
+    """Return what to do on excluded hosts before they start again, as sentences. `excluded`: (host, role); `state`: the
     cluster's directory on them."""
-    messages = []
+    advice = []
     for host, role in sorted(excluded):
         if role == "controller":
-            do = "empty its log directory and take its properties file away before it starts: it has this quorum's log"
+            do = "before it starts, empty its log directory and remove its properties file: it has the old quorum's log"
         elif target == rollback.HYBRID:
-            do = "it may start as its file says, and the next run takes it along"
+            do = "start it in the mode of its file, and the next run includes it"
         else:
             do = (
-                "before it starts, put the properties file of before the migration back, which is "
-                f"{state}/configs/server.properties.before-zk_migration there, where there is one"
+                "before it starts, replace its properties file by "
+                f"{state}/configs/server.properties.before-zk_migration, if that file exists"
             )
-        messages.append(f"{host} was left out: {do}")
-    return messages
+        advice.append(f"{host} was excluded: {do}")
+    return advice

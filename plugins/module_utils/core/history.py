@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who did what, when, and how it ended, across runs: from the journals of all hosts. Pure.
+"""The runs of a cluster, what they did and how they ended, from the journals of all hosts. Pure.
 
-A journal is told, never acted on: the phase and what a run does next come from the probes alone. Where a journal and
-what the hosts show do not agree, that is said.
+Journals are shown, never acted on: the phase and the next step come from the probes alone. Contradictions between a
+journal and its host are shown as well.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SHOWN_CHARACTERS = 100
 
 
 class NodeRestart(NamedTuple):
-    """One node's turn as its host tells it; `at` (epoch seconds) is when it ended."""
+    """One restart of a node, from its host's journal; `at`: when it ended, in epoch seconds."""
 
     at: float
     host: str
@@ -26,8 +26,8 @@ class NodeRestart(NamedTuple):
 
 
 class Run(NamedTuple):
-    """One run that changed something, or was about to. `how`: `ok`, the task at which it failed, or None where no
-    journal tells its end. What no journal tells is None."""
+    """One run that locked the cluster. `how`: `ok`, the task that failed, or None where no journal has its end. A
+    value that no journal has is None."""
 
     run: str
     number: int | None
@@ -42,39 +42,39 @@ class Run(NamedTuple):
 
 
 def runs(nodes: Mapping[str, Mapping], cluster_id: str) -> list[Run]:
-    """Return the runs of which any host's journal tells, oldest first (nodes: see probes.node.facts, `journals`)."""
+    """Return the runs in the journals of all hosts, oldest first (nodes: see probes.node.facts, `journals`)."""
     events: dict[str, list[tuple[str, Mapping]]] = {}
     for host, node in sorted(nodes.items()):
         for event in _journal(node, cluster_id)["events"]:
             events.setdefault(event["run"], []).append((host, event))
-    return sorted((_run(name, reported) for name, reported in events.items()), key=lambda run: (run.since, run.run))
+    return sorted((_run(name, of_run) for name, of_run in events.items()), key=lambda run: (run.since, run.run))
 
 
-def lines(messages: Iterable[Run]) -> list[str]:
+def lines(known: Iterable[Run]) -> list[str]:
     """Return the runs as lines of the screen, oldest first."""
-    messages = list(messages)
-    if not messages:
-        return ["  history: no host's journal tells of a run"]
-    took_over = {run.over: run.run for run in messages if run.over}
+    known = list(known)
+    if not known:
+        return ["  history: no journal has a run"]
+    took_over = {run.over: run.run for run in known if run.over}
     shown = ["  history:"]
-    for run in messages:
-        who = f"{run.user or '?'} on {run.host or '?'}"
-        end = _end(run, took_over, messages[-1])
-        shown.append(f"    {_moment(run.since)}  run {run.run} ({run.direction or '?'}) of {who}, {end}")
+    for run in known:
+        holder = f"{run.user or '?'} on {run.host or '?'}"
+        end = _end(run, took_over, known[-1])
+        shown.append(f"    {_moment(run.since)}  run {run.run} ({run.direction or '?'}) of {holder}, {end}")
         for one in sorted(run.node_restarts):
             why = f": {_first_line(one.message)}" if one.message else ""
             shown.append(f"      {_moment(one.at)}  {one.host}  {one.kind}  {one.outcome}{why}")
     return shown
 
 
-def contradictions(nodes: Mapping[str, Mapping], cluster_id: str, evidence: Iterable[Mapping]) -> list[str]:
-    """Return what in the journals is torn, missing, or not as the hosts show it, as texts that say what counts.
+def contradictions(nodes: Mapping[str, Mapping], cluster_id: str, recorded: Iterable[Mapping]) -> list[str]:
+    """Return what in the journals is unreadable, missing, or contradicts the hosts, as sentences.
 
-    `evidence`: the events of every run that left evidence on the control node.
+    `recorded`: the events of every run with artifacts on the control node.
     """
-    messages = []
+    doubts = []
     lacking: dict[str, list[str]] = {}
-    evidence = list(evidence)
+    recorded = list(recorded)
     for host, node in sorted(nodes.items()):
         if not node.get("reached", True):
             continue
@@ -82,8 +82,8 @@ def contradictions(nodes: Mapping[str, Mapping], cluster_id: str, evidence: Iter
         node_restarts = [event for event in journal["events"] if event["name"] == "node_restart"]
         if journal["torn"]:
             count = f"{journal['torn']} line{'s' if journal['torn'] > 1 else ''}"
-            messages.append(f"{count} of {host}'s journal cannot be read")
-        run = _lacking(host, node, cluster_id, journal, node_restarts, evidence)
+            doubts.append(f"{count} of {host}'s journal cannot be read")
+        run = _lacking(host, node, cluster_id, journal, node_restarts, recorded)
         if run:
             lacking.setdefault(run, []).append(host)
         newest = node.get("node_restart") or {}
@@ -94,19 +94,19 @@ def contradictions(nodes: Mapping[str, Mapping], cluster_id: str, evidence: Iter
         ):
             mode, starts = node_restarts[-1]["mode"], node.get("next")
             if starts and starts != mode:
-                messages.append(
-                    f"{host}'s journal says that its newest turn brought it into mode {mode}, its file starts it in "
-                    f"mode {starts}: somebody changed the file, or put an older one back"
+                doubts.append(
+                    f"{host}'s journal says that its newest restart ended in mode {mode}, but its file starts it in "
+                    f"mode {starts}: the file was changed since"
                 )
-    messages += [f"the journal of {', '.join(hosts)} lacks what run {run} did" for run, hosts in lacking.items()]
-    return [f"{one}. What the hosts show counts" for one in messages]
+    doubts += [f"the journal of {', '.join(hosts)} lacks run {run}" for run, hosts in lacking.items()]
+    return [f"{doubt}. Runs rely on what the hosts show, not on journals" for doubt in doubts]
 
 
 def _lacking(
-    host: str, node: Mapping, cluster_id: str, journal: Mapping, node_restarts: list[Mapping], evidence: list[Mapping]
+    host: str, node: Mapping, cluster_id: str, journal: Mapping, node_restarts: list[Mapping], recorded: list[Mapping]
 ) -> str | None:
-    """Return the newest run that left something on the host, or evidence here, of which the host's journal should tell
-    and does not. What is older than a journal is not missed: the host may be younger."""
+    """Return the newest run that the host's journal should have and lacks, by the host's own files and the run
+    artifacts. Runs before the journal's first event do not count: the host may have been added since."""
     known = {event["id"] for event in node_restarts}
     newest, run_lock = node.get("node_restart") or {}, (node.get("run_locks") or {}).get(cluster_id) or {}
     lacking = set()
@@ -115,7 +115,7 @@ def _lacking(
     since = journal["events"][0]["t"] if journal["events"] else 0
     lacking |= {
         event["node_restart"].split("/")[0]
-        for event in evidence
+        for event in recorded
         if event.get("node_restart")
         and event.get("host") == host
         and event.get("outcome") in ("done", "failed", "reverted")
@@ -132,9 +132,9 @@ def _journal(node: Mapping, cluster_id: str) -> Mapping:
     return (node.get("journals") or {}).get(cluster_id) or {"events": [], "torn": 0, "cut": False}
 
 
-def _run(name: str, reported: list[tuple[str, Mapping]]) -> Run:
-    locked = [event for _host, event in reported if event["name"] == "locked"]
-    ended = [event for _host, event in reported if event["name"] == "ended"]
+def _run(name: str, events: list[tuple[str, Mapping]]) -> Run:
+    locked = [event for _host, event in events if event["name"] == "locked"]
+    ended = [event for _host, event in events if event["name"] == "ended"]
     run_lock: Mapping = locked[0] if locked else {}
     return Run(
         name,
@@ -142,13 +142,13 @@ def _run(name: str, reported: list[tuple[str, Mapping]]) -> Run:
         run_lock.get("direction"),
         run_lock.get("user"),
         run_lock.get("host"),
-        min(event["t"] for _host, event in reported),
+        min(event["t"] for _host, event in events),
         max((event["t"] for event in ended), default=None),
         ended[-1].get("how") if ended else None,
         next((event["over"] for event in locked if event.get("over")), None),
         [
             NodeRestart(event["t"], host, event["kind"], event["outcome"], event.get("message") or "")
-            for host, event in reported
+            for host, event in events
             if event["name"] == "node_restart"
         ],
     )
@@ -160,7 +160,7 @@ def _end(run: Run, took_over: Mapping[str, str], newest: Run) -> str:
         return f"ended well {after}" if run.how == "ok" else f'ended at "{run.how}" {after}'
     if run.run in took_over:
         return f"taken over by run {took_over[run.run]}"
-    return "at work, or cut off" if run is newest else "its end is in no journal"
+    return "at work or interrupted" if run is newest else "no journal has its end"
 
 
 def _moment(at: float) -> str:

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Was ZooKeeper's metadata copied whole into the metadata log, and did the first reconciliation leave it alone?
+"""Whether the initial copy of ZooKeeper's metadata is complete, and whether ZooKeeper lost metadata meanwhile.
 
 The copy is one metadata transaction named `ZK Migration` (KIP-868; KRaftMigrationDriver.MigrateMetadataEvent). Its
-records are counted from the log and compared with what ZooKeeper held before and after.
+records are counted from the log and compared with what ZooKeeper had before and after.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ SLACK = 10
 
 
 class InitialCopy(NamedTuple):
-    """`damage`: the copy was skipped, or things are gone from ZooKeeper that nobody deleted: stop the controllers.
-    `differences`: counts that do not add up. `moved`: what moved meanwhile, which explains a difference."""
+    """`damage`: the initial copy was skipped, and what ZooKeeper lost: stop the controllers. `differences`: counts that
+    do not match. `moved`: what changed meanwhile, which explains a difference."""
 
     damage: list[str]
     differences: list[str]
@@ -28,21 +28,24 @@ class InitialCopy(NamedTuple):
 
 
 def detect(before: Mapping, after: Mapping, transactions: Sequence[Mapping]) -> InitialCopy:
-    """Compare. `before`, `after`: {records: {record type: count}, topics: [names], acls: [text], configs: [text]} of
-    ZooKeeper right before the trigger and after the copy; `transactions`: metadata_image's
+    """Return the comparison. `before`, `after`: {records: {record type: count}, topics: [names], acls: [text], configs:
+    [text]} of ZooKeeper right before the trigger and after the initial copy; `transactions`: metadata_image's
     zk_migration_transactions of the longest log."""
     committed = [one for one in transactions if one["name"] == TRANSACTION and one["outcome"] == "committed"]
-    excluded = {kind: sorted(set(before[kind]) - set(after[kind])) for kind in ("topics", "acls", "configs")}
+    missing = {kind: sorted(set(before[kind]) - set(after[kind])) for kind in ("topics", "acls", "configs")}
     if not committed:
         lost = [
-            f"{len(names)} {kind} are gone from ZooKeeper: {shown(names)}" for kind, names in excluded.items() if names
+            f"{len(names)} {kind} are missing in ZooKeeper: {shown(names)}" for kind, names in missing.items() if names
         ]
         return InitialCopy(
-            [f"the metadata log has no committed transaction {TRANSACTION!r}: the copy was skipped", *lost], [], [], {}
+            [f"the metadata log has no committed transaction {TRANSACTION!r}: the initial copy was skipped", *lost],
+            [],
+            [],
+            {},
         )
     records = dict(committed[-1]["records"])
     differences, moved = [], []
-    # While people change metadata, what stood there at the very moment of the copy is known within a few only
+    # While clients change metadata, the counts at the moment of the copy are known only within a few
     moving = before != after
     for kind in sorted(set(before["records"]) | set(after["records"])):
         lower, upper = sorted((before["records"].get(kind, 0), after["records"].get(kind, 0)))
@@ -54,10 +57,8 @@ def detect(before: Mapping, after: Mapping, transactions: Sequence[Mapping]) -> 
         slack = SLACK + upper // 100 if moving else 0
         if not lower - slack <= count <= upper + slack:
             differences.append(
-                f"{kind}: {count} copied, ZooKeeper held {lower if lower == upper else f'{lower} to {upper}'}"
+                f"{kind}: {count} copied, ZooKeeper had {lower if lower == upper else f'{lower} to {upper}'}"
             )
-    # The copy reads all of ZooKeeper in one transaction, and what it read the first reconciliation leaves alone: once
-    # it is committed, a name that is gone was deleted by somebody. A count below what is left is a difference all the
-    # same.
-    moved += [f"{kind} deleted meanwhile: {shown(names)}" for kind, names in excluded.items() if names]
+    # The first reconciliation deletes nothing that the committed copy has read, so a client deleted a missing name
+    moved += [f"{kind} deleted meanwhile: {shown(names)}" for kind, names in missing.items() if names]
     return InitialCopy([], differences, moved, records)

@@ -110,7 +110,7 @@ def _restoring(restore: Mapping) -> Block:
     end = f'it ended at "{restore["how"]}"' if restore["closed"] else "it is at work, or was interrupted"
     return Block(
         "restore_unfinished",
-        f"brokers are down for a restore, {run_lock.who(restore)}: {end}",
+        f"brokers are down for a restore, {run_lock.holder(restore)}: {end}",
         "start no broker or controller by hand. When no process of that run is left, repeat its command: "
         "quorumshift.kafka.restore_zookeeper",
     )

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run has ahead of it: its steps from the phase in which the cluster is, in order, and what is restarted when.
-Pure, over collected facts (probes.cluster.collect gives their shape).
+"""The plan of a run: its steps from the cluster's phase, in order, and the order of the restarts. Pure, over collected
+facts (probes.cluster.collect).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ ADMITTED = "admitted"  # the journal's event of a batch that may be stopped
 
 
 class Step(NamedTuple):
-    """A step that is ahead: a row of transitions.steps with `batches`: hosts in order; `reasons`: why a host is where
-    it is in that order; `back`: how far a rollback goes once it is done (None: none is possible)."""
+    """A step that is ahead: a row of transitions.steps with `batches`: hosts in order; `reasons`: why a host has its
+    place; `back`: target of a rollback once the step is done (None: none is possible)."""
 
     kind: str
     name: str
@@ -30,7 +30,7 @@ class Step(NamedTuple):
 def steps(
     facts: Mapping, detected: phase.PhaseResult, min_isr: Mapping[str, int], canary: str | None, target: str = ""
 ) -> list[Step]:
-    """Return what is ahead of a migration or, with `target`, of a rollback. A roll that restarts no host is no step."""
+    """Return the steps ahead of a migration or, with `target`, of a rollback. A roll without a restart is no step."""
     ahead = []
     for step in transitions.steps(target):
         if not step.ahead(detected.phase):
@@ -44,7 +44,7 @@ def steps(
 
 
 def _without_repeated_gate(ahead: list[Step]) -> list[Step]:
-    """Drop the first gate of a rollback where no broker runs in KRaft mode: then the second one opens at once."""
+    """Return the steps without the first of two gates `before_revert` that no roll `hybrid` separates."""
     gate_names = [step.name for step in ahead if step.kind == GATE]
     rolls = {step.name for step in ahead if step.kind == ROLL}
     if gate_names[:2] == ["before_revert"] * 2 and "hybrid" not in rolls:
@@ -65,7 +65,7 @@ def _order(facts: Mapping, step: transitions.Step, min_isr: Mapping[str, int], c
     topics = {"partitions": (facts.get("topics") or {}).get("partitions") or {}, "min_isr": min_isr}
     controller = ((facts.get("zookeeper") or {}).get("controller") or {}).get("broker_id")
     if "kraft" in (transition.before, transition.after):
-        controller = None  # a KRaft controller is the active one by then, and no broker
+        controller = None  # by then no broker is the active controller
     return restart.plan(nodes, transition.after, canary, controller, topics)
 
 
@@ -75,8 +75,8 @@ def direction(target: str) -> str:
 
 
 def each_s(events: Iterable[Mapping]) -> dict[str, float]:
-    """Return {turn: seconds} that a node's restart of that kind took on this cluster on average, its admission
-    included; "" is the average of all. Empty where none is known. `events`: of the runs' journals."""
+    """Return {kind: seconds} that a restart of that kind took on this cluster on average, with its admission; "" is
+    the average of all. Empty where none is known. `events`: of the runs' journals."""
     took: dict[str, list[float]] = {}
     waited: dict[str, list[float]] = {}
     for one in events:
@@ -84,18 +84,14 @@ def each_s(events: Iterable[Mapping]) -> dict[str, float]:
             took.setdefault(one["name"], []).append(_restart_s(one))
         elif one["name"] == ADMITTED and one.get("waited_s") is not None:
             waited.setdefault(one["mode"], []).append(one["waited_s"])
-    reported = {
-        node_restart: _mean(seconds) + _mean(waited.get(node_restart, ())) for node_restart, seconds in took.items()
-    }
-    if reported:
-        reported[""] = sum(reported[node_restart] * len(took[node_restart]) for node_restart in took) / sum(
-            map(len, took.values())
-        )
-    return reported
+    each = {kind: _mean(seconds) + _mean(waited.get(kind, ())) for kind, seconds in took.items()}
+    if each:
+        each[""] = sum(each[kind] * len(took[kind]) for kind in took) / sum(map(len, took.values()))
+    return each
 
 
 def _restart_s(event: Mapping) -> float:
-    """Return how long a turn took: as it was watched, or by its host's clock where it was begun before that."""
+    """Return how long a restart took: as the run watched it, or by its host's clock if that is longer."""
     return max(event.get("restart_s") or 0.0, (event.get("end") or 0.0) - (event.get("t") or 0.0))
 
 
@@ -104,23 +100,23 @@ def _mean(seconds: Sequence[float]) -> float:
 
 
 def step_s(step: Step, each: Mapping[str, float]) -> float | None:
-    """Return how long a step's restarts take, one batch after the other; None where nothing is known of one."""
-    one = each.get(step.name, each.get(""))
-    return None if one is None else len(step.batches) * one
+    """Return how many seconds a step's restarts take, one batch after the other; None if unknown."""
+    batch_s = each.get(step.name, each.get(""))
+    return None if batch_s is None else len(step.batches) * batch_s
 
 
-def restarts(reported: Iterable[Step]) -> list[Step]:
+def restarts(ahead: Iterable[Step]) -> list[Step]:
     """Return the steps in which nodes are started or restarted."""
-    return [step for step in reported if step.kind in (ROLL, START)]
+    return [step for step in ahead if step.kind in (ROLL, START)]
 
 
-def estimate_s(reported: Iterable[Step], each: Mapping[str, float]) -> float | None:
-    """Return how long all restarts of `told` take; None where nothing is known of one."""
-    return sum(step_s(step, each) for step in restarts(reported)) if each else None
+def estimate_s(ahead: Iterable[Step], each: Mapping[str, float]) -> float | None:
+    """Return how many seconds all restarts take; None if unknown."""
+    return sum(step_s(step, each) for step in restarts(ahead)) if each else None
 
 
 class Took(NamedTuple):
-    """What became of a step: batches and seconds as planned (None: no figure was known), and as they were."""
+    """A step's batches and seconds, as planned (None: unknown) and as they were."""
 
     name: str
     text: str
@@ -131,10 +127,10 @@ class Took(NamedTuple):
 
 
 def took(plan: Mapping, events: Iterable[Mapping], run: str) -> list[Took]:
-    """Return what a run's restarts took, beside what its plan (plan.json of its evidence) had for them.
+    """Return what a run's restarts took, and what its plan (plan.json of the run artifacts) had for them.
 
-    Turns that an earlier run began are none of the plan's. Controllers are brought up together, so the longest of their
-    turns counts; in a roll one follows the other.
+    Restarts that an earlier run began are not part of the plan. Controllers are brought up together, so their longest
+    restart counts; in a roll the restarts follow each other.
     """
     node_restarts: dict[str, list[float]] = {}
     waited: dict[str, float] = {}
@@ -143,38 +139,39 @@ def took(plan: Mapping, events: Iterable[Mapping], run: str) -> list[Took]:
             node_restarts.setdefault(one["name"], []).append(_restart_s(one))
         elif one["name"] == ADMITTED:
             waited[one["mode"]] = waited.get(one["mode"], 0.0) + (one.get("waited_s") or 0.0)
-    messages = []
+    steps_done = []
     for step in (Step(**step) for step in plan["steps"]):
         seconds = node_restarts.get(step.name)
         if seconds and step.kind in (ROLL, START):
             together = step.kind == START
             spent = max(seconds) if together else sum(seconds) + waited.get(step.name, 0.0)
             batches = 1 if together else len(seconds)
-            messages.append(Took(step.name, step.text, len(step.batches), step_s(step, plan["each_s"]), batches, spent))
-    return messages
+            steps_done.append(
+                Took(step.name, step.text, len(step.batches), step_s(step, plan["each_s"]), batches, spent)
+            )
+    return steps_done
 
 
-def order(plan: Mapping, node_restart: str) -> list[str] | None:
-    """Return in which order a plan has the hosts of a turn, None where it has no such step."""
-    of_restart = [step for step in plan["steps"] if step["name"] == node_restart]
-    return [host for batch in of_restart[0]["batches"] for host in batch] if of_restart else None
+def order(plan: Mapping, kind: str) -> list[str] | None:
+    """Return the order of the hosts in a plan's restarts of this kind, None without such a step."""
+    step = next((step for step in plan["steps"] if step["name"] == kind), None)
+    return [host for batch in step["batches"] for host in batch] if step else None
 
 
-def otherwise(planned: Sequence[str], plan: Mapping) -> list[str]:
-    """Return where a roll (restart.Plan as a mapping) does otherwise than it was planned, as sentences with the
-    reason."""
+def deviations(planned: Sequence[str], plan: Mapping) -> list[str]:
+    """Return where a roll (restart.Plan as a mapping) deviates from the planned order, as sentences with the reason."""
     now = [host for batch in plan["batches"] for host in batch]
     if now == list(planned):
         return []
-    messages = [f"{host} runs so already" for host in planned if host in plan["done"]]
-    messages += [
-        f"{host} is no broker or controller of this run" for host in planned if host not in (*now, *plan["done"])
+    reasons = [f"{host} already runs in this mode" for host in planned if host in plan["done"]]
+    reasons += [
+        f"{host} is not a broker or controller of this run" for host in planned if host not in (*now, *plan["done"])
     ]
     new = [host for host in now if host not in planned]
-    messages += [f"{host} is to be restarted as well" for host in new]
+    reasons += [f"{host} must be restarted as well" for host in new]
     left, right = [host for host in planned if host in now], [host for host in now if host in planned]
     moved = [host for host, other in zip(right, left) if host != other]
-    messages += [f"{host} {plan['reasons'][host]}" for host in moved if host in plan["reasons"]]
+    reasons += [f"{host} {plan['reasons'][host]}" for host in moved if host in plan["reasons"]]
     if moved and not any(host in plan["reasons"] for host in moved):
-        messages.append("what had its place for a reason has it no more")
-    return messages
+        reasons.append("a reason for the planned order no longer holds")
+    return reasons

@@ -1,19 +1,19 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a restore writes into ZooKeeper after a migration emptied it (KAFKA-17146), from a backup, from what ZooKeeper
-still holds, and from the brokers' own disks. Pure.
+"""What a restore writes into ZooKeeper after a migration emptied it (KAFKA-17146): from a backup, ZooKeeper and the
+brokers' disks. Pure.
 
-Nothing that ZooKeeper holds is taken away: what is missing is made again, what is there keeps its own values and gets
-those that it lacks. A restore therefore brings back what somebody deleted after the backup; it is told.
+A restore deletes nothing in ZooKeeper. It makes missing znodes, and adds missing values to existing ones. So it also
+brings back what was deleted after the backup; the playbook shows this.
 
-Where a partition's data is, no backup knows: leaders and in-sync replicas move on. So they are read from the disks of
-the brokers, which are all stopped. An acknowledged record is on every replica that was in sync, and each later leader
-came from among those: the replica whose last record has the highest leader epoch, and of these the one that reaches
-furthest, holds all that was acknowledged (KIP-101, KIP-279). Those that reach as far are in sync, the others catch up.
+Leaders and in-sync replicas have changed since the backup. They are read from the disks of the stopped brokers. An
+acknowledged record is on every replica that was in sync, and each later leader was one of these. So the replica with
+the highest leader epoch in its last record, and of these the one with the highest end offset, has all acknowledged
+records (KIP-101, KIP-279). Replicas that reach as far are in sync, the others catch up.
 
-Epochs only rise. A leader epoch below one that a log has seen would make replicas cut off records
-(LeaderEpochFileCache), and a controller epoch below that of a partition's state keeps the controller from electing
+Epochs only rise. With a lower leader epoch than a log has seen, replicas would truncate records
+(LeaderEpochFileCache). With a lower controller epoch than a partition's state has, the controller elects no leader
 (KAFKA-20488; PartitionStateMachine).
 """
 
@@ -43,8 +43,8 @@ _CONFIGS = frozenset(["topic_config", "broker_config", "client_config", "user_co
 
 
 class Write(NamedTuple):
-    """`data` to be written at `path`: a new znode with `acl` (entries as formats.znodes.Znode has them), or, where
-    `acl` is None, one that exists. `kind` as formats.znodes.kind tells."""
+    """`data` to write at `path`: a new znode with `acl` (entries of znodes.Znode), or an existing one if `acl` is
+    None. `kind`: of formats.znodes.kind."""
 
     path: str
     data: bytes | None
@@ -53,7 +53,7 @@ class Write(NamedTuple):
 
 
 class Replica(NamedTuple):
-    """One broker's log of a partition, as formats.replica_log.ReplicaLog tells."""
+    """One broker's log of a partition, of formats.replica_log.ReplicaLog."""
 
     broker: int
     topic_id: str | None
@@ -63,7 +63,7 @@ class Replica(NamedTuple):
 
 
 def restored(saved: znodes.Znode, live: znodes.Znode | None) -> Write | None:
-    """Return what is written at the path of a saved znode, None for nothing. Partition states are `state`'s.
+    """Return the write at the path of a saved znode, None for none. `state` returns those of partition states.
 
     Raises znodes.ZnodeError where a value cannot be read.
     """
@@ -92,14 +92,14 @@ def state(
     replicas: Iterable[Replica],
     controller_epoch: int,
 ) -> Write:
-    """Return the partition state that is written at `path`, for a partition whose replicas are `assigned`.
+    """Return the write of a partition's state at `path`; `assigned`: the ids of its replicas.
 
-    `saved`, `live`: its state in the backup and now; `replicas`: what the brokers' disks hold of it; those of another
-    topic of the same name do not count. Raises znodes.ZnodeError.
+    `saved`, `live`: its state in the backup and now; `replicas`: its logs on the brokers' disks; those of another topic
+    with the same name do not count. Raises znodes.ZnodeError.
     """
     before = [znodes.partition_state(node.data, node.path) for node in (live, saved) if node is not None]
     logs = {one.broker: one for one in replicas if one.broker in assigned and one.topic_id in (topic_id, None)}
-    epochs = [reported["leader_epoch"] for reported in before] + [one.newest_epoch for one in logs.values()]
+    epochs = [state["leader_epoch"] for state in before] + [one.newest_epoch for one in logs.values()]
     leader, isr = -1, before[0]["isr"] if before else list(assigned)
     if logs:
         furthest = max((one.last_epoch, one.end_offset) for one in logs.values())
@@ -117,100 +117,99 @@ def state(
 
 
 def refused(facts: Mapping) -> str | None:
-    """Return why ZooKeeper is not to be restored at all, None where it may be."""
+    """Return why ZooKeeper must not be restored, None when it may be."""
     state = phase.longest_log(phase.controllers(facts)).get("zk_migration_state")
     if state == "POST_MIGRATION":
-        return "the migration is finalized: no broker uses ZooKeeper any more"
+        return "the migration is finalized: no broker uses ZooKeeper"
     modes = {host: node.get("running") or node.get("next") for host, node in facts["nodes"].items()}
     kraft = sorted(host for host, mode in modes.items() if facts["nodes"][host]["role"] == "broker" and mode == "kraft")
     if kraft:
-        return f"{', '.join(kraft)} run or will start in KRaft mode: what they hold is not what the backup holds"
+        return f"{', '.join(kraft)} run or will start in KRaft mode, so the backup does not match their data"
     return None
 
 
 def needed(detected: phase.PhaseResult, lacking: int) -> bool:
-    """Say whether there is anything to do, `lacking` being the number of znodes to be made or completed: a restore that
-    was cut off goes on, one that is done changes nothing."""
+    """Return whether there is anything to restore; `lacking`: how many znodes to make or complete. An interrupted
+    restore continues, a complete one changes nothing."""
     if detected.phase == phase.REVERTING:
-        *steps, _controllers_wiped = detected.steps  # which is for whoever has found the cause
+        *steps, _controllers_wiped = detected.steps  # the operator wipes the controllers once the cause is found
         return lacking > 0 or not all(one["done"] for one in steps)
     return lacking > 0
 
 
 def not_at_rest(facts: Mapping) -> list[str]:
-    """Return why nothing may be restored now, as sentences: every process that would write meanwhile is stopped, and
-    the controllers stay so (facts: see probes.cluster.collect)."""
-    messages = []
+    """Return why nothing may be restored now, as sentences: a process that would write meanwhile runs, or a controller
+    may start (facts: see probes.cluster.collect)."""
+    reasons = []
     for host, node in sorted(facts["nodes"].items()):
         service = node.get("service") or {}
         if not node.get("reached"):
-            messages.append(f"{host} was not reached: {node.get('error')}")
+            reasons.append(f"{host} was not reached: {node.get('error')}")
         elif service.get("active") or node.get("running"):
-            messages.append(f"{service.get('name')} of {host} runs")
+            reasons.append(f"{service.get('name')} of {host} runs")
         elif node["role"] == "controller" and not service.get("masked"):
-            messages.append(f"{service.get('name')} of {host} is not masked")
-    return messages
+            reasons.append(f"{service.get('name')} of {host} is not masked")
+    return reasons
 
 
-def strangers(facts: Mapping) -> str | None:
-    """Return why the inventory lacks somebody who has a part in a restore, None where it does not: a broker that would
-    go on meanwhile, and of whose disks nothing would be known."""
+def unlisted_brokers(facts: Mapping) -> str | None:
+    """Return why a live broker must be added to the inventory, None when all are in it: a restore stops every broker
+    and reads its disks."""
     known = {str(one) for one in phase.broker_ids(facts)}
     others = sorted(set(facts["zookeeper"].get("broker_ids") or {}) - known, key=lambda one: (len(one), one))
     if not others:
         return None
     return (
-        f"broker {', '.join(others)} is registered in ZooKeeper and is not in the inventory: a restore stops every "
-        "broker and reads its disks. Put it into the group kafka_broker"
+        f"broker {', '.join(others)} is registered in ZooKeeper and is not in the inventory. A restore must stop every "
+        "broker and read its disks: add it to the group kafka_broker"
     )
 
 
 def unread(assignments: Iterable[Iterable[int]], known: Iterable[int]) -> dict[int, int]:
-    """Return {broker: partitions} of the brokers that have replicas and are not among the `known`, whose disks are
-    read."""
-    away = Counter(one for replicas in assignments for one in replicas)
-    return {broker: count for broker, count in sorted(away.items()) if broker not in set(known)}
+    """Return {broker: number of its replicas} of the brokers whose disks are not read; `known`: those that are read."""
+    counts = Counter(one for replicas in assignments for one in replicas)
+    return {broker: count for broker, count in sorted(counts.items()) if broker not in set(known)}
 
 
 def registered(facts: Mapping) -> list[str]:
-    """Return which brokers ZooKeeper takes for alive, as a sentence: a session outlives a broker that was killed."""
+    """Return which brokers are registered in ZooKeeper, as a sentence: the session of a killed broker outlives it."""
     alive = sorted(facts["zookeeper"].get("broker_ids") or {})
     return [f"brokers are registered in ZooKeeper: {', '.join(alive)}"] if alive else []
 
 
 def from_disks(topic_id: str | None, known: Mapping[str, list[int]], logs: Mapping[int, Sequence[Replica]]) -> dict:
-    """Return {partition: replicas} of a topic with those that only disks know, made after the backup.
+    """Return {partition: replicas} of a topic, with the partitions made after the backup, which only the disks have.
 
-    `topic_id`, `known`: of the topic as it is to stand in ZooKeeper (None and {} for one that disks alone know);
-    `logs`: what the brokers' disks hold of a topic of this name. Disks that hold several topics of one name, as after
-    one was deleted under a broker that was down, tell nothing of a new one.
+    `topic_id`, `known`: of the topic in ZooKeeper (None and {} for a topic that only the disks have); `logs`: the logs
+    on the brokers' disks of a topic of this name. If the disks have several topics of one name, for example a deleted
+    one on a broker that was down, a topic that ZooKeeper lacks is not restored from them.
     """
-    ids = {topic_id} if topic_id else {one.topic_id for reported in logs.values() for one in reported}
+    ids = {topic_id} if topic_id else {one.topic_id for replicas in logs.values() for one in replicas}
     if len(ids) != 1 or None in ids:
         return dict(known)
-    found = {
-        str(partition): sorted(one.broker for one in reported if one.topic_id in ids)
-        for partition, reported in sorted(logs.items())
+    made_later = {
+        str(partition): sorted(one.broker for one in replicas if one.topic_id in ids)
+        for partition, replicas in sorted(logs.items())
         if str(partition) not in known
     }
-    return {**known, **{partition: brokers for partition, brokers in found.items() if brokers}}
+    return {**known, **{partition: brokers for partition, brokers in made_later.items() if brokers}}
 
 
-def epoch_above(reported: Iterable[int | None]) -> int:
-    """Return the controller epoch that is written into states and into /controller_epoch: above every one told, so that
-    the controller that is elected next, which takes one more, is above all of them."""
-    return max((one for one in reported if one is not None), default=0) + 1
+def epoch_above(epochs: Iterable[int | None]) -> int:
+    """Return the controller epoch to write into states and /controller_epoch: above all `epochs`. The next controller
+    takes one more."""
+    return max((one for one in epochs if one is not None), default=0) + 1
 
 
 def _merged(saved: znodes.Znode, live: znodes.Znode, field: str) -> bytes | None:
-    """Return the live object with the saved keys that it lacks, None where it lacks none."""
+    """Return the live object with the saved keys that it lacks, None if it lacks none."""
     old, now = _object(saved), _object(live)
     lacking = {key: value for key, value in old.get(field, {}).items() if key not in now.get(field, {})}
     return _json({**old, **now, field: {**now.get(field, {}), **lacking}}) if lacking else None
 
 
 def _with_partitions(saved: znodes.Znode, live: znodes.Znode) -> bytes | None:
-    """Return the live topic with the saved partitions that it lacks; a topic made anew since keeps its own."""
+    """Return the live topic with the saved partitions that it lacks, None if it lacks none or has another topic id."""
     if znodes.topic(saved.data, saved.path)["topic_id"] != znodes.topic(live.data, live.path)["topic_id"]:
         return None
     return _merged(saved, live, "partitions")
@@ -226,7 +225,7 @@ def _with_entries(saved: znodes.Znode, live: znodes.Znode) -> bytes | None:
 
 
 def _object(node: znodes.Znode) -> dict:
-    """Return a znode's JSON object; what has no data holds nothing."""
+    """Return a znode's JSON object, {} without data."""
     if not node.data:
         return {}
     try:

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a migration is taken back: whether it may be, what is handed back to ZooKeeper, what is left of it. Pure, over
-collected facts (probes.cluster.collect gives their shape).
+"""The rollback of a migration: whether it may begin, what restores ZooKeeper's controller, and what is left of the
+migration. Pure, over collected facts (probes.cluster.collect).
 
 Sources: Kafka 3.9's documentation, "Reverting to ZooKeeper mode during the Migration"; KAFKA-20488 for the controller
 epoch; KafkaZkClient and PartitionStateMachine, which compare it with that of each partition's state.
@@ -20,8 +20,8 @@ TARGETS = (ZK, HYBRID)
 
 
 class ZkControllerRestore(NamedTuple):
-    """What ZooKeeper is still to be told: the `controller_epoch` to set first (None: it is high enough), whether
-    `/controller` is to be deleted, KRaft's or that of a broker that can write nothing, and whether `/migration` is."""
+    """What to change in ZooKeeper: `controller_epoch`: the value to set first (None: it is high enough);
+    `controller`, `migration`: whether to delete `/controller` and `/migration`."""
 
     controller_epoch: int | None
     controller: bool
@@ -29,82 +29,82 @@ class ZkControllerRestore(NamedTuple):
 
 
 def refused(facts: Mapping, detected: phase.PhaseResult, target: str) -> str | None:
-    """Return why the migration is not taken back to `target`, None where it may be or where nothing is to be done."""
-    return no_way(facts, detected, target) or ((". ".join(version_1(facts)) or None) if target == ZK else None)
+    """Return why a rollback to `target` may not begin; None when it may, or when there is nothing to do."""
+    return impossible(facts, detected, target) or ((". ".join(version_1(facts)) or None) if target == ZK else None)
 
 
-def no_way(facts: Mapping, detected: phase.PhaseResult, target: str) -> str | None:
-    """Return why no way leads back to `target` from this phase, None where one does or where nothing is to be done."""
+def impossible(facts: Mapping, detected: phase.PhaseResult, target: str) -> str | None:
+    """Return why this phase has no rollback to `target`; None when it has one, or when there is nothing to do."""
     if target not in TARGETS:
-        return f"quorumshift_rollback_to is {target!r}: it takes {' or '.join(TARGETS)}"
+        return f"quorumshift_rollback_to is {target!r}. Set it to {' or '.join(TARGETS)}"
     state = phase.longest_log(phase.controllers(facts)).get("zk_migration_state")
     if detected.phase == phase.KRAFT_NATIVE or state == "POST_MIGRATION":
-        why = "was born in KRaft mode" if detected.phase == phase.KRAFT_NATIVE else "has ended its migration"
-        return f"The phase is {detected.phase}: a cluster that {why} has no way back to ZooKeeper"
+        why = "was created in KRaft mode" if detected.phase == phase.KRAFT_NATIVE else "has ended its migration"
+        return f"The phase is {detected.phase}. A cluster that {why} cannot be rolled back to ZooKeeper"
     if detected.phase == phase.UNKNOWN and not facts["zookeeper"].get("reached"):
         return (
-            f"ZooKeeper could not be read: {facts['zookeeper'].get('error')}. There is no way back but to it: get its "
-            "quorum back first. Meanwhile the brokers serve on under the controllers that they have"
+            f"ZooKeeper could not be read: {facts['zookeeper'].get('error')}. A rollback needs ZooKeeper: repair its "
+            "quorum first. Meanwhile the brokers serve clients under the KRaft controllers"
         )
     if detected.phase == phase.UNKNOWN:
         return ". ".join(advice.sentences(block.text, block.do) for block in detected.blocks)
     if phase.restoring(facts):
-        return "A restore is under way: finish it first, with playbooks/restore_zookeeper.yml"
+        return "A restore is not finished. Finish it first: run quorumshift.kafka.restore_zookeeper"
     if detected.phase == phase.REVERTING:
         return _masked(facts, target)
     if target == HYBRID and detected.phase not in (phase.HYBRID, phase.DUAL_WRITE, phase.FINALIZING):
-        return f"The phase is {detected.phase}: there is no broker to take back to migration mode"
+        return f"The phase is {detected.phase}: no broker can be rolled back to migration mode"
     return None
 
 
 def _masked(facts: Mapping, target: str) -> str | None:
-    """Return why controllers that are masked are not those of a rollback, or of one to this target."""
+    """Return why the masked controllers are not those of a rollback to this target; None when they are."""
     if target == HYBRID:
-        return "The controllers are masked: what has begun is the way back to ZooKeeper, quorumshift_rollback_to=zk"
-    by = stopped_by_forward(facts)
-    if by:
+        return "The controllers are masked: a rollback to ZooKeeper has begun. Continue with quorumshift_rollback_to=zk"
+    migration = stopped_by_migration(facts)
+    if migration:
         return (
-            f"The controllers are masked, and not by a rollback: {run_lock.who(by)} stopped them because the copy had "
-            "damaged ZooKeeper. See what it has cost, which changes nothing: playbooks/restore_zookeeper.yml"
+            f"The controllers are masked, but not by a rollback: {run_lock.holder(migration)} stopped them because the "
+            "initial copy damaged ZooKeeper. To see the damage, run quorumshift.kafka.restore_zookeeper. It changes "
+            "nothing without its token"
         )
     return None
 
 
-def stopped_by_forward(facts: Mapping) -> Mapping | None:
-    """Return the newest claim where it is that of a migration: masked controllers are then that run's, which stopped
-    them because of what their copy did. None otherwise."""
+def stopped_by_migration(facts: Mapping) -> Mapping | None:
+    """Return the newest run lock if it is that of a migration, None otherwise. That run masked the controllers because
+    the initial copy damaged ZooKeeper."""
     newest = run_lock.newest_in(facts["nodes"], phase.cluster_id(facts))
     return newest if newest and newest["direction"] == run_lock.FORWARD else None
 
 
-def under_way(facts: Mapping, detected: phase.PhaseResult) -> str | None:
-    """Return how far back the newest run was to go, where it did not end well and is not there yet. None otherwise; so
-    too where it was stopped before anything was restarted: then nothing has begun."""
-    target = _cut_off(facts).get("target")
+def unfinished_target(facts: Mapping, detected: phase.PhaseResult) -> str | None:
+    """Return the target of an unfinished rollback that has restarted at least one node. None otherwise."""
+    target = _unfinished(facts).get("target")
     if not target:
         return None
     restarts = [
         transitions.TRANSITIONS.get((node.get("node_restart") or {}).get("kind")) for node in facts["nodes"].values()
     ]
     begun = any(transition and transition.rollback for transition in restarts)
-    return target if begun and not (no_way(facts, detected, target) or idle(facts, detected, target)) else None
+    return target if begun and not (impossible(facts, detected, target) or idle(facts, detected, target)) else None
 
 
 def unproved(facts: Mapping, detected: phase.PhaseResult, run: str | None = None) -> bool:
-    """Say whether a rollback to plain ZooKeeper mode, another run than this one, was cut off when it had nothing left
-    to take back, and before its last gate: nobody has seen then that the cluster is as it was."""
-    newest = _cut_off(facts)
+    """Return whether another run's rollback to plain ZooKeeper mode was interrupted with only its last gate left: no
+    run has verified the cluster since."""
+    newest = _unfinished(facts)
     return newest.get("target") == ZK and newest["run"] != run and idle(facts, detected, ZK)
 
 
-def _cut_off(facts: Mapping) -> Mapping:
-    """Return the newest claim where it is that of a rollback that did not end well, {} otherwise."""
+def _unfinished(facts: Mapping) -> Mapping:
+    """Return the newest run lock if it is that of a rollback that failed or was interrupted, {} otherwise."""
     newest = run_lock.newest_in(facts["nodes"], phase.cluster_id(facts)) or {}
     return {} if newest.get("direction") != run_lock.BACK or run_lock.ended_well(newest) else newest
 
 
 def idle(facts: Mapping, detected: phase.PhaseResult, target: str) -> bool:
-    """Say whether there is nothing to take back."""
+    """Return whether there is nothing to roll back."""
     if target == HYBRID:
         return detected.phase == phase.HYBRID and not in_mode(facts, "kraft")
     return detected.phase == phase.ZK and not traces(facts)
@@ -119,130 +119,129 @@ def in_mode(facts: Mapping, mode: str) -> list[str]:
 
 
 def version_1(facts: Mapping) -> list[str]:
-    """Return why brokers would not start in plain ZooKeeper mode, as sentences without the last full stop: a log
-    directory that was formatted during the migration, which that mode refuses (MetaPropertiesEnsemble, KAFKA-20762)."""
-    messages = []
+    """Return why brokers would not start in plain ZooKeeper mode, as sentences without the last full stop: that mode
+    rejects a log directory that was formatted during the migration (MetaPropertiesEnsemble, KAFKA-20762)."""
+    reasons = []
     for host, node in sorted(facts["nodes"].items()):
         directories = node.get("log_dirs") or [] if node["role"] == "broker" else []
         paths = [one["path"] for one in directories if (one.get("meta") or {}).get("version") == "1"]
         if paths:
-            messages.append(
-                f"meta.properties of {host} is of version 1 in {', '.join(paths)}, on which no broker starts in plain "
-                "ZooKeeper mode. Stop the broker, write version=0 in place of version=1 and "
-                f"broker.id={node.get('node_id')} in place of node.id there, and start it"
+            reasons.append(
+                f"meta.properties of {host} has version=1 in {', '.join(paths)}, so the broker cannot start in plain "
+                "ZooKeeper mode. Stop the broker, replace version=1 by version=0 and the line node.id by "
+                f"broker.id={node.get('node_id')} there, and start it"
             )
-    return messages
+    return reasons
 
 
 def traces(facts: Mapping) -> list[str]:
-    """Return why a cluster in plain ZooKeeper mode is not without a trace of a migration, as sentences."""
-    messages = []
+    """Return why a cluster in plain ZooKeeper mode still has traces of a migration, as sentences."""
+    reasons = []
     zookeeper = facts["zookeeper"]
     if (zookeeper.get("migration") or {}).get("exists"):
-        messages.append("/migration exists")
+        reasons.append("/migration exists")
     controller = zookeeper.get("controller") or {}
     if controller.get("exists") and not controller.get("ephemeral"):
-        messages.append("/controller is KRaft's")
+        reasons.append("/controller is KRaft's")
     fenced = zk_controller.fenced_sentence(zookeeper)
-    messages += [fenced] if fenced else []
+    reasons += [fenced] if fenced else []
     for host, node in sorted(facts["nodes"].items()):
         if node["role"] == "controller":
-            left = [one["path"] for one in node.get("log_dirs") or [] if one.get("meta")]
-            messages += [f"{host} holds a log of this quorum in {path}" for path in left]
+            formatted = [one["path"] for one in node.get("log_dirs") or [] if one.get("meta")]
+            reasons += [f"{host} has a formatted log directory: {path}" for path in formatted]
             if (node.get("service") or {}).get("masked"):
-                messages.append(f"{(node.get('service') or {}).get('name')} of {host} is masked")
+                reasons.append(f"{(node.get('service') or {}).get('name')} of {host} is masked")
         elif node.get("next") not in (None, "zk"):
-            messages.append(f"{host} will start in mode {node['next']}")
-    return messages
+            reasons.append(f"{host} will start in mode {node['next']}")
+    return reasons
 
 
 def to_do(detected: phase.PhaseResult, through: str) -> list[str]:
-    """Return why a rollback is not through this one of its steps (phase.judge), as sentences."""
-    names = [one["step"] for one in detected.steps]
-    asked = detected.steps[: names.index(through) + 1] if names else []
-    return [f"not yet: {one['step']}" for one in asked if not one["done"]]
+    """Return why a rollback is not done up to the step `through` (phase.detect), as sentences."""
+    names = [step["step"] for step in detected.steps]
+    wanted = detected.steps[: names.index(through) + 1] if names else []
+    return [f"rollback step not done: {step['step']}" for step in wanted if not step["done"]]
 
 
-def not_gone_back(facts: Mapping, detected: phase.PhaseResult) -> list[str]:
-    """Return why the brokers are not back in plain ZooKeeper mode, or, in phase zk, what is left of a migration."""
+def not_reverted(facts: Mapping, detected: phase.PhaseResult) -> list[str]:
+    """Return why the rollback to plain ZooKeeper mode is not complete."""
     return traces(facts) if detected.phase == phase.ZK else to_do(detected, phase.RevertStep.BROKERS_PLAIN)
 
 
 def not_at_rest(facts: Mapping) -> list[str]:
-    """Return why ZooKeeper cannot be handed back now, as sentences: a controller runs or may start."""
-    messages = restoring.not_at_rest({"nodes": phase.controllers(facts)})
+    """Return why ZooKeeper's controller cannot be restored now, as sentences: a KRaft controller runs or may start."""
+    reasons = restoring.not_at_rest({"nodes": phase.controllers(facts)})
     if not facts["zookeeper"].get("reached"):
-        messages.append(f"ZooKeeper could not be read: {facts['zookeeper'].get('error')}")
-    return messages
+        reasons.append(f"ZooKeeper could not be read: {facts['zookeeper'].get('error')}")
+    return reasons
 
 
 def undrained(facts: Mapping) -> str | None:
-    """Return why ZooKeeper lacks a committed change of the metadata, None when it has all of them.
+    """Return why ZooKeeper may lack a committed change of the metadata; None when it has all of them.
 
-    Committed is what a majority of the voters has on disk. `/migration` tells up to which offset the controllers have
-    written to ZooKeeper; NoOps and control records above that change nothing. A migration that was not copied yet left
-    ZooKeeper as it was.
+    A change is committed if a majority of the voters has it on disk. `/migration` has the offset up to which the
+    controllers wrote to ZooKeeper; NoOps and control records after it change nothing. Before the initial copy the
+    controllers have changed nothing in ZooKeeper.
     """
     controller = facts["zookeeper"].get("controller") or {}
     if not controller.get("exists") or controller.get("ephemeral"):
-        return None  # handed back before, or never taken
+        return None  # restored before, or never KRaft's
     migration = facts["zookeeper"].get("migration") or {}
     mirrored = migration.get("kraft_metadata_offset")
     if mirrored is not None and mirrored <= 0:
         return None
     logs = [node.get("metadata_log") or {} for node in phase.controllers(facts).values()]
     if any(log.get("error") for log in logs) or not logs:
-        return "a controller's metadata log could not be read: whether ZooKeeper has all of it cannot be told"
+        return "a controller's metadata log could not be read, so it is unknown whether ZooKeeper has all changes"
     ends = sorted((log.get("log_end_offset") or 0 for log in logs), reverse=True)
-    # of a controller that is gone nobody knows what it has: it counts as one that has all
+    # the log of an excluded controller is unknown: it counts as one that has all changes
     excluded = sum(node["role"] == "controller" for node in (facts.get("excluded") or {}).values())
     committed = ends[max(0, (len(logs) + excluded) // 2 - excluded)]
     changes = [log["last_change_offset"] for log in logs if log.get("last_change_offset") is not None]
     changed = max((offset for offset in changes if offset < committed), default=-1)
     if mirrored is None:
-        return "/migration does not exist: up to where the controllers wrote to ZooKeeper cannot be told"
+        return "/migration does not exist, so it is unknown which changes the controllers wrote to ZooKeeper"
     if changed <= mirrored:
         return None
     return (
-        f"the quorum has changes up to offset {changed}, ZooKeeper only those up to {mirrored}: the controllers were "
-        "stopped too early. Start them again, so that they write the rest (the runbook says how), then roll back anew"
+        f"the quorum has changes up to offset {changed}, ZooKeeper only up to {mirrored}: the controllers were stopped "
+        "too early. Start them as the runbook says, wait until they have written the rest, and roll back again"
     )
 
 
 def restore_zk_controller(
     znodes_seen: Mapping, highest: int | None, raft_epochs: Iterable[int | None]
 ) -> ZkControllerRestore:
-    """Return what is to be done in ZooKeeper; `znodes_seen`: by probes.zookeeper.migration_znodes; `highest`: highest
+    """Return what to change in ZooKeeper; `znodes_seen`: by probes.zookeeper.migration_znodes; `highest`: highest
     controller epoch in the partitions' states; `raft_epochs`: of the quorum's logs.
 
-    A controller elected by ZooKeeper takes /controller_epoch plus one, and cannot elect a leader for a partition whose
-    state carries a higher one, which KRaft writes there from its own epoch. One that was elected and can write is left
-    alone: whoever writes the epoch now fences it off. Another one is elected in its place where it cannot.
+    ZooKeeper's controller takes /controller_epoch plus one. It elects no leader for a partition whose state has a
+    higher epoch, as KRaft writes it. An elected controller that can write is left alone, since writing the epoch would
+    fence it. One that cannot write is replaced by another election.
     """
     controller, migration = znodes_seen["controller"], bool(znodes_seen["migration"]["exists"])
     now = znodes_seen["controller_epoch"]["value"] or 0
-    in_office = zk_controller.elected(controller)
-    if in_office and not zk_controller.fenced(znodes_seen) and now >= (highest or 0):
+    elected = zk_controller.elected(controller)
+    if elected and not zk_controller.fenced(znodes_seen) and now >= (highest or 0):
         return ZkControllerRestore(None, False, migration)
     above = restoring.epoch_above([highest, *raft_epochs])
-    return ZkControllerRestore(above if now < above else None, in_office or _kraft_owned(controller), migration)
+    return ZkControllerRestore(above if now < above else None, elected or _kraft_owned(controller), migration)
 
 
 def _kraft_owned(controller: Mapping) -> bool:
     return bool(controller["exists"] and not controller["ephemeral"])
 
 
-NO_CONTROLLER = "Until then the brokers serve clients and have no controller"
+NO_CONTROLLER = "Until then the brokers serve clients without a controller"
 
 
 def versions_behind(topics: Mapping, partition_epochs: Mapping[str, Mapping]) -> dict[str, int]:
-    """Return {path of a partition's state: the version that it has to get}.
+    """Return {path of a partition's state: the version that it needs}.
 
-    To ZooKeeper's controller the version of a state's znode is the partition epoch, and a broker passes over what it is
-    told of a partition with a lower one than it knows (Partition.makeLeader, makeFollower). Brokers that ran under
-    KRaft's controllers know theirs, which count every change, where several were often one write to ZooKeeper. Such a
-    leader would keep every restarted replica out of sync. `topics`: of judgements.zk_metadata.normalise;
-    `partition_epochs`: formats.metadata_epochs.
+    ZooKeeper's controller takes the version of a state's znode as the partition epoch. A broker ignores requests with a
+    lower epoch than the one that it knows (Partition.makeLeader, makeFollower). KRaft's epochs are higher: KRaft counts
+    every change, and often writes several of them to ZooKeeper at once. A leader that ignores its controller keeps each
+    restarted replica out of sync. `topics`: of zk_metadata.normalise; `partition_epochs`: formats.metadata_epochs.
     """
     behind = {}
     for name, topic in topics["topics"].items():

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What `status` prints: one line a node, the next step, one screen in all. Pure: facts and judgements in, text out."""
+"""The screen that `status` prints: the phase, one line a node, and the next step. Pure."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from . import advice, gates, phase, rollback
 
 
 class Next(NamedTuple):
-    """The next step: what it is, the playbook that takes it (None: none does), whether it takes the finalize word,
-    what to watch until then, and how far back a rollback goes (None: it is none)."""
+    """The next step. `playbook`: the playbook that does it (None: no playbook); `token`: whether it needs
+    quorumshift_finalize_token; `watch`: what to watch until then; `target`: of a rollback (None: it is no rollback)."""
 
     text: str
     playbook: str | None
@@ -26,51 +26,60 @@ _STEPS = {
     phase.ZK: ("bring up the controllers", "migrate"),
     phase.CONTROLLERS_STARTING: ("finish bringing up the controllers", "migrate"),
     phase.CONTROLLERS_READY: ("restart brokers in migration mode", "migrate"),
-    phase.BROKERS_JOINING: ("finish restarting brokers in migration mode; the last one starts the copy", "migrate"),
-    phase.COPYING: ("wait for the copy", "migrate"),
+    phase.BROKERS_JOINING: (
+        "finish restarting brokers in migration mode; the last restart starts the initial copy",
+        "migrate",
+    ),
+    phase.COPYING: ("wait for the initial copy", "migrate"),
     phase.HYBRID: ("restart brokers in KRaft mode", "migrate"),
     phase.FINALIZING: ("finish finalizing the controllers", "migrate"),
     phase.FINALIZED: ("nothing: the migration is done", None),
-    phase.KRAFT_NATIVE: ("nothing: this cluster was born in KRaft mode", None),
-    phase.UNKNOWN: ("look: the evidence contradicts itself or lacks a witness", None),
+    phase.KRAFT_NATIVE: ("nothing: this cluster was created in KRaft mode", None),
+    phase.UNKNOWN: ("find the cause: evidence is missing or contradicts itself", None),
 }
-TO_PROVE = Next("finish the rollback: it was cut off before its last gate", "rollback", False, target=rollback.ZK)
-_MIRRORING = (phase.HYBRID, phase.DUAL_WRITE, phase.FINALIZING)  # later /migration stands still for good
+TO_PROVE = Next("finish the rollback: it was interrupted before its last gate", "rollback", False, target=rollback.ZK)
+_MIRRORING = (phase.HYBRID, phase.DUAL_WRITE, phase.FINALIZING)  # in later phases /migration does not move
 _WATCH = (
-    "under-replicated and offline partitions stay at 0, and clients see no more errors and no more latency than before",
-    "every node's lag stays near 0, and ZooKeeper's too: controllers still write there, which keeps the way back open",
-    "ERROR lines in the brokers' and controllers' logs",
-    "a restart of any node begins the soak anew; a broker's restart changes the word",
+    "under-replicated and offline partitions stay at 0; clients see no new errors and no higher latency",
+    "the lag of every node and of ZooKeeper stays near 0: a rollback needs ZooKeeper up to date",
+    "ERROR lines in the logs of brokers and controllers",
+    "a restart of any node begins the soak again; a broker's restart changes the confirmation token",
 )
 
 
 def next_step(facts: Mapping, detected: phase.PhaseResult, soak_s: float) -> Next:
-    """Return the next step from the phase that was judged; `soak_s` in seconds."""
+    """Return the next step from the detected phase; `soak_s` in seconds."""
     if phase.restoring(facts):
-        return Next("finish the restore; it says what is left and prints its word", "restore_zookeeper", False)
-    if detected.phase == phase.REVERTING and rollback.stopped_by_forward(facts):
-        return Next("see what the copy has cost, which changes nothing without a word", "restore_zookeeper", False)
-    target = rollback.ZK if detected.phase == phase.REVERTING else rollback.under_way(facts, detected)
+        return Next(
+            "finish the restore: the playbook shows what is left and prints its token", "restore_zookeeper", False
+        )
+    if detected.phase == phase.REVERTING and rollback.stopped_by_migration(facts):
+        return Next(
+            "see the damage of the initial copy: the playbook changes nothing without its token",
+            "restore_zookeeper",
+            False,
+        )
+    target = rollback.ZK if detected.phase == phase.REVERTING else rollback.unfinished_target(facts, detected)
     if target:
-        return Next(_and_what_was_left(facts, "finish the rollback"), "rollback", False, target=target)
+        return Next(_after_unfinished(facts, "finish the rollback"), "rollback", False, target=target)
     if detected.phase != phase.DUAL_WRITE:
         text, playbook = _STEPS[detected.phase]
-        text = _and_what_was_left(facts, text) if playbook else text
+        text = _after_unfinished(facts, text) if playbook else text
         return Next(text, playbook, detected.phase == phase.FINALIZING)
-    left = soak_s - gates.soaked_s(facts)
-    if left <= 0:
+    left_s = soak_s - gates.soaked_s(facts)
+    if left_s <= 0:
         return Next("finalize: the soak is over. It cannot be undone", "migrate", True, _WATCH)
-    until = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(facts["time"] + left))
-    return Next(f"soak until {until} ({duration(left)} to go), then finalize", "migrate", True, _WATCH)
+    until = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(facts["time"] + left_s))
+    return Next(f"soak until {until} ({duration(left_s)} to go), then finalize", "migrate", True, _WATCH)
 
 
-def _and_what_was_left(facts: Mapping, text: str) -> str:
-    left = phase.unfinished(facts)
-    return f"finish the turn that was left half done on {', '.join(left)}, then {text}" if left else text
+def _after_unfinished(facts: Mapping, text: str) -> str:
+    hosts = phase.unfinished(facts)
+    return f"finish the interrupted restart on {', '.join(hosts)}, then {text}" if hosts else text
 
 
 def duration(seconds: float) -> str:
-    """Return a duration for people."""
+    """Return a duration as text, such as 1 h 5 min."""
     hours, rest = divmod(int(seconds + 0.5), 3600)
     minutes, rest = divmod(rest, 60)
     if hours:
@@ -86,11 +95,11 @@ def node_lines(facts: Mapping) -> dict[str, dict]:
     quorum = facts.get("quorum") or {}
     ends = {one["id"]: one["log_end_offset"] for one in quorum.get("voters", []) + quorum.get("observers", [])}
     registered = phase.registrations(facts)
-    reported = {}
+    lines = {}
     for host, node in facts["nodes"].items():
         number = node.get("node_id")
         lag = max(0, quorum["high_watermark"] - ends[number]) if quorum.get("reached") and number in ends else None
-        reported[host] = {
+        lines[host] = {
             "role": node["role"],
             "id": number,
             "mode": node.get("running") or "-",
@@ -99,7 +108,7 @@ def node_lines(facts: Mapping) -> dict[str, dict]:
             "version": node.get("version") or "-",
             "lag": lag,
         }
-    return reported
+    return lines
 
 
 def _state(node: Mapping, registration: Mapping | None) -> str:
@@ -114,7 +123,7 @@ def _state(node: Mapping, registration: Mapping | None) -> str:
 
 
 def _of_this_attempt(passed: list[str], now: str) -> list[str]:
-    """Return the gates passed that lie on the way to this phase, each once: a rollback leaves others behind."""
+    """Return the passed gates that lead to this phase, each once: others are of an attempt that was rolled back."""
     if now not in phase.FORWARD:
         return list(dict.fromkeys(passed))
     reached = phase.FORWARD[: phase.FORWARD.index(now) + 1]
@@ -127,11 +136,11 @@ def render(
 ) -> list[str]:
     """Return the screen of `status` as lines.
 
-    `state`: the result of migration_state; `passed`: names of the gates passed so far; `command`: what to type next;
-    `run`: the line about the newest other run that changed something; `doubts`: what the journals contradict.
+    `state`: the result of migration_state; `passed`: names of the gates passed so far; `command`: the next command;
+    `run`: the line about the newest other run that changed something; `doubts`: contradictions in the journals.
     """
-    way = "  ".join(f"[{one}]" if one == state["phase"] else one for one in phase.FORWARD)
-    lines = [f"Cluster {state['cluster_id'] or '?'}: {state['phase']}", f"  {way}", ""]
+    phases = "  ".join(f"[{one}]" if one == state["phase"] else one for one in phase.FORWARD)
+    lines = [f"Cluster {state['cluster_id'] or '?'}: {state['phase']}", f"  {phases}", ""]
     width = max((len(host) for host in state["nodes"]), default=4)
     lines.append(
         f"  {'node':<{width}}  {'id':>4}  {'runs as':<20}  {'starts as':<20}  {'state':<8}  {'version':<8}  lag"
@@ -159,20 +168,19 @@ def render(
         behind = max(0, quorum["high_watermark"] - 1 - mirrored)
         lines.append(f"  ZooKeeper: written up to offset {mirrored}, lag {behind}")
     lines.append(
-        "  gates passed: " + (", ".join(_of_this_attempt(passed, state["phase"])) or "none in the evidence here")
+        "  gates passed: " + (", ".join(_of_this_attempt(passed, state["phase"])) or "none in the run artifacts here")
     )
     if run:
         lines.append(f"  {run}")
     lines += [f"  journal: {doubt}" for doubt in doubts]
     for block in state["blocks"]:
         lines.append(f"  ! {advice.sentences(block['text'], block['do'])}.")
-    rollback_readiness = state["rollback_readiness"]
-    if rollback_readiness["targets"] and not state["steps"]:
+    targets, obstacles = state["rollback_readiness"]["targets"], state["rollback_readiness"]["obstacles"]
+    if targets and not state["steps"]:
         lines.append(
-            f"  way back: to {' or '.join(rollback_readiness['targets'])}"
-            + ("" if rollback_readiness["hurts"] else ", nothing in its way")
+            f"  rollback to {' or '.join(targets)}: {'remove the obstacles first' if obstacles else 'possible'}"
         )
-    lines += [f"  ! way back: {text}." for text in rollback_readiness["hurts"]]
+    lines += [f"  ! rollback: {text}." for text in obstacles]
     lines += [f"  rollback: {'done' if one['done'] else 'to do':<6} {one['step']}" for one in state["steps"]]
     lines += [f"  watch: {text}" for text in state["next"]["watch"]]
     lines += ["", f"  next: {state['next']['text']}"] + ([f"        {command}"] if command else [])

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Facts recorded from real runs (tests/e2e/record_facts.py), a fresh copy for each test to change."""
+"""Facts recorded from real runs (tests/e2e/record_facts.py); each test gets its own copy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMES = sorted(path.name.split(".")[0] for path in DIRECTORY.glob("*.json.gz"))
 
 
 def facts(name: str) -> dict:
-    """The facts recorded under this name."""
+    """Return the facts recorded under this name."""
     return json.loads(_text(name))
 
 
@@ -26,7 +26,7 @@ def _text(name: str) -> str:
 
 
 def unreached(facts: dict, host: str, answers: bool) -> dict:
-    """As after a run that could not log in to the host; without `answers` its listener is gone as well."""
+    """Return the facts of a run that could not log in to the host; without `answers` its listener is down as well."""
     node = facts["nodes"][host]
     kept = ("role", "address", "host_address", *(("running", "metadata_version") if answers else ()))
     facts["nodes"][host] = {key: node[key] for key in kept if key in node}
@@ -37,7 +37,7 @@ def unreached(facts: dict, host: str, answers: bool) -> dict:
 
 
 def down(facts: dict, host: str) -> dict:
-    """As with the host's broker or controller stopped."""
+    """Return the facts with the host's broker or controller stopped."""
     facts["nodes"][host].update(running=None, running_error="connection refused: nothing listens there")
     facts["nodes"][host]["service"].update(active=False, main_pid=0)
     return facts

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A broker goes back only where nothing of the copy has begun, nor can before it is back."""
+"""A node reverts only where that is safe; unfinished restarts and left registrations."""
 
 from __future__ import annotations
 
@@ -26,52 +26,52 @@ def zookeeper(offset=-1, ephemeral=True, brokers=("1", "2", "5")):
     }
 
 
-def test_before_the_copy_a_broker_may_run_plain():
+def test_a_broker_may_run_plain_before_the_copy():
     assert auto_revert.under_kraft(zookeeper()) is None
 
 
 @pytest.mark.parametrize(
     ("seen", "why"),
     [
-        (zookeeper(offset=71), "holds kraft_metadata_offset 71"),
-        (zookeeper(offset=0), "holds kraft_metadata_offset 0"),
-        (zookeeper(ephemeral=False), "/controller is KRaft's, of controller 101"),
+        (zookeeper(offset=71), "has kraft_metadata_offset 71"),
+        (zookeeper(offset=0), "has kraft_metadata_offset 0"),
+        (zookeeper(ephemeral=False), "/controller is owned by KRaft controller 101"),
         ({**zookeeper(), "controller": None}, "/controller does not exist"),
         ({**zookeeper(), "migration": None}, "/migration does not exist"),
         ({**zookeeper(), "migration": znodes.migration(None)}, "/migration is malformed: has null data"),
     ],
 )
-def test_under_kraft_none_may(seen, why):
+def test_no_broker_may_run_plain_under_kraft(seen, why):
     assert why in auto_revert.under_kraft(seen)
 
 
 @pytest.mark.parametrize(
     ("registered", "alive", "safe"),
     [
-        ([], ["1", "2", "5"], True),  # the first of the roll, not registered
-        (["2"], ["1", "2", "5"], True),  # it is registered, and the copy waits for two others
+        ([], ["1", "2", "5"], True),  # the first broker, not registered
+        (["2"], ["1", "2", "5"], True),  # registered, and the copy waits for two others
         (["1", "2"], ["1", "2", "5"], True),  # the copy waits for broker 5
-        (["1", "5"], ["1", "5"], True),  # the last one, which never came as far as its registration
-        (["1", "2", "5"], ["1", "5"], False),  # all that live are registered, and so is this one
+        (["1", "5"], ["1", "5"], True),  # the last broker, not registered
+        (["1", "2", "5"], ["1", "5"], False),  # all live brokers are registered, this one too
         (["2"], ["2"], False),
     ],
 )
-def test_a_standing_registration_lets_the_copy_begin_once_nobody_else_is_awaited(registered, alive, safe):
+def test_the_copy_may_begin_once_every_live_broker_is_registered(registered, alive, safe):
     assert (auto_revert.copy_at_hand(zookeeper(brokers=alive), 2, registered) is None) == safe
 
 
 @pytest.mark.parametrize("state", ["PRE_MIGRATION", "POST_MIGRATION", "NONE", None])
-def test_to_migration_mode_only_while_the_migration_goes_on(state):
+def test_a_broker_reverts_to_migration_mode_only_in_state_migration(state):
     assert auto_revert.under_final("MIGRATION") is None
     assert str(state) in auto_revert.under_final(state)
 
 
-def test_only_broker_restarts_that_leave_a_running_mode_revert_by_themselves():
+def test_kinds_of_restart_that_revert_automatically():
     revert = {name: one.before for name, one in transitions.TRANSITIONS.items() if not one.stays}
     assert revert == {"zk_migration": "zk", "kraft": "zk_migration", "hybrid": "kraft"}
 
 
-# What an earlier run left ---------------------------------------------------------------------------------------------
+# Unfinished restarts of an earlier run -------------------------------------------------------------------------------
 
 
 def with_restart(facts, host, **node_restart):
@@ -84,20 +84,20 @@ def with_restart(facts, host, **node_restart):
     return facts
 
 
-def test_a_turn_without_outcome_is_unfinished():
+def test_a_restart_without_outcome_is_unfinished():
     facts = recorded.facts("brokers_joining_1")
     assert phase.unfinished(facts) == []
     assert phase.unfinished(with_restart(facts, "b1")) == ["b1"]
     assert phase.unfinished(with_restart(facts, "b1", outcome="done")) == []
 
 
-def test_a_failed_turn_is_unfinished_while_its_broker_is_down():
+def test_a_failed_restart_is_unfinished_while_its_broker_is_down():
     facts = with_restart(recorded.facts("brokers_joining_1"), "b1", outcome="failed")
     assert phase.unfinished(facts) == []
     assert phase.unfinished(recorded.down(facts, "b1")) == ["b1"]
 
 
-def test_what_is_masked_or_is_brought_up_anyway_is_not_unfinished():
+def test_a_masked_or_starting_controller_is_not_unfinished():
     facts = with_restart(recorded.facts("controllers_ready"), "c1", kind="controller")
     assert phase.unfinished(facts) == []
     facts = with_restart(facts, "c1", kind="controller_final")
@@ -107,7 +107,7 @@ def test_what_is_masked_or_is_brought_up_anyway_is_not_unfinished():
 
 
 def registered_plain(name):
-    """The facts with a broker back in plain mode that is registered in the quorum."""
+    """Return facts with brokers that reverted to plain mode and are registered, and their ids."""
     facts = recorded.facts(name)
     joined = [host for host, node in facts["nodes"].items() if node.get("running") == "zk_migration"]
     for host in joined:
@@ -116,7 +116,7 @@ def registered_plain(name):
 
 
 @pytest.mark.parametrize("name", ["brokers_joining_1", "brokers_joining_2"])
-def test_brokers_that_went_back_are_left_registered(name):
+def test_brokers_that_reverted_are_left_registered(name):
     assert phase.left_registered(recorded.facts(name)) == []
     facts, ids = registered_plain(name)
     assert ids and phase.left_registered(facts) == ids
@@ -124,7 +124,7 @@ def test_brokers_that_went_back_are_left_registered(name):
     assert phase.left_registered(facts) == []
 
 
-def test_a_broker_that_is_to_start_in_migration_mode_keeps_its_registration():
+def test_a_broker_whose_file_has_migration_mode_keeps_its_registration():
     facts, ids = registered_plain("brokers_joining_1")
     host = next(host for host, node in facts["nodes"].items() if node["node_id"] == ids[0])
     facts["nodes"][host]["next"] = "zk_migration"

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A way back without hosts that are gone: when it is refused, and what health is then."""
+"""A rollback that excludes hosts: when it is rejected, and how health counts then."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ NAMED = "quorumshift_exclude_hosts names "
 
 
 def left(name="dual_write", hosts=("b3",), **running):
-    """Recorded facts as they are when these hosts are gone: their brokers out of every view of the cluster."""
+    """Return recorded facts without these hosts: no view of the cluster has their brokers."""
     facts = recorded.facts(name)
     nodes = {host: facts["nodes"].pop(host) for host in hosts if host in facts["nodes"]}
-    reported = {
+    without = {
         host: {"role": nodes.get(host, {}).get("role"), "node_id": nodes.get(host, {}).get("node_id")} for host in hosts
     }
     for host, mode in running.items():
-        reported[host]["running"] = mode
+        without[host]["running"] = mode
     ids = {node["node_id"] for node in nodes.values() if node["role"] == "broker"}
     topics = facts["topics"]
     topics["brokers"] = {one: at for one, at in topics["brokers"].items() if int(one) not in ids}
@@ -29,51 +29,51 @@ def left(name="dual_write", hosts=("b3",), **running):
         for one in numbers.values():
             one["isr"] = [broker for broker in one["isr"] if broker not in ids]
             one["leader"] = one["isr"][0] if one["isr"] else -1
-    return excluded.without(facts, reported)
+    return excluded.without(facts, without)
 
 
 def refused(facts, direction="back"):
     return excluded.refused(facts, phase.detect(facts), direction)
 
 
-def test_nobody_is_gone():
+def test_without_excluded_hosts_the_facts_are_unchanged():
     facts = recorded.facts("dual_write")
     assert refused(excluded.without(facts, {})) is None
     assert excluded.without(facts, {})["topics"] is facts["topics"]
 
 
-def test_the_phase_is_that_of_the_others():
+def test_the_phase_is_that_of_the_other_hosts():
     facts = left()
     assert phase.detect(facts).phase == phase.DUAL_WRITE and refused(facts) is None
     assert "b3" not in phase.detect(facts).blocks
 
 
 @pytest.mark.parametrize(
-    ("hosts", "running", "direction", "reported"),
+    ("hosts", "running", "direction", "reason"),
     [
-        (("b3",), {}, "forward", "b3: a migration is taken back without hosts that are gone"),
-        (("b3",), {}, "restore", "b3: a migration is taken back without hosts that are gone"),
-        (("b3", "nobody"), {}, "back", "b3, nobody: nobody is in neither of the groups"),
-        (("b3",), {"b3": "kraft"}, "back", "b3: b3 answers as kraft. Leave it in, or stop it first"),
+        (("b3",), {}, "forward", "b3: only a rollback may exclude hosts"),
+        (("b3",), {}, "restore", "b3: only a rollback may exclude hosts"),
+        (("b3", "other"), {}, "back", "b3, other: other is in neither of the groups"),
+        (("b3",), {"b3": "kraft"}, "back", "b3: b3 answers in mode kraft. Stop it, or do not exclude it"),
         (("b1", "b2", "b3"), {}, "back", "b1, b2, b3: no broker is left"),
-        (("c1", "c2", "c3"), {}, "back", "c1, c2, c3: no controller is left, and without one nobody knows"),
+        (("c1", "c2", "c3"), {}, "back", "c1, c2, c3: no controller is left, so it is unknown"),
     ],
 )
-def test_why_it_is_refused(hosts, running, direction, reported):
-    assert refused(left(hosts=hosts, **running), direction).startswith(NAMED + reported)
+def test_exclusion_is_rejected(hosts, running, direction, reason):
+    assert refused(left(hosts=hosts, **running), direction).startswith(NAMED + reason)
 
 
-def test_a_broker_that_the_cluster_has_not_missed_yet():
+def test_an_excluded_broker_must_not_be_registered():
     facts = left()
     facts["topics"]["brokers"]["3"] = "b3:9092"
     known = set(map(int, facts["topics"]["brokers"])) - set(phase.broker_ids(facts))
-    reported = ", ".join(map(str, sorted(known)))
+    numbers = ", ".join(map(str, sorted(known)))
     assert refused(facts) == (
-        f"{NAMED}b3: broker {reported}, of no other host, is alive to the cluster. Wait until it has noticed"
+        f"{NAMED}b3: broker {numbers} is still registered, and no other host has this id. Wait until its session ends"
     )
 
 
-def test_replicas_on_hosts_that_are_gone_do_not_count():
+def test_replicas_on_excluded_hosts_do_not_count():
     facts = left()
     brokers = phase.broker_ids(facts)
     assert restart.troubles(facts["topics"], {}, brokers) == []
@@ -81,7 +81,7 @@ def test_replicas_on_hosts_that_are_gone_do_not_count():
     assert partitions and all(set(one["replicas"]) <= set(brokers) for one in partitions)
 
 
-def test_what_lived_there_alone_does_not_count():
+def test_a_partition_only_on_excluded_hosts_does_not_count():
     facts = recorded.facts("dual_write")
     node = facts["nodes"].pop("b3")
     alone = {"leader": -1, "isr": [node["node_id"]], "replicas": [node["node_id"]]}
@@ -98,37 +98,37 @@ def test_a_last_in_sync_replica_keeps_its_broker_up():
         "one": {"0": {"leader": second, "isr": [second], "replicas": [second]}},
     }
     topics = excluded.without(facts, {"b3": node})["topics"]
-    reported = f"1 partition has its last in-sync replica on broker {first}: two-0"
-    assert restart.sole(topics) == [reported] and restart.sole(topics, second) == []
-    assert reported in restart.troubles(topics, {}, [first, second], stop=first)
+    reason = f"1 partition has its last in-sync replica on broker {first}: two-0"
+    assert restart.last_in_sync(topics) == [reason] and restart.last_in_sync(topics, second) == []
+    assert reason in restart.troubles(topics, {}, [first, second], stop=first)
     assert restart.troubles(topics, {}, [first, second], ["one-0"], stop=second) == []
 
 
-def test_a_voter_that_is_gone_is_no_voter():
+def test_an_excluded_controller_is_no_voter():
     facts = left(hosts=("c3",))
     ids = {node["node_id"] for node in phase.controllers(facts).values()}
     assert {voter["id"] for voter in facts["quorum"]["voters"]} == ids and len(ids) == 2
 
 
 @pytest.mark.parametrize(("hosts", "drained"), [((), True), (("c3",), False)])
-def test_what_a_controller_that_is_gone_may_have_voted_for_counts(hosts, drained):
-    """One of the controllers that are left has a change that the other one lacks."""
+def test_an_excluded_controller_counts_as_having_voted_for_every_change(hosts, drained):
+    """One remaining controller has a change that the other one lacks."""
     facts = left("dual_write", hosts=("c3",))
     facts["zookeeper"]["migration"]["kraft_metadata_offset"] = 100
     ends = iter((205, 101))
     for node in phase.controllers(facts).values():
         node["metadata_log"] = {"log_end_offset": next(ends), "last_change_offset": 204}
-    if not hosts:  # it is there, and lacks it too
+    if not hosts:  # the third controller lacks the change too
         facts["nodes"]["c3"] = {"role": "controller", "metadata_log": {"log_end_offset": 101}}
         facts["excluded"] = {}
     assert (rollback.undrained(facts) is None) is drained
 
 
-def test_what_is_done_before_they_return():
+def test_returning_hosts_get_advice():
     host, controller = ("b3", "broker"), ("c3", "controller")
     (broker, wiped) = excluded.returning([host, controller], "zk", "/var/lib/quorumshift/x")
     assert "/var/lib/quorumshift/x/configs/server.properties.before-zk_migration" in broker
-    assert wiped.startswith("c3 was left out: empty its log directory")
+    assert wiped.startswith("c3 was excluded: before it starts, empty its log directory")
     assert excluded.returning([host], "hybrid", "/x") == [
-        "b3 was left out: it may start as its file says, and the next run takes it along"
+        "b3 was excluded: start it in the mode of its file, and the next run includes it"
     ]

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Gates: in which phase each opens, what closes it, the pass it leaves, and the word that finalizes."""
+"""Gates: the phases in which each opens, what closes it, its token, and the confirmation token of finalization."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OPEN = {
     "after_revert": {"reverting", "zk"},
     "after_finalize": {"finalized"},
 }
-# A recording of each phase in which nothing stands in the way
+# A recording of each phase without a closing block
 CLEAN = {
     "zk": "zk",
     "controllers_starting": "controllers_starting_one",
@@ -47,7 +47,7 @@ def detected(name):
 
 @pytest.mark.parametrize("gate", OPEN)
 @pytest.mark.parametrize("seen", CLEAN)
-def test_a_gate_opens_in_its_phases_alone(gate, seen):
+def test_gate_opens_in_its_phases_only(gate, seen):
     closed = gates.closed_by(gate, detected(CLEAN[seen]), [])
     if seen in OPEN[gate]:
         assert closed == []
@@ -55,13 +55,13 @@ def test_a_gate_opens_in_its_phases_alone(gate, seen):
         assert closed[0].startswith(f"the phase is {seen}, {gate} opens in ")
 
 
-def test_every_gate_is_here():
+def test_every_gate_is_covered():
     assert set(gates.GATES) == set(OPEN)
     assert {one.gate for one in transitions.TRANSITIONS.values()} <= set(OPEN)
 
 
 @pytest.mark.parametrize("gate", OPEN)
-def test_health_closes_every_gate(gate):
+def test_a_health_reason_closes_every_gate(gate):
     seen = CLEAN[sorted(OPEN[gate])[0]]
     assert gates.closed_by(gate, detected(seen), ["1 partition offline: a-0"]) == ["1 partition offline: a-0"]
 
@@ -71,37 +71,37 @@ CLOSING = ("unreached", "unknown", "migration_stale", "migration_malformed", "no
 
 @pytest.mark.parametrize("gate", OPEN)
 @pytest.mark.parametrize("block", CLOSING)
-def test_blocks_that_close_every_gate(gate, block):
-    one = phase.Block(block, "what is seen", "mend it")
+def test_block_closes_every_gate(gate, block):
+    one = phase.Block(block, "what is seen", "fix it")
     seen = sorted(OPEN[gate])[0]
-    assert gates.closed_by(gate, phase.PhaseResult(seen, [one], [], []), []) == ["what is seen. Mend it"]
+    assert gates.closed_by(gate, phase.PhaseResult(seen, [one], [], []), []) == ["what is seen. Fix it"]
 
 
 @pytest.mark.parametrize(
     ("block", "closed"),
     [
         ("quorum_not_ready", {"before_trigger"}),
-        # the KRaft roll is what mends it
+        # the restart in KRaft mode fixes it
         ("zookeeper_broker_left", set(OPEN) - {"before_kraft"}),
-        # the way back stops the controllers, with and without it
+        # a rollback stops the controllers, with or without the flag
         ("flag_missing", {name for name, gate in gates.GATES.items() if not gate.rollback}),
     ],
 )
-def test_blocks_that_close_some_gates(block, closed):
-    one = phase.Block(block, "what is seen", "mend it")
+def test_block_closes_some_gates(block, closed):
+    one = phase.Block(block, "what is seen", "fix it")
     for gate in OPEN:
         seen = phase.PhaseResult(sorted(OPEN[gate])[0], [one], [], [])
         assert bool(gates.closed_by(gate, seen, [])) == (gate in closed), gate
 
 
 @pytest.mark.parametrize("block", ["broker_down", "file_differs", "quorum_not_ready", "copy_not_acknowledged"])
-def test_blocks_that_the_next_step_mends(block):
-    one = phase.Block(block, "what is seen", "mend it")
+def test_block_that_the_next_step_fixes_closes_no_gate(block):
+    one = phase.Block(block, "what is seen", "fix it")
     assert gates.closed_by("before_controllers", phase.PhaseResult("zk", [one], [], []), []) == []
 
 
 @pytest.mark.parametrize("gate", OPEN)
-def test_a_broker_that_is_down_is_told_where_health_keeps_a_gate_closed(gate):
+def test_closed_gate_names_the_broker_that_is_down_only_where_health_closes_it(gate):
     one = phase.Block("broker_down", "broker b2 does not answer: refused", "start it")
     seen = phase.PhaseResult(sorted(OPEN[gate])[0], [one], [], [])
     missing = "broker 2 is not in the cluster's metadata"
@@ -110,7 +110,7 @@ def test_a_broker_that_is_down_is_told_where_health_keeps_a_gate_closed(gate):
 
 
 @pytest.mark.parametrize(
-    ("gate", "name", "reported"),
+    ("gate", "name", "reason"),
     [
         ("before_controllers", "zk_no_ssh", "b2 was not reached"),
         ("before_controllers", "migration_malformed", "/migration is malformed"),
@@ -120,14 +120,14 @@ def test_a_broker_that_is_down_is_told_where_health_keeps_a_gate_closed(gate):
         ("after_finalize", "finalized_one_controller_down", "controllers down: c1. Start them"),
     ],
 )
-def test_recorded_troubles_close_gates(gate, name, reported):
-    assert any(one.startswith(reported) for one in gates.closed_by(gate, detected(name), []))
+def test_recorded_blocks_close_gates(gate, name, reason):
+    assert any(closed.startswith(reason) for closed in gates.closed_by(gate, detected(name), []))
 
 
-# The pass ------------------------------------------------------------------------------------------------------------
+# Gate tokens ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_pass_names_what_it_is_for():
+def test_token_names_its_gate_cluster_phase_and_run():
     facts = recorded.facts("hybrid")
     given = gates.make_token("before_kraft", "hybrid", "run-1", facts)
     digest = given.pop("digest")
@@ -140,7 +140,7 @@ def test_a_pass_names_what_it_is_for():
     assert len(digest) == 64
 
 
-def test_the_digest_is_that_of_the_processes_not_of_the_run():
+def test_digest_changes_with_gate_phase_and_processes_but_not_with_the_run():
     facts = recorded.facts("dual_write")
     first = gates.make_token("after_kraft", "dual_write", "run-1", facts)["digest"]
     assert gates.make_token("after_kraft", "dual_write", "run-2", recorded.facts("dual_write"))["digest"] == first
@@ -152,21 +152,21 @@ def test_the_digest_is_that_of_the_processes_not_of_the_run():
     assert gates.make_token("after_kraft", "dual_write", "run-1", facts)["digest"] != first
 
 
-def test_refusals_of_a_turn():
+def test_restart_rejects_a_token_of_another_gate_cluster_or_run():
     given = gates.make_token("before_kraft", "hybrid", "run-1", recorded.facts("hybrid"))
     mine = given["cluster_id"]
     assert gates.refusal("kraft", given, mine, "run-1") is None
     assert "without --start-at-task or --tags" in gates.refusal("kraft", None, mine, "run-1")
     assert "without --start-at-task or --tags" in gates.refusal("kraft", {}, mine, "run-1")
-    assert "is of gate before_kraft, a turn of kind controller_final takes" in gates.refusal(
+    assert "is of gate before_kraft, a restart of kind controller_final needs" in gates.refusal(
         "controller_final", given, mine, "run-1"
     )
-    assert f"is for cluster {mine}, this host belongs to other" in gates.refusal("kraft", given, "other", "run-1")
+    assert f"is of cluster {mine}, this host belongs to other" in gates.refusal("kraft", given, "other", "run-1")
     assert "is of run run-1, this is run run-2" in gates.refusal("kraft", given, mine, "run-2")
 
 
 @pytest.mark.parametrize("kind", transitions.TRANSITIONS)
-def test_each_kind_of_turn_takes_the_pass_of_its_gate(kind):
+def test_each_kind_of_restart_needs_the_token_of_its_gate(kind):
     facts = recorded.facts("dual_write")
     for gate in gates.GATES:
         given = gates.make_token(gate, "any", "run", facts)
@@ -181,88 +181,88 @@ def troubles(facts, token=None, soak_s=0.0):
     return gates.finalize_troubles(facts, phase.detect(facts), token or gates.finalize_token(facts), soak_s)
 
 
-def test_the_word():
+def test_finalize_token_is_the_cluster_id_and_six_digits():
     facts = recorded.facts("dual_write")
     cluster, _colon, digits = gates.finalize_token(facts).partition(":")
     assert cluster == facts["zookeeper"]["cluster_id"]["value"] and len(digits) == 6
 
 
-def test_a_soaked_cluster_may_finalize():
+def test_healthy_cluster_may_finalize():
     assert troubles(recorded.facts("dual_write")) == []
 
 
 @pytest.mark.parametrize("token", ["", "yes", "CLUSTER", "CLUSTER:", "CLUSTER:000000", "other:DIGITS", ":"])
-def test_any_other_word_is_refused(token):
+def test_another_finalize_token_is_rejected(token):
     facts = recorded.facts("dual_write")
     cluster, _colon, digits = gates.finalize_token(facts).partition(":")
-    reported = gates.finalize_troubles(
+    reasons = gates.finalize_troubles(
         facts, phase.detect(facts), token.replace("CLUSTER", cluster).replace("DIGITS", digits), 0
     )
-    assert len(reported) == 1 and "which is not this cluster's as it runs now" in reported[0]
+    assert len(reasons) == 1 and "which is not this cluster's as it runs now" in reasons[0]
 
 
-def test_a_half_done_finalization_takes_the_word_that_began_it():
+def test_interrupted_finalization_accepts_the_token_that_began_it():
     facts = recorded.facts("finalizing_1")
     cluster = facts["zookeeper"]["cluster_id"]["value"]
     assert troubles(facts, f"{cluster}:before") == []
     assert len(troubles(facts, "other:before")) == 1
 
 
-def test_a_broker_registered_in_zookeeper():
+def test_broker_registered_in_zookeeper_blocks_finalization():
     facts = recorded.facts("dual_write")
     facts["zookeeper"]["broker_ids"] = {"5": {}}
     assert troubles(facts) == ["brokers are registered in ZooKeeper: 5"]
 
 
-def test_zookeeper_that_does_not_answer():
+def test_unreachable_zookeeper_blocks_finalization():
     facts = recorded.facts("dual_write")
     token = gates.finalize_token(facts)
     facts["zookeeper"] = {"reached": False, "error": "no session within 5 s", "broker_ids": {}}
-    reported = troubles(facts, token)
-    assert "whether brokers are registered in ZooKeeper could not be seen: no session within 5 s" in reported
+    reasons = troubles(facts, token)
+    assert "whether brokers are registered in ZooKeeper could not be read: no session within 5 s" in reasons
 
 
 @pytest.mark.parametrize(
-    ("change", "reported"),
+    ("change", "reason"),
     [
         (None, "broker 2 is not registered in the quorum"),
         ({"fenced": True}, "broker 2 is fenced"),
         ({"is_migrating_zk_broker": True}, "broker 2 is registered as a ZooKeeper broker"),
     ],
 )
-def test_a_broker_that_is_not_whole_in_the_quorum(change, reported):
+def test_unhealthy_registration_of_a_broker_blocks_finalization(change, reason):
     facts = recorded.facts("dual_write")
     for node in phase.controllers(facts).values():
         if change is None:
             del node["metadata_log"]["brokers"]["2"]
         else:
             node["metadata_log"]["brokers"]["2"].update(change)
-    assert troubles(facts) == [reported]
+    assert troubles(facts) == [reason]
 
 
-def test_controllers_that_differ():
+def test_differing_controllers_block_finalization():
     facts = recorded.facts("dual_write")
     facts["nodes"]["c2"]["file"]["properties"]["num.partitions"] = "99"
     facts["nodes"]["c3"]["file"]["properties"]["extra.key"] = "x"
     assert troubles(facts) == ["controllers differ in extra.key, num.partitions"]
 
 
-def test_the_soak_counts_from_the_last_restart_of_any_node():
+def test_soak_counts_from_the_last_restart_of_any_node():
     facts = recorded.facts("dual_write")
     for node in facts["nodes"].values():
         node["service"]["started_at"] = facts["time"] - 86400
     assert troubles(facts, soak_s=86400) == []
     facts["nodes"]["c2"]["service"]["started_at"] = facts["time"] - 60
-    assert troubles(facts, soak_s=86400) == ["the last restart is 60 s ago, the soak is 86400 s"]
+    assert troubles(facts, soak_s=86400) == ["the last restart was 60 s ago, the soak is 86400 s"]
     assert troubles(facts, soak_s=60) == []
 
 
 @pytest.mark.parametrize("service", [{}, None, {"started_at": None}])
-def test_a_start_that_nobody_saw_has_not_soaked(service):
+def test_unknown_start_time_blocks_finalization_where_a_soak_is_required(service):
     facts = recorded.facts("dual_write")
     facts["nodes"]["b1"]["service"] = service
     assert troubles(facts) == []
-    assert troubles(facts, soak_s=1) == ["when b1 was started could not be seen, so its soak cannot be told"]
+    assert troubles(facts, soak_s=1) == ["when b1 started could not be read, so its soak is unknown"]
 
 
 @pytest.mark.parametrize(
@@ -274,8 +274,8 @@ def test_durations(text, seconds):
 
 
 @pytest.mark.parametrize("text", ["", "h", "1w", "-5s", "1h30m", "a day", None])
-def test_what_is_no_duration(text):
-    with pytest.raises(ValueError, match="is not a duration: write 24h"):
+def test_invalid_duration(text):
+    with pytest.raises(ValueError, match="is not a duration: use 24h"):
         gates.seconds(text)
 
 
@@ -283,7 +283,7 @@ def compared(job="metadata_parity", gate="before_kraft", run="r1", verdict="pass
     return {"job": job, "gate": gate, "run": run, "verdict": verdict}
 
 
-def test_a_gate_asks_for_the_jobs_of_its_own():
+def test_jobs_that_a_gate_requires():
     assert gates.jobs("before_controllers", False, ["*"]) == []
     assert gates.jobs("before_controllers", True, []) == ["metadata_parity"]
     assert gates.jobs("before_controllers", True, ["*"]) == ["metadata_parity", "data_fingerprint"]
@@ -295,35 +295,37 @@ def test_a_gate_asks_for_the_jobs_of_its_own():
     [
         ([compared()], None),
         ([compared("data_fingerprint"), compared()], None),
-        ([], "the metadata was not compared for it"),
-        ([compared("data_fingerprint")], "the metadata was not compared for it"),
-        ([compared(gate="after_copy")], "is of gate after_copy and run r1, this is run r1"),
-        ([compared(run="r0")], "is of gate before_kraft and run r0, this is run r1"),
+        ([], "the metadata was not compared for gate before_kraft"),
+        ([compared("data_fingerprint")], "the metadata was not compared for gate before_kraft"),
+        ([compared(gate="after_copy")], "is of gate after_copy and run r1, this is gate before_kraft and run r1"),
+        ([compared(run="r0")], "is of gate before_kraft and run r0, this is gate before_kraft and run r1"),
         ([compared(verdict="incomplete")], "metadata_parity ended with incomplete"),
         ([compared(verdict=None)], "metadata_parity ended with None"),
     ],
 )
-def test_what_was_not_compared_closes_a_gate(results, why):
-    said = gates.unverified("before_kraft", "r1", ["metadata_parity"], results)
-    assert (said is None) if why is None else (why in said)
+def test_missing_or_failed_verification_closes_the_gate(results, why):
+    reason = gates.unverified("before_kraft", "r1", ["metadata_parity"], results)
+    assert (reason is None) if why is None else (why in reason)
     assert gates.unverified("before_kraft", "r1", [], results) is None
 
 
-def test_every_job_that_is_asked_for_has_to_pass():
+def test_every_required_job_must_pass():
     asked = gates.jobs("after_finalize", True, ["orders"])
     passed = [compared(gate="after_finalize")]
-    assert "the records were not compared for it" in gates.unverified("after_finalize", "r1", asked, passed)
+    assert "the records were not compared for gate after_finalize" in gates.unverified(
+        "after_finalize", "r1", asked, passed
+    )
     passed.append(compared("data_fingerprint", "after_finalize"))
     assert gates.unverified("after_finalize", "r1", asked, passed) is None
 
 
-def quorum(*replicas, leader=101):
-    messages = [{"id": one, "log_end_offset": end, "caught_up_ms": ms} for one, end, ms in replicas]
-    voters, observers = ([one for one in messages if (one["id"] > 100) == voter] for voter in (True, False))
+def quorum(*states, leader=101):
+    replicas = [{"id": one, "log_end_offset": end, "caught_up_ms": ms} for one, end, ms in states]
+    voters, observers = ([one for one in replicas if (one["id"] > 100) == voter] for voter in (True, False))
     return {"reached": True, "leader_id": leader, "high_watermark": 500, "voters": voters, "observers": observers}
 
 
-def test_who_has_not_caught_up():
+def test_trailing_names_voters_and_brokers_that_have_not_caught_up():
     at = 1_795_000_000_000
     near = [(101, 501, at), (102, 500, at - 400), (1, 499, at - 900), (2, 300, at - 5000)]
     assert gates.trailing(quorum(*near), [1, 2, 3], 5) == []
@@ -333,10 +335,10 @@ def test_who_has_not_caught_up():
         "broker 3 has not caught up with the quorum's leader for 60 s, 10 offsets behind",
     ]
     assert gates.trailing(quorum((101, 501, at), (102, 0, -1)), [], 5) == [
-        "voter 102 has not caught up with the quorum's leader since that was elected"
+        "voter 102 has not caught up with the quorum's leader since the leader was elected"
     ]
 
 
-def test_a_quorum_that_tells_no_times_is_not_judged_by_them():
+def test_trailing_is_empty_where_the_leader_reports_no_times():
     assert gates.trailing({"reached": False, "error": "none"}, [1], 5) == []
     assert gates.trailing(quorum((101, 501, -1), (102, 0, -1)), [], 5) == []

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What journals tell, and what is said where they do not agree with the hosts."""
+"""The runs in the journals, and contradictions between journals and hosts."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import history
 
 CLUSTER = "c"
-COUNTS = ". What the hosts show counts"
+RELY = ". Runs rely on what the hosts show, not on journals"
 FIRST, SECOND = "20261101T100000-aaaa", "20261101T110000-bbbb"
 
 
 def locked(t, run, number, over=None):
-    reported = {"number": number, "direction": "forward", "user": "ann", "host": "ops1", "over": over}
-    return {"t": t, "name": "locked", "run": run, **reported}
+    lock = {"number": number, "direction": "forward", "user": "ann", "host": "ops1", "over": over}
+    return {"t": t, "name": "locked", "run": run, **lock}
 
 
 def ended(t, run, how="ok"):
@@ -53,79 +53,79 @@ def node(*events, starts="zk_migration", torn=0, cut=False):
 
 @pytest.fixture
 def nodes():
-    """A run that failed on b2 and one that took over another, which still is at work."""
+    """Return nodes with a run that failed on b2, and a run at work that took over from it."""
     failed = node_restart(130, FIRST, "b2", "failed", message="kafka did not come up\nCaused by: ...")
     return {
-        "b1": node(locked(100, FIRST, 1), ended(140, FIRST, "Take the turn"), locked(200, SECOND, 2, FIRST)),
+        "b1": node(locked(100, FIRST, 1), ended(140, FIRST, "Restart the broker"), locked(200, SECOND, 2, FIRST)),
         "b2": node(locked(101, FIRST, 1), failed, locked(201, SECOND, 2, FIRST), node_restart(220, SECOND, "b2")),
     }
 
 
-def test_runs_are_told_with_who_and_how_they_ended(nodes):
+def test_runs_have_their_user_host_and_end(nodes):
     first, second = history.runs(nodes, CLUSTER)
     assert (first.run, first.user, first.host, first.direction) == (FIRST, "ann", "ops1", "forward")
-    assert (first.since, first.ended_at, first.how) == (100, 140, "Take the turn")
+    assert (first.since, first.ended_at, first.how) == (100, 140, "Restart the broker")
     assert [(one.host, one.outcome) for one in first.node_restarts] == [("b2", "failed")]
     assert second.over == FIRST and second.how is None
 
 
-def test_the_screen_of_the_past(nodes):
+def test_lines_of_the_history(nodes):
     shown = "\n".join(history.lines(history.runs(nodes, CLUSTER)))
     assert (
-        f'1970-01-01 00:01:40 UTC  run {FIRST} (forward) of ann on ops1, ended at "Take the turn" after 40 s' in shown
+        f'1970-01-01 00:01:40 UTC  run {FIRST} (forward) of ann on ops1, ended at "Restart the broker" after 40 s'
+        in shown
     )
     assert "1970-01-01 00:02:10 UTC  b2  zk_migration  failed: kafka did not come up\n" in shown
     assert (
         shown.endswith("b2  zk_migration  done")
-        and f"run {SECOND} (forward) of ann on ops1, at work, or cut off" in shown
+        and f"run {SECOND} (forward) of ann on ops1, at work or interrupted" in shown
     )
 
 
-def test_a_run_without_an_end_was_taken_over_or_its_end_is_lost():
+def test_a_run_without_an_end_was_taken_over_or_no_journal_has_its_end():
     third = "20261101T120000-cccc"
     events = [locked(1, FIRST, 1), locked(2, SECOND, 2, FIRST), locked(3, third, 3)]
     shown = history.lines(history.runs({"b1": node(*events)}, CLUSTER))
-    assert shown[1].endswith(f"taken over by run {SECOND}") and shown[2].endswith("its end is in no journal")
+    assert shown[1].endswith(f"taken over by run {SECOND}") and shown[2].endswith("no journal has its end")
 
 
-def test_turns_of_a_run_whose_claim_is_in_no_journal():
+def test_restarts_of_a_run_whose_lock_is_in_no_journal():
     (run,) = history.runs({"b1": node(node_restart(5, FIRST, "b1"))}, CLUSTER)
     assert (run.user, run.number, run.since) == (None, None, 5)
     assert "(?) of ? on ?" in history.lines([run])[1]
 
 
-def test_no_journal_at_all():
+def test_no_journal_gives_no_run():
     assert history.runs({"b1": {}}, CLUSTER) == []
-    assert history.lines([]) == ["  history: no host's journal tells of a run"]
+    assert history.lines([]) == ["  history: no journal has a run"]
 
 
-def test_journals_that_agree_with_the_hosts(nodes):
-    evidence = [{"t": 220, "host": "b2", "node_restart": f"{SECOND}/zk_migration/b2", "outcome": "done"}]
-    assert history.contradictions(nodes, CLUSTER, evidence) == []
+def test_journals_that_agree_with_the_hosts_give_no_doubt(nodes):
+    events = [{"t": 220, "host": "b2", "node_restart": f"{SECOND}/zk_migration/b2", "outcome": "done"}]
+    assert history.contradictions(nodes, CLUSTER, events) == []
     assert history.contradictions({"b1": {"reached": False, "journals": None}}, CLUSTER, []) == []
 
 
-def test_what_does_not_agree_is_said(nodes):
-    def doubts(change, evidence=()):
+def test_contradictions_between_journals_and_hosts(nodes):
+    def doubts(change, events=()):
         changed = copy.deepcopy(nodes)
         change(changed["b2"])
-        reported = history.contradictions(changed, CLUSTER, evidence)
-        assert all(one.endswith(COUNTS) for one in reported)
-        return [one[: -len(COUNTS)] for one in reported]
+        texts = history.contradictions(changed, CLUSTER, events)
+        assert all(text.endswith(RELY) for text in texts)
+        return [text[: -len(RELY)] for text in texts]
 
     def journal(b2):
         return b2["journals"][CLUSTER]
 
-    lacks = f"the journal of b2 lacks what run {SECOND} did"
+    lacks = f"the journal of b2 lacks run {SECOND}"
     assert doubts(lambda b2: journal(b2).update(torn=1)) == ["1 line of b2's journal cannot be read"]
     assert doubts(lambda b2: journal(b2)["events"].pop()) == [lacks]
     assert doubts(lambda b2: b2.update(journals={})) == [lacks]
     assert (
-        "brought it into mode zk_migration, its file starts it in mode zk:"
-        in doubts(lambda b2: b2.update(next="zk"))[0]
+        "ended in mode zk_migration, but its file starts it in mode zk:" in doubts(lambda b2: b2.update(next="zk"))[0]
     )
     lost = {"t": 300, "host": "b2", "node_restart": "r/kraft/b2", "outcome": "done"}
-    assert doubts(lambda b2: None, [lost]) == ["the journal of b2 lacks what run r did"]
-    assert doubts(lambda b2: None, [lost, {**lost, "host": "b1"}]) == ["the journal of b1, b2 lacks what run r did"]
+    assert doubts(lambda b2: None, [lost]) == ["the journal of b2 lacks run r"]
+    assert doubts(lambda b2: None, [lost, {**lost, "host": "b1"}]) == ["the journal of b1, b2 lacks run r"]
     assert doubts(lambda b2: None, [{**lost, "outcome": "died"}]) == [], "a worker that died wrote nothing"
     assert doubts(lambda b2: None, [{**lost, "t": 50}]) == [], "older than the journal"

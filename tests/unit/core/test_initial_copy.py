@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The copy judged: as it went on the bed, and with things lost, skipped, moved."""
+"""The initial copy compared: as recorded, and with records lost, skipped or changed."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def detect(seen):
 
 
 def without(seen, side, kind, count):
-    """Take `count` names of a kind, and their records, from one side."""
-    seen[side][kind], excluded = seen[side][kind][count:], seen[side][kind][:count]
+    """Remove `count` names of a kind and their records from one side, and return the names."""
+    seen[side][kind], removed = seen[side][kind][count:], seen[side][kind][:count]
     seen[side]["records"][RECORD[kind]] -= count
-    return excluded
+    return removed
 
 
-def test_the_recorded_copy_is_whole(seen):
-    reported = detect(seen)
-    assert reported.damage == reported.differences == reported.moved == []
+def test_the_recorded_copy_is_complete(seen):
+    result = detect(seen)
+    assert result.damage == result.differences == result.moved == []
     for kind, count in seen["before"]["records"].items():
-        assert count > 0 and reported.records[kind] == count
+        assert count > 0 and result.records[kind] == count
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,15 @@ def test_the_recorded_copy_is_whole(seen):
         [{"name": "Bootstrap records", "outcome": "committed", "records": {}}],
     ],
 )
-def test_a_copy_that_was_skipped_is_damage(seen, transactions):
+def test_a_skipped_copy_is_damage(seen, transactions):
     seen["transactions"] = transactions
-    excluded = without(seen, "after", "topics", 7)
-    reported = detect(seen)
-    assert reported.damage[0] == "the metadata log has no committed transaction 'ZK Migration': the copy was skipped"
-    assert reported.damage[1] == f"7 topics are gone from ZooKeeper: {', '.join(excluded[:5])} and 2 more"
-    assert reported.records == {} and len(reported.damage) == 2
+    removed = without(seen, "after", "topics", 7)
+    result = detect(seen)
+    assert (
+        result.damage[0] == "the metadata log has no committed transaction 'ZK Migration': the initial copy was skipped"
+    )
+    assert result.damage[1] == f"7 topics are missing in ZooKeeper: {', '.join(removed[:5])} and 2 more"
+    assert result.records == {} and len(result.damage) == 2
 
 
 def test_the_last_committed_transaction_counts(seen):
@@ -61,53 +63,53 @@ def test_the_last_committed_transaction_counts(seen):
 
 
 @pytest.mark.parametrize("kind", RECORD)
-def test_what_was_deleted_before_the_copy_is_a_change(seen, kind):
-    (excluded,) = without(seen, "after", kind, 1)
+def test_a_deletion_before_the_copy_is_a_change(seen, kind):
+    (removed,) = without(seen, "after", kind, 1)
     seen["transactions"][-1]["records"][RECORD[kind]] -= 1
-    reported = detect(seen)
-    assert reported.damage == reported.differences == []
-    assert f"{kind} deleted meanwhile: {excluded}" in reported.moved
+    result = detect(seen)
+    assert result.damage == result.differences == []
+    assert f"{kind} deleted meanwhile: {removed}" in result.moved
 
 
 @pytest.mark.parametrize("kind", RECORD)
-def test_what_was_copied_and_then_deleted_is_a_change(seen, kind):
-    (excluded,) = without(seen, "after", kind, 1)
-    reported = detect(seen)
-    assert reported.damage == reported.differences == []
-    assert f"{kind} deleted meanwhile: {excluded}" in reported.moved
+def test_a_deletion_after_the_copy_is_a_change(seen, kind):
+    (removed,) = without(seen, "after", kind, 1)
+    result = detect(seen)
+    assert result.damage == result.differences == []
+    assert f"{kind} deleted meanwhile: {removed}" in result.moved
 
 
 @pytest.mark.parametrize("copied_too", [True, False])
-def test_what_came_meanwhile_is_a_change(seen, copied_too):
+def test_a_creation_during_the_copy_is_a_change(seen, copied_too):
     seen["after"]["topics"].append("new")
     seen["after"]["records"]["TOPIC_RECORD"] += 1
     seen["transactions"][-1]["records"]["TOPIC_RECORD"] += copied_too
-    reported = detect(seen)
+    result = detect(seen)
     before = seen["before"]["records"]["TOPIC_RECORD"]
-    assert reported.damage == reported.differences == []
-    assert reported.moved == [f"TOPIC_RECORD: {before} in ZooKeeper before, {before + 1} after"]
+    assert result.damage == result.differences == []
+    assert result.moved == [f"TOPIC_RECORD: {before} in ZooKeeper before, {before + 1} after"]
 
 
 @pytest.mark.parametrize("kind", ["PARTITION_RECORD", "CLIENT_QUOTA_RECORD", "DELEGATION_TOKEN_RECORD"])
 @pytest.mark.parametrize("off", [-1, 1])
-def test_a_count_that_does_not_add_up_is_a_difference(seen, kind, off):
+def test_a_wrong_count_is_a_difference(seen, kind, off):
     seen["transactions"][-1]["records"][kind] += off
     held = seen["before"]["records"][kind]
-    reported = detect(seen)
-    assert reported.damage == []
-    assert reported.differences == [f"{kind}: {held + off} copied, ZooKeeper held {held}"]
+    result = detect(seen)
+    assert result.damage == []
+    assert result.differences == [f"{kind}: {held + off} copied, ZooKeeper had {held}"]
 
 
-def test_a_count_beyond_what_moved_is_a_difference(seen):
+def test_a_count_beyond_the_changes_is_a_difference(seen):
     seen["after"]["records"]["CLIENT_QUOTA_RECORD"] += 2
     held = seen["before"]["records"]["CLIENT_QUOTA_RECORD"]
     count = seen["transactions"][-1]["records"]["CLIENT_QUOTA_RECORD"] = held + 2 + initial_copy.SLACK
     assert detect(seen).differences == []
     seen["transactions"][-1]["records"]["CLIENT_QUOTA_RECORD"] += 1
-    assert detect(seen).differences == [f"CLIENT_QUOTA_RECORD: {count + 1} copied, ZooKeeper held {held} to {held + 2}"]
+    assert detect(seen).differences == [f"CLIENT_QUOTA_RECORD: {count + 1} copied, ZooKeeper had {held} to {held + 2}"]
 
 
-def test_a_kind_that_was_not_copied_at_all(seen):
+def test_a_kind_that_was_not_copied_is_a_difference(seen):
     del seen["transactions"][-1]["records"]["USER_SCRAM_CREDENTIAL_RECORD"]
     held = seen["before"]["records"]["USER_SCRAM_CREDENTIAL_RECORD"]
-    assert detect(seen).differences == [f"USER_SCRAM_CREDENTIAL_RECORD: 0 copied, ZooKeeper held {held}"]
+    assert detect(seen).differences == [f"USER_SCRAM_CREDENTIAL_RECORD: 0 copied, ZooKeeper had {held}"]

@@ -77,7 +77,7 @@ def test_mode_at_the_next_start(properties, mode):
     assert kraft_config.mode_at_next_start(properties) == mode
 
 
-# To migration mode -------------------------------------------------------------------------------------------------
+# To migration mode ---------------------------------------------------------------------------------------------------
 
 
 def migrating(name, **more):
@@ -112,7 +112,7 @@ def test_the_operators_own_settings_do_not_win_over_the_modes():
     assert changed["sasl.mechanism.controller.protocol"] == "PLAIN" and changed[FLAG] == "true"
 
 
-# To KRaft mode -----------------------------------------------------------------------------------------------------
+# To KRaft mode -------------------------------------------------------------------------------------------------------
 
 
 def test_kraft_mode_of_the_beds_broker():
@@ -136,7 +136,7 @@ def test_an_authorizer_of_somebody_elses_is_kept():
     assert "authorizer.class.name" not in kraft_config.to_kraft_mode(values, 1)
 
 
-# Controllers -------------------------------------------------------------------------------------------------------
+# Controllers ---------------------------------------------------------------------------------------------------------
 
 
 def controller(broker, protocol="PLAINTEXT", dialling=("User:ANONYMOUS",), listener="CONTROLLER", **extra):
@@ -219,7 +219,7 @@ def test_a_final_controller_has_no_trace_of_zookeeper():
     assert kraft_config.to_final_controller(final) == {}
 
 
-# What brokers must agree on ----------------------------------------------------------------------------------------
+# What brokers must agree on ------------------------------------------------------------------------------------------
 
 
 def test_brokers_that_agree():
@@ -241,7 +241,7 @@ def test_what_brokers_may_have_of_their_own(key):
     assert kraft_config.disagreements({"b1": {key: "1"}, "b2": {key: "2"}}) == {}
 
 
-# Listeners ---------------------------------------------------------------------------------------------------------
+# Listeners -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Node modes from the answers that real nodes gave in the course of a migration, and from contradicting evidence."""
+"""Modes from recorded answers of nodes during a migration, and from contradictory answers."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def recorded(name):
 
 
 @pytest.mark.parametrize("name", sorted(ANSWERS))
-def test_recorded_nodes(name):
+def test_mode_of_a_recorded_node(name):
     answer = recorded(name)
     expected = "controller_migration" if name == "controller_migration_follower" else name
     assert node_mode(answer.api_keys, answer.zk_migration_ready) == expected
     assert node_mode([str(key) for key in answer.api_keys], answer.zk_migration_ready) == expected
 
 
-def test_migration_mode_shows_in_tag_3_alone():
+def test_migration_mode_shows_only_in_tag_3():
     assert recorded("zk").api_keys == recorded("zk_migration").api_keys
     assert recorded("controller_final").api_keys == recorded("controller_migration").api_keys
 
@@ -44,5 +44,5 @@ def test_migration_mode_shows_in_tag_3_alone():
         (recorded("kraft").api_keys, True),
     ],
 )
-def test_contradictions_are_unknown(keys, tag):
+def test_a_contradictory_answer_is_unknown(keys, tag):
     assert node_mode(keys, tag) == "unknown"

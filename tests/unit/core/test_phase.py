@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The phase judged from facts of real runs, and from the same facts with a piece of evidence bent."""
+"""The phase detected from facts of real runs, and from the same facts with some evidence changed."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ STEPS = (
 REVERTING = {
     "reverting_controllers_down": [1, 0, 0, 0, 0, 0],
     "reverting_controller_elected": [1, 1, 1, 0, 0, 0],
-    # what ZooKeeper cannot say is not done
+    # a step that ZooKeeper cannot confirm is not done
     "reverting_no_zookeeper": [1, 0, 0, 0, 0, 0],
     "reverting_migration_gone": [1, 1, 1, 1, 0, 0],
     "reverting_1_plain": [1, 1, 1, 1, 0, 0],
@@ -85,20 +85,20 @@ def ids(detected):
     return sorted({block.id for block in detected.blocks})
 
 
-def bent(name, **changes):
-    """Recorded facts with `changes`: dotted paths (`__` for a dot) to new values."""
+def changed(name, **changes):
+    """Return recorded facts with `changes`: dotted paths (`__` for a dot) to new values."""
     facts = recorded.facts(name)
     for path, value in changes.items():
-        place = facts
-        *way, last = path.split("__")
-        for step in way:
-            place = place[step]
-        place[last] = value
+        parent = facts
+        *keys, last = path.split("__")
+        for key in keys:
+            parent = parent[key]
+        parent[last] = value
     return facts
 
 
 def logs(facts, **changes):
-    """The same change to every controller's metadata log."""
+    """Make the same change to every controller's metadata log, and return the facts."""
     for node in facts["nodes"].values():
         if node["role"] == "controller" and node.get("metadata_log"):
             node["metadata_log"].update(changes)
@@ -109,20 +109,20 @@ def hosts(facts, role):
     return sorted(host for host, node in facts["nodes"].items() if node["role"] == role)
 
 
-def test_every_recording_is_judged():
-    beside = {"zk_preflight", "zk_hosts", "copy"}  # what preflight and the count of the copy look at
-    assert set(recorded.NAMES) - beside == set(RECORDED)
+def test_every_recording_is_covered():
+    others = {"zk_preflight", "zk_hosts", "copy"}  # recorded for the preflight and the count of the initial copy
+    assert set(recorded.NAMES) - others == set(RECORDED)
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_recorded_facts(name):
+def test_phase_and_blocks_of_recorded_facts(name):
     detected = phase.detect(recorded.facts(name))
     assert (detected.phase, ids(detected)) == RECORDED[name], detected.blocks
     assert bool(detected.steps) == (detected.phase == "reverting")
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_every_piece_of_evidence_names_its_source(name):
+def test_evidence_names_its_source(name):
     detected = phase.detect(recorded.facts(name))
     assert all(one.what and one.source for one in detected.evidence)
     assert len({one.what for one in detected.evidence}) == len(detected.evidence)
@@ -131,7 +131,7 @@ def test_every_piece_of_evidence_names_its_source(name):
 
 
 @pytest.mark.parametrize("name", REVERTING)
-def test_steps_of_a_revert(name):
+def test_steps_of_a_rollback(name):
     steps = phase.detect(recorded.facts(name)).steps
     assert steps == [{"step": step, "done": bool(done)} for step, done in zip(STEPS, REVERTING[name])]
 
@@ -143,24 +143,24 @@ def test_every_phase_was_recorded():
     assert named == {one for one, _blocks in RECORDED.values()}
 
 
-# Nodes that were not seen ----------------------------------------------------------------------------------------
+# Nodes that were not reached -----------------------------------------------------------------------------------------
 
-ALONE = sorted(
+WITHOUT_BLOCKS = sorted(
     name
     for name, (_phase, blocks) in RECORDED.items()
     if not blocks and not name.startswith(("revert", "kraft_native"))
 )
 
 
-@pytest.mark.parametrize("name", ALONE)
+@pytest.mark.parametrize("name", WITHOUT_BLOCKS)
 @pytest.mark.parametrize("host", ["b1", "b2", "b3", "c1", "c2", "c3"])
 @pytest.mark.parametrize("answers", [True, False])
-def test_a_host_that_was_not_reached_never_moves_the_phase(name, host, answers):
+def test_an_unreached_host_never_moves_the_phase(name, host, answers):
     detected = phase.detect(recorded.unreached(recorded.facts(name), host, answers))
-    near = {RECORDED[name][0], "unknown"}
+    expected = {RECORDED[name][0], "unknown"}
     if name.startswith("controllers_ready"):
-        near.add("controllers_starting")  # a voter that is not seen is not ready
-    assert detected.phase in near
+        expected.add("controllers_starting")  # a voter that does not answer is not ready
+    assert detected.phase in expected
     assert "unreached" in ids(detected)
     if detected.phase == "unknown":
         assert host in next(block.text for block in detected.blocks if block.id == "unknown")
@@ -169,7 +169,7 @@ def test_a_host_that_was_not_reached_never_moves_the_phase(name, host, answers):
 @pytest.mark.parametrize(
     ("name", "host", "expected"),
     [
-        # a broker whose mode nobody saw: what it could be decides whether the phase can be told
+        # a broker of unknown mode: the phase is known only where its mode makes no difference
         ("zk", "b2", "unknown"),
         ("controllers_ready", "b2", "unknown"),
         ("brokers_joining_1", "b1", "unknown"),
@@ -183,12 +183,12 @@ def test_a_host_that_was_not_reached_never_moves_the_phase(name, host, answers):
         ("finalized", "c1", "unknown"),
     ],
 )
-def test_a_node_of_which_nothing_is_seen(name, host, expected):
+def test_phase_while_the_mode_of_a_node_is_unknown(name, host, expected):
     detected = phase.detect(recorded.unreached(recorded.facts(name), host, answers=False))
     assert detected.phase == expected
 
 
-def test_a_broker_that_is_down_counts_with_its_file():
+def test_a_broker_that_is_down_counts_with_the_mode_of_its_file():
     facts = recorded.down(recorded.facts("hybrid_1_kraft"), "b2")
     assert phase.detect(facts).phase == "hybrid"
     facts["nodes"]["b2"]["next"] = "zk"
@@ -196,151 +196,151 @@ def test_a_broker_that_is_down_counts_with_its_file():
     assert detected.phase == "unknown" and "b2 run or will start in plain ZooKeeper mode" in detected.blocks[0].text
 
 
-def test_no_broker_in_the_inventory():
+def test_an_inventory_without_brokers_is_unknown():
     facts = recorded.facts("zk")
     facts["nodes"] = {host: node for host, node in facts["nodes"].items() if node["role"] == "controller"}
     detected = phase.detect(facts)
     assert detected.phase == "unknown" and "kafka_broker" in detected.blocks[0].text
 
 
-def test_a_broker_with_a_role_that_is_no_part_of_a_migration():
-    detected = phase.detect(bent("finalized", nodes__b1__running="unknown"))
+def test_a_broker_of_another_kind_is_unknown():
+    detected = phase.detect(changed("finalized", nodes__b1__running="unknown"))
     assert detected.phase == "unknown" and "b1" in detected.blocks[0].text
 
 
-# Evidence that contradicts itself --------------------------------------------------------------------------------
+# Evidence that contradicts itself ------------------------------------------------------------------------------------
 
 KRAFT_OWNED = {"exists": True, "ephemeral": False, "broker_id": 101, "kraft_controller_epoch": 4}
 ZOOKEEPER_OWNED = {"exists": True, "ephemeral": True, "broker_id": 1, "kraft_controller_epoch": -1}
 
 
 def contradictions():
-    yield "kraft owns, a broker plain", bent("hybrid", nodes__b1__running="zk"), "b1 run or will start in plain"
-    yield "zk, kraft owns", bent("zk", zookeeper__controller=KRAFT_OWNED), "plain ZooKeeper mode"
+    yield "kraft owns, a broker plain", changed("hybrid", nodes__b1__running="zk"), "b1 run or will start in plain"
+    yield "zk, kraft owns", changed("zk", zookeeper__controller=KRAFT_OWNED), "plain ZooKeeper mode"
     yield (
         "dual_write, ZooKeeper owns",
-        bent("dual_write", zookeeper__controller=ZOOKEEPER_OWNED, zookeeper__migration__kraft_metadata_offset=-1),
+        changed("dual_write", zookeeper__controller=ZOOKEEPER_OWNED, zookeeper__migration__kraft_metadata_offset=-1),
         "/controller is not KRaft's, yet brokers run or will start in KRaft mode",
     )
     yield (
         "hybrid, log says PRE_MIGRATION",
         logs(recorded.facts("hybrid"), zk_migration_state="PRE_MIGRATION"),
-        "KRaft's controllers write to ZooKeeper over a /migration that says that a copy was done",
+        "/migration says that the initial copy is done, yet the KRaft controllers' log has none",
     )
     yield (
         "joining, log says MIGRATION",
         logs(recorded.facts("brokers_joining_1"), zk_migration_state="MIGRATION"),
-        "the copy was committed, yet /controller is not KRaft's",
+        "the controllers' log has the initial copy committed, yet /controller is not KRaft's",
     )
     yield (
-        "dual_write, /migration gone",
-        bent("dual_write", zookeeper__migration={"exists": False}),
+        "dual_write, /migration missing",
+        changed("dual_write", zookeeper__migration={"exists": False}),
         "/migration does not exist",
     )
     yield (
         "dual_write, /migration at -1",
-        bent("dual_write", zookeeper__migration__kraft_metadata_offset=-1),
-        "no copy was done, yet brokers run or will start in KRaft mode",
+        changed("dual_write", zookeeper__migration__kraft_metadata_offset=-1),
+        "/migration says that the initial copy is not done, yet brokers run or will start in KRaft mode",
     )
-    blind = recorded.facts("dual_write")
-    for host in hosts(blind, "controller"):
-        blind["nodes"][host]["metadata_log"] = {"dir": "/x", "error": "CorruptBatch at offset 3"}
-    yield "dual_write, no log can be read", blind, "no controller's metadata log could be read"
+    unreadable = recorded.facts("dual_write")
+    for host in hosts(unreadable, "controller"):
+        unreadable["nodes"][host]["metadata_log"] = {"dir": "/x", "error": "CorruptBatch at offset 3"}
+    yield "dual_write, no log can be read", unreadable, "no controller's metadata log could be read"
     yield (
-        "no witness",
-        bent("hybrid", zookeeper={"reached": False, "error": "no session within 5 s"}),
+        "no ZooKeeper",
+        changed("hybrid", zookeeper={"reached": False, "error": "no session within 5 s"}),
         "ZooKeeper could not be read: no session within 5 s",
     )
-    yield "no witness, no reason", bent("hybrid", zookeeper={}), "ZooKeeper could not be read: no reason given"
+    yield "no ZooKeeper, no reason", changed("hybrid", zookeeper={}), "ZooKeeper could not be read: no reason given"
 
 
 @pytest.mark.parametrize(("what", "facts", "reason"), list(contradictions()), ids=lambda one: str(one)[:40])
-def test_contradictions_are_unknown_with_the_reason(what, facts, reason):
+def test_contradictory_evidence_is_unknown_with_the_reason(what, facts, reason):
     detected = phase.detect(facts)
     assert detected.phase == "unknown"
-    named = "copy_skipped" if "PRE_MIGRATION" in what else "unknown"
-    assert [block.id for block in detected.blocks if reason in block.text] == [named], detected.blocks
+    block_id = "copy_skipped" if "PRE_MIGRATION" in what else "unknown"
+    assert [block.id for block in detected.blocks if reason in block.text] == [block_id], detected.blocks
 
 
 @pytest.mark.parametrize("name", ["zk", "controllers_ready", "brokers_joining_2"])
 def test_a_migration_offset_under_zookeepers_controller_is_stale(name):
-    detected = phase.detect(bent(name, zookeeper__migration={"exists": True, "kraft_metadata_offset": 417}))
+    detected = phase.detect(changed(name, zookeeper__migration={"exists": True, "kraft_metadata_offset": 417}))
     assert detected.phase == "unknown" and ids(detected) == ["migration_stale"]
     safe = name != "brokers_joining_2"
     assert ("delete /migration" in detected.blocks[0].do) == safe
     assert detected.blocks[0].do.startswith("delete nothing while b") != safe
 
 
-def test_a_copy_that_is_committed_and_not_told_in_zookeeper():
+def test_a_committed_copy_without_its_offset_in_zookeeper_is_a_block():
     detected = phase.detect(logs(recorded.facts("copying_held"), zk_migration_state="MIGRATION"))
     assert (detected.phase, ids(detected)) == ("copying", ["copy_not_acknowledged"])
 
 
-def test_offset_zero_is_no_copy():
-    assert phase.detect(bent("brokers_joining_1", zookeeper__migration__kraft_metadata_offset=0)).phase != "unknown"
-    assert phase.detect(bent("copying_held", zookeeper__migration__kraft_metadata_offset=0)).phase == "copying"
+def test_offset_zero_means_that_the_copy_is_not_done():
+    assert phase.detect(changed("brokers_joining_1", zookeeper__migration__kraft_metadata_offset=0)).phase != "unknown"
+    assert phase.detect(changed("copying_held", zookeeper__migration__kraft_metadata_offset=0)).phase == "copying"
 
 
-# Running and at the next start -------------------------------------------------------------------------------------
+# Running mode and mode at the next start -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("name", "host", "following", "expected"),
+    ("name", "host", "next_mode", "expected"),
     [
         ("zk", "b1", "zk_migration", "zk"),
         ("controllers_ready", "b3", "zk_migration", "controllers_ready"),
         ("hybrid", "b1", "kraft", "hybrid"),
         ("dual_write", "b1", "zk_migration", "dual_write"),
-        # a controller whose file is final leaves migration mode with its next restart, wanted or not
+        # a controller whose file is final leaves migration mode with its next restart, intended or not
         ("dual_write", "c1", "controller_final", "finalizing"),
         ("finalized", "c1", "controller_migration", "finalizing"),
     ],
 )
-def test_a_file_that_differs_from_what_runs_is_told(name, host, following, expected):
-    detected = phase.detect(bent(name, **{f"nodes__{host}__next": following}))
+def test_a_file_of_another_mode_than_the_running_one_is_a_block(name, host, next_mode, expected):
+    detected = phase.detect(changed(name, **{f"nodes__{host}__next": next_mode}))
     assert detected.phase == expected
     assert ids(detected) == ["file_differs"]
-    assert host in detected.blocks[0].text and following in detected.blocks[0].text
+    assert host in detected.blocks[0].text and next_mode in detected.blocks[0].text
 
 
 @pytest.mark.parametrize("mode", ["zk_migration", "zk"])
-def test_a_broker_left_behind_by_finalization(mode):
-    detected = phase.detect(bent("finalized", nodes__b3__running=mode, nodes__b3__next=mode))
+def test_a_broker_in_zookeeper_mode_after_finalization_is_a_block(mode):
+    detected = phase.detect(changed("finalized", nodes__b3__running=mode, nodes__b3__next=mode))
     assert detected.phase == "finalizing" and ids(detected) == ["zookeeper_broker_left"]
 
 
-@pytest.mark.parametrize(("name", "reported"), [("hybrid", True), ("dual_write", True), ("finalized", False)])
-def test_client_metrics_while_zookeeper_is_written(name, reported):
+@pytest.mark.parametrize(("name", "blocked"), [("hybrid", True), ("dual_write", True), ("finalized", False)])
+def test_client_metrics_are_a_block_during_dual_write(name, blocked):
     facts = recorded.facts(name)
     for node in facts["nodes"].values():
         if node["metadata_log"]:
             node["metadata_log"]["client_metrics"] = {"all": ["interval.ms"]}
     detected = phase.detect(facts)
-    assert detected.phase == name and ids(detected) == ["client_metrics"] * reported
-    assert not reported or detected.blocks[0].text.startswith("client metrics are configured (all), for which")
+    assert detected.phase == name and ids(detected) == ["client_metrics"] * blocked
+    assert not blocked or detected.blocks[0].text.startswith("client metrics are configured (all). ZooKeeper cannot")
 
 
 @pytest.mark.parametrize("name", ["copying_held", "hybrid"])
-def test_a_controller_without_the_flag_over_brokers_in_migration_mode(name):
+def test_a_controller_without_the_flag_is_a_block_while_brokers_run_in_migration_mode(name):
     """It would write POST_MIGRATION as soon as it leads (ActivationRecordsGenerator, Kafka 3.9)."""
     mode = "controller_final"
-    detected = phase.detect(bent(name, nodes__c2__running=mode, nodes__c2__next=mode))
+    detected = phase.detect(changed(name, nodes__c2__running=mode, nodes__c2__next=mode))
     assert detected.phase == RECORDED[name][0] and ids(detected) == ["flag_missing"], detected.blocks
     assert detected.blocks[0].text.startswith("c2 runs or will start without the migration flag")
 
 
-def test_a_finalized_controller_that_is_down_stays_final():
+def test_a_final_controller_that_is_down_stays_final():
     detected = phase.detect(recorded.down(recorded.facts("finalized"), "c2"))
     assert (detected.phase, ids(detected)) == ("finalized", ["controllers_down"])
 
 
 @pytest.mark.parametrize("name", ["zk", "controllers_ready", "brokers_joining_1"])
-def test_a_cluster_without_a_zookeeper_controller_is_told(name):
-    detected = phase.detect(bent(name, zookeeper__controller={"exists": False}))
+def test_a_cluster_without_a_zookeeper_controller_has_a_block(name):
+    detected = phase.detect(changed(name, zookeeper__controller={"exists": False}))
     assert detected.phase == RECORDED[name][0] and ids(detected) == ["no_controller"]
 
 
-def test_masked_controllers_are_a_rollback_wherever_it_stands():
+def test_a_masked_controller_means_reverting_in_every_phase_before_finalization():
     for name in ("zk", "controllers_ready", "brokers_joining_1", "hybrid", "dual_write"):
         facts = recorded.facts(name)
         facts["nodes"]["c1"]["service"]["masked"] = True
@@ -348,7 +348,7 @@ def test_masked_controllers_are_a_rollback_wherever_it_stands():
 
 
 def restored(name, direction, **end):
-    """Recorded facts with all brokers down, and the newest claim of this direction; `end`: how it was closed."""
+    """Return recorded facts with all brokers down and a run lock of this direction; `end`: how it was closed."""
     facts = recorded.facts(name)
     locked = {"number": 9, "run": "r9", "direction": direction, "user": "ops", "host": "control-1", "job": None}
     locked.update({"process": {}, "since": 1_790_000_000, "closed": bool(end), **end})
@@ -360,18 +360,18 @@ def restored(name, direction, **end):
 
 
 @pytest.mark.parametrize(
-    "end, said", [({}, "at work, or was cut off"), ({"how": "Stop the broker"}, 'it ended at "Stop the broker"')]
+    "end, state", [({}, "at work, or was interrupted"), ({"how": "Stop the broker"}, 'it ended at "Stop the broker"')]
 )
-def test_brokers_that_stand_still_for_a_restore_are_not_to_be_started(end, said):
+def test_an_unfinished_restore_is_a_block_instead_of_its_stopped_brokers(end, state):
     for name in ("reverting_controllers_down", "reverting_migration_gone", "zk"):
         facts = restored(name, "restore", **end)
         detected = phase.detect(facts)
         assert ids(detected)[0] == "restore_unfinished" and "broker_down" not in ids(detected)
-        assert said in detected.blocks[0].text and "r9 (restore) of ops" in detected.blocks[0].text
+        assert state in detected.blocks[0].text and "r9 (restore) of ops" in detected.blocks[0].text
         assert screen.next_step(facts, detected, 0).playbook == "restore_zookeeper"
 
 
-def test_a_restore_that_ended_well_or_another_run_leaves_brokers_to_be_started():
+def test_stopped_brokers_are_a_block_after_a_finished_restore_or_another_run():
     for facts in (
         restored("reverting_migration_gone", "restore", how="ok"),
         restored("reverting_migration_gone", "forward"),
@@ -380,23 +380,23 @@ def test_a_restore_that_ended_well_or_another_run_leaves_brokers_to_be_started()
     assert phase.restoring(recorded.facts("reverting_controllers_down")) is None
 
 
-def test_a_finalized_cluster_cannot_be_reverting():
-    assert phase.detect(bent("finalized", nodes__c1__service__masked=True)).phase == "finalized"
+def test_a_masked_controller_does_not_make_a_finalized_cluster_reverting():
+    assert phase.detect(changed("finalized", nodes__c1__service__masked=True)).phase == "finalized"
 
 
-def test_a_step_of_a_revert_that_nobody_could_look_at_is_not_done():
+def test_a_rollback_step_on_an_unreached_host_is_not_done():
     wiped = recorded.facts("reverting_wiped")
     steps = {one["step"]: one["done"] for one in phase.detect(recorded.unreached(wiped, "c1", False)).steps}
     assert not steps["controllers wiped"] and not steps["controllers down"] and steps["brokers plain"]
 
 
-def test_a_malformed_migration_znode_is_not_gone():
-    torn = {"exists": True, "malformed": "not JSON", "kraft_metadata_offset": None}
-    steps = phase.detect(bent("reverting_wiped", zookeeper__migration=torn)).steps
+def test_a_malformed_migration_znode_counts_as_existing():
+    malformed = {"exists": True, "malformed": "not JSON", "kraft_metadata_offset": None}
+    steps = phase.detect(changed("reverting_wiped", zookeeper__migration=malformed)).steps
     assert {"step": "/migration gone", "done": False} in steps
 
 
-# Readiness of the quorum -------------------------------------------------------------------------------------------
+# Readiness of the quorum ---------------------------------------------------------------------------------------------
 
 
 def not_ready():
@@ -408,8 +408,8 @@ def not_ready():
 
 
 @pytest.mark.parametrize(("path", "value", "reason"), list(not_ready()))
-def test_what_a_quorum_lacks(path, value, reason):
-    detected = phase.detect(bent("controllers_ready", **{path: value}))
+def test_a_quorum_that_is_not_ready_is_a_block(path, value, reason):
+    detected = phase.detect(changed("controllers_ready", **{path: value}))
     assert detected.phase == "controllers_starting"
     assert any(block.id == "quorum_not_ready" and reason in block.text for block in detected.blocks), detected.blocks
 
@@ -423,7 +423,7 @@ def test_what_a_quorum_lacks(path, value, reason):
         ({"brokers": {"9": {}}}, "brokers 9 are registered already, though they run plain ZooKeeper mode"),
     ],
 )
-def test_what_the_log_of_a_quorum_lacks(change, reason):
+def test_a_metadata_log_that_is_not_ready_is_a_block(change, reason):
     detected = phase.detect(logs(recorded.facts("controllers_ready"), **change))
     assert detected.phase == "controllers_starting"
     assert any(reason in block.text for block in detected.blocks if block.id == "quorum_not_ready"), detected.blocks
@@ -438,7 +438,7 @@ def test_a_controller_registered_without_the_flag_is_not_ready():
     assert [block.text for block in detected.blocks] == ["controller 102 is not registered as ready for the migration"]
 
 
-def test_a_voter_missing_from_the_quorum():
+def test_a_quorum_with_a_missing_voter_is_not_ready():
     facts = recorded.facts("controllers_ready")
     facts["quorum"]["voters"].pop()
     detected = phase.detect(facts)
@@ -446,24 +446,24 @@ def test_a_voter_missing_from_the_quorum():
     assert any("the quorum has 2 voters, the group kafka_controller 3 hosts" in one.text for one in detected.blocks)
 
 
-def test_an_old_registration_blocks_while_brokers_join():
-    """KRaftMigrationDriver would start the copy without waiting for a broker that an earlier attempt registered."""
+def test_an_old_registration_is_a_block_while_brokers_join():
+    """KRaftMigrationDriver starts the copy without waiting for a broker that an earlier attempt registered."""
     facts = recorded.facts("brokers_joining_1")
     for host in hosts(facts, "controller"):
         facts["nodes"][host]["metadata_log"]["brokers"].update({"1": {}, "2": {}, "5": {}, "9": {}})
-    reported = {block.id: block.text for block in phase.detect(facts).blocks}
-    assert "though it runs or will start in plain ZooKeeper mode" in reported["left_registered"]
-    assert reported["quorum_not_ready"].startswith("brokers 9 are registered already")
+    texts = {block.id: block.text for block in phase.detect(facts).blocks}
+    assert "though it runs or will start in plain ZooKeeper mode" in texts["left_registered"]
+    assert texts["quorum_not_ready"].startswith("brokers 9 are registered already")
 
 
-def test_controllers_that_do_not_answer_are_named():
+def test_silent_controllers_names_those_that_do_not_answer():
     facts = recorded.facts("hybrid")
     assert phase.silent_controllers(facts) == []
     facts["nodes"]["c2"].update(running=None, running_error="c2:9093: connection refused")
     assert phase.silent_controllers(facts) == ["controller c2 does not answer: c2:9093: connection refused"]
 
 
-def test_the_longest_usable_log_counts():
+def test_the_longest_readable_log_counts():
     facts = recorded.facts("dual_write")
     first, *others = hosts(facts, "controller")
     for host in others:
@@ -478,8 +478,8 @@ def test_the_longest_usable_log_counts():
     assert phase.detect(facts).phase == "finalizing"
 
 
-def test_registrations_are_the_controllers_not_those_of_an_earlier_attempt():
-    """The brokers' own replicas still hold the log of the attempt that was rolled back."""
+def test_registrations_come_from_the_controllers_log():
+    """The brokers' replicas still have the longer log of the attempt that was rolled back."""
     facts = recorded.facts("brokers_joining_again")
     longest_of_all = phase.longest_log(facts["nodes"])
     assert longest_of_all != phase.longest_log(phase.controllers(facts)), "the recording has no older log"
@@ -487,7 +487,7 @@ def test_registrations_are_the_controllers_not_those_of_an_earlier_attempt():
     assert list(phase.registrations(facts)) == joined
 
 
-def test_the_cluster_id():
+def test_cluster_id_is_none_where_nodes_disagree():
     facts = recorded.facts("finalized_no_zookeeper")
     assert facts["zookeeper"]["reached"] is False
     other = recorded.facts("finalized")
@@ -497,23 +497,22 @@ def test_the_cluster_id():
     assert phase.broker_ids(facts) == [1, 2, 5]
 
 
-def test_every_block_is_provoked_here():
-    """Each id that phase.py can give stands in an assertion above."""
-    given = set()
+def test_every_block_is_asserted_above():
+    in_code = set()
     for node in ast.walk(ast.parse(inspect.getsource(phase))):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Block":
-            given.update(one.value for one in node.args[:1] if isinstance(one, ast.Constant))
-    provoked = {one for _phase, blocks in RECORDED.values() for one in blocks}
-    provoked |= {"file_differs", "zookeeper_broker_left", "no_controller", "quorum_not_ready", "copy_not_acknowledged"}
-    provoked |= {"left_registered", "copy_skipped", "restore_unfinished", "client_metrics", "flag_missing"}
-    assert given == provoked
+            in_code.update(one.value for one in node.args[:1] if isinstance(one, ast.Constant))
+    asserted = {one for _phase, blocks in RECORDED.values() for one in blocks}
+    asserted |= {"file_differs", "zookeeper_broker_left", "no_controller", "quorum_not_ready", "copy_not_acknowledged"}
+    asserted |= {"left_registered", "copy_skipped", "restore_unfinished", "client_metrics", "flag_missing"}
+    assert in_code == asserted
 
 
-def test_who_follows_the_metadata_log():
+def test_following_lists_brokers_in_migration_or_kraft_mode():
     facts = recorded.facts("hybrid")
     every = phase.broker_ids(facts)
     assert phase.following(facts) == every
-    facts["nodes"]["b2"]["running"] = "zk"  # it was put back
+    facts["nodes"]["b2"]["running"] = "zk"  # it was reverted
     assert phase.following(facts) == [one for one in every if one != facts["nodes"]["b2"]["node_id"]]
     facts["nodes"]["b1"]["running"] = None
     assert len(phase.following(facts)) == len(every) - 2

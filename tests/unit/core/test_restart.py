@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The order of rolls and the health that lets the next node stop."""
+"""The order of rolling restarts, and the health that the next stop requires."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.unit.core import recorded
 
 
 def topics(name="zk", **min_isr):
-    found = recorded.facts(name)["topics"]
-    return {**found, "min_isr": min_isr}
+    seen = recorded.facts(name)["topics"]
+    return {**seen, "min_isr": min_isr}
 
 
 def led(facts, host, count):
-    """Give the broker of a host the leadership of `count` partitions of its own."""
+    """Add `count` partitions that the host's broker leads, and return the facts."""
     number = facts["nodes"][host]["node_id"]
     one = {"leader": number, "replicas": [1, 2, 5], "isr": [1, 2, 5]}
     facts["topics"]["partitions"][f"led-by-{host}"] = {str(index): dict(one) for index in range(count)}
@@ -36,10 +36,10 @@ def with_leaders():
     return facts
 
 
-# The order of a broker roll ----------------------------------------------------------------------------------------
+# The order of brokers ------------------------------------------------------------------------------------------------
 
 
-def test_the_broker_that_leads_least_goes_first():
+def test_the_broker_that_leads_the_fewest_partitions_goes_first():
     plan = planned(with_leaders())
     assert plan.batches == [["b2"], ["b3"], ["b1"]]
     assert plan.done == [] and plan.reasons == {"b2": "canary: leads fewest partitions (1)"}
@@ -54,13 +54,13 @@ def test_the_controller_goes_last():
     }
 
 
-def test_the_canary_is_the_operators_choice_even_if_it_is_the_controller():
+def test_a_chosen_canary_goes_first_even_if_it_is_the_controller():
     plan = planned(with_leaders(), canary="b1", controller=1)
     assert plan.batches == [["b1"], ["b2"], ["b3"]]
     assert plan.reasons == {"b1": "canary: chosen"}
 
 
-def test_the_runs_plan_holds_where_nothing_is_in_its_way():
+def test_the_order_of_the_runs_plan_is_kept_after_down_canary_and_controller():
     facts = with_leaders()
     order = ["b3", "b1", "b2"]
 
@@ -77,7 +77,7 @@ def test_the_runs_plan_holds_where_nothing_is_in_its_way():
     assert now().batches == [["b2"], ["b3"], ["b1"]]
 
 
-def test_what_runs_in_the_mode_with_its_file_is_done():
+def test_a_broker_whose_running_mode_and_file_match_is_done():
     facts = recorded.facts("brokers_joining_1")
     joined = [host for host, node in facts["nodes"].items() if node["running"] == "zk_migration"]
     plan = planned(facts)
@@ -87,48 +87,48 @@ def test_what_runs_in_the_mode_with_its_file_is_done():
 
 
 @pytest.mark.parametrize("name", ["brokers_joining_broker_down", "hybrid_1_kraft_broker_down"])
-def test_a_broker_that_is_down_comes_before_all_others(name):
-    """While one is down no other may be stopped, so whatever stands before it would wait for it in vain."""
+def test_a_broker_that_is_down_goes_first(name):
+    """No other may be stopped while it is down, so any broker before it would wait forever."""
     facts = recorded.facts(name)
-    excluded = next(host for host, node in facts["nodes"].items() if node["role"] == "broker" and not node["running"])
-    others = [host for host, node in facts["nodes"].items() if node["role"] == "broker" and host != excluded]
-    plan = planned(facts, "kraft", canary=others[-1], controller=facts["nodes"][excluded]["node_id"])
-    assert plan.batches[0] == [excluded] and plan.reasons[excluded] == "down: before any other is stopped"
+    down = next(host for host, node in facts["nodes"].items() if node["role"] == "broker" and not node["running"])
+    others = [host for host, node in facts["nodes"].items() if node["role"] == "broker" and host != down]
+    plan = planned(facts, "kraft", canary=others[-1], controller=facts["nodes"][down]["node_id"])
+    assert plan.batches[0] == [down] and plan.reasons[down] == "down: restarted first"
 
 
-def test_nothing_to_do():
+def test_a_plan_without_work_is_empty():
     plan = planned(recorded.facts("dual_write"), "kraft", controller=102)
     assert plan.batches == [] and plan.reasons == {} and plan.done == ["b1", "b2", "b3"]
 
 
-# The order of the controllers' last roll -----------------------------------------------------------------------------
+# The order of controllers --------------------------------------------------------------------------------------------
 
 
-def test_followers_first_leader_last():
+def test_the_quorums_leader_goes_last():
     facts = recorded.facts("dual_write")
     plan = restart.plan_controllers(facts["nodes"], "controller_final", 101)
     assert plan.batches == [["c2"], ["c3"], ["c1"]] and plan.reasons == {"c1": "leader: last"}
     assert plan.done == [] and plan.unavoidable == {}
 
 
-def test_a_half_done_roll_of_controllers_goes_on():
+def test_an_interrupted_restart_of_controllers_continues():
     facts = recorded.facts("finalizing_1")
     final = [host for host, node in facts["nodes"].items() if node["running"] == "controller_final"]
     plan = restart.plan_controllers(facts["nodes"], "controller_final", facts["quorum"]["leader_id"])
     assert plan.done == final and len(plan.batches) == 2
 
 
-def test_a_controller_that_is_down_comes_first_even_if_it_led():
+def test_a_controller_that_is_down_goes_first_even_if_it_is_the_leader():
     facts = recorded.down(recorded.facts("dual_write"), "c3")
     plan = restart.plan_controllers(facts["nodes"], "controller_final", 103)
     assert plan.batches == [["c3"], ["c1"], ["c2"]]
-    assert plan.reasons["c3"] == "down: before any other is stopped"
+    assert plan.reasons["c3"] == "down: restarted first"
 
 
-# Controllers ---------------------------------------------------------------------------------------------------------
+# Health of controllers -----------------------------------------------------------------------------------------------
 
 
-def test_controllers_may_be_stopped_one_by_one():
+def test_a_controller_may_be_stopped_in_a_healthy_quorum():
     facts = recorded.facts("dual_write")
     facts["quorum"]["high_watermark"] = min(one["log_end_offset"] for one in facts["quorum"]["voters"])
     assert restart.controller_troubles(facts["nodes"], facts["quorum"], ["c1"]) == []
@@ -137,8 +137,8 @@ def test_controllers_may_be_stopped_one_by_one():
 def test_no_controller_is_stopped_while_another_is_down():
     facts = recorded.down(recorded.facts("dual_write"), "c3")
     facts["quorum"]["high_watermark"] = 0
-    (reported,) = restart.controller_troubles(facts["nodes"], facts["quorum"], ["c1"])
-    assert reported.startswith("c3 does not answer: connection refused")
+    (reason,) = restart.controller_troubles(facts["nodes"], facts["quorum"], ["c1"])
+    assert reason.startswith("c3 does not answer: connection refused")
     assert restart.controller_troubles(facts["nodes"], facts["quorum"], ["c3"]) == []
 
 
@@ -148,18 +148,18 @@ def test_no_controller_is_stopped_while_a_voter_lags():
         voter["log_end_offset"] = 100
     facts["quorum"]["high_watermark"] = 100
     facts["quorum"]["voters"][1]["log_end_offset"] = 93
-    reported = restart.controller_troubles(facts["nodes"], facts["quorum"], ["c1"])
-    assert reported == ["voter 102 is 7 offsets behind the high watermark"]
+    reasons = restart.controller_troubles(facts["nodes"], facts["quorum"], ["c1"])
+    assert reasons == ["voter 102 is 7 offsets behind the high watermark"]
     assert restart.controller_troubles(facts["nodes"], facts["quorum"], ["c2"]) == []
 
 
 def test_no_controller_is_stopped_without_a_leader():
     facts = recorded.facts("dual_write")
-    reported = restart.controller_troubles(facts["nodes"], {"reached": False, "error": "c1: NOT_LEADER"}, ["c1"])
-    assert reported == ["the quorum has no leader: c1: NOT_LEADER"]
+    reasons = restart.controller_troubles(facts["nodes"], {"reached": False, "error": "c1: NOT_LEADER"}, ["c1"])
+    assert reasons == ["the quorum has no leader: c1: NOT_LEADER"]
 
 
-# Partitions ----------------------------------------------------------------------------------------------------------
+# Health of partitions ------------------------------------------------------------------------------------------------
 
 
 def one(replicas=(1, 2, 5), isr=None, leader=None):
@@ -168,18 +168,18 @@ def one(replicas=(1, 2, 5), isr=None, leader=None):
 
 
 def read(**partitions):
-    """Topics of one partition each."""
+    """Return topics of one partition each."""
     return {
         "reached": True,
         "brokers": {"1": "a:1", "2": "b:1", "5": "c:1"},
-        "partitions": {name: {"0": reported} for name, reported in partitions.items()},
+        "partitions": {name: {"0": partition} for name, partition in partitions.items()},
     }
 
 
 BROKERS = [1, 2, 5]
 
 
-def test_the_recorded_cluster_is_well():
+def test_a_healthy_recorded_cluster_gives_no_reason():
     facts = recorded.facts("zk")
     min_isr = recorded.facts("zk_preflight")["min_isr"]
     assert len(facts["topics"]["partitions"]) >= 60
@@ -189,20 +189,20 @@ def test_the_recorded_cluster_is_well():
         assert restart.troubles(facts["topics"], min_isr, BROKERS, excused, stop) == []
 
 
-def test_a_recorded_broker_that_is_down_stops_everything():
+def test_no_broker_may_be_stopped_while_another_is_down():
     facts = recorded.facts("zk_broker_down")
-    reported = restart.troubles(facts["topics"], {}, BROKERS)
-    assert reported[0] == "broker 2 is not in the cluster's metadata"
-    assert "partitions under-replicated" in " ".join(reported)
+    reasons = restart.troubles(facts["topics"], {}, BROKERS)
+    assert reasons[0] == "broker 2 is not in the cluster's metadata"
+    assert "partitions under-replicated" in " ".join(reasons)
 
 
-def test_metadata_that_could_not_be_read():
+def test_unreadable_metadata_is_a_reason():
     assert restart.troubles({"reached": False, "error": "no broker answers"}, {}, BROKERS) == ["no broker answers"]
     assert restart.troubles({}, {}, BROKERS) == ["the brokers' metadata could not be read"]
 
 
 @pytest.mark.parametrize(
-    ("partitions", "min_isr", "reported"),
+    ("partitions", "min_isr", "reasons"),
     [
         ({"a": one()}, {"a": 2}, []),
         ({"a": one((1,), [], -1)}, {}, ["1 partition offline: a-0", "1 partition under min ISR: a-0"]),
@@ -220,54 +220,54 @@ def test_metadata_that_could_not_be_read():
         ),
     ],
 )
-def test_troubles(partitions, min_isr, reported):
-    assert restart.troubles(read(**partitions), min_isr, BROKERS) == reported
+def test_degraded_partitions_are_reasons(partitions, min_isr, reasons):
+    assert restart.troubles(read(**partitions), min_isr, BROKERS) == reasons
 
 
-def test_what_a_stop_would_take_under_min_isr():
+def test_a_stop_that_takes_a_partition_under_min_isr_is_a_reason():
     two = {"a": one((1, 2))}
     assert restart.troubles(read(**two), {"a": 2}, BROKERS, (), 1) == [
-        "1 partition that a stop of broker 1 takes under min ISR: a-0"
+        "1 partition falls under min ISR if broker 1 stops: a-0"
     ]
     assert restart.troubles(read(**two), {"a": 2}, BROKERS, (), 5) == []
     assert restart.troubles(read(**two), {"a": 2}, BROKERS, ["a-0"], 1) == []
     assert restart.troubles(read(**two), {"a": 1}, BROKERS, (), 1) == []
 
 
-def test_what_is_excused_still_has_to_be_in_sync():
-    reported = restart.troubles(read(a=one((1, 2), [1])), {"a": 2}, BROKERS, ["a-0"], 1)
-    assert reported == ["1 partition under-replicated: a-0"]
+def test_an_excused_partition_still_needs_all_replicas_in_sync():
+    reasons = restart.troubles(read(a=one((1, 2), [1])), {"a": 2}, BROKERS, ["a-0"], 1)
+    assert reasons == ["1 partition under-replicated: a-0"]
 
 
 def test_a_missing_broker_is_named():
-    found = read(a=one())
-    del found["brokers"]["5"]
-    assert restart.troubles(found, {}, BROKERS) == ["broker 5 is not in the cluster's metadata"]
+    topics = read(a=one())
+    del topics["brokers"]["5"]
+    assert restart.troubles(topics, {}, BROKERS) == ["broker 5 is not in the cluster's metadata"]
 
 
-def test_what_no_order_can_keep_available():
+def test_unavoidable_partitions():
     partitions = read(**{"a-b.c_d": one((1,)), "two": one((1, 2)), "three": one()})["partitions"]
     assert restart.unavoidable(partitions, {"a-b.c_d": 1, "two": 2, "three": 2}) == {
         "a-b.c_d-0": "replication factor 1: offline while its broker restarts",
-        "two-0": "2 replicas, min.insync.replicas 2: refuses acks=all while a replica restarts",
+        "two-0": "2 replicas, min.insync.replicas 2: rejects acks=all while a replica restarts",
     }
     assert restart.unavoidable(partitions, {"two": 1}) == {
         "a-b.c_d-0": "replication factor 1: offline while its broker restarts"
     }
 
 
-def test_leaderships():
+def test_leaderships_are_counted_by_broker():
     assert restart.leaderships(read(a=one(), b=one((5, 1)), c=one((2,), [], -1))["partitions"]) == {1: 1, 5: 1, -1: 1}
 
 
-def test_what_is_red_is_accepted_by_its_word_and_nothing_else_is():
-    whole, behind = one((1, 2, 5), [1, 2, 5]), one((1, 2, 5), [1, 2])
-    red = read(a=behind, b=whole)
-    *reported, hint = restart.troubles(red, {}, BROKERS, accepted=())
-    assert reported == ["1 partition under-replicated: a-0"]
+def test_a_token_accepts_exactly_the_degraded_partitions_that_it_is_for():
+    healthy, behind = one((1, 2, 5), [1, 2, 5]), one((1, 2, 5), [1, 2])
+    degraded = read(a=behind, b=healthy)
+    *reasons, hint = restart.troubles(degraded, {}, BROKERS, accepted=())
+    assert reasons == ["1 partition under-replicated: a-0"]
     token = hint.rpartition("=")[2]
-    assert hint == f"accepted as it is by -e quorumshift_accept_degraded={token}" and len(token) == 6
-    assert restart.troubles(red, {}, BROKERS, accepted=[token]) == []
+    assert hint == f"to accept this state, add -e quorumshift_accept_degraded={token}" and len(token) == 6
+    assert restart.troubles(degraded, {}, BROKERS, accepted=[token]) == []
     more = restart.troubles(read(a=behind, b=behind), {}, BROKERS, accepted=[token])
     assert more[0] == "2 partitions under-replicated: a-0, b-0" and token not in more[1]
     assert restart.troubles(read(a=behind), {}, [*BROKERS, 9], accepted=[token]) == [
@@ -275,7 +275,7 @@ def test_what_is_red_is_accepted_by_its_word_and_nothing_else_is():
     ]
 
 
-def test_what_was_accepted_may_get_no_worse():
+def test_a_stop_may_not_make_an_accepted_state_worse():
     topics = read(a=one((1, 2, 5), [1]), b=one((1, 2, 5), [1, 2]), c=one((1, 2, 5), [1, 2, 5]))
     token = restart.troubles(topics, {}, BROKERS, accepted=())[-1].rpartition("=")[2]
     assert restart.troubles(topics, {"b": 2, "c": 2}, BROKERS, (), 2, [token]) == []
@@ -283,10 +283,10 @@ def test_what_was_accepted_may_get_no_worse():
         "1 partition has its last in-sync replica on broker 1: a-0"
     ]
     assert restart.troubles(topics, {"c": 3}, BROKERS, (), 2, [token]) == [
-        "1 partition that a stop of broker 2 takes under min ISR: c-0"
+        "1 partition falls under min ISR if broker 2 stops: c-0"
     ]
 
 
-def test_without_acceptance_red_is_red():
-    reported = restart.troubles(read(a=one((1, 2, 5), [1])), {}, BROKERS)
-    assert reported == ["1 partition under-replicated: a-0"]
+def test_without_a_list_of_tokens_no_token_is_offered():
+    reasons = restart.troubles(read(a=one((1, 2, 5), [1])), {}, BROKERS)
+    assert reasons == ["1 partition under-replicated: a-0"]

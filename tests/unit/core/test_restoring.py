@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a restore writes: what is missing, what is completed, and who leads where."""
+"""The writes of a restore: missing znodes, missing values, leaders; and when a restore may begin."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def written(write):
 
 
 def topic(**partitions):
-    return {"version": 3, "topic_id": ID, "partitions": {key[1:]: reported for key, reported in partitions.items()}}
+    return {"version": 3, "topic_id": ID, "partitions": {key[1:]: replicas for key, replicas in partitions.items()}}
 
 
 @pytest.mark.parametrize(
@@ -46,54 +46,54 @@ def topic(**partitions):
         "/brokers/topics/orders/partitions/0/state",
     ],
 )
-def test_what_is_left_out(path):
+def test_znodes_that_are_not_restored(path):
     assert restoring.restored(node(path, {}), None) is None
 
 
-def test_what_is_missing_is_made_with_its_acl():
-    reported = restoring.restored(node("/config/topics/orders", {"version": 1, "config": {}}), None)
-    assert reported.acl == ACL and reported.kind == "topic_config"
+def test_a_missing_znode_is_made_with_its_acl():
+    write = restoring.restored(node("/config/topics/orders", {"version": 1, "config": {}}), None)
+    assert write.acl == ACL and write.kind == "topic_config"
     assert restoring.restored(node("/admin", None), None).data is None
     assert restoring.restored(node("/anything", b"x", owner=5), None) is None, "ephemeral"
 
 
-def test_configs_get_what_they_lack_and_keep_their_own():
+def test_a_config_gets_missing_keys_and_keeps_its_own():
     path = "/config/users/ann"
     saved = {"version": 1, "config": {"SCRAM-SHA-512": "salt=1", "producer_byte_rate": "1"}}
-    reported = restoring.restored(node(path, saved), node(path, {"version": 1, "config": {"producer_byte_rate": "9"}}))
-    assert reported.acl is None
-    assert written(reported)["config"] == {"SCRAM-SHA-512": "salt=1", "producer_byte_rate": "9"}
+    write = restoring.restored(node(path, saved), node(path, {"version": 1, "config": {"producer_byte_rate": "9"}}))
+    assert write.acl is None
+    assert written(write)["config"] == {"SCRAM-SHA-512": "salt=1", "producer_byte_rate": "9"}
     assert restoring.restored(node(path, saved), node(path, saved)) is None
 
 
-def test_topics_get_partitions_that_they_lack():
+def test_a_topic_gets_missing_partitions():
     path = "/brokers/topics/orders"
     saved, live = topic(p0=[1], p1=[2]), topic(p0=[3])
     assert written(restoring.restored(node(path, saved), node(path, live)))["partitions"] == {"0": [3], "1": [2]}
-    anew = {**live, "topic_id": OTHER}
-    assert restoring.restored(node(path, saved), node(path, anew)) is None, "a topic that was made anew is another one"
+    other = {**live, "topic_id": OTHER}
+    assert restoring.restored(node(path, saved), node(path, other)) is None, "a topic with another id is another topic"
 
 
-def test_acls_get_entries_that_they_lack():
+def test_an_acl_gets_missing_entries():
     path = "/kafka-acl/Topic/orders"
     first = {"principal": "User:a", "permissionType": "Allow", "operation": "Read", "host": "*"}
     second = {**first, "principal": "User:b"}
     live = node(path, {"version": 1, "acls": [second]})
-    reported = restoring.restored(node(path, {"version": 1, "acls": [first]}), live)
-    assert written(reported)["acls"] == [second, first]
+    write = restoring.restored(node(path, {"version": 1, "acls": [first]}), live)
+    assert written(write)["acls"] == [second, first]
     saved = node(path, {"version": 1, "acls": [{**first, "permissionType": "ALLOW", "operation": "READ"}]})
     live = node(path, {"version": 1, "acls": [first]})
-    assert restoring.restored(saved, live) is None, "the same, in another spelling"
+    assert restoring.restored(saved, live) is None, "the same entry in another spelling"
 
 
-def test_everything_else_stays_as_it_is():
+def test_every_other_znode_keeps_its_value():
     path = "/latest_producer_id_block"
     assert restoring.restored(node(path, {"block_end": "1"}), node(path, b"")) is None
     with pytest.raises(znodes.ZnodeError, match="/config/topics/t: is not JSON"):
         restoring.restored(node("/config/topics/t", {"version": 1, "config": {}}), node("/config/topics/t", b"{"))
 
 
-# Leaders ------------------------------------------------------------------------------------------------------------
+# Leaders -------------------------------------------------------------------------------------------------------------
 
 STATE = "/brokers/topics/orders/partitions/0/state"
 
@@ -103,7 +103,7 @@ def state(leader=1, epoch=5, isr=(1, 2, 3)):
 
 
 def of(*replicas, assigned=(1, 2, 3), saved=None, live=None, topic_id=ID):
-    logs = [Replica(broker, reported[3] if len(reported) > 3 else ID, *reported[:3]) for broker, reported in replicas]
+    logs = [Replica(broker, log[3] if len(log) > 3 else ID, *log[:3]) for broker, log in replicas]
     return written(restoring.state(STATE, assigned, topic_id, saved, live, logs, 40))
 
 
@@ -111,7 +111,7 @@ def of(*replicas, assigned=(1, 2, 3), saved=None, live=None, topic_id=ID):
     ("logs", "leader", "isr"),
     [
         ([(1, (4, 100, 4)), (2, (4, 100, 4)), (3, (4, 90, 4))], 1, [1, 2]),
-        ([(1, (4, 100, 4)), (2, (5, 60, 5)), (3, (5, 61, 5))], 3, [3]),  # a longer log of an older epoch is cut off
+        ([(1, (4, 100, 4)), (2, (5, 60, 5)), (3, (5, 61, 5))], 3, [3]),  # a longer log of an older epoch is truncated
         ([(2, (4, 100, 4)), (3, (4, 100, 4))], 2, [2, 3]),
         ([(1, (-1, 0, -1)), (2, (-1, 0, -1)), (3, (-1, 0, -1))], 1, [1, 2, 3]),
         ([(1, (4, 100, 4)), (9, (8, 900, 8))], 1, [1]),  # no replica of this partition any more
@@ -120,8 +120,8 @@ def of(*replicas, assigned=(1, 2, 3), saved=None, live=None, topic_id=ID):
     ],
 )
 def test_the_replica_that_reaches_furthest_leads(logs, leader, isr):
-    reported = of(*logs, saved=state())
-    assert (reported["leader"], reported["isr"], reported["controller_epoch"]) == (leader, isr, 40)
+    state_made = of(*logs, saved=state())
+    assert (state_made["leader"], state_made["isr"], state_made["controller_epoch"]) == (leader, isr, 40)
 
 
 def test_leader_epochs_only_rise():
@@ -130,25 +130,25 @@ def test_leader_epochs_only_rise():
     assert of((1, (4, 100, 4)))["leader_epoch"] == 5
 
 
-def test_a_partition_of_which_no_disk_holds_anything():
-    reported = of(saved=state(isr=(1, 2)), live=state(isr=(2, 3)))
-    assert (reported["leader"], reported["isr"]) == (-1, [2, 3]), "what ZooKeeper holds now is newer than the backup"
+def test_a_partition_without_a_log_keeps_its_in_sync_replicas():
+    state_made = of(saved=state(isr=(1, 2)), live=state(isr=(2, 3)))
+    assert (state_made["leader"], state_made["isr"]) == (-1, [2, 3]), "the state in ZooKeeper is newer than the backup"
     assert of()["isr"] == [1, 2, 3] and of()["leader_epoch"] == 0
 
 
-def test_the_state_is_made_with_the_acl_that_it_had():
+def test_a_state_is_made_with_its_saved_acl():
     made = restoring.state(STATE, [1], ID, state(), None, [], 1)
     assert made.acl == ACL and made.path == STATE
     assert restoring.state(STATE, [1], ID, state(), state(), [], 1).acl is None
 
 
-def test_controller_epochs():
+def test_epoch_above_all_epochs():
     assert restoring.epoch_above([3, None, 41, 7]) == 42
     assert restoring.epoch_above([]) == 1
 
 
 @pytest.mark.parametrize(
-    ("topic_id", "known", "logs", "reported"),
+    ("topic_id", "known", "logs", "partitions"),
     [
         (None, {}, {0: [(2, ID), (1, ID)], 1: [(3, ID)]}, {"0": [1, 2], "1": [3]}),
         (ID, {"0": [1]}, {0: [(5, ID)], 1: [(2, ID)]}, {"0": [1], "1": [2]}),
@@ -157,12 +157,12 @@ def test_controller_epochs():
         (None, {}, {0: [(1, None)]}, {}),
     ],
 )
-def test_partitions_that_disks_alone_know(topic_id, known, logs, reported):
+def test_partitions_that_only_the_disks_have(topic_id, known, logs, partitions):
     replicas = {number: [Replica(broker, one, 1, 1, 1) for broker, one in brokers] for number, brokers in logs.items()}
-    assert restoring.from_disks(topic_id, known, replicas) == reported
+    assert restoring.from_disks(topic_id, known, replicas) == partitions
 
 
-# When ---------------------------------------------------------------------------------------------------------------
+# When a restore may begin --------------------------------------------------------------------------------------------
 
 
 def at_rest():
@@ -173,25 +173,25 @@ def at_rest():
     return facts
 
 
-def test_everything_stands_still():
+def test_a_restore_may_begin_once_every_node_is_stopped():
     facts = at_rest()
     assert restoring.not_at_rest(facts) == restoring.registered(facts) == []
     facts["zookeeper"]["broker_ids"] = {"5": {}}
     assert restoring.registered(facts) == ["brokers are registered in ZooKeeper: 5"]
 
 
-def test_a_broker_outside_of_the_inventory():
+def test_a_live_broker_outside_the_inventory_is_a_reason():
     facts = at_rest()
     known = phase.broker_ids(facts)
     facts["zookeeper"]["broker_ids"] = {str(one): {} for one in known}
-    assert restoring.strangers(facts) is None
+    assert restoring.unlisted_brokers(facts) is None
     facts["zookeeper"]["broker_ids"].update({"12": {}, "7": {}})
-    assert "broker 7, 12 is registered in ZooKeeper and is not in the inventory" in restoring.strangers(facts)
+    assert "broker 7, 12 is registered in ZooKeeper and is not in the inventory" in restoring.unlisted_brokers(facts)
     assert restoring.unread([[1, 2], [2, 9], [9, 1]], [1, 2]) == {9: 2}
 
 
 @pytest.mark.parametrize(
-    ("change", "reported"),
+    ("change", "reason"),
     [
         (lambda facts: facts["nodes"]["b1"]["service"].update(active=True), "of b1 runs"),
         (lambda facts: facts["nodes"]["c1"].update(running="controller_migration"), "of c1 runs"),
@@ -199,14 +199,14 @@ def test_a_broker_outside_of_the_inventory():
         (lambda facts: facts["nodes"]["b2"].update(reached=False, error="no route"), "b2 was not reached: no route"),
     ],
 )
-def test_something_moves(change, reported):
+def test_a_running_or_unmasked_node_is_a_reason(change, reason):
     facts = at_rest()
     change(facts)
-    assert any(reported in one for one in restoring.not_at_rest(facts)), restoring.not_at_rest(facts)
+    assert any(reason in one for one in restoring.not_at_rest(facts)), restoring.not_at_rest(facts)
 
 
 @pytest.mark.parametrize(
-    ("name", "reported"),
+    ("name", "reason"),
     [
         ("hybrid", None),
         ("brokers_joining_1", None),
@@ -214,12 +214,12 @@ def test_something_moves(change, reported):
         ("finalized", "finalized"),
     ],
 )
-def test_where_a_restore_is_refused(name, reported):
+def test_phases_in_which_a_restore_is_rejected(name, reason):
     refused = restoring.refused(recorded.facts(name))
-    assert refused is None if reported is None else reported in refused
+    assert refused is None if reason is None else reason in refused
 
 
-def test_a_restore_that_was_cut_off_goes_on_and_a_done_one_does_not():
+def test_an_interrupted_restore_is_needed_and_a_complete_one_is_not():
     def detected(where, *todo):
         steps = [{"step": "brokers plain", "done": True}, *({"step": one, "done": False} for one in todo)]
         steps.append({"step": "controllers wiped", "done": False})

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a migration may be taken back, what ZooKeeper is told then, and what counts as a trace of it."""
+"""Whether a rollback may begin, what restores ZooKeeper's controller, and what counts as a trace of a migration."""
 
 from __future__ import annotations
 
@@ -20,45 +20,45 @@ def refused(name, target="zk"):
 
 
 def locked(facts, direction, **more):
-    """The facts with a claim of this direction on every host."""
-    reported = {"number": 1, "run": "r1", "direction": direction, "user": "u", "host": "h", "since": 0, "closed": True}
+    """Return the facts with a run lock of this direction on every host."""
+    lock = {"number": 1, "run": "r1", "direction": direction, "user": "u", "host": "h", "since": 0, "closed": True}
     for node in facts["nodes"].values():
-        node["run_locks"] = {phase.cluster_id(facts): {**reported, **more}}
+        node["run_locks"] = {phase.cluster_id(facts): {**lock, **more}}
     return facts
 
 
-@pytest.mark.parametrize("name", [name for name, reported in RECORDED.items() if reported[0] != "unknown"])
-def test_every_phase_short_of_the_end_has_its_way_back(name):
+@pytest.mark.parametrize("name", [name for name, (seen, _blocks) in RECORDED.items() if seen != "unknown"])
+def test_every_phase_before_the_end_of_the_migration_has_a_rollback(name):
     state = phase.longest_log(phase.controllers(recorded.facts(name))).get("zk_migration_state")
     last = RECORDED[name][0] == "kraft_native" or state == "POST_MIGRATION"
     assert bool(refused(name)) == last, refused(name)
 
 
-@pytest.mark.parametrize("name", [name for name, reported in RECORDED.items() if reported[0] == "unknown"])
-def test_contradicting_evidence_has_none(name):
+@pytest.mark.parametrize("name", [name for name, (seen, _blocks) in RECORDED.items() if seen == "unknown"])
+def test_contradictory_evidence_has_no_rollback(name):
     assert refused(name)
 
 
-def test_back_to_hybrid_brokers_takes_brokers_in_kraft_mode():
+def test_a_rollback_to_hybrid_needs_brokers_in_kraft_mode():
     assert refused("dual_write", "hybrid") is None and refused("hybrid", "hybrid") is None
-    assert "no broker to take back" in refused("controllers_ready", "hybrid")
-    assert "the way back to ZooKeeper" in refused("reverting_controllers_down", "hybrid")
+    assert "no broker can be rolled back" in refused("controllers_ready", "hybrid")
+    assert "a rollback to ZooKeeper has begun" in refused("reverting_controllers_down", "hybrid")
 
 
-def test_another_target_is_refused():
-    assert refused("dual_write", "") == "quorumshift_rollback_to is '': it takes zk or hybrid"
+def test_an_unknown_target_is_rejected():
+    assert refused("dual_write", "") == "quorumshift_rollback_to is ''. Set it to zk or hybrid"
 
 
-def test_controllers_that_a_migration_masked_are_left_to_the_restore():
+def test_controllers_masked_by_a_migration_need_a_restore():
     facts = locked(recorded.facts("reverting_controllers_down"), run_lock.FORWARD)
-    reported = rollback.refused(facts, phase.detect(facts), "zk")
-    assert "not by a rollback" in reported and "restore_zookeeper" in reported
+    reason = rollback.refused(facts, phase.detect(facts), "zk")
+    assert "not by a rollback" in reason and "restore_zookeeper" in reason
     for direction in (run_lock.BACK, run_lock.RESTORE):
         facts = locked(recorded.facts("reverting_brokers_plain"), direction)
         assert rollback.refused(facts, phase.detect(facts), "zk") is None
 
 
-def test_nothing_to_do():
+def test_idle_where_nothing_is_to_be_rolled_back():
     def idle(name, target):
         facts = recorded.facts(name)
         return rollback.idle(facts, phase.detect(facts), target)
@@ -68,20 +68,20 @@ def test_nothing_to_do():
     assert not idle("reverting_wiped", "zk")
 
 
-def test_what_is_left_is_told():
+def test_traces_of_a_migration():
     assert rollback.traces(recorded.facts("zk")) == []
-    reported = "; ".join(rollback.traces(recorded.facts("reverting_controllers_down")))
+    traces = "; ".join(rollback.traces(recorded.facts("reverting_controllers_down")))
     for text in (
         "/migration exists",
         "/controller is KRaft's",
-        "holds a log of this quorum",
+        "has a formatted log directory",
         "is masked",
         "will start",
     ):
-        assert text in reported
+        assert text in traces
 
 
-def test_steps_that_are_not_done_yet():
+def test_to_do_lists_the_steps_that_are_not_done():
     steps = phase.RevertStep
 
     def left(name, through):
@@ -89,18 +89,18 @@ def test_steps_that_are_not_done_yet():
 
     assert left("reverting_brokers_plain", steps.BROKERS_PLAIN) == []
     assert left("reverting_migration_gone", steps.MIGRATION_GONE) == []
-    assert left("reverting_migration_gone", steps.BROKERS_PLAIN) == ["not yet: brokers plain"]
-    assert "not yet: /migration gone" in left("reverting_controller_elected", steps.MIGRATION_GONE)
+    assert left("reverting_migration_gone", steps.BROKERS_PLAIN) == ["rollback step not done: brokers plain"]
+    assert "rollback step not done: /migration gone" in left("reverting_controller_elected", steps.MIGRATION_GONE)
     assert left("hybrid", steps.BROKERS_PLAIN) == []
 
 
-def test_a_rollback_that_was_cut_off_is_under_way_until_it_is_there():
+def test_an_interrupted_rollback_is_unfinished_until_it_reaches_its_target():
     def target(name, kind="hybrid", **more):
         facts = locked(recorded.facts(name), run_lock.BACK, **more)
         facts["nodes"]["b2"]["node_restart"] = {"kind": kind, "run": "r0", "outcome": "done"}
-        return rollback.under_way(facts, phase.detect(facts))
+        return rollback.unfinished_target(facts, phase.detect(facts))
 
-    for ended in ({"closed": False}, {"closed": True, "how": "Take the broker's turn"}):
+    for ended in ({"closed": False}, {"closed": True, "how": "Restart the broker"}):
         assert target("dual_write", target="zk", **ended) == "zk"
         assert target("dual_write", target="hybrid", **ended) == "hybrid"
         assert target("hybrid", target="hybrid", **ended) is None
@@ -110,7 +110,7 @@ def test_a_rollback_that_was_cut_off_is_under_way_until_it_is_there():
     assert target("dual_write", "kraft", target="zk", closed=True, how="Gate before_revert") is None
 
 
-def test_a_rollback_that_was_cut_off_before_its_last_gate_is_to_be_proved():
+def test_a_rollback_interrupted_before_its_last_gate_is_unproved():
     def unproved(name, direction=run_lock.BACK, **more):
         facts = locked(recorded.facts(name), direction, **more)
         return rollback.unproved(facts, phase.detect(facts), "r2")
@@ -126,14 +126,14 @@ def test_a_rollback_that_was_cut_off_before_its_last_gate_is_to_be_proved():
     assert not rollback.unproved(facts, phase.detect(facts))
 
 
-def test_a_controller_that_can_write_nothing_is_left_of_a_migration():
+def test_a_fenced_controller_is_a_trace_of_a_migration():
     facts = recorded.facts("zk")
     facts["zookeeper"]["controller_epoch"]["mzxid"] = facts["zookeeper"]["controller"]["czxid"] + 1
-    (reported,) = rollback.traces(facts)
-    assert "can write nothing more" in reported and not rollback.idle(facts, phase.detect(facts), "zk")
+    (trace,) = rollback.traces(facts)
+    assert "can write nothing more" in trace and not rollback.idle(facts, phase.detect(facts), "zk")
 
 
-def test_a_controller_that_runs_or_may_start_keeps_zookeeper_from_being_handed_back():
+def test_a_kraft_controller_that_runs_or_may_start_blocks_zookeepers_controller():
     assert rollback.not_at_rest(recorded.facts("reverting_controllers_down")) == []
     facts = recorded.facts("reverting_controllers_down")
     host = next(iter(phase.controllers(facts)))
@@ -146,7 +146,7 @@ def test_a_controller_that_runs_or_may_start_keeps_zookeeper_from_being_handed_b
 
 
 def stopped(mirrored, *logs):
-    """Controllers at rest, with (log end offset, offset of the last change) each."""
+    """Return facts of stopped controllers, each with its (log end offset, offset of the last change)."""
     facts = recorded.facts("reverting_controllers_down")
     facts["zookeeper"]["migration"]["kraft_metadata_offset"] = mirrored
     for node, (end, change) in zip(phase.controllers(facts).values(), logs):
@@ -167,16 +167,16 @@ def stopped(mirrored, *logs):
         (90, [(100, 97), (98, 97), (91, 90)], True),
         # an empty log
         (90, [(0, None), (0, None), (0, None)], False),
-        # nothing was copied yet: ZooKeeper is as it was
+        # before the initial copy ZooKeeper is unchanged
         (-1, [(100, 99), (100, 99), (100, 99)], False),
     ],
 )
-def test_changes_that_zookeeper_lacks(mirrored, logs, lacking):
-    reported = rollback.undrained(stopped(mirrored, *logs))
-    assert bool(reported) == lacking, reported
+def test_undrained_where_zookeeper_lacks_a_committed_change(mirrored, logs, lacking):
+    reason = rollback.undrained(stopped(mirrored, *logs))
+    assert bool(reason) == lacking, reason
 
 
-def test_what_cannot_be_told_keeps_zookeeper_from_being_handed_back():
+def test_undrained_where_a_log_or_the_offset_is_unknown():
     facts = stopped(99, (100, 99), (100, 99), (100, 99))
     next(iter(phase.controllers(facts).values()))["metadata_log"] = {"error": "torn"}
     assert "could not be read" in rollback.undrained(facts)
@@ -204,11 +204,11 @@ def migration_znodes(epoch, exists=True, ephemeral=False, migration=True, since=
         (7, None, [], None),
     ],
 )
-def test_the_controller_epoch_rises_above_that_of_every_partition(epoch, highest, raft, wanted):
+def test_the_controller_epoch_rises_above_that_of_every_partition_and_log(epoch, highest, raft, wanted):
     assert rollback.restore_zk_controller(migration_znodes(epoch), highest, raft).controller_epoch == wanted
 
 
-def test_what_is_done_already_is_not_done_again():
+def test_restore_of_the_controller_skips_what_is_done():
     assert rollback.restore_zk_controller(migration_znodes(60), 42, [42]) == (None, True, True)
     assert rollback.restore_zk_controller(migration_znodes(60, ephemeral=True, migration=False), 42, [42]) == (
         None,
@@ -218,32 +218,30 @@ def test_what_is_done_already_is_not_done_again():
     assert rollback.restore_zk_controller(migration_znodes(60, exists=False), 42, [42]) == (None, False, True)
 
 
-def test_a_controller_that_was_elected_is_left_alone_while_it_can_write():
-    """Its own states carry its epoch, by which no state is above it: the epoch was never to be raised over that."""
+def test_an_elected_controller_that_can_write_is_left_alone():
+    """It wrote its own epoch into the states, so none is above it."""
     assert rollback.restore_zk_controller(migration_znodes(44, ephemeral=True), 44, [42]) == (None, False, True)
     assert rollback.restore_zk_controller(migration_znodes(44, ephemeral=True), None, [90]) == (None, False, True)
 
 
-def test_another_one_is_elected_in_place_of_one_that_cannot():
+def test_an_elected_controller_that_cannot_write_is_replaced():
     assert rollback.restore_zk_controller(migration_znodes(45, ephemeral=True, since=3), 44, [42]) == (None, True, True)
     assert rollback.restore_zk_controller(migration_znodes(44, ephemeral=True, since=3), 44, [42]) == (45, True, True)
     assert rollback.restore_zk_controller(migration_znodes(30, ephemeral=True), 44, [42]) == (45, True, True)
 
 
-def test_versions_that_brokers_would_pass_over():
+def test_versions_behind_the_partition_epochs():
     versions = {"0": 4, "1": 7, "2": 9, "3": None, "4": 2}
     partitions = {number: {"version": version} for number, version in versions.items()}
     topics = {"topics": {"orders": {"topic_id": "id", "partitions": partitions}, "made.since": {"partitions": {}}}}
     epochs = {"orders": {"topic_id": "id", "epochs": {"0": 6, "1": 7, "2": 8, "3": 5}}}
     assert rollback.versions_behind(topics, epochs) == {"/brokers/topics/orders/partitions/0/state": 6}
-    epochs["orders"]["topic_id"] = "of one that was deleted"
+    epochs["orders"]["topic_id"] = "of a deleted topic"
     assert rollback.versions_behind(topics, epochs) == {} == rollback.versions_behind(topics, {})
 
 
-def test_there_is_no_way_back_to_a_zookeeper_that_is_down():
+def test_a_rollback_needs_zookeeper():
     facts = recorded.facts("dual_write")
     facts["zookeeper"] = {"reached": False, "error": "z1:2181: connection refused"}
-    reported = rollback.no_way(facts, phase.detect(facts), "zk")
-    assert reported.startswith(
-        "ZooKeeper could not be read: z1:2181: connection refused. There is no way back but to it"
-    )
+    reason = rollback.impossible(facts, phase.detect(facts), "zk")
+    assert reason.startswith("ZooKeeper could not be read: z1:2181: connection refused. A rollback needs ZooKeeper")

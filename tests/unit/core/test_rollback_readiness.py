@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How far back it could go from each recorded state, and what is told to be in the way."""
+"""Possible targets of a rollback from each recorded state, and its obstacles."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phas
 
 from tests.unit.core import recorded
 
-TYPED = "systemctl restart kafka-controller.service"
+COMMAND = "systemctl restart kafka-controller.service"
 
 
 def detected(facts):
     return rollback_readiness.detect(facts, phase.detect(facts))
 
 
-def hurts(facts):
-    return "; ".join(detected(facts).hurts)
+def obstacles(facts):
+    return "; ".join(detected(facts).obstacles)
 
 
 @pytest.mark.parametrize(
@@ -38,59 +38,59 @@ def hurts(facts):
         ("migration_malformed", ()),
     ],
 )
-def test_how_far_back(name, targets):
+def test_targets_of_a_rollback(name, targets):
     assert detected(recorded.facts(name)).targets == targets
 
 
 @pytest.mark.parametrize("name", ["controllers_ready", "hybrid", "dual_write", "finalizing_1"])
-def test_nothing_is_in_the_way_of_a_migration_that_is_well(name):
-    assert hurts(recorded.facts(name)) == ""
+def test_a_healthy_migration_has_no_obstacle(name):
+    assert obstacles(recorded.facts(name)) == ""
 
 
-def test_a_broker_that_was_formatted_during_the_migration():
+def test_a_broker_formatted_during_the_migration_blocks_a_rollback_to_zookeeper():
     facts = recorded.facts("dual_write")
     facts["nodes"]["b2"]["log_dirs"][1]["meta"]["version"] = "1"
     path, number = facts["nodes"]["b2"]["log_dirs"][1]["path"], facts["nodes"]["b2"]["node_id"]
-    reported = hurts(facts)
-    assert f"meta.properties of b2 is of version 1 in {path}," in reported and f"broker.id={number}" in reported
+    reason = obstacles(facts)
+    assert f"meta.properties of b2 has version=1 in {path}," in reason and f"broker.id={number}" in reason
     assert detected(facts).targets == ("hybrid", "zk")
-    assert rollback.refused(facts, phase.detect(facts), rollback.ZK) == reported
+    assert rollback.refused(facts, phase.detect(facts), rollback.ZK) == reason
     assert rollback.refused(facts, phase.detect(facts), rollback.HYBRID) is None
 
 
-def test_zookeeper_that_cannot_be_read():
-    assert "ZooKeeper could not be read: " in hurts(recorded.facts("reverting_no_zookeeper"))
+def test_unreadable_zookeeper_is_an_obstacle():
+    assert "ZooKeeper could not be read: " in obstacles(recorded.facts("reverting_no_zookeeper"))
 
 
-def test_zookeeper_that_lacks_more_than_a_minute():
+def test_zookeeper_more_than_a_minute_behind_is_an_obstacle():
     facts = recorded.facts("dual_write")
     facts["zookeeper"]["migration"]["kraft_metadata_offset"] = (
         facts["quorum"]["high_watermark"] - 1 - rollback_readiness.LAG
     )
-    assert hurts(facts) == ""
+    assert obstacles(facts) == ""
     facts["zookeeper"]["migration"]["kraft_metadata_offset"] -= 1
-    assert f"ZooKeeper is {rollback_readiness.LAG + 1} offsets behind the quorum" in hurts(facts)
+    assert f"ZooKeeper is {rollback_readiness.LAG + 1} offsets behind the quorum" in obstacles(facts)
 
 
-def test_what_to_do_about_it_names_the_active_controller():
+def test_to_be_written_names_the_active_controller():
     facts = recorded.facts("dual_write")
     leader = next(host for host, node in facts["nodes"].items() if node["node_id"] == facts["quorum"]["leader_id"])
-    reported = rollback_readiness.to_be_written(facts)
-    assert f"the active controller, {leader}, why" in reported
-    assert reported.endswith("where it says BadVersion for /migration, restart that controller: " + TYPED)
+    advice = rollback_readiness.to_be_written(facts)
+    assert f"the active controller, {leader}, why" in advice
+    assert advice.endswith("If it reports BadVersion for /migration, restart that controller: " + COMMAND)
     facts["zookeeper"]["migration"]["kraft_metadata_offset"] = 1
-    assert reported[1:] in hurts(facts), "status and the gates tell the same"
+    assert advice[1:] in obstacles(facts), "status and the gates give the same advice"
 
 
 @pytest.mark.parametrize("quorum", [{}, {"reached": False, "error": "no leader"}, {"reached": True, "leader_id": 7}])
-def test_what_to_do_where_nobody_knows_the_active_controller(quorum):
-    reported = rollback_readiness.to_be_written({**recorded.facts("dual_write"), "quorum": quorum})
-    assert "the active controller why" in reported and reported.endswith("restart that controller")
+def test_to_be_written_while_the_active_controller_is_unknown(quorum):
+    advice = rollback_readiness.to_be_written({**recorded.facts("dual_write"), "quorum": quorum})
+    assert "the active controller why" in advice and advice.endswith("restart that controller")
 
 
-def test_a_disk_without_room():
+def test_a_full_disk_of_a_broker_is_an_obstacle():
     facts = recorded.facts("dual_write")
     facts["nodes"]["b1"]["log_dirs"][0]["free_bytes"] = 5 * rollback_readiness.MIB
     facts["nodes"]["c1"]["log_dirs"][0]["free_bytes"] = 0
-    assert f"b1: {facts['nodes']['b1']['log_dirs'][0]['path']} has 5 MiB free" in hurts(facts)
-    assert "c1" not in hurts(facts)
+    assert f"b1: {facts['nodes']['b1']['log_dirs'][0]['path']} has 5 MiB free" in obstacles(facts)
+    assert "c1" not in obstacles(facts)

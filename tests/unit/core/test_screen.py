@@ -15,7 +15,7 @@ COMMAND = "ansible-playbook migrate.yml"
 
 
 def state(facts, soak_s=0.0):
-    """As migration_state returns it."""
+    """Return what migration_state returns."""
     detected = phase.detect(facts)
     return {
         "phase": detected.phase,
@@ -35,7 +35,7 @@ def shown(facts, passed=(), command=COMMAND):
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_one_screen_for_every_recorded_state(name):
+def test_every_recorded_state_fits_one_screen(name):
     facts = recorded.facts(name)
     lines = shown(facts).splitlines()
     assert f": {RECORDED[name][0]}" in lines[0]
@@ -51,8 +51,8 @@ def test_every_phase_has_a_next_step(name):
     facts = recorded.facts(name)
     step = screen.next_step(facts, phase.detect(facts), 0)
     assert step.text
-    beside = {"finalized": None, "kraft_native": None, "unknown": None, "reverting": "rollback"}
-    assert step.playbook == beside.get(RECORDED[name][0], "migrate")
+    others = {"finalized": None, "kraft_native": None, "unknown": None, "reverting": "rollback"}
+    assert step.playbook == others.get(RECORDED[name][0], "migrate")
     assert step.token == (RECORDED[name][0] in ("dual_write", "finalizing"))
 
 
@@ -73,7 +73,7 @@ def soaking(seconds_ago):
         (5, 0, "finalize: the soak is over. It cannot be undone"),
     ],
 )
-def test_the_soak(ago, soak_s, text):
+def test_next_step_during_and_after_the_soak(ago, soak_s, text):
     facts = soaking(ago)
     step = screen.next_step(facts, phase.detect(facts), soak_s)
     assert step.text.endswith(text) and step.watch and step.token
@@ -90,14 +90,14 @@ def test_the_soak(ago, soak_s, text):
         ("dual_write_one_controller_down", "c2", "offline"),
     ],
 )
-def test_states_of_nodes(name, host, expected):
+def test_state_of_a_node(name, host, expected):
     assert screen.node_lines(recorded.facts(name))[host]["state"] == expected
 
 
 @pytest.mark.parametrize(
     ("change", "expected"), [({"fenced": True}, "fenced"), ({"in_controlled_shutdown": True}, "stopping")]
 )
-def test_states_of_kip_500(change, expected):
+def test_state_of_a_broker_follows_its_registration(change, expected):
     facts = recorded.facts("dual_write")
     for node in phase.controllers(facts).values():
         node["metadata_log"]["brokers"]["5"].update(change)
@@ -105,7 +105,7 @@ def test_states_of_kip_500(change, expected):
     assert screen.node_lines(facts)["b2"]["state"] == "online"
 
 
-def test_a_plain_broker_is_online_whatever_an_old_registration_says():
+def test_an_old_registration_does_not_change_the_state_of_a_plain_broker():
     facts = recorded.facts("brokers_joining_1")
     plain = next(host for host, node in facts["nodes"].items() if node["running"] == "zk")
     for node in phase.controllers(facts).values():
@@ -113,7 +113,7 @@ def test_a_plain_broker_is_online_whatever_an_old_registration_says():
     assert screen.node_lines(facts)[plain]["state"] == "online"
 
 
-def test_lag():
+def test_lag_of_a_node():
     facts = recorded.facts("dual_write")
     facts["quorum"]["high_watermark"] = 1000
     for voter in facts["quorum"]["voters"]:
@@ -134,15 +134,15 @@ def test_zookeepers_lag_is_shown_while_controllers_write_there():
     assert "written up to" not in shown(recorded.facts("controllers_ready"))
 
 
-def test_blocks_and_what_to_do():
+def test_a_block_is_shown_with_its_advice():
     text = shown(recorded.facts("dual_write_one_controller_down"))
-    assert "! controllers down: c2. Start them: they hold the metadata." in text
+    assert "! controllers down: c2. Start them: they have the metadata." in text
 
 
-def test_a_rollback_shows_its_steps():
+def test_a_begun_rollback_shows_its_steps():
     lines = shown(recorded.facts("reverting_1_plain")).splitlines()
-    messages = [line.split("rollback: ")[1] for line in lines if "rollback: " in line]
-    assert messages == [
+    steps = [line.split("rollback: ")[1] for line in lines if "rollback: " in line]
+    assert steps == [
         "done   controllers down",
         "done   /controller of KRaft gone",
         "done   ZooKeeper controller elected",
@@ -153,7 +153,7 @@ def test_a_rollback_shows_its_steps():
     assert "rollback:" not in shown(recorded.facts("zk"))
 
 
-def test_the_quorum_line():
+def test_quorum_line():
     assert "quorum: none yet" in shown(recorded.facts("zk"))
     facts = recorded.facts("dual_write")
     leader = facts["quorum"]["leader_id"]
@@ -165,15 +165,15 @@ def test_gates_of_an_attempt_that_was_rolled_back_are_not_shown():
     passed = ["before_controllers", "before_trigger", "after_copy", "before_controllers", "before_trigger"]
     assert "gates passed: before_controllers, before_trigger\n" in shown(recorded.facts("controllers_ready"), passed)
     assert "gates passed: before_controllers, before_trigger, after_copy\n" in shown(recorded.facts("hybrid"), passed)
-    assert "gates passed: none in the evidence here" in shown(recorded.facts("hybrid"))
+    assert "gates passed: none in the run artifacts here" in shown(recorded.facts("hybrid"))
 
 
-def test_what_to_type():
+def test_the_screen_ends_with_the_next_step_and_command():
     assert shown(recorded.facts("zk")).endswith(f"next: bring up the controllers\n        {COMMAND}")
     assert shown(recorded.facts("finalized"), command=None).endswith("next: nothing: the migration is done")
 
 
-def test_a_turn_that_was_left_half_done_comes_first():
+def test_an_interrupted_restart_comes_first():
     facts = recorded.facts("controllers_ready")
     facts["nodes"]["b2"]["node_restart"] = {
         "id": "r/zk_migration/b2",
@@ -182,4 +182,4 @@ def test_a_turn_that_was_left_half_done_comes_first():
         "steps": [],
     }
     step = screen.next_step(facts, phase.detect(facts), 0)
-    assert step.text == "finish the turn that was left half done on b2, then restart brokers in migration mode"
+    assert step.text == "finish the interrupted restart on b2, then restart brokers in migration mode"

@@ -35,7 +35,7 @@ def test_the_worst_counts_whoever_answered():
         assert united["differ"] == {"hosts": ["b1", "b3"], "partitions": ["orders-0"]}
         troubles = "; ".join(restart.troubles(united, {"orders": 2}, [1, 2, 5]))
         assert "1 partition offline: orders-1" in troubles and "1 partition under-replicated: orders-0" in troubles
-        assert "b1 and b3, of different modes, serve different in-sync replicas of 1 of the partitions:" in troubles
+        assert "b1 and b3 run in different modes and report different in-sync replicas for 1 of" in troubles
 
 
 def test_a_topic_that_one_of_them_does_not_know_yet():

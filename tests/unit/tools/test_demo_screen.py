@@ -20,7 +20,7 @@ Cluster Ozpu3kAuTNesugjwtwjjsQ: dual_write
   quorum: leader 103, epoch 1, voters 101, 102, 103, high watermark 7545
   ZooKeeper: written up to offset 7544, lag 0
   gates passed: before_controllers, before_trigger, after_copy, after_kraft
-  watch: a restart of any node begins the soak anew; a broker's restart changes the word
+  watch: a restart of any node begins the soak again; a broker's restart changes the confirmation token
 
   next: soak until 2026-11-22 14:28:42 UTC (23 h 59 min to go), then finalize
         ansible-playbook -i .build/testbed/inventory.yml playbooks/migrate.yml -e quorumshift_finalize_token=Ozp:1e7d4b
@@ -34,7 +34,7 @@ FINALIZED = """
 Cluster Ozpu3kAuTNesugjwtwjjsQ: finalized
 
   quorum: leader 101, epoch 4, voters 101, 102, 103, high watermark 9120
-  gates passed: none in the evidence here
+  gates passed: none in the run artifacts here
 
   next: nothing: the migration is done
 """

@@ -1,0 +1,104 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs an action plugin with everything but Ansible's connection: its module returns what the test says."""
+
+from __future__ import annotations
+
+import importlib
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ansible import context
+from ansible.plugins.action import ActionBase
+from ansible.utils.context_objects import CLIArgs
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import base
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import RunArtifacts
+
+RUN, CLUSTER = "20261121T000000-aaaa", "cluster-1"
+GROUPS = {"kafka_broker": ["b1", "b2"], "kafka_controller": ["c1"]}
+
+
+class Harness:
+    """One run: its variables, its facts by host, what was printed, what the modules were asked."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+        self.artifacts = RunArtifacts(str(tmp_path), CLUSTER, RUN)
+        self.printed: list[str] = []
+        self.asked: list[dict] = []
+        self.results: list[dict] = []
+        self.check_mode = False
+        self.ignore_unreachable = False
+        self.variables: dict[str, Any] = {
+            "quorumshift_artifacts_dir": str(tmp_path),
+            "quorumshift_bootstrap_servers": ["b1:9094"],
+            "quorumshift_state_dir": "/var/lib/quorumshift",
+            "quorumshift_broker_service": "kafka",
+            "quorumshift_controller_service": "kafka-controller",
+            "quorumshift_broker_config_file": "/etc/kafka/server.properties",
+            "quorumshift_controller_config_file": "/etc/kafka/controller.properties",
+        }
+        self.hostvars: dict[str, dict] = {host: {} for hosts in GROUPS.values() for host in hosts}
+        self.hostvars["localhost"] = {}
+        self.session: dict[str, Any] = {"run": RUN, "cluster_id": CLUSTER, "phase": "zk"}
+        monkeypatch.setattr(ActionBase, "run", lambda self, tmp=None, task_vars=None: {})
+        monkeypatch.setattr(base.display, "display", lambda text, *_args, **_options: self.printed.append(text))
+        monkeypatch.setattr(base.QuorumshiftAction, "run_key", lambda self: "ab" * 32)
+        self.cliargs({})
+        self._monkeypatch = monkeypatch
+
+    def cliargs(self, given: dict[str, Any]) -> None:
+        """Set the options of ansible-playbook."""
+        context.CLIARGS = CLIArgs({"args": ("playbooks/migrate.yml",), **given})
+
+    def facts(self, host: str, **facts: Any) -> None:
+        """Set facts of a host."""
+        self.hostvars[host].setdefault("ansible_facts", {}).update(facts)
+
+    def run(self, name: str, args: dict | None = None, *results: dict, host: str = "localhost", **more: Any) -> dict:
+        """Run an action on a host; `results` are what its module returns, call after call."""
+        module = importlib.import_module(f"ansible_collections.quorumshift.kafka.plugins.action.{name}")
+        action = object.__new__(module.ActionModule)
+        self.results = list(results)
+        if self.session:
+            self.facts("localhost", quorumshift_session=self.session)
+        action._task = SimpleNamespace(
+            args=dict(args or {}),
+            name=f"task {name}",
+            action=f"quorumshift.kafka.{name}",
+            resolved_action=f"quorumshift.kafka.{name}",
+            delegate_to=more.get("delegate_to"),
+            check_mode=self.check_mode,
+            ignore_unreachable=self.ignore_unreachable,
+            _role=None,
+            get_dep_chain=lambda: None,
+        )
+        action._templar = SimpleNamespace(template=lambda value: value)
+        action.module = self._module
+        variables = {
+            **self.variables,
+            "inventory_hostname": host,
+            "groups": GROUPS,
+            "hostvars": {one: {**self.variables, **own} for one, own in self.hostvars.items()},
+            "ansible_play_hosts_all": more.get("play_hosts_all", [host]),
+            "ansible_play_hosts": more.get("play_hosts", [host]),
+            **more.get("variables", {}),
+        }
+        return action.run(task_vars=variables)
+
+    def _module(self, args: dict) -> dict:
+        self.asked.append(dict(args))
+        return dict(self.results.pop(0)) if len(self.results) > 1 else dict((self.results or [{}])[0])
+
+    def events(self, name: str | None = None) -> list[dict]:
+        """Return the events of the run's journal."""
+        return [event for event in self.artifacts.events() if name in (None, event["name"])]
+
+
+@pytest.fixture
+def harness(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Harness:
+    """Return a run of its own."""
+    before = context.CLIARGS
+    yield Harness(monkeypatch, tmp_path)
+    context.CLIARGS = before

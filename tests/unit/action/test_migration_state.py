@@ -1,0 +1,141 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The phase of recorded clusters as a run sees it: steps ahead, run lock, refusals, command, artifacts."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase, screen
+
+from tests.unit.core import recorded
+
+
+def state(name, **more):
+    """What the module returns of a recorded cluster."""
+    facts = recorded.facts(name)
+    detected = phase.detect(facts)
+    return {
+        "facts": facts,
+        "phase": detected.phase,
+        "cluster_id": phase.cluster_id(facts),
+        "blocks": [one._asdict() for one in detected.blocks],
+        "steps": detected.steps,
+        "next": screen.next_step(facts, detected, 0)._asdict(),
+        "rollback_readiness": {"targets": [], "hurts": []},
+        "mirrored_offset": None,
+        "nodes": screen.node_lines(facts),
+        "token": "id:abc123",
+        "unfinished": [],
+        "left_registered": [],
+        "quorum": facts["quorum"],
+        **more,
+    }
+
+
+@pytest.fixture
+def fresh(harness):
+    harness.session = {}
+    return harness
+
+
+def test_the_first_call_names_the_run_and_keeps_the_facts(fresh):
+    result = fresh.run("migration_state", {"direction": "forward"}, state("zk"))
+    session = result["ansible_facts"]["quorumshift_session"]
+    assert session["phase"] == "zk" and session["run"] and session["run_lock"]["number"] == 1
+    assert result["ahead"][0] == "backup" and result["idle"] is False
+    assert (
+        fresh.printed[0].startswith("    cluster ") and "phase zk; next: bring up the controllers" in fresh.printed[0]
+    )
+
+
+def test_check_mode_locks_nothing_and_lists_what_is_due(fresh):
+    fresh.check_mode = True
+    result = fresh.run("migration_state", {"direction": "forward"}, state("zk"))
+    assert "run_lock" not in result["ansible_facts"]["quorumshift_session"]
+    assert result["ahead"] == ["backup", "before_controllers", "controller"] and fresh.artifacts.events() == []
+
+
+def test_a_run_without_a_direction_locks_nothing(fresh):
+    assert "run_lock" not in fresh.run("migration_state", {}, state("zk"))["ansible_facts"]["quorumshift_session"]
+
+
+def test_dual_write_without_the_token_is_idle(fresh):
+    assert fresh.run("migration_state", {"direction": "forward"}, state("dual_write"))["idle"]
+    fresh.variables["quorumshift_finalize_token"] = "x"
+    assert not fresh.run("migration_state", {"direction": "forward"}, state("dual_write"))["idle"]
+
+
+def test_a_phase_from_which_no_migration_goes_on_fails_a_run_forward(fresh):
+    unknown = state("zk", phase="unknown", blocks=[{"id": "unknown", "text": "it contradicts", "do": "read it"}])
+    result = fresh.run("migration_state", {"direction": "forward"}, unknown)
+    assert result["failed"] and result["msg"] == "The phase is unknown: it contradicts. Read it. Nothing was changed."
+    assert "failed" not in fresh.run("migration_state", {}, unknown)
+
+
+def test_an_unfinished_restart_is_finished_whatever_the_phase(fresh):
+    unknown = state("zk", phase="unknown", unfinished=["b1"])
+    result = fresh.run("migration_state", {"direction": "forward"}, unknown)
+    assert "failed" not in result and result["idle"] is False
+
+
+def test_another_runs_open_lock_fails_the_run(fresh):
+    given = state("zk")
+    lock = {"number": 1, "run": "r9", "closed": False, "direction": "forward", "user": "op", "host": "h", "since": 1.0}
+    for node in given["facts"]["nodes"].values():
+        node["run_locks"] = {given["cluster_id"]: lock}
+    result = fresh.run("migration_state", {"direction": "forward"}, given)
+    assert result["failed"] and "r9" in result["msg"] and "quorumshift_force_unlock=r9" in result["msg"]
+
+
+def test_a_rollback_needs_its_target(fresh):
+    result = fresh.run("migration_state", {"direction": "back"}, state("dual_write"))
+    assert result["failed"] and "quorumshift_rollback_to" in result["msg"]
+    fresh.variables["quorumshift_rollback_to"] = "zk"
+    result = fresh.run("migration_state", {"direction": "back"}, state("dual_write"))
+    assert "failed" not in result and result["ahead"][:2] == ["before_revert", "hybrid"]
+    assert result["ansible_facts"]["quorumshift_session"]["run_lock"]["target"] == "zk"
+
+
+def test_the_command_repeats_what_was_typed(fresh):
+    fresh.cliargs(
+        {"args": ("quorumshift.kafka.migrate",), "inventory": ("inv.yml",), "extra_vars": ("@site.yml", "a=b")}
+    )
+    fresh.run("migration_state", {"show": True}, state("dual_write"))
+    command = next(line.strip() for line in fresh.printed if "ansible-playbook" in line)
+    assert command == (
+        "ansible-playbook -i inv.yml quorumshift.kafka.migrate -e @site.yml -e quorumshift_finalize_token=id:abc123"
+    )
+
+
+def test_awx_names_the_job_template(fresh, monkeypatch):
+    monkeypatch.setenv("JOB_ID", "7")
+    fresh.run("migration_state", {"show": True}, state("dual_write"))
+    assert any("launch the job template of the playbook migrate" in line for line in fresh.printed)
+
+
+PLAN = {"steps": [], "unavoidable": {}}
+
+
+def test_a_run_goes_on_without_a_plan(fresh):
+    result = fresh.run("migration_state", {"direction": "forward", "plan": "run"}, state("zk", plan_error="no answer"))
+    assert "failed" not in result and "    no plan: no answer" in fresh.printed
+    assert fresh.asked[0]["plan_to"] == ""
+
+
+def test_a_playbook_that_only_plans_fails_without_a_plan(fresh):
+    result = fresh.run("migration_state", {"plan": "alone"}, state("zk", plan_error="no answer"))
+    assert result["failed"] and result["msg"] == "no answer. Nothing was changed."
+
+
+def test_a_plan_is_printed_and_kept(fresh):
+    result = fresh.run("migration_state", {"plan": "alone"}, state("zk", plan=PLAN))
+    assert result["plan"] == PLAN and any(line.startswith("Plan for cluster") for line in fresh.printed)
+    fresh.printed.clear()
+    assert "plan" not in fresh.run("migration_state", {}, state("zk"))
+
+
+def test_views_are_those_of_the_gate_that_is_asked_for(fresh):
+    result = fresh.run("migration_state", {"gate": "before_kraft"}, state("hybrid"))
+    assert result["gate"] == "before_kraft" and "metadata_log" in result["views"] and not result["compares_records"]
+    assert fresh.run("migration_state", {}, state("zk"))["gate"] == "before_controllers"

@@ -1,0 +1,90 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A restart is begun once and watched to its end; its steps are shown, its diff and times kept."""
+
+from __future__ import annotations
+
+import pytest
+
+NODE = {
+    "node_id": 1,
+    "file": {"mode": "zk_migration", "properties": {"broker.id": "1", "zookeeper.connect": "z1:2181"}},
+}
+
+
+def record(*names, **more):
+    steps = [{"name": name, "at": 1000.0 + at} for at, name in enumerate(names)]
+    return {"id": "r/kraft/b1", "kind": "kraft", "steps": steps, "outcome": None, "times": {}, **more}
+
+
+@pytest.fixture
+def broker(harness):
+    harness.facts("b1", quorumshift_node=NODE)
+    return harness
+
+
+def test_each_step_is_shown_once_and_the_end_is_journalled(broker):
+    times = {"stop_s": 2.0, "start_s": 4.0, "register_s": 4.5, "registered_at": 1010.0}
+    diff = {"before": "a=1\n", "after": "a=2\n"}
+    calls = [record("begun"), record("begun", "stop"), record("begun", "stop", "start")]
+    end = record("begun", "stop", "start", outcome="done", times=times, diff=diff)
+    result = broker.run("node_restart", {"kind": "kraft", "gate_token": {"gate": "g"}}, *calls, end, host="b1")
+    assert broker.printed == [
+        *("    b1 stops", "    b1 starts"),
+        "    b1 is up (stop 2.0 s, start 4.0 s, registered after 4.5 s)",
+    ]
+    assert [one["action"] for one in broker.asked] == ["begin", "watch", "watch", "watch"]
+    assert broker.asked[0]["changes"]["process.roles"] == "broker" and broker.asked[0]["gate_token"] == {"gate": "g"}
+    (event,) = broker.events("kraft")
+    assert (event["host"], event["outcome"], event["end"]) == ("b1", "done", 1010.0)
+    assert "+a=2" in broker.artifacts.read("diffs/b1-kraft.diff") and result["outcome"] == "done"
+
+
+def test_a_broker_that_reverted_fails_the_task_and_not_yet_the_run(broker):
+    end = record("begun", outcome="reverted", failed=True, msg="kafka did not start.\nport in use")
+    result = broker.run("node_restart", {"kind": "kraft"}, end, host="b1")
+    assert result["failed"] and broker.events("ended") == []
+    assert "    port in use" in broker.printed and broker.events("kraft")[0]["reason"].startswith("kafka did not start")
+
+
+def test_a_restart_that_fails_ends_the_run(broker):
+    broker.run("node_restart", {"kind": "kraft"}, record("begun", outcome="failed", failed=True, msg="x"), host="b1")
+    assert broker.events("ended")[0]["reason"] == "x"
+
+
+def test_a_host_that_rejects_the_token_begins_nothing(broker):
+    result = broker.run("node_restart", {"kind": "kraft"}, {"failed": True, "msg": "no token"}, host="b1")
+    assert result["failed"] and broker.events("kraft") == []
+
+
+def test_begin_returns_while_the_restart_goes_on(broker):
+    result = broker.run("node_restart", {"kind": "kraft", "part": "begin"}, record("begun", changed=True), host="b1")
+    assert result["changed"] is False and len(broker.asked) == 1 and broker.events() == []
+
+
+def test_await_begins_nothing(broker):
+    broker.run("node_restart", {"kind": "kraft", "part": "await"}, record("begun", outcome="done"), host="b1")
+    assert [one["action"] for one in broker.asked] == ["watch"]
+
+
+def test_a_repair_gives_a_broker_in_migration_mode_the_operators_settings(broker):
+    broker.variables["quorumshift_broker_config"] = {"x.y": "new"}
+    broker.variables.update(quorumshift_controller_listener="CONTROLLER", quorumshift_controller_protocol="PLAINTEXT")
+    broker.hostvars["c1"]["quorumshift_node_id"] = 101
+    end = record("begun", outcome="done", kind="repair")
+    broker.run("node_restart", {"repair": True}, end, host="b1")
+    asked = broker.asked[0]
+    assert (
+        asked["action"] == "finish" and asked["restart_id"].endswith("/repair/b1") and asked["changes"]["x.y"] == "new"
+    )
+
+
+def test_a_restart_that_ended_after_its_run_was_killed_is_journalled_by_the_next_run(broker):
+    earlier = {"kind": "kraft", "id": "r0/kraft/b1", "outcome": "done", "ended_at": 1009.0, "steps": [{"at": 1000.0}]}
+    broker.facts("b1", quorumshift_node={**NODE, "node_restart": earlier})
+    broker.run("node_restart", {"kind": "kraft"}, {"outcome": "unneeded"}, host="b1")
+    (event,) = broker.events("kraft")
+    assert (event["node_restart"], event["restart_s"]) == ("r0/kraft/b1", 9.0)
+    broker.run("node_restart", {"kind": "kraft"}, {"outcome": "unneeded"}, host="b1")
+    assert len(broker.events("kraft")) == 1

@@ -1,0 +1,56 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A batch is compared with the plan before the probe host is asked; plans and admissions are journalled."""
+
+from __future__ import annotations
+
+import json
+
+PLAN = {
+    "batches": [["b1"], ["b2"]],
+    "done": ["b3"],
+    "reasons": {"b1": "canary: chosen"},
+    "unavoidable": {},
+    "kind": "kraft",
+}
+ADMIT = {"state": "admitted", "kind": "kraft", "plan": PLAN}
+ADMITTED = {"phase": "hybrid", "waited_s": 4.0, "gate_token": {}}
+
+
+def test_a_batch_that_is_not_the_plans_is_rejected(harness):
+    result = harness.run("rolling_restart", {**ADMIT, "batch": ["b1", "b2"]}, ADMITTED)
+    assert result["failed"] and "this batch is b1, b2, the plan is b1 | b2" in result["msg"] and harness.asked == []
+
+
+def test_no_node_is_stopped_after_a_host_became_unreachable(harness):
+    hosts = {"play_hosts_all": ["b1", "b2"], "play_hosts": ["b2"]}
+    result = harness.run("rolling_restart", {**ADMIT, "batch": ["b2"]}, ADMITTED, host="b2", **hosts)
+    assert result["failed"] and result["msg"].startswith("b1 failed or became unreachable") and harness.asked == []
+
+
+def test_an_admission_is_journalled(harness):
+    harness.run("rolling_restart", {**ADMIT, "batch": ["b1"]}, ADMITTED)
+    (event,) = harness.events("admitted")
+    assert (event["mode"], event["hosts"], event["waited_s"]) == ("kraft", ["b1"], 4.0)
+
+
+def test_a_batch_that_waits_for_another_leader_is_not_admitted_yet(harness):
+    first = {"host": "b2", "broker": 2, "out": ["b1"], "partitions": ["t-0"], "alone": [], "under": []}
+    harness.run("rolling_restart", {**ADMIT, "batch": ["b1"]}, {**ADMITTED, "first": first})
+    assert harness.events("admitted") == [] and harness.events("restarted first")[0]["host"] == "b2"
+
+
+def test_a_plan_is_shown_and_kept(harness):
+    harness.run("rolling_restart", {"state": "planned", "kind": "kraft"}, {"plan": PLAN})
+    assert harness.printed == ["    kraft: b1 (canary: chosen), then b2", "    kraft already: b3"]
+    assert json.loads(harness.artifacts.read("plan-kraft.json")) == PLAN
+
+
+def test_a_roll_that_differs_from_the_runs_plan_says_why(harness):
+    step = {"kind": "roll", "name": "kraft", "text": "", "batches": [["b2"], ["b1"]], "reasons": {}, "back": "zk"}
+    harness.artifacts.save("plan.json", json.dumps({"steps": [step]}))
+    harness.run("rolling_restart", {"state": "planned", "kind": "kraft"}, {"plan": PLAN})
+    assert harness.asked[0]["planned"] == ["b2", "b1"]
+    assert any(line.startswith("    differs from the plan (b2, then b1): ") for line in harness.printed)
+    assert harness.events("otherwise than planned")[0]["planned"] == ["b2", "b1"]

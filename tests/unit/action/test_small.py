@@ -1,0 +1,118 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Actions that run their module once: what they print and journal, and what check mode keeps them from."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+CASES = [
+    ("broker_unregister", {}, {"unregistered": [2]}, "removed from the quorum", "unregistered"),
+    ("controller_wipe", {}, {"changed": True, "emptied": ["/meta"], "config_file": "removed"}, "c1: /meta", "wiped"),
+    (
+        "restore_zk_controller",
+        {},
+        {
+            "changed": True,
+            "controller_epoch": 9,
+            "raised": 2,
+            "deleted": ["/controller"],
+            "elected": 1,
+            "without_s": 1.5,
+        },
+        "broker 1 is the controller, after 1.5 s without a controller; deleted: /controller",
+        "ZooKeeper controller restored",
+    ),
+    ("service_stop", {"state": "masked"}, {"changed": True, "stopped": True}, "", "masked"),
+    ("zk_backup", {"state": "taken"}, {"znodes": 3, "data_bytes": 2048}, "3 znodes, 2 KiB of data", "backup taken"),
+    (
+        "zk_backup",
+        {"state": "verified"},
+        {"equal": 3, "changed_since": {"changed": {"topic": 1}}},
+        "3 znodes are as they are in ZooKeeper, 1 changed there since",
+        "backup read back",
+    ),
+    ("zk_partition_states", {}, {"created": ["t-0"]}, "created in ZooKeeper: the state of t-0", "states created"),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "result", "printed", "event"), CASES)
+def test_what_an_action_prints_and_journals(harness, name, args, result, printed, event):
+    harness.run(name, args, result, host="c1")
+    assert printed in "\n".join(harness.printed) and len(harness.events(event)) == 1
+
+
+@pytest.mark.parametrize(("name", "args", "result", "printed", "event"), CASES)
+def test_check_mode_journals_nothing(harness, name, args, result, printed, event):
+    harness.check_mode = True
+    harness.run(name, args, result, host="c1")
+    assert harness.events() == [] and harness.printed == []
+
+
+@pytest.mark.parametrize(("name", "args", "result", "printed", "event"), CASES)
+def test_a_failure_is_no_success_in_the_journal(harness, name, args, result, printed, event):
+    harness.run(name, args, {"failed": True, "msg": "no"}, host="c1")
+    assert harness.events(event) == []
+
+
+def test_the_counts_of_the_initial_copy_are_kept_also_when_it_fails(harness):
+    failed = {"failed": True, "msg": "x", "damage": ["1 topics are missing"], "records": {}}
+    harness.run("initial_copy", {"state": "compared", "before": {}}, failed)
+    assert json.loads(harness.artifacts.read("copy-compared.json"))["damage"] == ["1 topics are missing"]
+
+
+def test_the_compared_copy_is_shown(harness):
+    result = {"damage": [], "differences": [], "moved": ["1 topic"], "records": {"TOPIC_RECORD": 3}}
+    harness.run("initial_copy", {"state": "compared", "before": {"records": {"TOPIC_RECORD": 3}}}, result)
+    assert harness.printed == ["    copied: TOPIC_RECORD 3", "    changed meanwhile: 1 topic"]
+
+
+FINDINGS = [{"id": "space", "severity": "blocks", "seen": "c1 has 1 MiB", "do": "make room", "waived": None}]
+
+
+def test_secrets_of_the_preflight_are_sealed_before_they_travel(harness):
+    given = {"controller_config": {"ssl.key.password": "hunter2", "a": 1}}
+    harness.run("kraft_preflight", given, {"findings": [], "checks": ["space"]})
+    sent = harness.asked[0]["controller_config"]
+    assert sent["a"] == "1" and "hunter2" not in sent["ssl.key.password"]
+
+
+def test_blocking_findings_are_kept_and_not_printed_twice(harness):
+    failed = {"failed": True, "msg": "1 finding", "findings": FINDINGS, "checks": ["space"]}
+    result = harness.run("kraft_preflight", {"show": True}, failed)
+    assert result == {
+        "failed": True,
+        "changed": False,
+        "msg": "These checks block the migration: space. Nothing was changed.",
+    }
+    assert json.loads(harness.artifacts.read("preflight.json"))["findings"] == FINDINGS
+    assert any("c1 has 1 MiB" in line for line in harness.printed)
+
+
+BACKUP = {"taken_at": "2026-11-21", "znodes": 3, "path": "/b/zookeeper-1.jsonl.gz"}
+
+
+def test_a_restore_shows_what_it_would_bring_back(harness):
+    planned = {
+        "backup": BACKUP,
+        "missing": {"topic": 2},
+        "completed": {},
+        "partitions": 4,
+        "pending_deletions": ["old"],
+        "unread": {"7": 3},
+    }
+    harness.run("zk_restore", {"state": "planned", "path": "/b/x"}, planned)
+    text = "\n".join(harness.printed)
+    assert "missing from ZooKeeper: 2 topic" in text and "in ZooKeeper, but incomplete: nothing" in text
+    assert "broker 7 is not in the inventory" in text and "topic old is marked for deletion" in text
+    assert harness.events("restored") == []
+
+
+def test_a_restore_is_journalled(harness):
+    restored = {"written": 2, "states": 4, "controller_epoch": 9, "from_disks": ["new"], "without_data": ["t-1"]}
+    harness.run("zk_restore", {"state": "restored", "path": "/b/x"}, restored)
+    assert harness.events("restored")[0]["written"] == 2
+    assert "topic new is newer than the backup" in "\n".join(harness.printed)
