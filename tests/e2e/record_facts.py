@@ -182,7 +182,7 @@ def hosts(testbed: Testbed) -> None:
 
 def joining(testbed: Testbed) -> None:
     """Controllers, then brokers in migration mode one by one, then the initial copy, paused once."""
-    testbed.play(extra={"quorumshift_canary": "nobody"})
+    testbed.play(extra={"quorumshift_canary": "no-such-host"})
     record(testbed, "controllers_ready")
     with stopped(testbed, "c3", "kafka-controller"):
         record(testbed, "controllers_starting_two")
@@ -259,9 +259,7 @@ def unwritable(testbed: Testbed) -> None:
     with testbed.zookeeper() as client:
         client.set_acls("/migration", [make_acl("world", "anyone", read=True, admin=True)])
         testbed.play(kill_when=nth(1, " is up ("), timeout=150)
-        wait_for(
-            lambda: json.loads(client.get("/controller")[0]).get("kraftControllerEpoch", -1) > 0, 90, "KRaft's controller"
-        )
+        wait_for(lambda: json.loads(client.get("/controller")[0]).get("kraftControllerEpoch", -1) > 0, 90, "KRaft")
         time.sleep(5)
         record(testbed, "copying_held")
 
@@ -367,7 +365,7 @@ def revert(testbed: Testbed) -> None:
 
 def again(testbed: Testbed) -> None:
     """A second migration over the brokers' old metadata logs, up to an initial copy that cannot begin."""
-    testbed.play(extra={"quorumshift_canary": "nobody"})
+    testbed.play(extra={"quorumshift_canary": "no-such-host"})
     testbed.on_each(("c2", "c3"), "systemctl stop kafka-controller")
     record(testbed, "controllers_starting_one")
     testbed.on_each(("c2", "c3"), "systemctl start kafka-controller")

@@ -121,12 +121,12 @@ def _from_seed(network: Network, secrets: dict[str, str], say: Say) -> None:
     image.remove_older()
     for baseline in ARTIFACTS.glob("*/baseline"):  # baselines of the cluster before the reset
         shutil.rmtree(baseline)
-    kept = STATE / "seed" / _seed_digest(network)
-    if not kept.exists():
+    seed_dir = STATE / "seed" / _seed_digest(network)
+    if not seed_dir.exists():
         begun = time.monotonic()
-        _make_seed(network, secrets, kept, say)
+        _make_seed(network, secrets, seed_dir, say)
         say(f"seed made ({time.monotonic() - begun:.0f} s)")
-    podman.on_each(HOSTS, lambda host: hosts.start(host, network, secrets, kept))
+    podman.on_each(HOSTS, lambda host: hosts.start(host, network, secrets, seed_dir))
     podman.share_cpu(HOSTS[0])
     _wait_ssh()
     ensemble.release(network, secrets)
@@ -138,7 +138,7 @@ def _seed_digest(network: Network) -> str:
     return digest_of(*sources, also=f"{network.prefix} {SECRETS.read_text()}")[:12]
 
 
-def _make_seed(network: Network, secrets: dict[str, str], kept: Path, say: Say) -> None:
+def _make_seed(network: Network, secrets: dict[str, str], seed_dir: Path, say: Say) -> None:
     podman.on_each(HOSTS, lambda host: hosts.start(host, network, secrets, None))
     podman.share_cpu(HOSTS[0])
     _wait_ssh()
@@ -159,10 +159,10 @@ def _make_seed(network: Network, secrets: dict[str, str], kept: Path, say: Say) 
     podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "stop", "kafka"))
     podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "stop", "zookeeper"))
     down()
-    shutil.rmtree(kept.parent, ignore_errors=True)
-    fresh = kept.with_suffix(".new")
+    shutil.rmtree(seed_dir.parent, ignore_errors=True)
+    fresh = seed_dir.with_suffix(".new")
     podman.on_each(HOSTS, lambda host: hosts.keep_data(host, fresh))
-    fresh.rename(kept)
+    fresh.rename(seed_dir)
 
 
 def _start_and_wait(host: Host) -> None:
