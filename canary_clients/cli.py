@@ -24,19 +24,19 @@ USAGE_ERROR = 2
 EPILOG = """\
 one run, start to end:
   python -m canary_clients run --config canary.yml --dir run1 --daemon     returns when messages flow everywhere
-  python -m canary_clients mark --dir run1 --kind phase --name hybrid      as often as there is something to tell
-  python -m canary_clients stop --dir run1                                 drains, reads the log again, prints a verdict
+  python -m canary_clients mark --dir run1 --kind phase --name hybrid      once for each phase, restart or event
+  python -m canary_clients stop --dir run1                                 drains, audits the log, prints the verdict
   python -m canary_clients picture --dir run1 --out timeline.svg
 
-exit codes: 0 pass, 1 fail, 2 usage or could not start, 3 incomplete.
-canary_clients/README.md has the config keys, the ACLs that the client needs and what each word of the verdict means.
+exit codes: 0 pass, 1 fail, 2 wrong usage or failed start, 3 incomplete.
+canary_clients/README.md documents the config keys, the ACLs that the clients need and the keys of the verdict.
 """
 
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m canary_clients",
-        description="Real Kafka clients that run through a migration and prove that nothing was lost, duplicated or "
+        description="Kafka clients that run through a migration and prove that no message was lost, duplicated or "
         "reordered.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -49,21 +49,21 @@ def main(argv: list[str] | None = None) -> int:
     command.add_argument("--daemon", action="store_true", help="detach; return when messages flow end to end")
     command.set_defaults(call=_run)
 
-    command = commands.add_parser("stop", help="end a run: drain, last read of the log, verdict")
+    command = commands.add_parser("stop", help="end a run: drain, audit the log, print the verdict")
     _add_directory(command)
     _add_verdict_options(command)
     command.add_argument("--timeout", type=float, default=600, help="seconds to wait for the run to end (default 600)")
     command.set_defaults(call=_stop)
 
-    command = commands.add_parser("mark", help="note a phase, a restart or an event, now")
+    command = commands.add_parser("mark", help="add a mark of a phase, a restart or an event, now")
     _add_directory(command)
     command.add_argument("--kind", choices=marks.KINDS, required=True)
     command.add_argument("--name", required=True)
     command.add_argument("--host", help="the host that was restarted")
-    command.add_argument("--seconds", type=float, help="it began that long ago and ends now")
+    command.add_argument("--seconds", type=float, help="the mark began that long ago and ends now")
     command.set_defaults(call=_mark)
 
-    command = commands.add_parser("verdict", help="judge a run's ledger (also while it runs: incomplete, or fail)")
+    command = commands.add_parser("verdict", help="evaluate a run's ledger (while it runs: incomplete or fail)")
     _add_directory(command)
     _add_verdict_options(command)
     command.set_defaults(call=_verdict)
@@ -78,7 +78,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return arguments.call(arguments)
     except ClientsError as e:
-        print(f"witness: {e}", file=sys.stderr)
+        print(f"canary_clients: {e}", file=sys.stderr)
         return USAGE_ERROR
 
 
@@ -88,7 +88,7 @@ def _add_directory(command: argparse.ArgumentParser) -> None:
 
 def _add_verdict_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--marks", type=Path, metavar="FILE", help="JSON lines (default: DIR/marks.jsonl)")
-    command.add_argument("--json", type=Path, metavar="OUT", help="write the whole result there too")
+    command.add_argument("--json", type=Path, metavar="OUT", help="write the full result to this file too")
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -104,7 +104,7 @@ def _foreground(settings: config.Config, directory: Path) -> int:
         signal.signal(number, lambda *_: run.stop_requested.set())
     run.start()
     print(
-        f"witness: messages flow on every partition; stop with: python -m canary_clients stop --dir {directory}",
+        f"messages flow on every partition; stop with: python -m canary_clients stop --dir {directory}",
         flush=True,
     )
     run.wait()
@@ -113,11 +113,11 @@ def _foreground(settings: config.Config, directory: Path) -> int:
 
 
 def _detach(settings: config.Config, directory: Path) -> int:
-    """Run in a session of its own; return when it is ready, or with what it said when it could not start."""
+    """Run in a new session; return when the clients are ready. Raise ClientsError with the output of a failed start."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     holder = Lock(directory / "lock").holder()
     if holder is not None:
-        raise ClientsError(f"{directory}: a witness is running here already (pid {holder})")
+        raise ClientsError(f"{directory}: clients already run here (pid {holder}). Stop them or give another --dir")
     output = directory / "output.txt"
     output.unlink(missing_ok=True)
     # before any client exists: librdkafka's threads do not survive a fork
@@ -129,7 +129,7 @@ def _detach(settings: config.Config, directory: Path) -> int:
         try:
             code = _foreground(settings, directory)
         except ClientsError as e:
-            print(f"witness: {e}", file=sys.stderr)
+            print(f"canary_clients: {e}", file=sys.stderr)
         except BaseException:
             traceback.print_exc()
         finally:
@@ -139,15 +139,15 @@ def _detach(settings: config.Config, directory: Path) -> int:
     deadline = time.monotonic() + settings.start_timeout_s + 30
     while time.monotonic() < deadline:
         if (directory / "ready").exists():
-            print(f"witness: running as pid {child}; stop with: python -m canary_clients stop --dir {directory}")
+            print(f"running as pid {child}; stop with: python -m canary_clients stop --dir {directory}")
             return 0
         ended, _status = os.waitpid(child, os.WNOHANG)
         if ended:
-            raise ClientsError(f"it did not start:\n{output.read_text().strip()}")
+            raise ClientsError(f"the clients did not start:\n{output.read_text().strip()}")
         time.sleep(0.1)
     os.kill(child, signal.SIGTERM)
     raise ClientsError(
-        f"neither ready nor ended after {settings.start_timeout_s + 30:g} s; see {directory}/witness.log"
+        f"neither ready nor ended after {settings.start_timeout_s + 30:g} s; see {directory}/clients.log"
     )
 
 
@@ -168,8 +168,8 @@ def _stop(arguments: argparse.Namespace) -> int:
         while lock.holder() is not None:
             if time.monotonic() > deadline:
                 raise ClientsError(
-                    f"pid {pid} did not end within {arguments.timeout:g} s; see {arguments.dir}/witness.log. "
-                    "It goes on stopping: ask again, or kill it and take the verdict as incomplete"
+                    f"pid {pid} did not end within {arguments.timeout:g} s; see {arguments.dir}/clients.log. "
+                    "It is still stopping: run 'stop' again, or kill it and accept an incomplete verdict"
                 )
             time.sleep(0.1)
     return _report(arguments.dir, arguments.marks, arguments.json, running=False)
@@ -195,7 +195,7 @@ def _read_marks(directory: Path, given: Path | None) -> list[marks.Mark]:
 
 
 def _report(directory: Path, marks_file: Path | None, out: Path | None, running: bool) -> int:
-    result: dict[str, Any] = verdict.detect(ledger.read(directory), _read_marks(directory, marks_file), running)
+    result: dict[str, Any] = verdict.evaluate(ledger.read(directory), _read_marks(directory, marks_file), running)
     if not running:
         ledger.write_json(directory / "verdict.json", result)
     if out is not None:
@@ -206,6 +206,6 @@ def _report(directory: Path, marks_file: Path | None, out: Path | None, running:
 
 def _picture(arguments: argparse.Namespace) -> int:
     recording = ledger.read(arguments.dir)
-    found = _read_marks(arguments.dir, arguments.marks)
-    arguments.out.write_text(picture.draw(recording, found), encoding="utf-8")
+    given = _read_marks(arguments.dir, arguments.marks)
+    arguments.out.write_text(picture.draw(recording, given), encoding="utf-8")
     return 0

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the witness needs to stand in the cluster before it starts: topics, their offsets; and what it removes after."""
+"""Admin calls around a run: create the topics, read their offsets, delete the groups afterwards."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CALL_TIMEOUT_S = 15
 
 
 class Cluster:
-    """Admin calls of the witness's own; every wait ends at `deadline` (monotonic) with a WitnessError."""
+    """Admin calls that wait; every wait ends at `deadline` (monotonic) with a ClientsError."""
 
     def __init__(self, config: Config, settings: dict[str, Any], deadline: float) -> None:
         self.config = config
@@ -35,33 +35,32 @@ class Cluster:
             self.refused = error.str()
 
     def _until(self, what: str, attempt: Callable[[], Any]) -> Any:
-        """Repeat an attempt that answers None for "not yet"."""
+        """Return the first result of `attempt` that is not None. Raise ClientsError at the deadline."""
         seen = ""
         began = time.monotonic()
         while True:
             try:
-                answer = attempt()
-                if answer is not None:
-                    return answer
+                result = attempt()
+                if result is not None:
+                    return result
             except KafkaException as e:
                 seen = f"{e.args[0].name()}: {e.args[0].str()}"
             except TimeoutError:
                 seen = f"no answer within {CALL_TIMEOUT_S + 5} s"
             self.admin.poll(0.2)
             if self.refused:
-                # waiting does not make a password right
-                raise ClientsError(f"{what}: the cluster does not let this client in: {self.refused}")
+                raise ClientsError(f"{what}: authentication failed: {self.refused}")
             if time.monotonic() > self.deadline:
                 raise ClientsError(
-                    f"{what}: given up after {time.monotonic() - began:.0f} s "
+                    f"{what}: no success after {time.monotonic() - began:.0f} s "
                     f"(bootstrap_servers {self.config.bootstrap_servers}; "
                     f"last: {'; '.join(filter(None, (seen, self.last_error))) or 'no answer'})"
                 )
 
     def ensure_topics(self, prefix: str) -> dict[tuple[str, int], int]:
-        """Create the witness's topics where they are missing; returns the partition indexes, from 1 on."""
+        """Create missing topics; return {(topic, partition number): partition index}, indexes from 1."""
         wanted = {f"{prefix}.{role}": spec for role, spec in self._topics().items()}
-        there = self._until("asking the cluster for its topics", lambda: self.admin.list_topics(timeout=5).topics)
+        there = self._until("listing the topics", lambda: self.admin.list_topics(timeout=5).topics)
         missing = [topic for topic in wanted if topic not in there]
         if missing:
             self._create([NewTopic(topic, **wanted[topic]) for topic in missing])
@@ -69,14 +68,14 @@ class Cluster:
         policies = self._until("reading the configs of the canary topics", lambda: self._policies(list(wanted)))
         for topic, policy in policies.items():
             expected = wanted[topic]["config"].get("cleanup.policy", "delete")
-            # a canary topic that somebody else made must keep what the verdict relies on
+            # the verdict relies on the policy, also of topics that existed before
             if policy != expected:
                 raise ClientsError(
-                    f"topic {topic} has cleanup.policy={policy}, the witness needs {expected}: "
+                    f"topic {topic} has cleanup.policy={policy}, the clients need {expected}: "
                     "alter it, or choose another topic_prefix"
                 )
-        places = [(topic, number) for topic in wanted for number in sorted(topics[topic].partitions)]
-        return {place: index for index, place in enumerate(places, 1)}
+        partitions = [(topic, number) for topic in wanted for number in sorted(topics[topic].partitions)]
+        return {partition: index for index, partition in enumerate(partitions, 1)}
 
     def _topics(self) -> dict[str, dict[str, Any]]:
         config = self.config
@@ -85,7 +84,7 @@ class Cluster:
             "retention.ms": str(round(config.retention_hours * 3_600_000)),
             **{key: str(value) for key, value in config.topic_configs.items()},
         }
-        # small segments that roll soon, so that the cleaner has work during the migration
+        # small segments roll soon, so the cleaner has work during the migration
         compact = {**common, "cleanup.policy": "compact", "segment.ms": "60000", "min.cleanable.dirty.ratio": "0.1"}
         replicas = {"replication_factor": config.replication_factor}
         return {
@@ -125,22 +124,22 @@ class Cluster:
         answers = self.admin.describe_configs(resources, request_timeout=CALL_TIMEOUT_S)
         return {r.name: f.result(timeout=CALL_TIMEOUT_S + 5)["cleanup.policy"].value for r, f in answers.items()}
 
-    def offsets(self, places: list[tuple[str, int]], latest: bool) -> dict[tuple[str, int], int]:
-        """First or next offset of each partition."""
+    def offsets(self, partitions: list[tuple[str, int]], latest: bool) -> dict[tuple[str, int], int]:
+        """Return the first or the next offset of each partition."""
         spec = OffsetSpec.latest() if latest else OffsetSpec.earliest()
 
-        def ask() -> dict[tuple[str, int], int]:
-            request = {TopicPartition(topic, number): spec for topic, number in places}
-            # a client of its own for each attempt: librdkafka 2.16.0 keeps the leader epoch that it saw first and after
-            # a leader's restart hears FENCED_LEADER_EPOCH for ever
+        def read() -> dict[tuple[str, int], int]:
+            request = {TopicPartition(topic, number): spec for topic, number in partitions}
+            # A new client for each attempt: librdkafka 2.16.0 keeps the first leader epoch that it saw, and gets
+            # FENCED_LEADER_EPOCH for ever after a leader's restart.
             admin = AdminClient(self.settings)
             answers = admin.list_offsets(request, request_timeout=CALL_TIMEOUT_S)
             return {(p.topic, p.partition): f.result(timeout=CALL_TIMEOUT_S + 5).offset for p, f in answers.items()}
 
-        return self._until("reading the offsets of the canary topics", ask)
+        return self._until("reading the offsets of the canary topics", read)
 
     def delete_groups(self, ids: list[str]) -> list[str]:
-        """Remove the run's groups; returns what stayed, with the reason."""
+        """Delete the groups; return those that could not be deleted, with the reason."""
         left = []
         for group, future in self.admin.delete_consumer_groups(ids, request_timeout=CALL_TIMEOUT_S).items():
             try:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The witness's settings: one YAML (or JSON) file, every key with a default but the bootstrap servers."""
+"""Settings of the clients: one YAML or JSON file; every key but bootstrap_servers has a default."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECRET_KEYS = ("sasl_password", "ssl_password")
 
 @dataclass(frozen=True)
 class Shares:
-    """How the rate is divided between the kinds of traffic; the numbers are weights."""
+    """Weights that divide the rate between the kinds of traffic."""
 
     long_lived: float = 70
     short_lived: float = 10
@@ -82,7 +82,7 @@ class Config:
     admin: Admin = field(default_factory=Admin)
 
     def client_settings(self) -> dict[str, Any]:
-        """What every client of ours connects with, in librdkafka's keys."""
+        """Return the connection settings of every client, in librdkafka's keys."""
         settings: dict[str, Any] = {"bootstrap.servers": self.bootstrap_servers}
         for key, value in self.client.items():
             if key == "ssl_check_hostname":
@@ -92,7 +92,7 @@ class Config:
         return settings
 
     def without_secrets(self) -> dict[str, Any]:
-        """The settings as they may stand in the run's directory: librdkafka's pass-through loses its values."""
+        """Return the settings for the run's directory: no passwords, no values of `librdkafka`."""
         data = asdict(self)
         data["client"] = {key: "***" if key in SECRET_KEYS else value for key, value in self.client.items()}
         data["librdkafka"] = dict.fromkeys(self.librdkafka, "***")
@@ -100,7 +100,7 @@ class Config:
 
 
 def load(path: Path) -> Config:
-    """Read a config file. Raises WitnessError that names the file and the key."""
+    """Read a config file. Raise ClientsError that names the file and the key."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as e:
@@ -125,7 +125,7 @@ def load(path: Path) -> Config:
 
 
 def parse(data: Any, where: str = "config") -> Config:
-    """Check a mapping and make it a Config. Raises WitnessError that names the place and the key."""
+    """Return a mapping as a Config. Raise ClientsError that names `where` and the key."""
     if not isinstance(data, dict):
         raise ClientsError(f"{where}: a mapping is needed, e.g. 'bootstrap_servers: broker1:9092'")
     data = dict(data)
@@ -142,7 +142,7 @@ def parse(data: Any, where: str = "config") -> Config:
             data[key] = {}
         if not isinstance(data[key], dict):
             raise ClientsError(f"{where}: {key} is a mapping")
-    # what is not set for the client at hand may stand in a shared variable as null
+    # a variable shared with other clients may hold null for unset keys
     data["client"] = {key: value for key, value in data["client"].items() if value is not None}
     unknown = sorted(set(data["client"]) - set(CLIENT_KEYS))
     if unknown:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a verdict counts: of each phase, of latencies, and examples of damage."""
+"""The counts of a verdict: by phase, by latency, and examples of damage."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from array import array
 from dataclasses import dataclass, field
 from typing import Any
 
-# latencies are counted to the millisecond up to here; a longer one counts as its own maximum only
+# longer latencies share one bucket, whose value is the maximum
 HISTOGRAM_MS = 60_000
 
 
@@ -28,7 +28,7 @@ class PhaseCount:
 
 @dataclass
 class Examples:
-    """The first few of each kind of damage, for whoever has to look for it in the log."""
+    """The first few messages of each kind of damage, to find them in the log."""
 
     lost: list[dict[str, Any]] = field(default_factory=list)
     duplicated: list[dict[str, Any]] = field(default_factory=list)

@@ -1,22 +1,22 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The ledger: what was sent, acknowledged, aborted and received, in files that only grow.
+"""The ledger: append-only files of what was sent, acknowledged, aborted and received.
 
-A directory of one run holds
+The directory of a run holds
   run.json               identity, start time, partitions, groups; at the end how the run stopped
   streams.jsonl          a line for each batch of streams; a stream is one key of one producer instance
   sent.bin               <II>   stream, time; the row number is the ledger id
-  acked.bin              <IIQ>  ledger id, time, position: the application was told that the message is durable (for a
-                                transactional message: that its transaction is committed)
-  aborted.bin            <II>   ledger id, time: its transaction was aborted on purpose or in answer to an error
+  acked.bin              <IIQ>  ledger id, time, position: the message was acknowledged (a transactional message: its
+                                transaction was committed)
+  aborted.bin            <II>   ledger id, time: its transaction was aborted, on purpose or after an error
   received-<group>.bin   <IIQ>  ledger id, time, position, one row for each delivery to that group
   errors.jsonl, admin.jsonl, marks.jsonl
 All little-endian. A time is milliseconds since the run's `t0` on the monotonic clock, from 1 on (0 = never). A position
-is partition index << 48 | offset; the partition index counts from 1 in run.json's `partitions`, so that 0 means none.
+is partition index << 48 | offset; the index counts from 1 in run.json's `partitions` (0 = none).
 
-Rows are flushed about twice a second, each file after those that its rows point to, so that a SIGKILL costs the last
-moments only; without `stopped` in run.json the run was cut short.
+Rows are flushed twice a second, each file after the files that its rows refer to, so a SIGKILL loses only the last
+moments. Without `stopped` in run.json the run was cut short.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ TEXT_LIMIT = 240
 
 
 def position(partition_index: int, offset: int) -> int:
-    """Pack a partition index (from 1) and an offset; a negative offset (the broker did not tell) is OFFSET_UNKNOWN."""
+    """Pack a partition index (from 1) and an offset; a negative offset (none in the response) is OFFSET_UNKNOWN."""
     return partition_index << OFFSET_BITS | (offset if offset >= 0 else OFFSET_UNKNOWN)
 
 
 class Clock:
-    """Milliseconds since the start, from 1 on, unmoved by steps of the wall clock."""
+    """Milliseconds since the start, from 1 on; steps of the wall clock do not affect it."""
 
     def __init__(self) -> None:
         self.t0 = time.time()
@@ -79,7 +79,7 @@ class Streams:
 
 
 class LedgerWriter:
-    """Appends to a run's files; every method may be called from any thread."""
+    """Appends to a run's files; thread-safe."""
 
     def __init__(self, directory: Path, clock: Clock, groups: Iterable[str]) -> None:
         self.directory = directory
@@ -98,7 +98,7 @@ class LedgerWriter:
         self._flusher.start()
 
     def _file_names(self) -> list[str]:
-        # the order in which they are written: no row may point to one that is not there yet
+        # in this order they are flushed: no row may refer to a row that is not written yet
         return [
             "streams.jsonl",
             "sent.bin",
@@ -110,7 +110,7 @@ class LedgerWriter:
         ]
 
     def new_streams(self, kind: str, instance: int, keys: list[int], partitions: list[int]) -> int:
-        """Register a producer instance's keys; returns the first stream id."""
+        """Register a producer instance's keys; return the first stream id."""
         with self._lock:
             first = self._next_stream
             self._next_stream += len(keys)
@@ -119,7 +119,7 @@ class LedgerWriter:
             return first
 
     def sent(self, stream: int) -> tuple[int, int]:
-        """Enter a message before it is handed to the client; returns its ledger id and the time."""
+        """Enter a message before it is handed to the client; return its ledger id and the time."""
         now = self.clock.ms()
         with self._lock:
             ledger_id = self._next_id
@@ -146,8 +146,8 @@ class LedgerWriter:
             self._buffers["admin.jsonl"] += json.dumps(entry, separators=(",", ":")).encode() + b"\n"
 
     def error(self, where: str, code: str, text: str, severity: str = "error") -> None:
-        """Note an error (`error`: the application would have seen it) or a remark (`note`: the client recovers)."""
-        # some brokers answer with a dump of the whole request
+        """Enter an error (an application would see it) or a `note` (the client recovers by itself)."""
+        # a broker may respond with a dump of the request
         key = (severity, where, code, text[:TEXT_LIMIT])
         now = self.clock.ms()
         with self._lock:
@@ -157,7 +157,7 @@ class LedgerWriter:
             self.last_error = f"{where}: {code} {text}"
 
     def note(self, where: str, code: str, text: str) -> None:
-        self.error(where, code, text, "note")
+        self.error(where, code, text, severity="note")
 
     def flush(self) -> None:
         with self._flush_lock:
@@ -185,14 +185,14 @@ class LedgerWriter:
 
 
 def write_json(path: Path, data: Any) -> None:
-    """Write whole or not at all."""
+    """Write a JSON file atomically."""
     temporary = path.with_name(path.name + ".new")
     temporary.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     os.replace(temporary, path)
 
 
 class Rows:
-    """A file's whole rows at the time of loading, read from the page cache each time they are iterated."""
+    """A file's complete rows at the time of loading, read from the page cache at each iteration."""
 
     def __init__(self, path: Path, layout: struct.Struct, torn: list[str]) -> None:
         self._path = path
@@ -216,13 +216,13 @@ class Rows:
         return self._layout.iter_unpack(memoryview(data)[row * self._layout.size :])
 
     def last_time(self) -> int:
-        """The latest time of the file; rows are at most a flush apart from the order of time."""
+        """Return the latest time in the file; rows are out of the order of time by one flush at most."""
         return max((row[1] for row in self._from(max(0, self.count - 50_000))), default=0)
 
 
 @dataclass
 class Recording:
-    """A run's ledger; the rows of what was sent are in memory by column, since the ledger id is their index."""
+    """A run's ledger. `sent_stream` and `sent_time` are indexed by ledger id."""
 
     meta: dict[str, Any]
     streams: list[Streams]
@@ -240,7 +240,7 @@ class Recording:
         return self.meta["t0"]
 
     def stream_tables(self) -> tuple[array, list[str]]:
-        """By stream id: partition index, kind."""
+        """Return the partition index and the kind of each stream, by stream id."""
         count = max((s.first + len(s.keys) for s in self.streams), default=0)
         partition, kind = array("H", bytes(2 * count)), [""] * count
         for streams in self.streams:
@@ -251,7 +251,7 @@ class Recording:
 
 
 def read(directory: Path) -> Recording:
-    """Load a run's ledger, whole or cut short. Raises WitnessError when there is none."""
+    """Load a run's ledger, complete or cut short. Raise ClientsError if there is none."""
     try:
         meta = json.loads((directory / "run.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -259,7 +259,7 @@ def read(directory: Path) -> Recording:
     except ValueError as e:
         raise ClientsError(f"{directory}/run.json: {e}") from None
     torn: list[str] = []
-    # in this order, so that in a run that goes on no row points to one that was not there yet
+    # In this order: while the run goes on, no loaded row may refer to a row that is not loaded.
     received = {group: Rows(directory / f"received-{group}.bin", RECEIVED, torn) for group in meta["groups"]}
     aborted = Rows(directory / "aborted.bin", ABORTED, torn)
     acked = Rows(directory / "acked.bin", ACKED, torn)
@@ -283,14 +283,14 @@ def _sent(path: Path, torn: list[str]) -> tuple[array, array]:
     if len(data) % SENT.size:
         torn.append(path.name)
         data = data[: len(data) - len(data) % SENT.size]
-    words = array("I", data)
+    numbers = array("I", data)
     if sys.byteorder == "big":
-        words.byteswap()
-    return words[0::2], words[1::2]
+        numbers.byteswap()
+    return numbers[0::2], numbers[1::2]
 
 
 def read_lines(path: Path, torn: list[str] | None = None) -> list[dict[str, Any]]:
-    """A file of JSON lines; a last line that was cut off is left out and the file named in `torn`."""
+    """Read a file of JSON lines; skip an incomplete last line and add the file's name to `torn`."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -1,14 +1,14 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Marks: what the cluster was going through, in JSON lines that the migration's journal (or an operator) writes.
+"""Marks: the phases, restarts and events of a run, as JSON lines from the migration's journal or from an operator.
 
   {"t": 1763732000.123, "kind": "phase", "name": "hybrid"}
   {"t": 1763732010.5, "end": 1763732019.0, "kind": "restart", "name": "hybrid roll", "host": "kafka1"}
   {"t": 1763732030.0, "kind": "event", "name": "/controller became KRaft's"}
 
-`t` and `end` are seconds since the epoch. A phase lasts to its `end` if it has one, else to the next phase, else to the
-end of the run. What happens outside every phase is counted under UNMARKED.
+`t` and `end` are seconds since the epoch. A phase lasts to its `end`, else to the next phase, else to the end of the
+run. Times outside every phase count as UNMARKED.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from canary_clients.errors import ClientsError
 KINDS = ("phase", "restart", "event")
 UNMARKED = "(no phase)"
 SLOT_MS = 100
-# rows may stand this much out of the order of time
+# rows may be out of the order of time by this much
 MARGIN_MS = 10_000
 
 
@@ -47,11 +47,11 @@ class Span:
 
 
 def read(path: Path) -> list[Mark]:
-    """Marks in order of time. Raises WitnessError with file and line."""
+    """Return the marks of a file in order of time. Raise ClientsError with file and line."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
-        raise ClientsError(f"{path}: no such file of marks") from None
+        raise ClientsError(f"{path}: the file of marks does not exist") from None
     marks = []
     for number, line in enumerate(lines, 1):
         if line.strip():
@@ -77,7 +77,7 @@ def _parse(line: str, where: str) -> Mark:
 
 
 def append(path: Path, kind: str, name: str, host: str | None = None, seconds: float | None = None) -> Mark:
-    """Add a mark of now; with `seconds` it began that long ago and ends now."""
+    """Append a mark of now; with `seconds`, it began that long ago and ends now."""
     now = time.time()
     mark = Mark(now - seconds if seconds else now, kind, name, host, now if seconds else None)
     data = {"t": mark.t, "kind": kind, "name": name, "host": host, "end": mark.end}
@@ -87,12 +87,12 @@ def append(path: Path, kind: str, name: str, host: str | None = None, seconds: f
 
 
 class Phases:
-    """Which phase a moment of the run belongs to, exact to SLOT_MS."""
+    """Looks up the phase of a time, exact to SLOT_MS."""
 
     def __init__(self, marks: list[Mark], t0: float, end_ms: int) -> None:
         self.spans = spans(marks, t0, end_ms)
         self.names = [UNMARKED]
-        # a plain index is what the verdict can afford five million times
+        # the verdict looks up millions of times
         self.by_slot = [0] * ((end_ms + MARGIN_MS) // SLOT_MS + 2)
         for span in self.spans:
             if span.name not in self.names:
@@ -108,9 +108,9 @@ class Phases:
 
 
 def spans(marks: list[Mark], t0: float, end_ms: int) -> list[Span]:
-    """The phases that lie within the run, cut to it."""
+    """Return the phases, cut to the run."""
     phases = [mark for mark in marks if mark.kind == "phase"]
-    found = []
+    result = []
     for mark, following in zip(phases, [*phases[1:], None]):
         start = to_ms(mark.t, t0)
         end = end_ms if following is None else to_ms(following.t, t0)
@@ -118,8 +118,8 @@ def spans(marks: list[Mark], t0: float, end_ms: int) -> list[Span]:
             end = min(end, to_ms(mark.end, t0))
         start, end = max(start, 0), min(end, end_ms)
         if end > start:
-            found.append(Span(mark.name, start, end))
-    return found
+            result.append(Span(mark.name, start, end))
+    return result
 
 
 def to_ms(t: float, t0: float) -> int:

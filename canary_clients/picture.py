@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The run as one self-contained SVG: throughput, latency, phases, restarts and stalls on one axis of time; pure."""
+"""A run as one self-contained SVG: throughput, latency, phases, restarts and stalls on a common time axis; pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape
 from canary_clients.ledger import Recording
 from canary_clients.marks import Mark, Span, spans, to_ms
 from canary_clients.timeline import Timeline, build
-from canary_clients.verdict import detect
+from canary_clients.verdict import evaluate
 
 WIDTH, LEFT, RIGHT = 1280, 104, 24
 PLOT = WIDTH - LEFT - RIGHT
@@ -57,14 +57,14 @@ class Axis:
 
 
 def draw(recording: Recording, marks: list[Mark], result: dict[str, Any] | None = None) -> str:
-    """The SVG's text; `result` is the verdict if it is known already."""
+    """Return the SVG; `result` is the verdict, evaluated if None."""
     if result is None:
-        result = detect(recording, marks)
+        result = evaluate(recording, marks)
     timeline = build(recording)
     axis = Axis(max(timeline.end_ms, 1000))
     phases = spans(marks, recording.t0, axis.end_ms)
     restarts = [_Bar.of(mark, recording.t0) for mark in marks if mark.kind == "restart"]
-    restarts = [column for column in restarts if column.end >= 0 and column.start <= axis.end_ms]
+    restarts = [bar for bar in restarts if bar.end >= 0 and bar.start <= axis.end_ms]
     events = [mark for mark in marks if mark.kind == "event" and 0 <= to_ms(mark.t, recording.t0) <= axis.end_ms]
 
     body: list[str] = []
@@ -89,7 +89,7 @@ def draw(recording: Recording, marks: list[Mark], result: dict[str, Any] | None 
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
-            f'role="img" aria-label="witness timeline: {result["verdict"]}">',
+            f'role="img" aria-label="timeline of the verification clients: {result["verdict"]}">',
             f"<style>{STYLE}</style>",
             *_header(result),
             *body,
@@ -133,10 +133,10 @@ def _width(content: str) -> float:
 
 def _header(result: dict[str, Any]) -> Iterable[str]:
     verdict = result["verdict"]
-    word = verdict.upper()
-    pill = 28 + len(word) * 11
+    label = verdict.upper()
+    pill = 28 + len(label) * 11
     yield f'<rect x="16" y="12" width="{pill}" height="30" rx="6" class="{verdict}"/>'
-    yield _text(16 + pill / 2, 33, word, "pill", "middle")
+    yield _text(16 + pill / 2, 33, label, "pill", "middle")
     counts = " · ".join(
         f"{result[kind]:,} {name}"
         for kind, name in (
@@ -153,8 +153,9 @@ def _header(result: dict[str, Any]) -> Iterable[str]:
         16,
         62,
         f"{result['acked']:,} messages acknowledged, {result['received']:,} received, "
-        f"{result['run']['acked_per_second']:,.0f} a second; longest stall: producers {_duration(stall['producer'])}, "
-        f"consumers {_duration(stall['consumer'])}" + (f"; {result['reasons'][0]}" if result["reasons"] else ""),
+        f"{result['run']['acked_per_second']:,.0f} per second; longest stall: "
+        f"producers {_duration(stall['producer'])}, consumers {_duration(stall['consumer'])}"
+        + (f"; {result['reasons'][0]}" if result["reasons"] else ""),
         "soft",
     )
 
@@ -168,7 +169,7 @@ def _duration(ms: float) -> str:
 
 
 def _phase_labels(axis: Axis, phases: list[Span], top: float) -> tuple[int, list[str]]:
-    """A phase's name stands in its band where it fits, else below with a tick, where nothing stands yet."""
+    """Return the number of label rows, and the labels: in the phase's band if the name fits, else in a row below."""
     taken: list[float] = [0.0]
     out = []
     for span in phases:
@@ -197,17 +198,17 @@ def _bands(axis: Axis, phases: list[Span], top: float, bottom: float) -> Iterabl
 
 
 def _rows(restarts: list[_Bar], axis: Axis) -> list[list[_Bar]]:
-    """Bars with their names, on as few rows as they need."""
+    """Distribute bars and their names over as few rows as possible."""
     rows: list[list[_Bar]] = []
     ends: list[float] = []
-    for column in sorted(restarts, key=lambda b: b.start):
-        x = axis.x(column.start)
-        end = max(axis.x(column.end), x + 3) + _width(column.name) + 12
+    for bar in sorted(restarts, key=lambda bar: bar.start):
+        x = axis.x(bar.start)
+        end = max(axis.x(bar.end), x + 3) + _width(bar.name) + 12
         row = next((n for n, taken in enumerate(ends) if taken <= x), len(rows))
         if row == len(rows):
             rows.append([])
             ends.append(0)
-        rows[row].append(column)
+        rows[row].append(bar)
         ends[row] = end
     return rows
 
@@ -217,20 +218,20 @@ def _restarts(axis: Axis, rows: list[list[_Bar]], top: float, bottom: float) -> 
         yield _text(LEFT - 8, top + 16, "restarts", "soft", "end")
     for number, row in enumerate(rows):
         y = top + 4 + number * RESTART_ROW
-        for column in row:
-            x = axis.x(column.start)
-            width = max(3.0, axis.x(column.end) - x)
+        for bar in row:
+            x = axis.x(bar.start)
+            width = max(3.0, axis.x(bar.end) - x)
             yield _rect(x, y + 4, width, bottom - y - 4, "restartline")
-            yield _rect(x, y + 4, width, 9, "restart", column.title)
+            yield _rect(x, y + 4, width, 9, "restart", bar.title)
             beside = x + width + 4
-            if beside + _width(column.name) > WIDTH - 4:
-                yield _text(x - 4, y + 13, column.name, "restarttext", "end")
+            if beside + _width(bar.name) > WIDTH - 4:
+                yield _text(x - 4, y + 13, bar.name, "restarttext", "end")
             else:
-                yield _text(beside, y + 13, column.name, "restarttext")
+                yield _text(beside, y + 13, bar.name, "restarttext")
 
 
 def _path(axis: Axis, timeline: Timeline, values: list[Any], y: Any, style: str) -> str:
-    """A line through the middles of the buckets, broken where there is no value."""
+    """Return a line through the middles of the buckets, interrupted where there is no value."""
     parts, pen = [], False
     for number, value in enumerate(values):
         if value is None or number * timeline.bucket_ms > timeline.end_ms:
@@ -243,13 +244,13 @@ def _path(axis: Axis, timeline: Timeline, values: list[Any], y: Any, style: str)
 
 
 def _nice(value: float) -> float:
-    """The next of 1, 2, 5 times a power of ten."""
+    """Round up to 1, 2 or 5 times a power of ten."""
     power = 10 ** math.floor(math.log10(max(value, 1e-9)))
     return next(step * power for step in (1, 2, 5, 10) if step * power >= value * 0.999)
 
 
 def _legend(y: float, title: str, lines: dict[str, str]) -> str:
-    """A plot's title and what its lines are, each in its colour."""
+    """Return a plot's title and the names of its lines, each in its colour."""
     parts = "".join(
         f'<tspan dx="12" style="fill:var(--{color})">\u25ac\u00a0{escape(name)}</tspan>'
         for name, color in lines.items()
@@ -258,7 +259,7 @@ def _legend(y: float, title: str, lines: dict[str, str]) -> str:
 
 
 def _throughput(axis: Axis, timeline: Timeline, top: float) -> Iterable[str]:
-    # a burst after an outage is cut off: the level of every day is what has to be readable
+    # cut off bursts after an outage, so that the usual level stays readable
     ordered = sorted(timeline.acked)
     usual = ordered[len(ordered) // 2] or 1
     peak = max(*timeline.acked, *timeline.received, 1)
@@ -269,7 +270,7 @@ def _throughput(axis: Axis, timeline: Timeline, top: float) -> Iterable[str]:
     def y(value: float) -> float:
         return floor - THROUGHPUT_HEIGHT * min(value, high) / high
 
-    yield _legend(top - 6, "messages a second", {"acknowledged": "acked", "received": "received"})
+    yield _legend(top - 6, "messages per second", {"acknowledged": "acked", "received": "received"})
     if peak > high:
         yield _text(WIDTH - RIGHT, top - 5, f"bursts up to {peak:,.0f} cut off", "soft", "end")
     value = 0.0
@@ -297,7 +298,7 @@ def _latency(axis: Axis, timeline: Timeline, top: float) -> Iterable[str]:
         scaled = (math.log10(max(value, 10**low)) - low) / (high - low)
         return floor - LATENCY_HEIGHT * min(1.0, scaled)
 
-    yield _legend(top - 6, "from sent to received, at the moment of sending", {"median": "acked", "slowest": "max"})
+    yield _legend(top - 6, "from sent to received, by the time of sending", {"median": "acked", "slowest": "max"})
     for exponent in range(low, high + 1):
         yield _line(LEFT, y(10**exponent), WIDTH - RIGHT, y(10**exponent), "grid")
         label = f"{10**exponent} ms" if exponent < 3 else f"{10 ** (exponent - 3):,} s"
@@ -328,7 +329,7 @@ def _stalls(axis: Axis, stalls: list[dict[str, Any]], t0: float, top: float) -> 
             x = axis.x(group.start)
             yield _rect(x, y + 4, max(2.0, axis.x(group.end) - x), 9, "stall", group.title)
         taken: list[tuple[float, float]] = []
-        # the longest first: where two durations collide, it is the one that is written
+        # the longest first: it keeps its label where two labels collide
         for group in sorted(groups, key=lambda group: -group.worst_ms):
             label = _duration(group.worst_ms)
             right = max(axis.x(group.end), axis.x(group.start) + 2) + 4
@@ -342,7 +343,7 @@ def _stalls(axis: Axis, stalls: list[dict[str, Any]], t0: float, top: float) -> 
 
 @dataclass
 class _StallGroup:
-    """Stalls of one side that overlap in time: one bar, the longest of them written."""
+    """Stalls of one side that overlap in time: one bar, labelled with the longest."""
 
     start: int
     end: int

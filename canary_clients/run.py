@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One run: start the clients, say when messages flow, stop them in the order that leaves nothing open."""
+"""One run: start the clients, wait until messages flow, stop the clients in order."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from canary_clients.workload.producers import Keys, LongLived, ShortLived, send_
 from canary_clients.workload.transactions import Transactional
 
 STEADY, RESTARTED, COMMITTED = "steady", "restarted", "committed"
-# keys are told apart by what writes them, so that each stream has one writer
+# ranges of keys, one for each writer, so that each stream has a single writer
 KEYS_OF_ONE_PRODUCER = 1_000_000
 SHORT_KEYS, FENCE_KEYS, TXN_KEYS, COMPACT_KEYS = 900_000_000, 900_100_000, 0, 0
 TXN_KEYS_EACH = 6
@@ -39,7 +39,7 @@ TXN_KEYS_EACH = 6
 
 @dataclass
 class Lock:
-    """DIR/lock, held for the life of a run; it names the process."""
+    """DIR/lock, held while a run lasts; it contains the pid."""
 
     path: Path
     file: Any = None
@@ -49,13 +49,15 @@ class Lock:
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ClientsError(f"{self.path.parent}: a witness is running here already (pid {self.holder()})") from None
+            raise ClientsError(
+                f"{self.path.parent}: clients already run here (pid {self.holder()}). Stop them or give another --dir"
+            ) from None
         self.file.truncate(0)
         self.file.write(f"{os.getpid()}\n")
         self.file.flush()
 
     def holder(self) -> int | None:
-        """The pid of the run that holds the lock, or None."""
+        """Return the pid of the run that holds the lock, or None."""
         try:
             with open(self.path, encoding="ascii") as file:
                 try:
@@ -69,7 +71,7 @@ class Lock:
 
 
 class Run:
-    """A run in a directory of its own. `start()`, then `wait()` until `stop_requested` is set, then `stop()`."""
+    """A run in its own directory. Call `start()`, `wait()` until `stop_requested` is set, then `stop()`."""
 
     def __init__(self, config: Config, directory: Path) -> None:
         self.config = config
@@ -81,19 +83,19 @@ class Run:
         self._lock = Lock(directory / "lock")
 
     def start(self) -> None:
-        """Make topics, start the clients, write DIR/ready when every group received on every partition of its topics.
+        """Create topics, start the clients, write DIR/ready when each group has received from each of its partitions.
 
-        Raises WitnessError with the reason; the clients are ended then.
+        On failure stop the clients and raise ClientsError with the reason.
         """
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock.take()
         if (self.directory / "run.json").exists():
-            raise ClientsError(f"{self.directory} holds the ledger of an earlier run: give another --dir")
-        log_to(self.directory / "witness.log")
+            raise ClientsError(f"{self.directory} contains the ledger of an earlier run. Give another --dir")
+        log_to(self.directory / "clients.log")
         config = self.config
         deadline = time.monotonic() + config.start_timeout_s
         self.clock = Clock()
-        settings = {**config.client_settings(), "client.id": "witness-setup"}
+        settings = {**config.client_settings(), "client.id": "canary-setup"}
         self.cluster = Cluster(config, settings, deadline)
         partitions = self.cluster.ensure_topics(config.topic_prefix)
         self.first_offsets = self.cluster.offsets(list(partitions), latest=True)
@@ -120,13 +122,13 @@ class Run:
             "t0": self.clock.t0,
             "pid": os.getpid(),
             "config": self.config.without_secrets(),
-            "partitions": [list(place) for place in partitions],
-            "first_offsets": {str(partitions[place]): offset for place, offset in self.first_offsets.items()},
+            "partitions": [list(partition) for partition in partitions],
+            "first_offsets": {str(partitions[one]): offset for one, offset in self.first_offsets.items()},
             "groups": {
                 group.name: {
                     "id": group.id,
                     "partitions": sorted(group.indexes),
-                    # a group that leaves on purpose stalls by itself
+                    # a group whose member leaves on purpose stalls because of that
                     "measured": group.name != RESTARTED,
                 }
                 for group in self.groups
@@ -160,7 +162,7 @@ class Run:
         unit = config.rate / (shares.long_lived + shares.short_lived + shares.transactional + shares.compacted)
         numbers = list(range(len(context.indexes(keyed))))
         for number in range(config.long_lived_producers):
-            # each has partitions of its own, as long as there are enough
+            # each producer has its own partitions, if there are enough
             own = numbers[number :: config.long_lived_producers] or numbers
             first_key = number * KEYS_OF_ONE_PRODUCER
             keys = Keys(context, "long", keyed, config.keys_per_partition, first_key, own)
@@ -185,24 +187,24 @@ class Run:
         while any(group.quiet for group in self.groups):
             dead = [c.where for c in (*self._members, *self._workers) if not c.is_alive()]
             if dead or self.stop_requested.is_set() or time.monotonic() > deadline:
-                why = f"client {dead[0]} ended" if dead else "stopped before it was ready"
+                why = f"client {dead[0]} ended" if dead else "stopped before all clients were ready"
                 if not dead and not self.stop_requested.is_set():
-                    why = f"start_timeout_s {self.config.start_timeout_s:g} is over"
+                    why = f"start_timeout_s of {self.config.start_timeout_s:g} s has passed"
                 raise ClientsError(
-                    f"messages do not flow everywhere ({why}). Nothing received yet by {self._silent()}. "
-                    f"Last error: {self.ledger.last_error or 'none'}. See {self.directory}/witness.log"
+                    f"messages do not flow on every partition ({why}). Still waiting: {self._waiting()}. "
+                    f"Last error: {self.ledger.last_error or 'none'}. See {self.directory}/clients.log"
                 )
             time.sleep(0.1)
 
-    def _silent(self) -> str:
-        """Which group waits for what, e.g. "group steady from 12 of 15 partitions (canary.keyed[0], ...)"."""
-        places = [f"{topic}[{number}]" for topic, number in self.context.partitions]
+    def _waiting(self) -> str:
+        """Return who waits, as "group steady for 12 of 15 partitions (canary.keyed[0], ...)"."""
+        names = [f"{topic}[{number}]" for topic, number in self.context.partitions]
         parts = []
         for group in self.groups:
-            quiet = [places[index - 1] for index in sorted(group.quiet)]
+            quiet = [names[index - 1] for index in sorted(group.quiet)]
             if quiet:
                 shown = ", ".join(quiet[:3]) + (", ..." if len(quiet) > 3 else "")
-                parts.append(f"group {group.name} from {len(quiet)} of {len(group.indexes)} partitions ({shown})")
+                parts.append(f"group {group.name} for {len(quiet)} of {len(group.indexes)} partitions ({shown})")
         return "; ".join(parts)
 
     def _abandon(self) -> None:
@@ -213,19 +215,19 @@ class Run:
             if client.is_alive():
                 client.join(5)
         self.ledger.close()
-        # a start that failed leaves no ledger to be taken for a run, and the directory free for the next try
+        # so that the directory does not look like a run and can be used again
         for path in (*self.directory.glob("*.bin"), self.directory / "run.json", self.directory / "streams.jsonl"):
             path.unlink(missing_ok=True)
         (self.directory / "errors.jsonl").replace(self.directory / "failed-start.jsonl")
 
     def wait(self) -> None:
-        """Until somebody wants the run to stop. A client that died stays in the ledger as an error."""
+        """Wait until a stop is requested. A client that ends before is an error in the ledger."""
         self.stop_requested.wait()
 
     def stop(self) -> dict[str, Any]:
-        """Stop the producers, let every group read to the end, read the log once more, compare admin's state.
+        """Stop the producers, let every group read to the end, audit the log, compare the admin changes.
 
-        Returns what run.json then holds under `stopped`. Every step is bounded.
+        Return `stopped` of run.json. Every step has a time limit.
         """
         began = self.clock.ms()
         self.context.stopping.set()
@@ -288,18 +290,18 @@ class Run:
         try:
             self.cluster.deadline = time.monotonic() + self.config.drain_timeout_s
             earliest = self.cluster.offsets(list(partitions), latest=False)
-            start = {place: max(self.first_offsets[place], earliest[place]) for place in partitions}
+            start = {one: max(self.first_offsets[one], earliest[one]) for one in partitions}
             result = audit(self.context, start, self.config.drain_timeout_s)
         except (ClientsError, KafkaException) as e:
             return {"done": False, "messages": 0, "seconds": 0.0, "error": str(e), "from": {}}
-        return {**result, "from": {str(partitions[place]): offset for place, offset in start.items()}}
+        return {**result, "from": {str(partitions[one]): offset for one, offset in start.items()}}
 
     def _finish_admin(self) -> dict[str, Any] | None:
         if self.admin is None:
             return None
         if not self.admin.finished.wait(self.config.admin.operation_timeout_s + 30):
-            self.ledger.error("admin", "STUCK", "an admin operation did not end within its timeout")
-            return {"error": "the loop did not end", "skipped": self.admin.skipped}
+            self.ledger.error("admin", "STUCK", "an admin operation did not end within operation_timeout_s + 30 s")
+            return {"error": "the admin loop did not end", "skipped": self.admin.skipped}
         result = {**self.admin.read_back(), "skipped": self.admin.skipped}
         self.admin.clean_up()
         return result
@@ -312,7 +314,7 @@ class Run:
 
 
 def log_to(path: Path) -> None:
-    """librdkafka's own lines and ours, out of the operator's way."""
+    """Send librdkafka's log lines and our own to a file."""
     for old in list(LOG.handlers):
         LOG.removeHandler(old)
     handler = RotatingFileHandler(path, maxBytes=8_000_000, backupCount=2)

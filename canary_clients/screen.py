@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A verdict as people read it."""
+"""A verdict as text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def text(result: dict[str, Any]) -> str:
-    """The verdict as a few readable lines."""
+    """Return the verdict as a few lines of text."""
     lines = [f"verdict: {result['verdict'].upper()}"]
     lines += [f"  ! {reason}" for reason in result["reasons"]]
     run = result["run"]
@@ -22,7 +22,7 @@ def text(result: dict[str, Any]) -> str:
         f"aborted but visible {result['aborted_visible']} of {result['aborted']}; "
         f"indeterminate {result['indeterminate']}, redelivered {result['redelivered']}"
         + (f", outstanding {result['outstanding']}" if result["outstanding"] else "")
-        + (f", expired before the last read {result['expired']}" if result["expired"] else "")
+        + (f", expired before the audit {result['expired']}" if result["expired"] else "")
     )
     stall, ack, total = result["max_stall_ms"], result["latency_ms"]["ack"], result["latency_ms"]["end_to_end"]
     lines.append(
@@ -53,10 +53,10 @@ def text(result: dict[str, Any]) -> str:
         lines.append(
             f"  admin changes: {done or 'none'}; slowest {max(line['max_ms'] for line in operations.values())} ms"
         )
-        for name, heard in final.get("skipped", {}).items():
-            lines.append(f"    {name} left out: {heard}")
+        for name, error in final.get("skipped", {}).items():
+            lines.append(f"    {name} skipped: {error}")
         for name in final.get("late", []):
-            lines.append(f"    {name} was deleted, and made anew by a request of ours that had got no answer")
+            lines.append(f"    {name} was deleted, then created again by an earlier request that had got no answer")
     for error in result["app_errors"][:8]:
         lines.append(
             f"  error in {error['phase']}: {error['where']}: {error['code']} {error['text']} (x{error['count']})"

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run by second: what the picture draws; pure."""
+"""The series that the picture draws, by time bucket; pure."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ COLUMNS_AT_MOST = 900
 
 @dataclass
 class Timeline:
-    """Per bucket of `bucket_ms`: messages a second acknowledged and received; latency in ms from sending to receiving.
+    """Per bucket of `bucket_ms`: messages acknowledged and received per second, latency (ms) from sending to receiving.
 
-    A latency belongs to the bucket in which its message was sent; None where nothing was sent that was received. The
-    timeline ends with the traffic: the last read of the log is no traffic.
+    A latency belongs to the bucket in which its message was sent; None if no message of the bucket was received. The
+    timeline ends with the traffic, before the audit.
     """
 
     bucket_ms: int
@@ -33,7 +33,7 @@ def build(recording: Recording) -> Timeline:
     measured = [recording.received[name] for name, group in recording.meta["groups"].items() if group["measured"]]
     end = max([1, *recording.sent_time[-1:], recording.acked.last_time(), *(rows.last_time() for rows in measured)])
     bucket = 1000 * max(1, -(-end // (1000 * COLUMNS_AT_MOST)))
-    # rows may stand a little out of the order of time
+    # rows may be slightly out of the order of time
     count = end // bucket + 2
     sent = len(recording.sent_time)
     acked, received = [0] * count, [0] * count

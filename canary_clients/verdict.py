@@ -1,21 +1,21 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From a run's ledger to its verdict; pure, and quick enough for millions of messages.
+"""Evaluate a run's ledger; pure, and fast enough for millions of messages.
 
-A ledger id is given out when a message is sent, in one order for the whole run, so within a stream (one key of one
-producer instance) the order of ledger ids is the order in which the application sent.
-  lost           acknowledged, and either a group that reads its topic never received it though it received something
-                 after it in that partition, or the last read of the log (audit) did not find it. On the compacted
-                 topic: the newest value that the log holds for a key is older than the newest acknowledged one.
+Ledger ids count the messages of the whole run in the order of sending. So within a stream (one key of one producer
+instance) they give the order in which the application sent.
+  lost           acknowledged, and either a group that reads its topic did not receive it but received a later message
+                 of that partition, or the audit did not find it. On the compacted topic: the newest value in the log
+                 for a key is older than the newest acknowledged one.
   duplicated     one ledger id at two positions (partition and offset) of the log.
-  redelivered    the same position delivered twice to one group: what a consumer that restarts may see.
+  redelivered    one position delivered twice to one group: normal when a consumer restarts.
   reordered      within a stream, a later ledger id at a lower offset.
-  indeterminate  sent, neither acknowledged nor aborted: the application knows that it does not know.
+  indeterminate  sent, neither acknowledged nor aborted.
   outstanding    acknowledged, not received, and nothing after it was received either: the run was cut short.
-A producer's stall is the time in which a partition acknowledged nothing though something that was sent waited for it; a
-consumer's is the time in which a group received nothing of a partition though something acknowledged was there. Both
-belong to the phase in which they began.
+A producer's stall is the time in which a partition acknowledged nothing although a sent message was waiting. A
+consumer's stall is the time in which a group received nothing from a partition although an acknowledged message was in
+it. A stall belongs to the phase in which it began.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ EXAMPLES = 10
 STALL_LISTED_MS = 500
 
 
-def detect(recording: Recording, marks: list[Mark], running: bool = False) -> dict[str, Any]:
-    """The verdict as the documented JSON shape (canary_clients/README.md).
+def evaluate(recording: Recording, marks: list[Mark], running: bool = False) -> dict[str, Any]:
+    """Return the verdict, as documented in canary_clients/README.md.
 
-    `running`: the run's process is alive, so its end is not to be expected in the ledger yet.
+    `running`: the run's process is alive, so the ledger has no end yet.
     """
-    return _Judge(recording, marks, running).result()
+    return _Evaluation(recording, marks, running).result()
 
 
-class _Judge:
+class _Evaluation:
     def __init__(self, recording: Recording, marks: list[Mark], running: bool) -> None:
         self.r = recording
         self.running = running
@@ -51,7 +51,7 @@ class _Judge:
         self.by_phase = [PhaseCount() for dummy in self.phases.names]
         self.sent = len(recording.sent_stream)
         self.partition_of, self.kind_of = recording.stream_tables()
-        self.places = [("", -1), *map(tuple, recording.meta["partitions"])]
+        self.partitions = [("", -1), *map(tuple, recording.meta["partitions"])]
         self.ack_time = array("I", bytes(4 * self.sent))
         self.where = array("Q", bytes(8 * self.sent))
         self.seen = bytearray(self.sent)
@@ -62,11 +62,11 @@ class _Judge:
         self.reasons: list[str] = []
         self.gaps: list[str] = []
         self.stalls: list[dict[str, Any]] = []
-        self.worst = {"producer": [0] * len(self.places), "consumer": [0] * len(self.places)}
+        self.worst = {"producer": [0] * len(self.partitions), "consumer": [0] * len(self.partitions)}
         self.worst_overall = {"producer": 0, "consumer": 0}
         self.ack_latency = Histogram()
         self.end_to_end = [Histogram() for dummy in self.phases.names]
-        # a stream without entry was cut off with the end of its file
+        # messages of a stream whose entry was cut off are ignored
         self.known = self.sent
         if self.sent and max(recording.sent_stream) >= len(self.kind_of):
             self.known = next(i for i, s in enumerate(recording.sent_stream) if s >= len(self.kind_of))
@@ -115,10 +115,10 @@ class _Judge:
         }
 
     def _acknowledged(self) -> None:
-        """Enter acknowledgements; stalls of producers and latencies on the way."""
+        """Enter acknowledgements, producers' stalls and latencies."""
         sent_time, ack_time, where = self.r.sent_time, self.ack_time, self.where
         by_slot, by_phase = self.phases.by_slot, self.by_phase
-        last = [0] * len(self.places)
+        last = [0] * len(self.partitions)
         worst = self.worst["producer"]
         worst_phase = [0] * len(by_phase)
         count_phase = [0] * len(by_phase)
@@ -166,8 +166,8 @@ class _Judge:
         self.last_ack = last
 
     def _stall(self, side: str, index: int, start: int, ms: int) -> None:
-        """List a stall; partitions that stalled together are one entry."""
-        topic, number = self.places[index]
+        """List a stall; partitions that stalled together share an entry."""
+        topic, number = self.partitions[index]
         for stall in reversed(self.stalls[-64:]):
             if (
                 stall["side"] == side
@@ -190,7 +190,7 @@ class _Judge:
         )
 
     def _received(self) -> list[int]:
-        """Enter what the groups received; returns the ledger ids found at a second position."""
+        """Enter what the groups received; return the ledger ids found at a second position."""
         duplicates: dict[tuple[int, int], None] = {}
         self.highest: dict[str, array] = {}
         self.bits: dict[str, int] = {}
@@ -206,8 +206,8 @@ class _Judge:
         sent_stream, newest = self.r.sent_stream, self.newest
         compacted = {stream for stream, kind in enumerate(self.kind_of) if kind == "compact"}
         by_slot = self.phases.by_slot
-        last = [0] * len(self.places)
-        highest = array("q", [-1]) * len(self.places)
+        last = [0] * len(self.partitions)
+        highest = array("q", [-1]) * len(self.partitions)
         worst = self.worst["consumer"]
         worst_phase = [count.max_consumer_stall_ms for count in self.by_phase]
         histograms = [histogram.counts for histogram in self.end_to_end]
@@ -215,7 +215,7 @@ class _Judge:
         first_time = 0
         before, overall = 0, self.worst_overall["consumer"]
         auditing = name == AUDIT
-        # receipts of one position twice need no memory of their own unless the message has more than one position
+        # deliveries at second positions; for the first position `seen` is enough
         known = self.known
         second: dict[tuple[int, int], bool] = {}
         for ledger_id, at, packed in self.r.received[name]:
@@ -230,9 +230,10 @@ class _Judge:
                 stream = sent_stream[ledger_id]
                 if stream not in newest or packed > newest[stream][0]:
                     newest[stream] = (packed, ledger_id)
-            entered = where[ledger_id]
-            if entered != packed:
-                if not entered or (entered & OFFSET_MASK == OFFSET_UNKNOWN and entered >> OFFSET_BITS == index):
+            known_position = where[ledger_id]
+            if known_position != packed:
+                offset_unknown = known_position & OFFSET_MASK == OFFSET_UNKNOWN
+                if not known_position or (offset_unknown and known_position >> OFFSET_BITS == index):
                     where[ledger_id] = packed
                 else:
                     duplicates[ledger_id, packed] = None
@@ -256,9 +257,9 @@ class _Judge:
             histograms[phase][latency if latency < HISTOGRAM_MS else HISTOGRAM_MS] += 1
             if latency > latest[phase]:
                 latest[phase] = latency
-            there = ack_time[ledger_id] or sent_at
+            available = ack_time[ledger_id] or sent_at
             since = last[index]
-            gap = at - (since if since > there else there)
+            gap = at - (since if since > available else available)
             last[index] = at
             if gap > 20:
                 phase = by_slot[(at - gap) // 100]
@@ -268,7 +269,7 @@ class _Judge:
                     worst[index] = gap
                 if gap >= STALL_LISTED_MS:
                     self._stall("consumer", index, at - gap, gap)
-                together = at - (before if before > there else there)
+                together = at - (before if before > available else available)
                 if together > overall:
                     overall = together
             before = at
@@ -281,7 +282,7 @@ class _Judge:
                 self.end_to_end[phase].max = latest[phase]
 
     def _aborted(self) -> None:
-        """Which messages were taken back; a transaction's end that took long stalled its producer either way."""
+        """Enter aborted messages; a slow abort stalls its producer, as a slow commit does."""
         self.aborted = set()
         for ledger_id, at in self.r.aborted:
             if ledger_id < self.known:
@@ -312,7 +313,7 @@ class _Judge:
         ):
             if packed:
                 if packed > last_position[stream]:
-                    # a position that the broker did not tell is no order
+                    # an unknown offset says nothing about the order
                     if packed & OFFSET_MASK != OFFSET_UNKNOWN:
                         last_position[stream] = packed
                 else:
@@ -333,28 +334,28 @@ class _Judge:
         return counts
 
     def _needed_by_stream(self) -> list[int]:
-        """By stream: the bits of the groups that must receive its acknowledged messages."""
+        """Return by stream the bits of the groups that must receive its acknowledged messages."""
         audit_ran = bool(self._audited_from())
         need = []
         for index in self.partition_of:
             bits = 0
             for name, group in self.r.meta["groups"].items():
-                # a compacted message may rightly be gone before it is read
+                # the cleaner may delete a compacted message before it is read
                 if index in group["partitions"] and (name != AUDIT or audit_ran) and not self._compact(index):
                     bits |= self.bits[name]
             need.append(bits)
         return need
 
     def _compact(self, index: int) -> bool:
-        return self.places[index][0].endswith(".compact")
+        return self.partitions[index][0].endswith(".compact")
 
     def _audited_from(self) -> dict[int, int]:
-        """By partition index: the first offset that the audit read; empty when it did not get through."""
+        """Return the first offset that the audit read, by partition index; {} if the audit did not finish."""
         audit = (self.stopped or {}).get("audit") or {}
         return {int(index): offset for index, offset in audit.get("from", {}).items()} if audit.get("done") else {}
 
     def _missing(self, ledger_id: int, missing: int, audited_from: dict[int, int]) -> str:
-        """What an acknowledged message that some group did not receive counts as."""
+        """Classify an acknowledged message that at least one group did not receive."""
         packed = self.where[ledger_id]
         index, offset = packed >> OFFSET_BITS, packed & OFFSET_MASK
         groups, expired = [], False
@@ -381,7 +382,7 @@ class _Judge:
         return fence is not None and fence < self.known and bool(self.seen[fence] & self.bits[name])
 
     def _unfinished(self, ledger_id: int) -> None:
-        """A message that still waited at the end stalled its side until then."""
+        """Enter a stall up to the end for a message that was never acknowledged."""
         stream = self.r.sent_stream[ledger_id]
         index = self.partition_of[stream]
         acked, sent_at = self.ack_time[ledger_id], self.r.sent_time[ledger_id]
@@ -399,7 +400,7 @@ class _Judge:
             self._stall("producer", index, start, ms)
 
     def _compacted(self, counts: dict[str, int]) -> None:
-        """Of each key, the newest value in the log is at least as new as the newest acknowledged."""
+        """Count keys whose newest value in the log is older than the newest acknowledged one."""
         if not self._audited_from():
             return
         newest_acked: dict[int, int] = {}
@@ -409,10 +410,10 @@ class _Judge:
             if stream in streams and ack_time[ledger_id]:
                 newest_acked[stream] = ledger_id
         for stream, ledger_id in newest_acked.items():
-            found = self.newest.get(stream)
-            if found is None or found[1] < ledger_id:
+            newest = self.newest.get(stream)
+            if newest is None or newest[1] < ledger_id:
                 counts["lost"] += 1
-                self._damage("lost", ledger_id, groups=[AUDIT], newest_found=found[1] if found else None)
+                self._damage("lost", ledger_id, groups=[AUDIT], newest_found=newest[1] if newest else None)
 
     def _damage(self, kind: str, ledger_id: int, **more: Any) -> None:
         at = self.ack_time[ledger_id] or self.r.sent_time[ledger_id]
@@ -422,7 +423,7 @@ class _Judge:
         examples = getattr(self.examples, kind)
         if len(examples) < EXAMPLES:
             packed = self.where[ledger_id]
-            topic, number = self.places[packed >> OFFSET_BITS or self.partition_of[self.r.sent_stream[ledger_id]]]
+            topic, number = self.partitions[packed >> OFFSET_BITS or self.partition_of[self.r.sent_stream[ledger_id]]]
             offset = packed & OFFSET_MASK
             examples.append(
                 {
@@ -437,7 +438,7 @@ class _Judge:
             )
 
     def _errors(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Errors by phase, client and text; notes, of which a restart makes hundreds, by phase and code."""
+        """Return errors by phase, client and text; notes (hundreds in a restart) by phase and code."""
         merged: dict[str, dict[tuple[str, ...], dict[str, Any]]] = {"error": {}, "note": {}}
         for entry in self.r.errors:
             phase = self.phases.index(entry["first"])
@@ -476,9 +477,9 @@ class _Judge:
     def _verdict(self, counts: dict[str, int], errors: list[dict[str, Any]]) -> str:
         bad = self.reasons
         texts = {
-            "lost": "acknowledged but not there",
+            "lost": "acknowledged but missing",
             "duplicated": "at two offsets",
-            "reordered": "against the order of their key",
+            "reordered": "out of their key's order",
             "aborted_visible": "of aborted transactions visible to read_committed",
         }
         for kind, text in texts.items():
@@ -506,36 +507,36 @@ class _Judge:
     def _incomplete(self, counts: dict[str, int]) -> list[str]:
         why = []
         if self.running:
-            why.append("the witness is still running")
+            why.append("the clients are still running")
         elif not self.stopped:
-            why.append("the witness was cut short (killed?): its last moments are not recorded")
+            why.append("the run was cut short (killed?): its last moments are not recorded")
         if self.r.torn and not self.running:
-            why.append(f"cut off within a row: {', '.join(self.r.torn)}")
+            why.append(f"incomplete last row: {', '.join(self.r.torn)}")
         if not self.acked:
-            why.append("nothing was acknowledged")
+            why.append("no message was acknowledged")
         for name in self.bits:
             if name != AUDIT and not self.r.received[name]:
                 why.append(f"group {name} received nothing")
         if not self.stopped:
             return why
-        if len(self.stopped["fences"]) < len(self.places) - 1:
-            why.append("the closing messages could not be written to every partition")
+        if len(self.stopped["fences"]) < len(self.partitions) - 1:
+            why.append("a partition did not acknowledge its closing message")
         for name, awaited in self.stopped["drain"].items():
             if awaited:
                 why.append(f"group {name} did not reach the end of {awaited} partitions within drain_timeout_s")
         audit = self.stopped["audit"]
         if self.r.meta["config"]["audit"] and not audit["done"]:
-            why.append(f"the last read of the log did not get through: {audit['error']}")
+            why.append(f"the audit did not reach the end of the log: {audit['error']}")
         if counts["outstanding"]:
-            why.append(f"{counts['outstanding']} acknowledged messages were not read in time")
+            why.append(f"{counts['outstanding']} acknowledged messages were not received in time")
         final = self.stopped.get("admin")
         if final and final.get("error"):
-            why.append(f"the state that the admin changes left could not be read back: {final['error']}")
+            why.append(f"the result of the admin changes could not be read: {final['error']}")
         return why
 
     def _by_topic(self) -> dict[str, dict[str, int]]:
         topics: dict[str, dict[str, int]] = {}
-        for index, (topic, dummy) in enumerate(self.places[1:], 1):
+        for index, (topic, dummy) in enumerate(self.partitions[1:], 1):
             line = topics.setdefault(topic, {"producer": 0, "consumer": 0})
             for side, worst in self.worst.items():
                 line[side] = max(line[side], worst[index])
@@ -578,7 +579,7 @@ class _Judge:
 
 
 def end_ms(recording: Recording) -> int:
-    """The run's last moment in the ledger."""
+    """Return the last time in the ledger."""
     moments = [0]
     moments += recording.sent_time[-1:]
     moments += [rows.last_time() for rows in (recording.acked, recording.aborted, *recording.received.values())]

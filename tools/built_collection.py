@@ -1,13 +1,13 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Build the collection and use it as an operator would: installed from its tarball, far from the checkout.
+"""Build the collection, install its tarball outside the checkout, and check that it works there.
 
 1. ``ansible-galaxy collection build`` into build/collection.
-2. Its members are files that git has (or would have), none of the checkout's own machinery, none larger than
-   ``MEMBER_LIMIT``; the whole is below ``TARBALL_LIMIT``.
-3. Installed without a network into a new directory; with only that on Ansible's path and another working directory,
-   every playbook passes ``--syntax-check`` by its full name and every module and role shows its documentation.
+2. Check the members: only files that git tracks or would track, no tools of the checkout, none above ``MEMBER_LIMIT``;
+   the tarball is below ``TARBALL_LIMIT``.
+3. Install it without a network into a new directory. With only that on Ansible's path and another working directory,
+   every playbook passes ``--syntax-check`` by its full name, and ``ansible-doc`` shows every module and role.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ b1
 
 
 class Wrong(Exception):
-    """The collection is not fit to ship; the message says what and where."""
+    """The collection must not ship; the message says why."""
 
 
 def call(*argv: str, cwd: Path = ROOT, env: dict[str, str] | None = None) -> str:
-    """Run a command of the .venv, return its output; ``Wrong`` with that output when it fails."""
+    """Run a command of the .venv and return its output. Raise ``Wrong`` with the output if it fails."""
     done = subprocess.run(
         [str(Path(sys.executable).parent / argv[0]), *argv[1:]],
         cwd=cwd,
@@ -69,7 +69,7 @@ def build() -> Path:
 
 
 def check_members(tarball: Path) -> int:
-    """Number of files in the tarball; ``Wrong`` when one does not belong there."""
+    """Return the number of files in the tarball. Raise ``Wrong`` if one must not ship."""
     ours = set(checkout_files())
     with tarfile.open(tarball) as archive:
         members = [member for member in archive.getmembers() if member.isfile()]
@@ -90,41 +90,49 @@ def check_members(tarball: Path) -> int:
     return len(members)
 
 
-def check_installed(tarball: Path, place: Path) -> list[str]:
-    """Install into ``place`` and try it there; the names that were tried."""
+def check_installed(tarball: Path, directory: Path) -> list[str]:
+    """Install into ``directory`` and check it there; return the names that were checked."""
     galaxy = yaml.safe_load((ROOT / "galaxy.yml").read_text(encoding="utf-8"))
     full_name = f"{galaxy['namespace']}.{galaxy['name']}"
-    collections = place / "collections"
+    collections = directory / "collections"
     env = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
-    settings = place / "ansible.cfg"
+    settings = directory / "ansible.cfg"
     settings.touch()
-    env.update(ANSIBLE_CONFIG=str(settings), ANSIBLE_HOME=str(place), ANSIBLE_COLLECTIONS_PATH=str(collections))
+    env.update(ANSIBLE_CONFIG=str(settings), ANSIBLE_HOME=str(directory), ANSIBLE_COLLECTIONS_PATH=str(collections))
     call(
-        "ansible-galaxy", "collection", "install", "--offline", "-p", str(collections), str(tarball), cwd=place, env=env
+        "ansible-galaxy",
+        "collection",
+        "install",
+        "--offline",
+        "-p",
+        str(collections),
+        str(tarball),
+        cwd=directory,
+        env=env,
     )
     installed = collections / "ansible_collections" / galaxy["namespace"] / galaxy["name"]
-    inventory = place / "inventory.ini"
+    inventory = directory / "inventory.ini"
     inventory.write_text(INVENTORY, encoding="utf-8")
     playbooks = sorted(path.stem for path in (installed / "playbooks").glob("*.yml"))
     if "migrate" not in playbooks:
         raise Wrong(f"playbooks/migrate.yml is not in the tarball; there are: {', '.join(playbooks) or 'none'}")
-    tried = []
+    checked = []
     for name in playbooks:
         argv = ("ansible-playbook", f"{full_name}.{name}", "--syntax-check", "-i", str(inventory))
-        call(*argv, cwd=place, env=env)
-        tried.append(f"{full_name}.{name}")
+        call(*argv, cwd=directory, env=env)
+        checked.append(f"{full_name}.{name}")
     for kind, names in (
         ("module", sorted(path.stem for path in (installed / "plugins" / "modules").glob("*.py"))),
         ("role", sorted(path.name for path in (installed / "roles").glob("*") if path.is_dir())),
     ):
         full = [f"{full_name}.{name}" for name in names]
         if full:
-            shown = call("ansible-doc", "--type", kind, "--json", *full, cwd=place, env=env)
-            tried += full
+            shown = call("ansible-doc", "--type", kind, "--json", *full, cwd=directory, env=env)
+            checked += full
             for name in full:
                 if f'"{name}"' not in shown:
                     raise Wrong(f"ansible-doc --type {kind} {name} shows nothing")
-    return tried
+    return checked
 
 
 def main() -> int:
@@ -133,9 +141,9 @@ def main() -> int:
             tarball = build()
             files = check_members(tarball)
             print(f"{tarball.relative_to(ROOT)}: {files} files, {tarball.stat().st_size // KIB} KiB", flush=True)
-        with tempfile.TemporaryDirectory(prefix="quorumshift-") as place:
-            for name in check_installed(tarball, Path(place)):
-                print(f"installed elsewhere: {name} ok")
+        with tempfile.TemporaryDirectory(prefix="quorumshift-") as directory:
+            for name in check_installed(tarball, Path(directory)):
+                print(f"installed: {name} ok")
     except Wrong as wrong:
         print(f"build: {wrong}", file=sys.stderr)
         return 1

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The checkout's files, and its directories that one run at a time may use."""
+"""The checkout's files, and locks for directories that only one run may use at a time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def checkout_files() -> list[str]:
-    """The files as a commit would have them, tracked and new ones without what git ignores.
+    """Return the files of the next commit: tracked and new files, without deleted and ignored ones.
 
-    Paths relative to the root, sorted; a tracked file that was deleted is not among them.
+    Paths relative to the root, sorted.
     """
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -30,7 +30,7 @@ def checkout_files() -> list[str]:
 
 @contextmanager
 def alone(name: str) -> Iterator[None]:
-    """Wait for another run in this checkout that holds ``name``, saying so; the caller's step limit bounds it."""
+    """Hold the lock ``name``; wait for another run that holds it, without a time limit."""
     path = ROOT / ".build" / f"{name}.lock"
     path.parent.mkdir(exist_ok=True)
     with path.open("a") as lock:

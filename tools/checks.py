@@ -1,13 +1,12 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run the checks of one make target, one after the other, and say how they went.
+"""Run the checks of one make target and print a summary: ``python -m tools.checks TARGET`` (a key of ``TARGETS``).
 
-Usage: ``python -m tools.checks TARGET`` (a key of ``TARGETS``). Every step runs, also after a failure; each has a time
-limit. At the end stand a table of steps with their seconds, what a step that failed said of it, and a line ``N passed,
-N failed, N skipped``; in ``build/TARGET`` then are ``summary.json`` (tools/summary.schema.json) and what each step
-printed. Exit code 0: every step passed, or was skipped for the reason shown; 1: a step failed or ran into its limit;
-130: interrupted.
+Every step runs, also after a failure; each has a time limit. At the end come a table of the steps, the messages of
+failed steps, and a line ``N passed, N failed, N skipped``. ``build/TARGET`` contains ``summary.json``
+(tools/summary.schema.json) and the output of each step. Exit code 0: every step passed or was skipped for the reason
+shown; 1: a step failed or exceeded its limit; 130: interrupted.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ import jsonschema
 ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / ".venv" / "bin"
 PYTHON = str(BIN / "python")
-SKIPPED = 77  # a step's exit code for "cannot run here", as in automake; its last line of output says why
+SKIPPED = 77  # a step's exit code for "cannot run here", as in automake; the last line of its output says why
 END_GRACE_S = 10  # for each of the signals that end a step
-SAID_PARAGRAPHS, SAID_LINES, SAID_LENGTH = 3, 8, 500
+SHOWN_PARAGRAPHS, SHOWN_LINES, SHOWN_LENGTH = 3, 8, 500
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_TELLING = re.compile(r"^(fatal: |FAILED |E  |ERROR: |FATAL: |\[ERROR\]: (?!Task)|kills: failed|  ! |Traceback)")
+_FAILURE = re.compile(r"^(fatal: |FAILED |E  |ERROR: |FATAL: |\[ERROR\]: (?!Task)|crash-tests: failed|  ! |Traceback)")
 _FATAL = re.compile(r"^(fatal: \[[^]]*\]: \w+!) => (\{.*\})$")
-# Whose versions decide a result
+# packages whose versions decide a result
 PACKAGES = ("ansible-core", "ansible-lint", "molecule", "pytest", "ruff", "kazoo", "kafka-python", "confluent-kafka")
 
 
@@ -65,49 +64,49 @@ def script(name: str, *arguments: str) -> tuple[str, ...]:
 
 
 def scenario(name: str, limit_s: int) -> Step:
-    """A molecule scenario."""
-    # molecule's own place for a scenario is in the home directory, one for all checkouts of the same name
-    place = {"MOLECULE_EPHEMERAL_DIRECTORY": str(ROOT / ".build" / "molecule" / name)}
-    return Step(f"scenario {name}", tool("molecule", "test", "--scenario-name", name), limit_s, env=place)
+    """Return the step of a molecule scenario."""
+    # molecule's default directory is in the home directory and shared by all checkouts of the same name
+    env = {"MOLECULE_EPHEMERAL_DIRECTORY": str(ROOT / ".build" / "molecule" / name)}
+    return Step(f"scenario {name}", tool("molecule", "test", "--scenario-name", name), limit_s, env=env)
 
 
-# Away from the user's home: caches and temporary files of Ansible stay in the checkout.
+# keeps caches and temporary files of Ansible in the checkout, out of the user's home
 ANSIBLE_ENV = {"ANSIBLE_HOME": str(ROOT / ".build" / "ansible")}
 
 
 def testbed_tests(*patterns: str) -> list[str]:
-    """The files of tests/e2e that fit, as paths from the checkout's root."""
-    found = (path for pattern in patterns for path in (ROOT / "tests" / "e2e").glob(f"test_{pattern}.py"))
-    return sorted(path.relative_to(ROOT).as_posix() for path in found)
+    """Return the files of tests/e2e that match, as paths from the checkout's root."""
+    paths = (path for pattern in patterns for path in (ROOT / "tests" / "e2e").glob(f"test_{pattern}.py"))
+    return sorted(path.relative_to(ROOT).as_posix() for path in paths)
 
 
-# A part each, so that none takes longer than 75 minutes
-FAULT_TESTS = testbed_tests("run_locks", "interrupted", "lost_worker", "one_controller", "reverted", "unreachable")
-BACK_TESTS = testbed_tests("damaging_copy", "restore", "rollback*")
+# in parts of at most 75 minutes
+FAULT_TESTS = testbed_tests("run_lock", "interrupted", "lost_worker", "one_controller", "auto_revert", "unreachable")
+ROLLBACK_TESTS = testbed_tests("damaging_initial_copy", "restore", "rollback*")
 VERIFY_TESTS = testbed_tests("verify*")
-OTHER_TESTS = [path for path in testbed_tests("*") if path not in (*FAULT_TESTS, *BACK_TESTS, *VERIFY_TESTS)]
-SECURE_BACK_TESTS = [
+OTHER_TESTS = [path for path in testbed_tests("*") if path not in (*FAULT_TESTS, *ROLLBACK_TESTS, *VERIFY_TESTS)]
+SECURE_ROLLBACK_TESTS = [
     *testbed_tests("restore"),
     "tests/e2e/test_rollback.py::test_from_dual_write_to_zookeeper_without_a_trace",
 ]
 
 
 TESTBED = "extensions/molecule/testbed/testbed.py"
-TESTBED_DOWN = Step("bed down", (PYTHON, TESTBED, "down"), 120)
+TESTBED_DOWN = Step("testbed down", (PYTHON, TESTBED, "down"), 120)
 
 
 def on_the_testbed(tests: list[str], limit_s: int, variant: str = "default") -> tuple[Step, ...]:
-    """Tests on the bed, which is up for them alone."""
-    env, of = {"TESTBED_VARIANT": variant}, "" if variant == "default" else f", {variant}"
+    """Return the steps of tests on a testbed that is up only for them."""
+    env, suffix = {"TESTBED_VARIANT": variant}, "" if variant == "default" else f", {variant}"
     return (
-        Step(f"bed up{of}", (PYTHON, TESTBED, "up"), 1200, env=env),
-        Step(f"pytest{of}", (PYTHON, "-m", "pytest", "-q", *tests), limit_s, counts_tests=True, env=env),
-        Step(f"bed down{of}", (PYTHON, TESTBED, "down"), 120, env=env),
+        Step(f"testbed up{suffix}", (PYTHON, TESTBED, "up"), 1200, env=env),
+        Step(f"pytest{suffix}", (PYTHON, "-m", "pytest", "-q", *tests), limit_s, counts_tests=True, env=env),
+        Step(f"testbed down{suffix}", (PYTHON, TESTBED, "down"), 120, env=env),
     )
 
 
 def crash_tests(name: str, limit_s: int, *options: str) -> tuple[Step, ...]:
-    """One migration, killed again and again."""
+    """Return the steps of a migration or rollback that is killed repeatedly."""
     return (Step(name, (PYTHON, "-m", "tools.crash_tests", *options), limit_s), TESTBED_DOWN)
 
 
@@ -116,6 +115,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
         Step("ruff check", tool("ruff", "check", "."), 120),
         Step("ruff format", tool("ruff", "format", "--check", "."), 120),
         Step("shellcheck", script("shell_files", "shellcheck"), 120),
+        Step("prose", script("prose"), 120),
         Step("yamllint", tool("yamllint", "--strict", "."), 120),
         Step("ansible-lint", tool("ansible-lint", "--offline", "--profile", "production"), 600, env=ANSIBLE_ENV),
         Step("ansible-test sanity", script("sanity"), 1200),
@@ -132,13 +132,13 @@ PARTS: dict[str, tuple[Step, ...]] = {
         Step("jars", (PYTHON, TESTBED, "jars"), 900),
         Step("pytest", (PYTHON, "-m", "pytest", "-q", "tests/spark"), 3600, counts_tests=True),
     ),
-    "build": (Step("tarball elsewhere", script("built_collection"), 300, env=ANSIBLE_ENV),),
+    "build": (Step("installed tarball", script("built_collection"), 300, env=ANSIBLE_ENV),),
     "molecule": (scenario("default", 2400),),
     "molecule-secure": (scenario("secure", 2400),),
-    "crash-tests": crash_tests("a migration killed 13 times", 1500, "--points=3", "--moments=10"),
-    "crash-tests-all": crash_tests("a migration killed everywhere", 4500),
-    "crash-tests-rollback": crash_tests("a way back killed everywhere", 4500, "--back"),
-    "drill": (Step("migrations broken on purpose", (PYTHON, "-m", "tools.drill"), 4500), TESTBED_DOWN),
+    "crash-tests": crash_tests("migration killed 13 times", 1500, "--points=3", "--moments=10"),
+    "crash-tests-all": crash_tests("migration killed at every record", 4500),
+    "crash-tests-rollback": crash_tests("rollback killed at every record", 4500, "--rollback"),
+    "drill": (Step("migrations with injected faults", (PYTHON, "-m", "tools.drill"), 4500), TESTBED_DOWN),
     "test-fresh": (Step("new Debian host", script("fresh_host"), 2400),),
     "test-e2e": (
         Step("failover", script("demo", "--failover"), 1800),
@@ -146,7 +146,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
     ),
     "test-verify": on_the_testbed(VERIFY_TESTS, 4200),
     "test-faults": on_the_testbed(FAULT_TESTS, 4500),
-    "test-rollback": (*on_the_testbed(BACK_TESTS, 4500), *on_the_testbed(SECURE_BACK_TESTS, 2400, "secure")),
+    "test-rollback": (*on_the_testbed(ROLLBACK_TESTS, 4500), *on_the_testbed(SECURE_ROLLBACK_TESTS, 2400, "secure")),
 }
 LONG = (
     *("molecule-secure", "test-fresh", "test-e2e", "test-verify", "test-faults", "test-rollback"),
@@ -161,7 +161,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a step ended. ``result``: passed, failed, skipped or timeout. ``tests``: passed, failed, skipped."""
+    """The result of a step. ``result``: passed, failed, skipped or timeout. ``tests``: passed, failed, skipped."""
 
     part: str
     step: str
@@ -171,7 +171,7 @@ class Outcome:
     tests: dict[str, int] | None
 
     def counts(self) -> dict[str, int]:
-        """The step as numbers of checks: its tests where it counts them, else itself; a broken run is a failure."""
+        """Return the numbers of passed, failed and skipped tests, or the step itself if it counts none."""
         counted = dict(self.tests or {"passed": 0, "failed": 0, "skipped": 0})
         if self.result in ("failed", "timeout"):
             counted["failed"] = max(counted["failed"], 1)
@@ -181,7 +181,7 @@ class Outcome:
 
 
 def adopt_orphans() -> None:
-    """Make orphans of the steps our children, so that they can be waited for where process 1 is no init."""
+    """Adopt the orphans of the steps, so that they are reaped also where process 1 is no init."""
     set_child_subreaper = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
     ctypes.CDLL(None, use_errno=True).prctl(set_child_subreaper, 1, 0, 0, 0)
 
@@ -190,7 +190,7 @@ def group_lives(process: subprocess.Popen) -> bool:
     process.poll()
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-process.pid, os.WNOHANG)[0]:
-            pass  # the dead that nobody waits for would count as living
+            pass  # reap zombies, which would count as alive
     try:
         os.killpg(process.pid, 0)
     except ProcessLookupError:
@@ -199,7 +199,7 @@ def group_lives(process: subprocess.Popen) -> bool:
 
 
 def end_group(process: subprocess.Popen) -> bool:
-    """End what is left of a step, which leads a process group of its own; was anything left?"""
+    """End the processes that are left of a step's process group; return whether there were any."""
     left = group_lives(process)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         until = time.monotonic() + END_GRACE_S
@@ -211,7 +211,7 @@ def end_group(process: subprocess.Popen) -> bool:
 
 
 def read_junit(path: Path) -> dict[str, int] | None:
-    """The sums of a JUnit XML file, or None when the run ended before it was written."""
+    """Return the sums of a JUnit XML file, None if the run ended before it was written."""
     if not path.exists():
         return None
     suites = ElementTree.parse(path).getroot().iter("testsuite")
@@ -224,12 +224,12 @@ def read_junit(path: Path) -> dict[str, int] | None:
 
 
 def log_of(directory: Path, part: str, step: str) -> Path:
-    """Where what a step prints is kept."""
+    """Return the path of a step's log."""
     return directory / f"{part}-{step.replace(' ', '-')}.log"
 
 
 def run(part: str, step: Step, directory: Path) -> Outcome:
-    """Run one step with its output to ours; see ``Outcome``."""
+    """Run one step, with its output to ours and to its log."""
     junit = directory / f"{part}-{step.name.replace(' ', '-')}.xml"
     junit.unlink(missing_ok=True)
     argv = list(step.argv)
@@ -255,7 +255,7 @@ def run(part: str, step: Step, directory: Path) -> Outcome:
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
-    reader = threading.Thread(target=_pass_on, args=(process.stdout, log_of(directory, part, step.name)))
+    reader = threading.Thread(target=_copy_output, args=(process.stdout, log_of(directory, part, step.name)))
     reader.start()
     code: int | None = None
     result = "timeout"
@@ -263,57 +263,55 @@ def run(part: str, step: Step, directory: Path) -> Outcome:
         code = process.wait(step.limit_s)
         result = {0: "passed", SKIPPED: "skipped"}.get(code, "failed")
     except subprocess.TimeoutExpired:
-        print(f"{part} / {step.name}: not done after its limit of {step.limit_s} s", flush=True)
+        print(f"{part} / {step.name}: exceeded its limit of {step.limit_s} s", flush=True)
     finally:
         if end_group(process):
             print(f"{part} / {step.name}: ended processes that it left running", flush=True)
-        reader.join(END_GRACE_S)  # it ends with the last process that has the pipe
+        reader.join(END_GRACE_S)  # ends with the last process that holds the pipe
     tests = read_junit(junit) if step.counts_tests else None
     return Outcome(part, step.name, result, round(time.monotonic() - begun, 1), code, tests)
 
 
-def _pass_on(source: BinaryIO, log: Path) -> None:
-    """What a step prints, to our output and to a file."""
-    with source, log.open("wb") as kept:
-        while got := os.read(source.fileno(), 65536):
-            kept.write(got)
-            sys.stdout.buffer.write(got)
+def _copy_output(source: BinaryIO, log: Path) -> None:
+    """Copy a step's output to ours and to its log."""
+    with source, log.open("wb") as file:
+        while data := os.read(source.fileno(), 65536):
+            file.write(data)
+            sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
 
 
-def said(log: Path) -> str:
-    """What a step that failed said of it, in one line: its last paragraphs that tell of a failure, else its end."""
+def failure_text(log: Path) -> str:
+    """Return a failed step's messages as one line: the last paragraphs with a failure, else the end of its log."""
     text = _COLOUR.sub("", log.read_text(encoding="utf-8", errors="replace"))
     lines = [_short(line.strip(" \t\r│")) for line in text.splitlines()]
-    telling = [paragraph for paragraph in _paragraphs(lines) if paragraph]
-    shown = telling[-SAID_PARAGRAPHS:] or [" ".join([line for line in lines if line][-SAID_LINES:])]
-    return " / ".join(one if len(one) <= SAID_LENGTH else f"{one[:SAID_LENGTH]} ..." for one in shown)
+    failures = [paragraph for paragraph in _paragraphs(lines) if paragraph]
+    shown = failures[-SHOWN_PARAGRAPHS:] or [" ".join([line for line in lines if line][-SHOWN_LINES:])]
+    return " / ".join(text if len(text) <= SHOWN_LENGTH else f"{text[:SHOWN_LENGTH]} ..." for text in shown)
 
 
 def _short(line: str) -> str:
-    """A task's failure as Ansible prints it, with what tells of it alone: its message and the end of its output."""
+    """Shorten a failed task's line of Ansible's output to its message and the end of the task's output."""
     fatal = _FATAL.match(line)
     try:
-        reported = json.loads(fatal[2]) if fatal else None
+        result = json.loads(fatal[2]) if fatal else None
     except ValueError:
-        reported = None
-    if not isinstance(reported, dict):
+        result = None
+    if not isinstance(result, dict):
         return line
-    output = str(reported.get("stderr") or reported.get("stdout") or "").strip()
-    return (
-        f"{fatal[1]} {reported.get('msg', '')}: ...{' '.join(output.split())[-SAID_LENGTH // 2 :]}" if output else line
-    )
+    output = " ".join(str(result.get("stderr") or result.get("stdout") or "").split())
+    return f"{fatal[1]} {result.get('msg', '')}: ...{output[-SHOWN_LENGTH // 2 :]}" if output else line
 
 
 def _paragraphs(lines: list[str]) -> Iterator[str]:
-    """Of each paragraph what stands in it from a telling line on."""
-    messages: list[str] = []
+    """Yield each paragraph from its first line with a failure on."""
+    failure: list[str] = []
     for line in [*lines, ""]:
-        if line and (messages or _TELLING.search(line)):
-            messages.append(line)
+        if line and (failure or _FAILURE.search(line)):
+            failure.append(line)
         elif not line:
-            yield " ".join(messages)
-            messages = []
+            yield " ".join(failure)
+            failure = []
 
 
 def steps_of(target: str) -> Iterator[tuple[str, Step]]:
@@ -328,7 +326,7 @@ def git(*arguments: str) -> str:
 
 
 def summary(target: str, outcomes: list[Outcome], begun: datetime, wall_s: float) -> dict:
-    """The machine's account of a run, as in tools/summary.schema.json."""
+    """Return the summary of a run, as in tools/summary.schema.json."""
     counts = {key: sum(outcome.counts()[key] for outcome in outcomes) for key in ("passed", "failed", "skipped")}
     return {
         "schema": 1,
@@ -359,7 +357,7 @@ def summary(target: str, outcomes: list[Outcome], begun: datetime, wall_s: float
 
 
 def _drills(target: str, begun: datetime) -> dict[str, list[dict]]:
-    """The rows that `make drill` printed, {} where none were made since `begun`."""
+    """Return the rows of `make drill`, {} if none were written since `begun`."""
     path = ROOT / "build" / target / "run" / "summary.json"
     if target != "drill" or not path.exists() or path.stat().st_mtime < begun.timestamp():
         return {}
@@ -406,8 +404,8 @@ def main(arguments: list[str]) -> int:
     for outcome in outcomes:
         if outcome.result in ("failed", "timeout"):
             log = log_of(directory, outcome.part, outcome.step)
-            print(f"{outcome.part} / {outcome.step} ({log.relative_to(ROOT)}): {said(log)}\n")
-    print(f"make {target}: {report['result']}; build/{target}/summary.json")
+            print(f"{outcome.part} / {outcome.step} ({log.relative_to(ROOT)}): {failure_text(log)}\n")
+    print(f"make {target}: {report['result']}, see build/{target}/summary.json")
     print(f"{report['passed']} passed, {report['failed']} failed, {report['skipped']} skipped in {report['wall_s']} s")
     return 1 if report["failed"] else 0
 

@@ -1,18 +1,18 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Try the checkout on a host that has nothing: a minimal Debian 12 made for this run, with empty caches.
+"""Run make targets on a new minimal Debian 12 with empty caches.
 
-Usage: ``python -m tools.fresh_host [--keep] [TARGET...]`` (make targets; default: lint unit real build).
+Usage: ``python -m tools.fresh_host [--keep] [TARGET...]`` (make targets; default: lint unit integration build).
 
-debootstrap makes .build/fresh/root with git, make and python3 only; the committed state of this checkout is cloned
-into it, and ``make setup`` (twice: the second must be quick), then each target, run there as root, with an empty
-environment and no standard input. The host's resolver and additional certificate authorities are copied, for its
-network is used. Namespaces of its own for mounts and processes end and unmount all of it with its first process.
-Afterwards, what the runs left in the new host's home directory and /tmp is listed.
+debootstrap creates .build/fresh/root with only git, make and python3. The committed state of this checkout is cloned
+into it. ``make setup`` runs there twice (the second one must be quick), then each target, as root, with an empty
+environment and no standard input. The host's resolver and its additional certificate authorities are copied, since its
+network is used. New mount and process namespaces unmount and end everything with the first process. At the end, files
+left in the new host's home directory and /tmp are listed.
 
-Not covered: the bed (podman does not run inside this change of root), other Pythons than Debian's own.
-Exit code: 0 when every run succeeded; timings go to build/test-fresh/host.json.
+Not covered: the testbed (podman does not run in this chroot), and Pythons other than Debian's.
+Exit code 0: every run succeeded. Timings go to build/test-fresh/host.json.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tools.checkout import ROOT
 
 BASE = ROOT / ".build" / "fresh"
 HOST = BASE / "root"
-PLACE = "/home/operator/quorumshift"
+CHECKOUT = "/home/operator/quorumshift"
 RELEASE = "bookworm"
 MIRROR = "http://deb.debian.org/debian"
 SOURCES = f"""\
@@ -42,7 +42,7 @@ LIMITS_S = {"debootstrap": 600, "setup": 900, "setup again": 60}
 TARGET_LIMIT_S = 1500
 LOCAL_AUTHORITIES = Path("/usr/local/share/ca-certificates")
 
-# In new mount and process namespaces; $1 is the new root, the rest the command.
+# runs in new mount and process namespaces; $1 is the new root, the rest the command
 ENTER = """\
 set -e
 root="$1"; shift
@@ -59,16 +59,16 @@ def sudo(*argv: str) -> list[str]:
 
 
 def timed(name: str, argv: list[str]) -> dict:
-    """Run a command to our output: {name, seconds, exit_code}, exit code None when its limit passed."""
+    """Run a command with its output to ours; return {name, seconds, exit_code}, exit_code None beyond its limit."""
     limit_s = LIMITS_S.get(name, TARGET_LIMIT_S)
     print(f"\n=== fresh host: {name} (limit {limit_s} s)", flush=True)
     begun = time.monotonic()
     code: int | None = None
     try:
-        # unshare --kill-child ends all that runs inside with it
+        # unshare --kill-child ends everything inside with it
         code = subprocess.run(argv, cwd=ROOT, stdin=subprocess.DEVNULL, timeout=limit_s, check=False).returncode
     except subprocess.TimeoutExpired:
-        print(f"fresh host: {name}: not done after its limit of {limit_s} s", flush=True)
+        print(f"fresh host: {name}: exceeded its limit of {limit_s} s", flush=True)
     return {"name": name, "seconds": round(time.monotonic() - begun, 1), "exit_code": code}
 
 
@@ -80,9 +80,9 @@ def inside(*argv: str) -> list[str]:
 def in_checkout(*argv: str) -> list[str]:
     environment = []
     if authorities():
-        # Python's package installer brings its own list of authorities
+        # pip has its own list of authorities
         environment = ["env", "PIP_CERT=/etc/ssl/certs/ca-certificates.crt"]
-    return inside("/usr/bin/env", "-C", PLACE, *environment, *argv)
+    return inside("/usr/bin/env", "-C", CHECKOUT, *environment, *argv)
 
 
 def authorities() -> list[Path]:
@@ -94,22 +94,22 @@ def write(path: Path, content: str) -> None:
 
 
 def equip() -> None:
-    """Network, packages' sources and a clone of the committed state for the new host."""
+    """Give the new host a network, package sources and a clone of the committed state."""
     write(HOST / "etc/apt/sources.list", SOURCES)
     write(HOST / "etc/resolv.conf", Path("/etc/resolv.conf").read_text(encoding="utf-8"))
     for certificate in authorities():
         subprocess.run(sudo("cp", str(certificate), f"{HOST}{LOCAL_AUTHORITIES}/"), check=True)
     subprocess.run(inside("update-ca-certificates"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-    place = f"{HOST}{PLACE}"
-    subprocess.run(sudo("mkdir", "-p", str(Path(place).parent)), check=True)
-    subprocess.run(sudo("git", "clone", "--quiet", "--no-hardlinks", f"file://{ROOT}", place), check=True)
+    checkout = f"{HOST}{CHECKOUT}"
+    subprocess.run(sudo("mkdir", "-p", str(Path(checkout).parent)), check=True)
+    subprocess.run(sudo("git", "clone", "--quiet", "--no-hardlinks", f"file://{ROOT}", checkout), check=True)
 
 
 def leftovers() -> list[str]:
-    """Paths, two levels deep, that stand in the new host's home directory and /tmp."""
+    """Return the new files in the new host's home directory and /tmp, two levels deep."""
     find = ("find", "root", "tmp", "-mindepth", "1", "-maxdepth", "2", "-newer", "etc/resolv.conf")
-    found = subprocess.run(sudo(*find), cwd=HOST, stdout=subprocess.PIPE, text=True, check=True)
-    return sorted(f"/{line}" for line in found.stdout.splitlines())
+    listed = subprocess.run(sudo(*find), cwd=HOST, stdout=subprocess.PIPE, text=True, check=True)
+    return sorted(f"/{line}" for line in listed.stdout.splitlines())
 
 
 def remove_host() -> None:
@@ -117,8 +117,8 @@ def remove_host() -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Try the checkout on a new minimal Debian 12.")
-    parser.add_argument("--keep", action="store_true", help="keep .build/fresh/root to look at")
+    parser = argparse.ArgumentParser(description="Run make targets on a new minimal Debian 12.")
+    parser.add_argument("--keep", action="store_true", help="keep .build/fresh/root")
     parser.add_argument("targets", nargs="*", default=["lint", "unit", "integration", "build"])
     arguments = parser.parse_args()
     remove_host()
@@ -148,7 +148,7 @@ def main() -> int:
     for run in runs:
         print(f"{run['name']:<14}{run['seconds']:>9}  {run['exit_code']}")
     print(f"left outside the checkout: {', '.join(left) or 'nothing'}")
-    print("not covered: the bed, make molecule, make demo")
+    print("not covered: the testbed, make molecule, make demo")
     output = ROOT / "build" / "test-fresh"
     output.mkdir(parents=True, exist_ok=True)
     (output / "host.json").write_text(json.dumps({"runs": runs, "left": left}, indent=2) + "\n", encoding="utf-8")

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a Python file of the collection imports, followed through the checkout, without running anything."""
+"""Find what a Python file of the collection imports, directly and through the checkout, without running it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 COLLECTION = "ansible_collections.quorumshift.kafka"
-# Used where they happen to be installed, replaced by own code where not (the tests under the oldest Python run without)
+# optional: used if installed, replaced by our own code if not (the tests under the oldest Python run without)
 ACCELERATORS = {"crc32c"}
 
 
 def _imported_names(path: Path) -> Iterator[str]:
-    """Dotted names, relative imports made absolute; of ``from a import b`` both ``a`` and ``a.b`` may be a module."""
+    """Yield absolute dotted names; ``from a import b`` yields ``a.b``, which may be no module."""
     package = [*COLLECTION.split("."), *path.relative_to(ROOT).parent.parts]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
         if isinstance(node, ast.Import):
@@ -30,7 +30,7 @@ def _imported_names(path: Path) -> Iterator[str]:
 
 
 def _own_file(name: str) -> Path | None:
-    """The file of a dotted name within the checkout (of a module, or of the module a name is taken from)."""
+    """Return the checkout's file of a dotted name (a module, or a name in a module), or None."""
     parts = name[len(COLLECTION) + 1 :].split(".") if _in_collection(name) else name.split(".")
     for end in (len(parts), len(parts) - 1):
         path = ROOT.joinpath(*parts[:end]).with_suffix(".py")
@@ -44,12 +44,11 @@ def _in_collection(name: str) -> bool:
 
 
 def foreign_imports(path: Path) -> dict[str, Path]:
-    """Top-level packages outside the standard library that ``path`` imports, itself or through the checkout.
+    """Return the packages outside the standard library that ``path`` imports, directly or through the checkout.
 
-    The value is the file that imports it. An import of the collection that leads to no file counts as foreign under
-    its full name.
+    {top-level package: the importing file}. An import of the collection without a file counts under its full name.
     """
-    found: dict[str, Path] = {}
+    foreign: dict[str, Path] = {}
     todo, seen = [path.resolve()], set()
     while todo:
         current = todo.pop()
@@ -62,7 +61,7 @@ def foreign_imports(path: Path) -> dict[str, Path]:
             if own:
                 todo.append(own)
             elif _in_collection(name):
-                found.setdefault(name, current)
+                foreign.setdefault(name, current)
             elif top not in sys.stdlib_module_names:
-                found.setdefault(top, current)
-    return found
+                foreign.setdefault(top, current)
+    return foreign

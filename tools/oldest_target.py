@@ -1,12 +1,11 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run the unit tests of code for managed hosts under the oldest Python that they may have.
+"""Run the unit tests of code for managed hosts under the oldest Python that these may have.
 
-A test file takes part when all that it imports, directly and through the collection, is the standard library and
-pytest, unless it tests what only a control node runs. pytest for that Python stands in .build/oldest, made on first
-use. JUnit XML goes to $CHECKS_JUNIT.
-Exit code 77, with the reason, when this host has no such Python.
+A test file runs if it imports only the standard library and pytest, directly and through the collection, and tests no
+control-node code. The first run installs pytest for that Python in .build/oldest. JUnit XML goes to $CHECKS_JUNIT.
+Exit code 77, with the reason, if this host has no such Python.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from tools.pythons import find_python
 
 OLDEST = REMOTE_ONLY_PYTHON_VERSIONS[0]
 CONTROL_NODE_ONLY = {"tools", "canary_clients"}  # directories of tests/unit
-PYTEST = {"3.8": "pytest==8.3.5", "3.9": "pytest==8.4.2"}  # the last ones for these Pythons
+PYTEST = {"3.8": "pytest==8.3.5", "3.9": "pytest==8.4.2"}  # the last versions for these Pythons
 
 
 def provide_pytest(python: str) -> str:
-    """A Python ``OLDEST`` with pytest and nothing else."""
+    """Return the path of a Python ``OLDEST`` with pytest only."""
     venv = ROOT / ".build" / "oldest" / OLDEST
     own = str(venv / "bin" / "python")
     works = Path(own).exists() and subprocess.run([own, "-c", "import pytest"], check=False).returncode == 0
@@ -40,19 +39,19 @@ def provide_pytest(python: str) -> str:
 def main() -> int:
     unit = ROOT / "tests" / "unit"
     tests = [test for test in unit.rglob("test_*.py") if test.relative_to(unit).parts[0] not in CONTROL_NODE_ONLY]
-    taken = [path for path in sorted(tests) if not set(foreign_imports(path)) - {"pytest"} - ACCELERATORS]
+    selected = [path for path in sorted(tests) if not set(foreign_imports(path)) - {"pytest"} - ACCELERATORS]
     python = find_python(OLDEST)
     if not python:
         print(f"skipped: no Python {OLDEST}, the oldest for managed hosts, on this host (PATH, ~/.pyenv/versions)")
         return 77
-    print(f"Python {OLDEST}: {len(taken)} of {len(tests)} unit test files need nothing but pytest", flush=True)
-    if not taken:
-        print("none to run: code for managed hosts would go untested", file=sys.stderr)
+    print(f"Python {OLDEST}: {len(selected)} of {len(tests)} unit test files need only pytest", flush=True)
+    if not selected:
+        print("no test file to run: code for managed hosts would be untested", file=sys.stderr)
         return 1
     command = [provide_pytest(python), "-m", "pytest", "-q", "-o", "cache_dir=.build/cache/pytest-oldest"]
     if "CHECKS_JUNIT" in os.environ:
         command.append(f"--junitxml={os.environ['CHECKS_JUNIT']}")
-    return subprocess.run([*command, *map(str, taken)], cwd=ROOT, check=False).returncode
+    return subprocess.run([*command, *map(str, selected)], cwd=ROOT, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Keep retired words out, and report how readable the documents are: `python -m tools.prose`.
 
-Exit code 1 where a tracked file, or the subject of the newest commit, has a word that tools/retired_words.yml retires, or
+Exit code 1 where a tracked file, or the subject of the newest commit, has a word of tools/retired_words.yml, or
 where the sentences of a document are longer on average than MEAN_WORDS. The longest sentences are listed.
 """
 
@@ -14,7 +14,6 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import yaml

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Other Pythons of this host."""
+"""Find other Pythons on this host."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pathlib import Path
 
 
 def find_python(version: str) -> str | None:
-    """The path of a working Python ``version`` ("3.8"), from PATH or pyenv's versions, or None."""
+    """Return the path of a working Python ``version`` ("3.8") from PATH or pyenv's versions, or None."""
     candidates = [shutil.which(f"python{version}")]
     candidates += sorted(map(str, Path.home().glob(f".pyenv/versions/{version}.*/bin/python")), reverse=True)
     for candidate in filter(None, candidates):
-        # pyenv puts shims on PATH that fail unless their version is selected
-        asked = subprocess.run(
+        # pyenv's shims on PATH fail unless their version is selected
+        done = subprocess.run(
             [candidate, "-c", "import sys; print('%d.%d %s' % (*sys.version_info[:2], sys.executable))"],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
             check=False,
         )
-        found, _space, path = asked.stdout.strip().partition(" ")
-        if asked.returncode == 0 and found == version:
+        found, _space, path = done.stdout.strip().partition(" ")
+        if done.returncode == 0 and found == version:
             return path
     return None

@@ -1,16 +1,16 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the documentation takes from the code: tables, and every message with which the tool can stop.
+"""Generate the documentation's tables from the code, and collect every message with which the collection can stop.
 
-Usage: ``python -m tools.reference`` writes the generated regions of the documents and lists what the runbook lacks;
-exit code 1 when it lacks something or has a message that is gone. A region stands between ``<!-- generated: NAME -->``
-and ``<!-- end -->``. tests/unit/test_docs.py compares.
+Usage: ``python -m tools.reference`` writes the generated regions of the documents and lists the gaps of the runbook.
+Exit code 1 if a message has no entry, or if an entry quotes a message that the code no longer has. A region is the text
+between ``<!-- generated: NAME -->`` and ``<!-- end -->``. tests/unit/test_docs.py checks regions and gaps.
 
-A message is a string of the code with ``…`` for each of its inserted values. These are messages: what a ``raise`` or
-``fail_json`` carries, the ``msg`` of a failed result, the text of a ``Finding`` and of a ``Block``, the reason of phase
-``UNKNOWN``, what a wait says it waited for, the ``fail_msg`` of a task, and each sentence in a function whose docstring
-begins with "Return why" or that ``TELLS_WHY`` names. What is said of a value within a message is not one itself.
+A message is a string of the code, with ``…`` for each inserted value: the argument of a ``raise`` or ``fail_json``, the
+``msg`` of a failed result, the text of a ``Finding`` or ``Block``, the reason of phase ``UNKNOWN``, what a wait waits
+for, the ``fail_msg`` of a task, and each sentence in a function whose docstring begins with "Return why" or that
+``RETURNS_REASONS`` names. A text that is inserted into another message is no message.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ DOCS = ROOT / "docs"
 RUNBOOK = DOCS / "runbook.md"
 INSERTED = "…"
 
-# Functions that say why something does not go on, and whose docstring begins otherwise.
-TELLS_WHY = (
+# functions that return reasons, although their docstring begins otherwise
+RETURNS_REASONS = (
     "core/initial_copy.py:detect",
     "core/gates.py:_controllers_differ",
     "core/gates.py:trailing",
@@ -59,9 +59,9 @@ TELLS_WHY = (
     "probes/zookeeper.py:_gather",
     "probes/zookeeper.py:_unreachable",
 )
-# What these say of a file or znode that cannot be read stands inside another message, after its name.
+# their text is inserted into another message, after the name of the file or znode
 _INSIDE_OTHERS = ("doc_fragments", "formats", "znodes.ZnodeError")
-# Raised and caught within a *_wire.py, where they become a message that is listed.
+# raised and caught within a *_wire.py, which raises a listed message for them
 _CAUGHT = {"ValueError", "IndexError", "struct.error", "OSError"}
 
 
@@ -73,7 +73,7 @@ class Message(NamedTuple):
 
 
 def messages() -> list[Message]:
-    """Return every message with which the tool can stop, by file."""
+    """Return every message with which the collection can stop, by file."""
     found: list[Message] = []
     for path in sorted((ROOT / "plugins").rglob("*.py")):
         if path.parent.name not in _INSIDE_OTHERS:
@@ -99,7 +99,7 @@ class _Collector(ast.NodeVisitor):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         self.functions.append(node.name)
         doc = ast.get_docstring(node) or ""
-        named = any(self._origin().endswith(one) for one in TELLS_WHY)
+        named = any(self._origin().endswith(one) for one in RETURNS_REASONS)
         why = doc.startswith("Return why") or named
         self.why += why
         body = node.body[1:] if doc else node.body
@@ -160,7 +160,7 @@ def _templates(node: ast.AST) -> Iterator[str]:
             yield text
             return
     if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("Finding", "Block"):
-        return  # taken by visit_Call, the text alone
+        return  # visit_Call takes the text alone
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, ast.FunctionDef):
             yield from _templates(child)
@@ -216,7 +216,7 @@ def slug(heading: str) -> str:
 def gates_table() -> str:
     """The gates, from core/gates.py."""
     node_restarts = {one.gate: name for name, one in transitions.TRANSITIONS.items()}
-    rows = ["| gate | moment | opens in phase | a turn that takes its pass |", "|---|---|---|---|"]
+    rows = ["| gate | moment | opens in phase | restart that needs its token |", "|---|---|---|---|"]
     for name, gate in gates.GATES.items():
         opens = ", ".join(f"`{one}`" for one in gate.phases)
         node_restart = f"`{node_restarts[name]}`" if name in node_restarts else "none"
@@ -234,27 +234,29 @@ def controller_keys_table() -> str:
 def checks_table() -> str:
     """The checks of kraft_preflight, from core/preflight.py."""
     rows = ["| id | check | severity | relies on | found on |", "|---|---|---|---|---|"]
-    brought_about = provoked()
+    provoked_in = provoked()
     for check in preflight.CHECKS:
-        where = ", ".join(f"`{name}`" for name in brought_about.get(check.id, ())) or "recorded facts"
+        where = ", ".join(f"`{name}`" for name in provoked_in.get(check.id, ())) or "recorded facts"
         title = f"[`{check.id}`](#{slug(f'Check {check.id}')}) | {check.title}"
         rows.append(f"| {title} | {check.severity} | {check.source} | {where} |")
     return "\n".join(rows)
 
 
 def provoked() -> dict[str, list[str]]:
-    """Return {check id: where what it finds is brought about}: files of tests/e2e, by the tests' mark `provokes`, and
-    molecule scenarios that assert its words, `[id] ...`."""
-    found: dict[str, set[str]] = {}
+    """Return {check id: where tests provoke its finding}.
+
+    Files of tests/e2e, by the mark `provokes`, and molecule scenarios that assert the finding, `[id] ...`.
+    """
+    places: dict[str, set[str]] = {}
     for path in (ROOT / "extensions" / "molecule").glob("*/converge.yml"):
         for check in re.findall(r"'\[(\w+)\] ", path.read_text(encoding="utf-8")):
-            found.setdefault(check, set()).add(f"scenario {path.parent.name}")
+            places.setdefault(check, set()).add(f"scenario {path.parent.name}")
     for path in sorted((ROOT / "tests" / "e2e").glob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "provokes":
                 for one in node.args:
-                    found.setdefault(ast.literal_eval(one), set()).add(path.name)
-    return {check: sorted(names) for check, names in found.items()}
+                    places.setdefault(ast.literal_eval(one), set()).add(path.name)
+    return {check: sorted(names) for check, names in places.items()}
 
 
 def index() -> str:
@@ -277,13 +279,13 @@ def variables_table(entry_point: str) -> str:
     """The public variables of one entry point of the role quorumshift, from its argument specs."""
     rows = ["| variable | type | default | what it is |", "|---|---|---|---|"]
     for name, spec in specs("quorumshift")[entry_point]["options"].items():
-        reported = spec["description"] if isinstance(spec["description"], str) else " ".join(spec["description"])
+        text = spec["description"] if isinstance(spec["description"], str) else " ".join(spec["description"])
         default = "required" if spec.get("required") else f"`{spec['default']!r}`" if "default" in spec else "none"
-        rows.append(f"| `{name}` | {spec['type']} | {default} | {_markdown(reported)} |")
+        rows.append(f"| `{name}` | {spec['type']} | {default} | {_markdown(text)} |")
         for option, sub in spec.get("options", {}).items():
-            reported = sub["description"] if isinstance(sub["description"], str) else " ".join(sub["description"])
+            text = sub["description"] if isinstance(sub["description"], str) else " ".join(sub["description"])
             default = f"`{sub['default']!r}`" if "default" in sub else "none"
-            rows.append(f"| &emsp;`.{option}` | {sub['type']} | {default} | {_markdown(reported)} |")
+            rows.append(f"| &emsp;`.{option}` | {sub['type']} | {default} | {_markdown(text)} |")
     return "\n".join(rows)
 
 
@@ -293,7 +295,7 @@ def _markdown(text: str) -> str:
 
 
 def verification_rules() -> str:
-    """What the Spark job compares, from spark/quorumshift_spark/rules.py."""
+    """The comparison rules of the Spark job, from spark/quorumshift_spark/rules.py."""
     return rules.markdown().rstrip()
 
 
@@ -315,24 +317,24 @@ def documents() -> list[Path]:
 
 
 def regenerated(text: str) -> str:
-    """Return a document with its generated regions written anew."""
+    """Return a document with its regions generated again."""
     return _REGION.sub(lambda match: f"{match.group(1)}\n{REGIONS[match.group(2)]()}\n\n{match.group(3)}", text)
 
 
 def gaps() -> list[str]:
-    """Return what the runbook lacks and what it quotes though the code no longer says it."""
+    """Return the messages and headings that the runbook lacks, and those that it quotes but the code no longer has."""
     entries = runbook()
-    already = {text for texts in entries.values() for text in texts}
+    documented = {text for texts in entries.values() for text in texts}
     collected = messages()
-    said = {message.text for message in collected}
-    lacks = [f"{quoted(one.text)}   ({one.origin})" for one in collected if one.text not in already]
-    excluded = [f"gone: {text}" for text in sorted(already - said)]
+    current = {message.text for message in collected}
+    missing = [f"{quoted(one.text)}   ({one.origin})" for one in collected if one.text not in documented]
+    stale = [f"no longer in the code: {text}" for text in sorted(documented - current)]
     wanted = [f"Check {check.id}" for check in preflight.CHECKS] + [f"Block {one}" for one in block_ids()]
-    wanted += [f"Gate {name}" for name in gates.GATES] + [f"Phase {one}" for one in NO_WAY_ON]
-    return lacks + excluded + [f"no entry: {heading}" for heading in wanted if heading not in entries]
+    wanted += [f"Gate {name}" for name in gates.GATES] + [f"Phase {name}" for name in STOPPING_PHASES]
+    return missing + stale + [f"no entry: {heading}" for heading in wanted if heading not in entries]
 
 
-NO_WAY_ON = (phase.UNKNOWN, phase.REVERTING, phase.KRAFT_NATIVE)
+STOPPING_PHASES = (phase.UNKNOWN, phase.REVERTING, phase.KRAFT_NATIVE)
 
 
 def block_ids() -> list[str]:

@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Write the public variables that a role's entry uses into its argument spec: `python -m tools.role_specs [--check]`.
 
-Each variable has one home, the entries `detect_phase` and `gather` of the role quorumshift. Every other entry that a
-playbook or role calls repeats those that its tasks use, in short, so that Ansible checks them where they are used. What
-an entry uses is read from its task files and from the action plugins that they call. --check writes nothing, and exits
-with 1 where a file would change.
+The entries `detect_phase` and `gather` of the role quorumshift document each variable. Every other entry that a
+playbook or role calls repeats in short the variables that its tasks use, so that Ansible checks them there. The
+variables are read from the entry's task files and from the action plugins that these call. With --check nothing is
+written, and the exit code is 1 if a file would change.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MARKER = "      # shared variables, written by tools/role_specs.py"
 _MODULE = re.compile(r"^\s*quorumshift\.kafka\.(\w+):", re.MULTILINE)
 _TASKS = re.compile(r"(?:include|import)_tasks: \"?([\w{} .]+?)\.yml\"?$", re.MULTILINE)
 _VARIABLE = re.compile(r"\bquorumshift_\w+")
-# Action plugins get facts and variables of hosts through these
+# action plugins read facts and variables of hosts through these
 _UTILS = ("file_changes", "spark_jobs")
 _OF_NODES = (
     "quorumshift_exclude_hosts",
@@ -41,7 +41,7 @@ _OF_NODES = (
 
 
 def home() -> dict[str, dict]:
-    """Return every public variable with its spec, in the order in which they are documented."""
+    """Return every public variable with its spec, in the documented order."""
     specs = yaml.safe_load(HOME.read_text(encoding="utf-8"))["argument_specs"]
     return {name: spec for entry in HOME_ENTRIES for name, spec in specs[entry]["options"].items()}
 
@@ -92,7 +92,7 @@ def _of_action(name: str) -> set[str]:
 
 
 def short(name: str, spec: dict[str, Any]) -> str:
-    """Return a variable as a line of an argument spec, with the beginning of its description and without suboptions."""
+    """Return a variable as a line of an argument spec: the first sentence of its description, no suboptions."""
     given = spec["description"]
     sentence = re.split(r"(?<=[.:]) ", given if isinstance(given, str) else given[0])[0].rstrip(".")
     kept = {key: value for key, value in spec.items() if key not in ("description", "options")}
@@ -106,7 +106,7 @@ def short(name: str, spec: dict[str, Any]) -> str:
 
 
 def written(role: Path, text: str) -> str:
-    """Return an argument spec with the shared variables of each of its entries."""
+    """Return the text of an argument spec with the shared variables of each entry."""
     shared, lines = home(), text.splitlines()
     specs = yaml.safe_load(text)["argument_specs"]
     made: list[str] = []

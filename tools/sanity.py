@@ -1,12 +1,12 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run ``ansible-test sanity`` on the checkout, with all tests it has.
+"""Run ``ansible-test sanity`` on the checkout, with all its tests.
 
-ansible-test wants a real directory ansible_collections/NAMESPACE/NAME that is a git repository (it refuses a symbolic
-link and ignores what git ignores), so the checkout's files are copied to .build/sanity. Its virtual environments and
-caches go to .build/sanity/home. The `compile` and `import` tests run under every Python that ansible-core supports and
-this host has; the others are named at the start.
+ansible-test needs a real directory ansible_collections/NAMESPACE/NAME in a git repository, no symbolic link. So the
+checkout's files are copied to .build/sanity. Virtual environments and caches go to .build/sanity/home. The tests
+`compile` and `import` run under every Python that ansible-core supports and this host has; the missing ones are listed
+first.
 """
 
 from __future__ import annotations
@@ -39,14 +39,16 @@ def copy_checkout() -> None:
 
 
 def provide_pip() -> None:
-    """Let ansible-test take pip from Python's own ensurepip instead of downloading a script from its CI's server.
+    """Make ansible-test install pip with Python's ensurepip instead of a script that it would download.
 
-    The script's cache name carries the pip version that this ansible-core asks for (_internal/python_requirements.py).
+    The name of the cached script contains the pip version that ansible-core expects (_internal/python_requirements.py).
     """
     source = Path(ansible_test.__path__[0], "_internal", "python_requirements.py").read_text(encoding="utf-8")
     versions = set(re.findall(r"pip='([\d.]+)'", source))
     if not versions:
-        raise SystemExit("sanity: this ansible-core names its pip version elsewhere; adapt tools/sanity.py provide_pip")
+        raise SystemExit(
+            "sanity: no pip version in ansible-core's python_requirements.py; adapt provide_pip in tools/sanity.py"
+        )
     cache = HOME / ".ansible" / "test" / "cache"
     cache.mkdir(parents=True, exist_ok=True)
     for version in versions:
@@ -55,7 +57,7 @@ def provide_pip() -> None:
 
 
 def provide_pythons() -> Path:
-    """A directory with a link pythonX.Y for each supported Python that works here: ansible-test looks on PATH."""
+    """Return a directory for PATH with a pythonX.Y for each supported Python of this host."""
     directory = BASE / "bin"
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
@@ -64,7 +66,7 @@ def provide_pythons() -> Path:
     own = "{}.{}".format(*sys.version_info[:2])
     found[own] = sys.executable
     for version, path in found.items():
-        # A wrapper, not a link: a link to a virtual environment's Python would lose the environment.
+        # a link to a virtual environment's Python would lose the environment
         wrapper = directory / f"python{version}"
         wrapper.write_text(f'#!/bin/sh\nexec "{path}" "$@"\n', encoding="utf-8")
         wrapper.chmod(0o755)

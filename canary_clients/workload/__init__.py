@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The clients that make the traffic."""
+"""The clients that produce the traffic."""
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A loop of admin changes: what operators and applications go on doing while the metadata moves.
+"""A loop of admin changes, as operators and applications make them during a migration.
 
-Each change is repeated while its error is one that a client repeats (the controller moves, an answer got lost), and its
-outcome and time are entered. Some of what was made is kept; at the end the cluster is asked whether it knows exactly
-that. The client library has no call for quotas, so they are not among the changes.
+Each change is repeated while its error is retriable (the controller moves, a response is lost). Its outcome and
+duration go into the ledger. Some topics are kept; at the end the cluster must hold exactly these. Quotas are left out,
+since the client library has no call for them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ READ_BACK_S = 60
 
 RETRIABLE = {
     KafkaError._TRANSPORT,
-    # librdkafka lets go of a broker that has left the metadata, and of what was under way to it
+    # librdkafka drops a broker that has left the metadata, and the requests in flight to it
     KafkaError._DESTROY_BROKER,
     KafkaError._ALL_BROKERS_DOWN,
     KafkaError._TIMED_OUT,
@@ -58,16 +58,16 @@ RETRIABLE = {
     KafkaError.NETWORK_EXCEPTION,
     KafkaError.BROKER_NOT_AVAILABLE,
     KafkaError.THROTTLING_QUOTA_EXCEEDED,
-    # fewer brokers alive than replicas asked for, during a restart
+    # during a restart fewer brokers are alive than the topic needs
     KafkaError.INVALID_REPLICATION_FACTOR,
-    # UNKNOWN_SERVER_ERROR, of a controller that has just started: until it has loaded the ACLs, it answers so to
-    # whoever is no super user (StandardAuthorizerData.authorize: AuthorizerNotReadyException, for which there is no
-    # error code), and a broker may still take it for the active one (NodeToControllerRequestThread keeps the address
-    # until a request fails). Nothing was changed then. A change that is refused so for good is still a failure.
+    # UNKNOWN_SERVER_ERROR: a controller that has just started responds with it, until it has loaded the ACLs, to every
+    # principal that is no super user (StandardAuthorizerData.authorize: AuthorizerNotReadyException has no error code).
+    # A broker may still send to that controller (NodeToControllerRequestThread keeps the address until a request
+    # fails). The request changed nothing. If the error lasts, the change fails all the same.
     KafkaError.UNKNOWN,
 }
-# No answer came: the request may be done yet, after one that repeats it. A broker that forwards it to a controller
-# whose host is gone holds it for request.timeout.ms, and asks the next one then (NodeToControllerRequestThread).
+# Errors without a response: the request may still take effect, even after its repetition. A broker that forwards it to
+# an unreachable controller holds it for request.timeout.ms, then sends it on (NodeToControllerRequestThread).
 UNANSWERED = {
     KafkaError._TRANSPORT,
     KafkaError._DESTROY_BROKER,
@@ -76,7 +76,7 @@ UNANSWERED = {
     KafkaError.REQUEST_TIMED_OUT,
     KafkaError.NETWORK_EXCEPTION,
 }
-NOT_OURS_TO_DO = {
+DENIED = {
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.SECURITY_DISABLED,
@@ -85,7 +85,7 @@ NOT_OURS_TO_DO = {
 
 @dataclass
 class Kept:
-    """One topic that must be there at the end, with its config, ACL and SCRAM user."""
+    """A topic that must exist at the end, with its config, ACL and SCRAM user."""
 
     topic: str
     retention_ms: str
@@ -95,13 +95,13 @@ class Kept:
 
 @dataclass
 class Readback:
-    """What the cluster says about what should be there."""
+    """How the cluster differs from what was kept."""
 
     expected: int = 0
     missing: list[str] = field(default_factory=list)
     unexpected: list[str] = field(default_factory=list)
     differ: list[str] = field(default_factory=list)
-    # made anew by a request of ours that had got no answer, after the topic was deleted
+    # topics created again after their deletion, by an earlier request that had got no response
     late: list[str] = field(default_factory=list)
 
     @property
@@ -118,12 +118,12 @@ class AdminLoop(Client):
         self.kept: list[Kept] = []
         self.skipped: dict[str, str] = {}
         self.finished = threading.Event()
-        # an operation that failed for good leaves its object in a state that nobody knows: it is not compared
+        # objects whose operation failed: their state is unknown, so they are not compared
         self._unsure: set[str] = set()
         self._done_once: set[str] = set()
         self._unanswered: set[tuple[str, str]] = set()  # operation, subject
-        # of topics whose creation was repeated over a request without an answer: a topic that comes back under the id
-        # under which it was deleted was not made by that request
+        # Topics whose creation got no response at first. If such a topic comes back after its deletion under another
+        # id, the first request created it; under its old id, it did not.
         self._ids: dict[str, str] = {}
         self._number = 0
 
@@ -167,14 +167,14 @@ class AdminLoop(Client):
         def create() -> Future:
             return self.client.create_topics([new], request_timeout=CALL_TIMEOUT_S)[topic]
 
-        # the name is this run's alone: what exists, this request made, which librdkafka repeats by itself unseen
+        # no other client uses the name: if it exists, this request created it, repeated by librdkafka itself
         return self._do(CREATE_TOPIC, topic, create, done=KafkaError.TOPIC_ALREADY_EXISTS)
 
     def _delete_topic(self, topic: str) -> bool:
         def delete() -> Future:
             return self.client.delete_topics([topic], request_timeout=CALL_TIMEOUT_S)[topic]
 
-        # the broker that is asked next may not have heard of the topic yet
+        # a repetition may find the topic deleted
         return self._do("delete topic", topic, delete, done_before=KafkaError.UNKNOWN_TOPIC_OR_PART)
 
     def _alter_config(self, topic: str, retention_ms: str) -> bool:
@@ -184,25 +184,24 @@ class AdminLoop(Client):
         def alter() -> Future:
             return self.client.incremental_alter_configs([resource], request_timeout=CALL_TIMEOUT_S)[resource]
 
-        # a broker that has not heard of the new topic yet answers so
+        # a broker may not know the new topic yet
         return self._do("alter config", topic, alter, also_retriable=KafkaError.UNKNOWN_TOPIC_OR_PART)
 
     def _topic_ids(self, topics: list[str]) -> dict[str, str]:
-        """The ids of those topics of which the brokers tell one."""
+        """Return the ids of the topics that have one."""
         if not topics:
             return {}
         described = self.client.describe_topics(TopicCollection(topics), request_timeout=CALL_TIMEOUT_S)
-        found = {}
+        ids = {}
         for topic, future in described.items():
             try:
-                reported = future.result(timeout=CALL_TIMEOUT_S + 5).topic_id
-                if (
-                    reported.get_most_significant_bits() or reported.get_least_significant_bits()
-                ):  # zero: it has none, or none yet
-                    found[topic] = str(reported)
-            except Exception as e:  # without its id a topic that comes back counts as unexpected
+                topic_id = future.result(timeout=CALL_TIMEOUT_S + 5).topic_id
+                # zero: no id, or none yet
+                if topic_id.get_most_significant_bits() or topic_id.get_least_significant_bits():
+                    ids[topic] = str(topic_id)
+            except Exception as e:  # without an id, a topic that comes back counts as unexpected
                 self.context.ledger.note(self.where, "describe topic", f"{type(e).__name__}: {e}")
-        return found
+        return ids
 
     def _create_acl(self, topic: str) -> AclBinding | None:
         acl = AclBinding(
@@ -235,7 +234,7 @@ class AdminLoop(Client):
     def _upsert_user(self) -> str | None:
         user = f"{self.prefix}{self._number}"
         change = UserScramCredentialUpsertion(
-            user, ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096), b"no one signs in as this user"
+            user, ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096), b"this user never logs in"
         )
 
         def upsert() -> Future:
@@ -260,33 +259,34 @@ class AdminLoop(Client):
         done_before: int | None = None,
         also_retriable: int | None = None,
     ) -> bool:
-        """One change, repeated while that can help. `done`: the error that says it is done; `done_before`: says so
-        once the call has been repeated."""
+        """Make one change, repeat it while its error is retriable, return whether it succeeded.
+
+        `done`: an error that means success; `done_before`: an error that means success of a repetition.
+        """
         if operation in self.skipped:
             return False
         began, start = time.monotonic(), self.context.clock.ms()
         deadline = began + self.settings.operation_timeout_s
         retries = 0
-        outcome, heard, code = "ok", None, None
+        outcome, error, code = "ok", None, None
         while True:
             try:
                 call().result(timeout=CALL_TIMEOUT_S + 5)
                 break
             except KafkaException as e:
-                error = e.args[0]
-                code, heard = error.code(), answered(error)
+                code, error = e.args[0].code(), error_text(e.args[0])
             except Exception as e:
-                code, heard = KafkaError._TIMED_OUT, f"{type(e).__name__}: {e}"
+                code, error = KafkaError._TIMED_OUT, f"{type(e).__name__}: {e}"
             if code is not None and (code == done or (retries and code == done_before)):
                 break
-            # refused from the start is the operator's choice; refused after it was allowed is a loss of rights
-            if code in NOT_OURS_TO_DO and operation not in self._done_once:
-                self.skipped[operation] = heard
+            # denied from the start: the operator's choice; denied after a success: a lost ACL
+            if code in DENIED and operation not in self._done_once:
+                self.skipped[operation] = error
                 outcome = "skipped"
                 break
             if (code not in RETRIABLE and code != also_retriable) or time.monotonic() > deadline:
                 outcome = "failed"
-                self.context.ledger.error(self.where, operation, f"{heard} (after {retries} retries)")
+                self.context.ledger.error(self.where, operation, f"{error} (after {retries} retries)")
                 self._unsure.add(subject)
                 break
             if code in UNANSWERED:
@@ -301,7 +301,7 @@ class AdminLoop(Client):
                 "outcome": outcome,
                 "retries": retries,
                 "ms": round((time.monotonic() - began) * 1000),
-                **({"heard": heard} if heard else {}),
+                **({"error": error} if error else {}),
             }
         )
         if outcome == "ok":
@@ -309,13 +309,13 @@ class AdminLoop(Client):
         return outcome == "ok"
 
     def read_back(self) -> dict[str, Any]:
-        """Compare the cluster with what was kept, until it agrees or READ_BACK_S are over."""
+        """Compare the cluster with what was kept, until they agree or READ_BACK_S have passed."""
         deadline = time.monotonic() + READ_BACK_S
         while True:
             try:
-                found = self._compare()
-                if found.clean or time.monotonic() > deadline:
-                    return {**vars(found), "error": None}
+                readback = self._compare()
+                if readback.clean or time.monotonic() > deadline:
+                    return {**vars(readback), "error": None}
                 error = None
             except KafkaException as e:
                 error = str(e.args[0])
@@ -364,7 +364,7 @@ class AdminLoop(Client):
         result.unexpected += [f"scram user {user}" for user in sorted(there - wanted - self._unsure)]
 
     def clean_up(self) -> None:
-        """Remove what was kept; what cannot be removed is left and noted."""
+        """Remove what was kept; a failure is an error in the ledger."""
         for item in list(self.kept):
             self._remove(item)
 
@@ -373,8 +373,10 @@ def _acl_text(acl: AclBinding) -> str:
     return f"{acl.principal} {acl.permission_type.name} {acl.operation.name} on topic {acl.name}"
 
 
-def answered(error: KafkaError) -> str:
-    """What a broker answered, in a line. Of an operation on the cluster that is not allowed, Kafka's text is a dump of
-    the request (AuthHelper.authorizeClusterOperation), so the name alone stands for it."""
+def error_text(error: KafkaError) -> str:
+    """Return an error as one line.
+
+    Only the name, if Kafka's text is a dump of the denied request (AuthHelper.authorizeClusterOperation).
+    """
     text = error.str()
     return error.name() if text.startswith("Request Request(") else f"{error.name()}: {text}"[:TEXT_LIMIT]

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Consumer groups with committed offsets, and the members whose restarts are part of the traffic."""
+"""Consumer groups with committed offsets; some members restart as part of the traffic."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BATCH = 1000
 POLL_S = 0.05
 REJOIN_PAUSE_S = 1.0
 
-# what a Java consumer rides out inside poll() without telling the application
+# errors that the Java consumer handles inside poll(), unseen by the application
 TRANSIENT = {
     KafkaError._TRANSPORT,
     KafkaError._ALL_BROKERS_DOWN,
@@ -36,7 +36,7 @@ TRANSIENT = {
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.REQUEST_TIMED_OUT,
     KafkaError.NETWORK_EXCEPTION,
-    # said by a broker that has just started, until the controller tells it what there is
+    # from a broker that has just started, until the controller has sent it the metadata
     KafkaError.UNKNOWN_TOPIC_OR_PART,
 }
 
@@ -46,7 +46,7 @@ def group_id(context: Context, group: str) -> str:
 
 
 class Group:
-    """What the members of one group share."""
+    """A consumer group: the state that its members share."""
 
     def __init__(self, context: Context, name: str, topics: list[str], isolation: str) -> None:
         self.context = context
@@ -68,7 +68,7 @@ class Group:
             isolation_level=self.isolation,
             enable_auto_commit=False,
             enable_auto_offset_store=False,
-            # the offsets were committed before the first message: whatever asks for a reset now is a loss
+            # the offsets were committed before the first message, so a reset means that one was lost
             auto_offset_reset="error",
             fetch_wait_max_ms=100,
             fetch_min_bytes=2048,
@@ -79,7 +79,7 @@ class Group:
         )
 
     def commit_start(self, offsets: dict[tuple[str, int], int]) -> None:
-        """Commit where the run starts, before any member is there. Raises KafkaException."""
+        """Commit the run's first offsets, before any member joins. Raise KafkaException."""
         consumer = Consumer(self.settings(f"group {self.name}"))
         try:
             own = {(topic, number): offset for (topic, number), offset in offsets.items() if topic in self.topics}
@@ -89,21 +89,21 @@ class Group:
             consumer.close()
 
     def take(self, messages: list[Message], next_offsets: dict[tuple[str, int], int]) -> None:
-        """Enter a batch in the ledger and note the offsets to commit."""
+        """Enter a batch in the ledger and put the offsets to commit into `next_offsets`."""
         now = self.context.clock.ms()
         partitions = self.context.partitions
         rows = bytearray()
         late = self._late if self.context.stopping.is_set() else None
         for message in messages:
-            place = (message.topic(), message.partition())
+            partition = (message.topic(), message.partition())
             offset = message.offset()
             value = message.value()
-            next_offsets[place] = offset + 1
+            next_offsets[partition] = offset + 1
             run_id, ledger_id = MESSAGE_IDENTITY.unpack_from(value) if value and len(value) >= 12 else (None, 0)
             if run_id != self.context.run_id:
                 self.foreign += 1
                 continue
-            index = partitions[place]
+            index = partitions[partition]
             rows += RECEIVED.pack(ledger_id, now, position(index, offset))
             if self.quiet:
                 self.quiet.discard(index)
@@ -112,7 +112,7 @@ class Group:
         self.context.ledger.received(self.name, bytes(rows))
 
     def awaits(self, ledger_ids: set[int]) -> int:
-        """How many of these, all sent after the wish to stop, have not arrived yet."""
+        """Return how many of these messages, sent after the stop request, have not arrived yet."""
         return len(ledger_ids - self._late)
 
     def on_committed(self, where: str, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
@@ -125,22 +125,22 @@ class Group:
             severity = "note" if error.code() in TRANSIENT or error.retriable() else "error"
             self.context.ledger.error(where, error.name(), f"offset commit: {error.str()}", severity)
 
-    def check_committed(self, where: str, answered: list[TopicPartition]) -> None:
-        """A group's committed offset never goes back."""
+    def check_committed(self, where: str, current: list[TopicPartition]) -> None:
+        """Enter an error for each committed offset that is lower than the group's last commit."""
         with self._lock:
-            for p in answered:
+            for p in current:
                 known = self.committed.get((p.topic, p.partition))
                 if p.error is None and known is not None and p.offset < known:
                     now_at = p.offset if p.offset >= 0 else "nothing"
                     self.context.ledger.error(
                         where,
                         "COMMITTED_OFFSET_WENT_BACK",
-                        f"group {self.id}, {p.topic}[{p.partition}]: committed {known}, the cluster says {now_at}",
+                        f"group {self.id}, {p.topic}[{p.partition}]: committed {known}, the cluster has {now_at}",
                     )
 
 
 class Member(Client):
-    """One member of a group; with `restart_every` it leaves and comes back as a new member now and then."""
+    """A member of a group; with `restart_every` (seconds) it leaves and rejoins as a new member."""
 
     def __init__(self, group: Group, name: str, restart_every: float | None = None) -> None:
         super().__init__(group.context, name)
@@ -165,7 +165,7 @@ class Member(Client):
                 group.topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
             )
             commit_at = time.monotonic() + self.context.config.commit_interval_s
-            # while the run is being stopped nobody leaves: the drain is not to wait for a rebalance
+            # no member restarts during the drain, which would have to wait for a rebalance
             while not self.done.is_set() and (
                 until is None or self.context.stopping.is_set() or time.monotonic() < until
             ):
@@ -212,10 +212,10 @@ class Member(Client):
 
     def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._next_offsets.clear()
-        self.context.ledger.note(self.where, "ASSIGNMENT_LOST", "the group went on without this member")
+        self.context.ledger.note(self.where, "ASSIGNMENT_LOST", "the group rebalanced without this member")
 
     def _on_message_error(self, message: Message) -> None:
         error = message.error()
         severity = "note" if error.code() in TRANSIENT or error.retriable() else "error"
-        place = f" at {message.topic()}[{message.partition()}]" if message.topic() else ""
-        self.context.ledger.error(self.where, error.name(), f"{error.str()}{place}", severity)
+        where = f" at {message.topic()}[{message.partition()}]" if message.topic() else ""
+        self.context.ledger.error(self.where, error.name(), f"{error.str()}{where}", severity)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What all clients of one run share: settings, ledger, partitions, the wish to stop."""
+"""What all clients of a run share: settings, ledger, partitions, the stop event."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from confluent_kafka import KafkaError
 from canary_clients.config import Config
 from canary_clients.ledger import MESSAGE, Clock, LedgerWriter
 
-LOG = logging.getLogger("witness")
+LOG = logging.getLogger("canary_clients")
 
-# How the Java client paces itself (ProducerConfig, ConsumerConfig 3.9); librdkafka's own reconnect pause of up to 10 s
-# and connection timeout of 30 s would be measured as stalls of the cluster.
+# The Java client's defaults (ProducerConfig, ConsumerConfig 3.9). librdkafka's reconnect backoff of up to 10 s and
+# connection timeout of 30 s would show up as stalls of the cluster.
 PACE = {
     "reconnect.backoff.ms": 50,
     "reconnect.backoff.max.ms": 1000,
@@ -47,7 +47,7 @@ class Context:
         return f"{self.config.topic_prefix}.{role}"
 
     def indexes(self, topic: str) -> list[int]:
-        """The partition indexes of a topic, by partition number."""
+        """Return the partition indexes of a topic, by partition number."""
         numbers = sorted(number for name, number in self.partitions if name == topic)
         return [self.partitions[topic, number] for number in numbers]
 
@@ -57,19 +57,19 @@ class Context:
             return self._instances
 
     def client(self, where: str, **settings: Any) -> dict[str, Any]:
-        """A client's whole librdkafka config; `where` names the client in notes of errors."""
+        """Return a client's librdkafka config; `where` names the client in the ledger's errors and notes."""
         return {
             **PACE,
             **self.config.client_settings(),
             **{key.replace("_", "."): value for key, value in settings.items()},
-            "client.id": f"witness-{where}",
+            "client.id": f"canary-{where}",
             "error_cb": self.on_client_error(where),
             "logger": LOG,
         }
 
     def on_client_error(self, where: str) -> Callable[[KafkaError], None]:
         def note(error: KafkaError) -> None:
-            # librdkafka's error callback is information (a broker is down, a name does not resolve) unless fatal
+            # librdkafka recovers by itself from errors that are not fatal (a broker is down, a name does not resolve)
             if error.fatal():
                 self.ledger.error(where, error.name(), error.str())
             else:
@@ -83,12 +83,12 @@ class Context:
 
 
 def without_address(text: str) -> str:
-    """Cut what differs between reports of the same trouble (`(after 5ms in state CONNECT, 3 identical...)`)."""
+    """Remove the part that varies between reports of one error (`(after 5ms in state CONNECT, 3 identical...)`)."""
     return text.split(" (after ")[0]
 
 
 class Client(threading.Thread):
-    """A thread whose unexpected end is an error of the application, never silent."""
+    """A thread that enters its unexpected end in the ledger as an application error."""
 
     def __init__(self, context: Context, name: str) -> None:
         super().__init__(name=name, daemon=True)
@@ -99,7 +99,7 @@ class Client(threading.Thread):
         try:
             self.work()
         except Exception as e:
-            LOG.exception("%s died", self.where)
+            LOG.exception("%s failed", self.where)
             self.context.ledger.error(self.where, type(e).__name__, str(e))
 
     def work(self) -> None:

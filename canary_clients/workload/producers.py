@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Idempotent acks=all producers: long-lived ones and ones that live seconds."""
+"""Idempotent acks=all producers, long-lived and short-lived."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from canary_clients.ledger import position
 from canary_clients.workload.context import Client, Context
 
 TICK_S = 0.04
-# Messages go out in bursts that share a partition and so a request. A partition has at most two bursts under way,
-# enough for a retry to put order at risk; a producer has at most four, because librdkafka, which may have five requests
-# under way to a broker, spins on the sixth while the broker is slow, and after a roll all leaders may be on one broker.
-# Bursts that a broker has held for a while are not counted, so that one that is down does not silence the partitions of
-# the others. A partition that waited catches up in longer bursts.
+# Messages are sent in bursts to one partition, so that a burst shares a request. A partition has at most two bursts in
+# flight: enough for a retry to put the order at risk. A producer has at most four: librdkafka allows five requests in
+# flight to a broker and spins on the sixth while the broker is slow, and after a roll one broker may lead everything.
+# Bursts older than HELD_S are not counted, so that a broker that is down does not stop the partitions of other brokers.
+# A partition that waited catches up in longer bursts.
 BURST = 8
 LONGEST_BURST = 64
-UNDER_WAY = 4
+IN_FLIGHT = 4
 HELD_S = 2.0
 CATCH_UP_S = 300
 SHORT_KEYS_EACH = 4
 MAX_BLOCK_S = 60  # Java's max.block.ms
-SILENT_S = 5.0  # without any report, though messages are under way
+SILENT_S = 5.0  # without a delivery report although messages are in flight
 UNKNOWN = (KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 
 
 class Keys:
-    """One producer instance's keys, each in one partition, in an order in which neighbours share a partition."""
+    """The keys of one producer instance, grouped by partition."""
 
     def __init__(
         self,
@@ -55,24 +55,24 @@ class Keys:
         self.indexes = [indexes[number] for number in self.numbers]
         self.first = context.ledger.new_streams(kind, self.instance, self.keys, self.indexes)
         self._sequence = [0] * len(self.keys)
-        self._node_restart = 0
-        self._restart_of = [0] * len(self.slots)
+        self._next_key = 0
+        self._next_key_in_slot = [0] * len(self.slots)
 
     def next(self) -> tuple[int, int]:
-        """Which key's turn it is, over all partitions, and its sequence number."""
-        node_restart = self._node_restart
-        self._node_restart = (node_restart + 1) % len(self.keys)
-        return self._numbered(node_restart)
+        """Return the index of the next key, over all partitions, and its sequence number."""
+        key_index = self._next_key
+        self._next_key = (key_index + 1) % len(self.keys)
+        return self._numbered(key_index)
 
     def next_of(self, slot: int) -> tuple[int, int]:
-        """Which key's turn it is within one partition, and its sequence number."""
-        node_restart = self._restart_of[slot]
-        self._restart_of[slot] = (node_restart + 1) % self.per_partition
-        return self._numbered(slot * self.per_partition + node_restart)
+        """Return the index of the next key, within one partition, and its sequence number."""
+        within = self._next_key_in_slot[slot]
+        self._next_key_in_slot[slot] = (within + 1) % self.per_partition
+        return self._numbered(slot * self.per_partition + within)
 
-    def _numbered(self, node_restart: int) -> tuple[int, int]:
-        self._sequence[node_restart] += 1
-        return node_restart, self._sequence[node_restart]
+    def _numbered(self, key_index: int) -> tuple[int, int]:
+        self._sequence[key_index] += 1
+        return key_index, self._sequence[key_index]
 
 
 class Sender:
@@ -83,7 +83,7 @@ class Sender:
         self.where = where
         self.keys = keys
         self.unconfirmed = 0
-        self._heard_at = time.monotonic()  # of a message, by its report; of none while none is under way
+        self._reported_at = time.monotonic()  # the last delivery report, or the first message after an idle time
         self.unconfirmed_of: dict[int, int] = dict.fromkeys(keys.indexes, 0)
         self.producer = Producer(
             context.client(
@@ -96,45 +96,48 @@ class Sender:
         )
 
     def send(self, slot: int | None = None) -> int:
-        """Hand one message to the client; returns its ledger id. BufferError when the client's queue is full."""
+        """Hand one message to the client; return its ledger id. Raise BufferError if the client's queue is full."""
         keys = self.keys
-        node_restart, sequence = keys.next() if slot is None else keys.next_of(slot)
-        ledger_id, at = self.context.ledger.sent(keys.first + node_restart)
+        key_index, sequence = keys.next() if slot is None else keys.next_of(slot)
+        ledger_id, at = self.context.ledger.sent(keys.first + key_index)
         if not self.unconfirmed:
-            self._heard_at = time.monotonic()
+            self._reported_at = time.monotonic()
         self.unconfirmed += 1
-        self.unconfirmed_of[keys.indexes[node_restart]] += 1
-        self._produce(ledger_id, node_restart, sequence, at)
+        self.unconfirmed_of[keys.indexes[key_index]] += 1
+        self._produce(ledger_id, key_index, sequence, at)
         return ledger_id
 
-    def _produce(self, ledger_id: int, node_restart: int, sequence: int, at: int) -> None:
+    def _produce(self, ledger_id: int, key_index: int, sequence: int, at: int) -> None:
         keys = self.keys
-        key = keys.keys[node_restart]
+        key = keys.keys[key_index]
         deadline = time.monotonic() + MAX_BLOCK_S
         try:
             while not self._handed_over(
                 keys.topic,
                 self.context.message(ledger_id, keys.instance, key, sequence, at),
                 b"key-%06d" % key,
-                keys.numbers[node_restart],
-                partial(self._delivered, ledger_id, keys.indexes[node_restart]),
+                keys.numbers[key_index],
+                partial(self._delivered, ledger_id, keys.indexes[key_index]),
                 last=time.monotonic() > deadline,
             ):
-                self._ask_again(keys.topic)
+                self._refresh(keys.topic)
         except (BufferError, KafkaException):
             self.unconfirmed -= 1
-            self.unconfirmed_of[keys.indexes[node_restart]] -= 1
+            self.unconfirmed_of[keys.indexes[key_index]] -= 1
             raise
 
-    def _ask_again(self, topic: str) -> None:
-        """Let the client hear of its topic anew: by itself librdkafka would after minutes, Java's asks every 100 ms."""
+    def _refresh(self, topic: str) -> None:
+        """Refresh the topic's metadata: librdkafka alone would wait minutes, the Java client retries every 100 ms."""
         self.producer.poll(0.1)
         with contextlib.suppress(KafkaException):
             self.producer.list_topics(topic, timeout=2)
 
     def _handed_over(self, *message: Any, last: bool) -> bool:
-        """Whether the client took the message. A topic that it takes for unknown is waited for, as Java's send() does:
-        a broker that has just started does not know it before the controller has told it."""
+        """Hand a message to the client; return False if the topic is unknown and `last` is not set.
+
+        The caller waits for the topic, as Java's send() does: a broker that has just started does not know its topics
+        before the controller has sent them.
+        """
         try:
             self.producer.produce(*message)
             return True
@@ -144,15 +147,14 @@ class Sender:
             self.context.ledger.note(self.where, e.args[0].name(), f"sending waits: {e.args[0].str()}")
             return False
 
-    def _ask_when_silent(self) -> None:
-        """A topic that one answer left without partitions takes the messages under way with it, until librdkafka hears
-        of the topic anew."""
-        if self.unconfirmed and time.monotonic() - self._heard_at > SILENT_S:
-            self._ask_again(self.keys.topic)
-            self._heard_at = time.monotonic()
+    def _refresh_when_silent(self) -> None:
+        """Refresh the metadata if reports stop: librdkafka may have got a response without the topic's partitions."""
+        if self.unconfirmed and time.monotonic() - self._reported_at > SILENT_S:
+            self._refresh(self.keys.topic)
+            self._reported_at = time.monotonic()
 
     def _delivered(self, ledger_id: int, index: int, error: KafkaError | None, message: Message) -> None:
-        self._heard_at = time.monotonic()
+        self._reported_at = time.monotonic()
         self.unconfirmed -= 1
         self.unconfirmed_of[index] -= 1
         if error is None:
@@ -164,13 +166,13 @@ class Sender:
         self.context.ledger.acked(ledger_id, packed_position)
 
     def failed(self, ledger_id: int, error: KafkaError) -> None:
-        # A broker that has just started lists no other one, and librdkafka ends what is under way to whoever is not
-        # listed; Java's producer goes on with it. Whether these messages arrive is not known: they are indeterminate.
+        # A broker that has just started lists no other broker, and librdkafka drops the requests in flight to brokers
+        # that are not listed (the Java producer does not). These messages are indeterminate.
         severity = "note" if error.code() == KafkaError._DESTROY else "error"
         self.context.ledger.error(self.where, error.name(), f"delivery failed: {error.str()}", severity)
 
     def flush(self) -> None:
-        """Wait for every delivery report; bounded, because each message has its own timeout."""
+        """Wait for all delivery reports, up to delivery_timeout_s + 10 s."""
         deadline = time.monotonic() + self.context.config.delivery_timeout_s + 10
         while self.unconfirmed and time.monotonic() < deadline:
             self.producer.poll(0.1)
@@ -178,14 +180,14 @@ class Sender:
             self.context.ledger.error(self.where, "NO_REPORT", f"{self.unconfirmed} messages without delivery report")
 
     def paced(self, rate: float, until: float | None = None) -> None:
-        """Send `rate` messages a second until `until` (monotonic) or the run stops."""
+        """Send `rate` messages per second until `until` (monotonic) or until the run stops."""
         slots = [
             _Slot(number, self.keys.indexes[number * self.keys.per_partition]) for number in range(len(self.keys.slots))
         ]
         each = rate / len(slots)
         burst = min(BURST, self.keys.per_partition)
         start = time.monotonic()
-        # so that the partitions take turns
+        # spread the bursts of the partitions over time
         for slot in slots:
             slot.sent = -round(burst * (1 - (slot.number + 1) / len(slots)))
         while not self.context.stopping.is_set():
@@ -193,21 +195,21 @@ class Sender:
             if until is not None and now >= until:
                 break
             try:
-                # The one that is furthest behind first: none starves when only a few may be under way
+                # the slot that is furthest behind first, so that none starves under the limit
                 for slot in sorted(slots, key=lambda slot: slot.sent):
-                    if sum(self._under_way(other, now) for other in slots) >= UNDER_WAY:
+                    if sum(self._in_flight(other, now) for other in slots) >= IN_FLIGHT:
                         break
                     self._burst(slot, now, int((now - start) * each), burst, round(each * CATCH_UP_S))
             except BufferError:
                 self.context.ledger.note(self.where, "QUEUE_FULL", "the client's queue is full: sending pauses")
-            self._ask_when_silent()
+            self._refresh_when_silent()
             rest = TICK_S - (time.monotonic() - now)
             while rest > 0:
                 self.producer.poll(rest)
                 rest = TICK_S - (time.monotonic() - now)
 
-    def _under_way(self, slot: _Slot, now: float) -> int:
-        """How many of a partition's bursts are on their way: 0, 1 or 2; none that the broker has held for long."""
+    def _in_flight(self, slot: _Slot, now: float) -> int:
+        """Return how many bursts of a partition are in flight: 0, 1 or 2; bursts older than HELD_S do not count."""
         unconfirmed = self.unconfirmed_of[slot.index]
         if not unconfirmed or now - slot.sent_at > HELD_S:
             return 0
@@ -228,7 +230,7 @@ class Sender:
 
 @dataclass
 class _Slot:
-    """One partition of a producer and how far it has come."""
+    """One partition of a producer and its progress."""
 
     number: int
     index: int
@@ -251,7 +253,7 @@ class LongLived(Client):
 
 
 class ShortLived(Client):
-    """One producer after another: each asks for a producer id of its own (InitProducerId)."""
+    """One producer after another, each with its own producer id (InitProducerId)."""
 
     def __init__(self, context: Context, name: str, topic: str, rate: float, first_key: int) -> None:
         super().__init__(context, name)
@@ -269,9 +271,9 @@ class ShortLived(Client):
 
 
 def send_fences(context: Context, topic: str, key: int) -> dict[int, int]:
-    """The last message of each partition: whoever received it has received all that went before.
+    """Send the closing message of each partition; a group that has received it has received everything before it.
 
-    Returns {partition index: ledger id}; those that the cluster did not acknowledge are errors in the ledger.
+    Return {partition index: ledger id}. Messages that are not acknowledged are errors in the ledger.
     """
     keys = Keys(context, "fence", topic, 1, key)
     sender = Sender(context, f"fence {topic}", keys)

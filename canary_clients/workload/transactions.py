@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A transactional producer: commits, deliberate aborts, and what the cluster's errors ask for (KIP-98, KIP-360)."""
+"""A transactional producer: commits, deliberate aborts and recovery from errors (KIP-98, KIP-360)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CALL_TIMEOUT_S = 10
 
 
 class TransactionalSender(Sender):
-    """Keeps delivery reports until the transaction's end decides what they are worth."""
+    """Keeps delivery reports until the transaction ends."""
 
     def __init__(self, context: Context, where: str, keys: Keys) -> None:
         super().__init__(
@@ -25,7 +25,7 @@ class TransactionalSender(Sender):
             where,
             keys,
             transactional_id=f"{context.config.topic_prefix}.txn.{context.run_id:016x}",
-            # librdkafka wants it no shorter than the messages' own timeout and the socket's
+            # librdkafka requires at least the message timeout and the socket timeout
             transaction_timeout_ms=int(max(60, context.config.delivery_timeout_s) * 1000),
         )
         self.positions: dict[int, int] = {}
@@ -34,12 +34,12 @@ class TransactionalSender(Sender):
         self.positions[ledger_id] = packed_position
 
     def failed(self, ledger_id: int, error: KafkaError) -> None:
-        # what a failed delivery means is told by the transaction's own calls
+        # the transaction's calls decide what a failed delivery means
         self.context.ledger.note(self.where, error.name(), f"delivery within a transaction: {error.str()}")
 
 
 class Transactional(Client):
-    """Transactions one after another."""
+    """Runs one transaction after another."""
 
     def __init__(
         self, context: Context, name: str, topic: str, per_partition: int, rate: float, first_key: int
@@ -60,7 +60,7 @@ class Transactional(Client):
             self.context.stopping.wait(max(0.0, interval - (time.monotonic() - began)))
 
     def transaction(self) -> bool:
-        """One transaction; True when it ended as it was meant to."""
+        """Run one transaction; return whether it ended as intended."""
         if self._sender is None:
             self._sender = self._start()
             if self._sender is None:
@@ -73,14 +73,14 @@ class Transactional(Client):
             sender.producer.begin_transaction()
             for dummy in range(self.per_transaction):
                 ledger_ids.append(sender.send())
-            # also before an abort: the messages are to be in the log, so that hiding them is the cluster's work
-            self._report(sender)
+            # also before an abort: only messages in the log test that the cluster hides them
+            self._wait_for_reports(sender)
             self._finish(sender, ledger_ids, abort)
             return True
         except KafkaException as e:
             return self._recover(sender, ledger_ids, e.args[0])
 
-    def _report(self, sender: TransactionalSender) -> None:
+    def _wait_for_reports(self, sender: TransactionalSender) -> None:
         deadline = time.monotonic() + self.context.config.delivery_timeout_s + 10
         while sender.unconfirmed and time.monotonic() < deadline:
             sender.producer.poll(0.02)
@@ -98,15 +98,15 @@ class Transactional(Client):
 
     def _recover(self, sender: TransactionalSender, ledger_ids: list[int], error: KafkaError) -> bool:
         if error.txn_requires_abort() and not error.fatal():
-            # an application aborts and does the work again (KIP-360): not yet an error
-            self.context.ledger.note(self.where, error.name(), f"transaction to abort: {error.str()}")
+            # not an error: an application aborts and repeats the transaction (KIP-360)
+            self.context.ledger.note(self.where, error.name(), f"the transaction must be aborted: {error.str()}")
             try:
                 self._call(sender.producer.abort_transaction, "abort")
                 self._aborted(sender, ledger_ids)
                 return False
             except KafkaException as e:
                 error = e.args[0]
-        # fatal: whether it was committed is not known, its messages stay indeterminate; a new producer goes on
+        # fatal: the messages stay indeterminate, and a new producer replaces this one
         self.context.ledger.error(self.where, error.name(), f"transactional producer: {error.str()}")
         sender.producer.purge()
         self._sender = None
@@ -131,7 +131,7 @@ class Transactional(Client):
             return None
 
     def _call(self, call: Callable[[Any], None], name: str) -> None:
-        """Repeat a call that may be repeated (librdkafka's retriable()), bounded."""
+        """Repeat a call while its error is retriable, up to delivery_timeout_s."""
         deadline = time.monotonic() + self.context.config.delivery_timeout_s
         while True:
             try:
@@ -145,7 +145,7 @@ class Transactional(Client):
                 time.sleep(0.1)
 
     def fences(self, key: int) -> dict[int, int]:
-        """One last committed transaction with one message for each partition; {partition index: ledger id}."""
+        """Commit a last transaction with the closing message of each partition; return {partition index: ledger id}."""
         deadline = time.monotonic() + self.context.config.delivery_timeout_s
         while True:
             if self._sender is None:
@@ -163,7 +163,7 @@ class Transactional(Client):
                     for index in sender.keys.indexes:
                         fences[index] = sender.send()
                         ledger_ids.append(fences[index])
-                    self._report(sender)
+                    self._wait_for_reports(sender)
                     self._finish(sender, ledger_ids, abort=False)
                     return fences
                 except KafkaException as e:

@@ -92,11 +92,14 @@ EXAMPLES = r"""
 
 RETURN = r"""
 plan:
-  description: Batches of hosts in order, hosts that need no restart, reasons, and partitions that cannot stay
-  available. type: dict returned: with O(state=planned)
+  description:
+    - Batches of hosts in order, hosts that need no restart, reasons, and partitions that cannot stay available.
+  type: dict
+  returned: with O(state=planned)
 gate_token:
-  description: The gate token for the restarts of the batch, or for wiping controllers once every broker is in plain
-    ZooKeeper mode.
+  description:
+    - The gate token for the restarts of the batch, or for wiping controllers once every broker is in plain ZooKeeper
+      mode.
   type: dict
   returned: with O(state=admitted), when admitted; with O(state=settled) and O(kind=zk)
 first:

@@ -188,7 +188,7 @@ def _read(cluster_id: str, cluster: str, run: str, followed: bool, whole: bool) 
     )
     shown = {"preflight.json", "copy-compared.json"}
     if whole:
-        shown |= {path for path in paths if path.startswith(("plan-", "copy-", "diffs" + os.sep, "witness."))}
+        shown |= {path for path in paths if path.startswith(("plan-", "copy-", "diffs" + os.sep, "clients."))}
         shown.add(report_story.last_facts(paths) or "")
     files = {path.replace(os.sep, "/"): _text(os.path.join(directory, path)) for path in paths if path in shown}
     events, unreadable = report_story.parse(_text(os.path.join(directory, report_story.JOURNAL)))

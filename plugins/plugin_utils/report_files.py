@@ -174,11 +174,11 @@ def _value(value: Any) -> str:
 
 
 def canary_clients(recorded: Recorded) -> dict | None:
-    """Return the witness's verdict and picture: {result, picture (a data URI)}.
+    """Return the verdict and the picture of the verification clients: {result, picture (a data URI), ...}.
 
     The picture goes in as an image, so that its styles stay its own and nothing in it can run.
     """
-    result, picture = mapping(load(recorded.files, "witness.json")), recorded.files.get("witness.svg")
+    result, picture = mapping(load(recorded.files, "clients.json")), recorded.files.get("clients.svg")
     if not result and not picture:
         return None
     uri = f"data:image/svg+xml;base64,{base64.b64encode(picture.encode()).decode()}" if picture else None

@@ -44,7 +44,7 @@ def fresh(testbed):
     testbed.reset()
     testbed.wait_in_sync()
     if VARIANT == "secure":
-        testbed.let_controllers_in()
+        testbed.grant_cluster_action()
     return testbed
 
 

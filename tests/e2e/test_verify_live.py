@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e.comparing import verify
 from tools.demo.observers import Observers
-from tools.demo.verdict import witness_verdict
+from tools.demo.verdict import clients_verdict
 from tools.e2e.testbed import ROOT
 
 DIRECTORY = ROOT / "build" / "verify" / "run"
@@ -51,5 +51,5 @@ def test_twenty_comparisons_pass(fresh, observers):
     assert [row["verdict"] for row in rows] == ["pass"] * GATES, [row["reasons"] for row in rows]
     assert any(row["moved"] for row in rows), "no metadata changed during the comparisons"
     (DIRECTORY / "marks.jsonl").touch()
-    verdict = witness_verdict(observers) or {}
+    verdict = clients_verdict(observers) or {}
     assert verdict.get("verdict") == "pass" and verdict["acked"] > 0, verdict

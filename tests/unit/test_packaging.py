@@ -203,7 +203,9 @@ def role_names(node: object) -> Iterator[str]:
             if key == "roles" and isinstance(value, list):
                 yield from (item if isinstance(item, str) else item.get("role", item.get("name")) for item in value)
             elif re.search(r"(^|\.)(include|import)_role$", str(key)):
-                yield value["name"]
+                yield from (
+                    [] if "{{" in value["name"] else [value["name"]]
+                )  # a part of a playbook has it from its caller
             else:
                 yield from role_names(value)
 

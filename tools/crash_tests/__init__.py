@@ -1,4 +1,4 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One migration whose control process is killed again and again. `python -m tools.crash_tests`."""
+"""A migration or rollback whose control process is killed repeatedly. `python -m tools.crash_tests`."""

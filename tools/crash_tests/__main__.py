@@ -1,13 +1,13 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`python -m tools.crash_tests [--back] [--points N] [--moments N] [--seed N]`: a run killed, again and again.
+"""Kill the control process repeatedly: python -m tools.crash_tests [--rollback] [--points N] [--moments N] [--seed N].
 
-Under the witness's traffic `playbooks/migrate.yml` runs from zk to finalized, or `playbooks/rollback.yml` from
-dual-write back to zk, and its control process is killed with SIGKILL just before and just after every record of its
-journal (points.py), or at N of these points; and besides at N random moments. Each next run goes on from there. At the
-end one more run must change nothing, no more than one broker may ever have been down, no node may have been restarted
-more often than that way needs, and the witness must have lost nothing. build/kills/run/summary.json tells all of it
+While the verification clients run, `playbooks/migrate.yml` goes from zk to finalized, or `playbooks/rollback.yml` from
+dual-write to zk. The control process gets SIGKILL just before and just after every record of its journal (points.py) or
+at N of these points, and also at N random moments. The next run continues from there. At the end one more run must
+change nothing, at most one broker may have been down at a time, no node may have been restarted more often than the
+procedure needs, and the clients must have lost nothing. The results are in build/crash-tests/run/summary.json
 (docs/summaries.md).
 """
 
@@ -28,21 +28,21 @@ from typing import Any
 
 import jsonschema
 
-from tools.crash_tests import points, ways
+from tools.crash_tests import points, procedures
 from tools.demo import screen, testbed
 from tools.demo.observers import ObserverError, Observers
 from tools.demo.testbed import INVENTORY, ROOT, TestbedInventory
-from tools.demo.verdict import story
+from tools.demo.verdict import collect
 
-DIRECTORY = ROOT / "build" / "kills" / "run"
+DIRECTORY = ROOT / "build" / "crash-tests" / "run"
 SCHEMA = Path(__file__).parent / "summary.schema.json"
 RUN_LIMIT_S = 900
-# After the run has told in which phase it found the cluster: before, it only looks. Each run takes a dozen seconds to
-# come to where the last one was; ten of such moments then lead through about half of a migration.
+# Seconds after the run has printed the phase; before that it only reads. A run needs about 12 s to reach the point
+# where the last one ended, so ten such moments cover about half of a migration.
 MOMENTS_S = (0.5, 35.0)
 POLL_S = 0.1
-# One fork: a record after another, so that each can be hit.
-ONE_BY_ONE = ("--forks", "1")
+# With one fork the records come one after the other, so each can be hit.
+ONE_FORK = ("--forks", "1")
 SETTINGS = [
     *("-e", "quorumshift_soak=0s"),
     *("-e", "quorumshift_stable_s=1"),
@@ -52,35 +52,35 @@ SETTINGS = [
 _PHASE = re.compile(r"^    cluster \S+, phase (\w+);", re.MULTILINE)
 
 
-class Kills:
-    """One way: `wanted` points; after how many seconds its first runs are killed where no point comes first."""
+class CrashTests:
+    """A procedure that is killed at the `wanted` points; the first runs are killed at the `moments`, in seconds."""
 
-    def __init__(self, way: ways.Way, wanted: list[str], moments: list[float]) -> None:
-        self.way, self.wanted, self.moments, self.at_random = way, wanted, moments, bool(moments)
+    def __init__(self, procedure: procedures.Procedure, wanted: list[str], moments: list[float]) -> None:
+        self.procedure, self.wanted, self.moments, self.at_random = procedure, wanted, moments, bool(moments)
         self.observers = Observers(DIRECTORY)
         self.rows: list[dict[str, Any]] = []
         self.problems: list[str] = []
         self._hit = DIRECTORY / "hit"
 
     def run(self) -> None:
-        """From the seed to the end, however often it is killed."""
+        """Reset the testbed and run the playbook until it ends and one more run has been made."""
         testbed.manage("reset")
-        if self.way is ways.BACK:
-            print("there: playbooks/migrate.yml to dual_write", flush=True)
-            command = ["ansible-playbook", "-i", str(INVENTORY), ways.FORWARD.playbook, *SETTINGS]
-            there = {"cwd": ROOT, "env": _environment(), "stdin": subprocess.DEVNULL, "timeout": RUN_LIMIT_S}
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **there)
+        if self.procedure is procedures.ROLLBACK:
+            print("first playbooks/migrate.yml to dual_write", flush=True)
+            command = ["ansible-playbook", "-i", str(INVENTORY), procedures.MIGRATION.playbook, *SETTINGS]
+            given = {"cwd": ROOT, "env": _environment(), "stdin": subprocess.DEVNULL, "timeout": RUN_LIMIT_S}
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **given)
         self.observers.begin(changes=False)
         token: list[str] = []
         while True:
             output, row = self._play(token)
             self.rows.append(row)
-            reported = row["kill"] or f"ended with {row['exit_code']}"
-            print(f"{len(self.rows):3}  {row['seconds']:6.1f} s  from {row['from']:<20}  {reported}", flush=True)
-            if row["kill"]:
+            end = row["crash"] or f"ended with {row['exit_code']}"
+            print(f"{len(self.rows):3}  {row['seconds']:6.1f} s  from {row['from']:<20}  {end}", flush=True)
+            if row["crash"]:
                 continue
             if row["exit_code"] != 0:
-                self.problems.append(f"run {len(self.rows)} failed: see {row['log']}")
+                self.problems.append(f"run {len(self.rows)} failed, see {row['log']}")
                 return
             shown = screen.read(output)
             if shown and shown.phase == "dual_write" and shown.command:
@@ -88,24 +88,24 @@ class Kills:
                 continue
             changed = sum(host.changed for host in screen.recap(output).values())
             if token == ["done"]:
-                self.problems += [f"one more run changed {changed}"] * bool(changed)
+                self.problems += [f"one more run reported {changed} changes"] * bool(changed)
                 return
-            token = ["done"]  # finalized: once more, without the word
+            token = ["done"]  # at the last phase: one more run, without the token
 
     def _play(self, token: list[str]) -> tuple[str, dict[str, Any]]:
-        """One run, to its end or to its death; what it printed, and its row of the table."""
+        """Run the playbook until it ends or is killed; return its output and its row of the summary."""
         number = len(self.rows) + 1
         log = DIRECTORY / f"run-{number:03}.log"
         given = ["-e", token[0]] if token and token != ["done"] else []
-        given += [part for name, value in self.way.options.items() for part in ("-e", f"{name}={value}")]
+        given += [part for name, value in self.procedure.options.items() for part in ("-e", f"{name}={value}")]
         left = sorted(set(self.wanted) - set(self.hit()))
         (DIRECTORY / "pending").write_text("".join(f"{point}\n" for point in left), encoding="utf-8")
         environment = {
             **_environment(),
             "ANSIBLE_CALLBACK_PLUGINS": str(Path(__file__).parent / "callback"),
-            "ANSIBLE_CALLBACKS_ENABLED": "killer",
-            "KILLS_PENDING": str(DIRECTORY / "pending"),
-            "KILLS_HIT": str(self._hit),
+            "ANSIBLE_CALLBACKS_ENABLED": "crash_at_point",
+            "CRASH_TESTS_PENDING": str(DIRECTORY / "pending"),
+            "CRASH_TESTS_HIT": str(self._hit),
         }
         begun, hits = time.time(), len(self.hit())
         moment = self.moments[0] if self.moments else None
@@ -115,9 +115,9 @@ class Kills:
                     "ansible-playbook",
                     "-i",
                     str(INVENTORY),
-                    self.way.playbook,
+                    self.procedure.playbook,
                     *SETTINGS,
-                    *(() if moment else ONE_BY_ONE),
+                    *(() if moment else ONE_FORK),
                     *given,
                 ],
                 **{"cwd": ROOT, "env": environment, "stdin": subprocess.DEVNULL, "stdout": out, "stderr": out},
@@ -134,41 +134,41 @@ class Kills:
         if killed and len(self.hit()) > hits:
             at = self.hit()[-1]
         elif killed and moment:
-            at = f"{self.moments.pop(0):.1f} s after judging"
+            at = f"{self.moments.pop(0):.1f} s after the phase was printed"
         elif killed:
             at = "at the limit"
-            self.problems.append(f"run {number} did not end within {RUN_LIMIT_S} s: see {log.name}")
+            self.problems.append(f"run {number} did not end within {RUN_LIMIT_S} s, see {log.name}")
         phases = _PHASE.findall(output)
         return output, {
-            **{"number": number, "kill": at, "from": phases[0] if phases else "unseen", "exit_code": code},
+            **{"number": number, "crash": at, "from": phases[0] if phases else "unknown", "exit_code": code},
             **{"at": round(begun, 3), "seconds": round(time.time() - begun, 1), "log": log.name},
         }
 
     def hit(self) -> list[str]:
-        """The points that were hit, in order."""
+        """Return the points that were hit, in order."""
         return self._hit.read_text(encoding="utf-8").splitlines() if self._hit.exists() else []
 
-    def detect(self, seed: int) -> dict[str, Any]:
-        """End the observers and say how it went."""
+    def summarize(self, seed: int) -> dict[str, Any]:
+        """Stop the observers and return the summary."""
         end = time.time()
-        events, journal, verdict = story(self.observers)
+        events, journal, verdict = collect(self.observers)
         cluster = TestbedInventory()
         down = points.most_down(events, cluster.brokers)
         started = points.starts(events, cluster.hosts)
         missed = points.missed(self.wanted, self.hit(), journal, self.at_random)
-        problems = [*self.problems, *(f"never hit: {point}" for point in missed)]
+        problems = [*self.problems, *(f"point never hit: {point}" for point in missed)]
         if down > 1:
-            problems.append(f"{down} brokers were down at once")
+            problems.append(f"{down} brokers were down at the same time")
         for host, times in started.items():
-            needed = self.way.starts["broker" if host in cluster.brokers else "controller"]
+            needed = self.procedure.starts["broker" if host in cluster.brokers else "controller"]
             if len(times) != needed and not self.problems:
                 seen = ", ".join(f"{at - self.observers.begun:.0f} s" for at in times)
-                problems.append(f"{host} was started {len(times)} times (at {seen}), this way needs {needed}")
+                problems.append(f"{host} was started {len(times)} times (at {seen}), {needed} are needed")
         last = self.rows[-1]["from"] if self.rows else None
-        if last != self.way.ends:
-            problems.append(f"the last run found the cluster in phase {last}")
+        if last != self.procedure.last_phase:
+            problems.append(f"the last run found the cluster in phase {last}, not {self.procedure.last_phase}")
         if verdict.get("verdict") != "pass":
-            problems.append(f"the witness's verdict is {verdict.get('verdict', 'missing')}")
+            problems.append(f"the clients' verdict is {verdict.get('verdict', 'missing')}")
         return {
             "schema": 1,
             "result": "failed" if problems else "passed",
@@ -176,23 +176,23 @@ class Kills:
             "seed": seed,
             "phase": last,
             "wall_s": round(end - self.observers.begun, 1),
-            "kills": sum(bool(row["kill"]) for row in self.rows),
+            "crashes": sum(bool(row["crash"]) for row in self.rows),
             "points": {"wanted": len(self.wanted), "hit": len(set(self.hit()) & set(self.wanted)), "missed": missed},
             "most_brokers_down": down,
             "starts": {host: len(times) for host, times in started.items()},
-            "witness": {key: verdict.get(key) for key in ("verdict", "acked", "lost", "duplicated", "reordered")},
+            "clients": {key: verdict.get(key) for key in ("verdict", "acked", "lost", "duplicated", "reordered")},
             "runs": self.rows,
         }
 
 
 def _environment() -> dict[str, str]:
-    """That of every run."""
+    """Return the environment of every run."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "ANSIBLE_NOCOLOR": "1"}
 
 
 def _wait(process: subprocess.Popen, log: Path, moment: float | None) -> None:
-    """Until the run has ended, or its moment or its limit has come."""
+    """Wait until the run ends, or until its moment or its limit."""
     limit = time.monotonic() + RUN_LIMIT_S
     while process.poll() is None and time.monotonic() < limit:
         if moment and _PHASE.search(log.read_text(encoding="utf-8", errors="replace")):
@@ -207,43 +207,42 @@ def _kill(group: int) -> None:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.crash_tests", description=__doc__)
-    parser.add_argument("--back", action="store_true", help="the way back, from dual-write to plain ZooKeeper mode")
-    parser.add_argument(
-        "--points", type=int, help="kill at so many of the points, chosen by the seed; without it, at all"
-    )
-    parser.add_argument("--moments", type=int, default=0, help="kill at so many random moments before")
-    parser.add_argument("--seed", type=int, default=int(time.time()), help="what chance begins with")
+    parser.add_argument("--rollback", action="store_true", help="roll back from dual-write to plain ZooKeeper mode")
+    parser.add_argument("--points", type=int, help="kill at this many random points (default: at all)")
+    parser.add_argument("--moments", type=int, default=0, help="first kill at this many random moments")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="seed of the random choices")
     given = parser.parse_args(arguments)
-    chance = random.Random(given.seed)
-    print(f"kills: seed {given.seed}", flush=True)
-    testbed.manage("up")  # an inventory to read
-    way = ways.BACK if given.back else ways.FORWARD
-    every = points.expected(way, TestbedInventory().brokers, TestbedInventory().controllers)
-    wanted = every if given.points is None else chance.sample(every, given.points)
-    crash_tests = Kills(way, wanted, [chance.uniform(*MOMENTS_S) for _number in range(given.moments)])
+    choice = random.Random(given.seed)
+    print(f"crash-tests: seed {given.seed}", flush=True)
+    testbed.manage("up")  # writes the inventory
+    procedure = procedures.ROLLBACK if given.rollback else procedures.MIGRATION
+    every = points.expected(procedure, TestbedInventory().brokers, TestbedInventory().controllers)
+    wanted = every if given.points is None else choice.sample(every, given.points)
+    crash_tests = CrashTests(procedure, wanted, [choice.uniform(*MOMENTS_S) for _number in range(given.moments)])
     try:
         crash_tests.run()
-        made = crash_tests.detect(given.seed)
+        summary = crash_tests.summarize(given.seed)
     except (ObserverError, subprocess.CalledProcessError) as error:
-        print(f"kills: {error}", file=sys.stderr)
+        print(f"crash-tests: {error}", file=sys.stderr)
         crash_tests.observers.stop_all()
         return 1
     except KeyboardInterrupt:
         crash_tests.observers.stop_all()
         return 130
-    jsonschema.validate(made, json.loads(SCHEMA.read_text(encoding="utf-8")))
-    (DIRECTORY / "summary.json").write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
-    reported, reached = made["witness"], f"{made['points']['hit']} of {made['points']['wanted']} points"
+    jsonschema.validate(summary, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    (DIRECTORY / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+    clients, hit = summary["clients"], f"{summary['points']['hit']} of {summary['points']['wanted']} points"
     print(
-        f"\nkills: {made['result']}: {made['kills']} kills, {reached}, at most {made['most_brokers_down']} broker "
-        f"down, witness {reported['verdict']} ({reported['acked']} acknowledged), {made['wall_s']:.0f} s"
+        f"\ncrash-tests: {summary['result']}: {summary['crashes']} crashes, {hit}, at most "
+        f"{summary['most_brokers_down']} broker down at a time, clients: {clients['verdict']} ({clients['acked']} "
+        f"acknowledged), {summary['wall_s']:.0f} s"
     )
-    for problem in made["problems"]:
+    for problem in summary["problems"]:
         print(f"  ! {problem}")
-    if made["problems"]:
+    if summary["problems"]:
         TestbedInventory().keep_logs(DIRECTORY / "hosts")
         print(f"  the hosts' logs: {DIRECTORY / 'hosts'}")
-    return 0 if made["result"] == "passed" else 1
+    return 0 if summary["result"] == "passed" else 1
 
 
 if __name__ == "__main__":

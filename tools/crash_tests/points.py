@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every record that the runs of a way write into their journals, and so every moment just before and just after; pure.
+"""The points at which runs are killed: just before and just after every record of their journals; pure.
 
-A point is written `before gate after_copy`, `after restart kraft b2`: a side, and what `of_event` says of an event.
+A point is a side and an event as `of_event` writes it: `before gate after_copy`, `after restart kraft b2`.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from __future__ import annotations
 import itertools
 from typing import Iterable, Mapping, Sequence
 
-from tools.crash_tests.ways import Way
+from tools.crash_tests.procedures import Procedure
 
 SIDES = ("before", "after")
 OF_HOSTS = ("masked", "wiped")
 
 
 def of_event(kind: str, name: str, fields: Mapping) -> str:
-    """What identifies a journal's event on its way."""
+    """Return the text that identifies an event of the journal."""
     if kind == "restart" or name in OF_HOSTS:
         return f"{kind} {name} {fields['host']}"
     if name == "admitted":
@@ -26,31 +26,33 @@ def of_event(kind: str, name: str, fields: Mapping) -> str:
     return f"{kind} {name}"
 
 
-def expected(way: Way, brokers: Iterable[str], controllers: Iterable[str]) -> list[str]:
-    """Every point of a way whose batches hold one host each.
+def expected(procedure: Procedure, brokers: Iterable[str], controllers: Iterable[str]) -> list[str]:
+    """Return every point of a procedure whose batches contain one host each.
 
-    A node's restart in a roll is recorded once: killed just before that, the next run finds the turn done and has
-    nothing to record. So it is one side for each node, in turns, and both sides for each roll.
+    A node's restart in a roll is recorded once: after a crash just before the record, the next run finds the restart
+    done and records nothing. So each node of a roll gets one side, alternately.
     """
     brokers, controllers = sorted(brokers), sorted(controllers)
-    rolls = [(roll, brokers) for roll in way.broker_rolls] + [(roll, controllers) for roll in way.controller_rolls]
-    events = [f"event {name}" for name in way.events]
-    events += [f"phase {name}" for name in way.phases]
-    events += [f"gate {name}" for name in way.gates]
+    rolls = [(roll, brokers) for roll in procedure.broker_rolls]
+    rolls += [(roll, controllers) for roll in procedure.controller_rolls]
+    events = [f"event {name}" for name in procedure.events]
+    events += [f"phase {name}" for name in procedure.phases]
+    events += [f"gate {name}" for name in procedure.gates]
     events += [f"admitted {roll} {host}" for roll, hosts in rolls for host in hosts]
-    events += [f"{begin} {host}" for begin in way.again for host in controllers]
+    events += [f"{prefix} {host}" for prefix in procedure.repeated for host in controllers]
     points = [f"{side} {event}" for event in events for side in SIDES]
-    once = [(f"restart {roll}", hosts) for roll, hosts in rolls] + [(begin, controllers) for begin in way.once]
-    for begin, hosts in once:
-        points += [f"{side} {begin} {host}" for host, side in zip(hosts, itertools.cycle(SIDES))]
+    once = [(f"restart {roll}", hosts) for roll, hosts in rolls]
+    once += [(prefix, controllers) for prefix in procedure.once]
+    for prefix, hosts in once:
+        points += [f"{side} {prefix} {host}" for host, side in zip(hosts, itertools.cycle(SIDES))]
     return points
 
 
 def missed(wanted: Iterable[str], hit: Iterable[str], journal: Iterable[Mapping], at_random: bool) -> list[str]:
-    """Those of the `wanted` points that were passed and not hit.
+    """Return the `wanted` points that were not hit.
 
-    `at_random`: runs were killed at random moments as well. These can take a record away, as that of a restart which
-    ended while nobody waited for it: a point whose event no run recorded was then not passed.
+    `at_random`: runs were also killed at random moments. Such a crash can suppress a record, for example of a restart
+    that ended without a control process. So a point whose event no run recorded is not missed.
     """
     recorded = {of_event(event["kind"], event["name"], event) for event in journal}
     left = sorted(set(wanted) - set(hit))
@@ -58,11 +60,11 @@ def missed(wanted: Iterable[str], hit: Iterable[str], journal: Iterable[Mapping]
 
 
 def most_down(events: Sequence[Mapping], hosts: Iterable[str]) -> int:
-    """How many of `hosts` were down at once at most, by what the recorder saw of their processes."""
+    """Return how many of `hosts` were down at the same time at most, by the recorder's events of their processes."""
     down: set[str] = set()
     most = 0
     hosts = set(hosts)
-    for event in sorted(events, key=lambda one: one["t"]):
+    for event in sorted(events, key=lambda event: event["t"]):
         if event.get("host") not in hosts:
             continue
         if event["kind"] in ("stopping", "stopped", "exited"):
@@ -74,6 +76,6 @@ def most_down(events: Sequence[Mapping], hosts: Iterable[str]) -> int:
 
 
 def starts(events: Iterable[Mapping], hosts: Iterable[str]) -> dict[str, list[float]]:
-    """When each host's process was started while it was watched, in epoch seconds."""
+    """Return when each host's process was started, in epoch seconds."""
     events = [event for event in events if event["kind"] == "started"]
     return {host: [event["t"] for event in events if event["host"] == host] for host in sorted(hosts)}

@@ -1,12 +1,4 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A whole migration on the bed, watched from outside. `python -m tools.demo` is `make demo`."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-# the collection, as Ansible finds it
-sys.path.append(str(Path(__file__).resolve().parents[2] / ".build"))
+"""A whole migration on the testbed, observed from outside. `python -m tools.demo` is `make demo`."""

@@ -1,16 +1,16 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`make demo`: python -m tools.demo [--failover]; and for molecule, what is around its own runs of the playbook.
+"""`make demo`: python -m tools.demo [--failover]. Its commands observe molecule's own runs of the playbook.
 
-Without a command: the bed goes back to its seed, witness and metadata changes start, `playbooks/migrate.yml` runs to
-its stop in dual-write, soaks, gets the word that it printed, finalizes, and runs once more to show that it changes
-nothing. build/demo/ then holds the witness's verdict and picture and summary.json (docs/summaries.md).
-  begin    start witness, recorder and metadata changes
-  compare  pause the changes; do brokers and ZooKeeper hold what was written?
-  end      stop them, judge, write the summary
-  stop     stop them without a judgement, if they run
-Exit code 0: all is as it must be; 1: it is not, the bed is left to be looked at; 130: interrupted, likewise.
+Without a command: reset the testbed, start verification clients and metadata changes, run `playbooks/migrate.yml` to
+its stop in dual-write, soak, finalize with the printed token, and run it once more, which must change nothing.
+build/demo/ then holds the clients' verdict and picture and summary.json (docs/summaries.md).
+  begin    start verification clients, recorder and metadata changes
+  compare  pause the changes; compare the brokers and ZooKeeper with what was written
+  end      stop everything, evaluate it, write the summary
+  stop     stop everything that runs, without an evaluation
+Exit code 0: passed; 1: failed, 130: interrupted; the testbed is left as it is.
 """
 
 from __future__ import annotations
@@ -24,30 +24,29 @@ from pathlib import Path
 from tools.demo.demo import DIRECTORY, Demo, DemoError
 from tools.demo.observers import ObserverError, Observers
 from tools.demo.testbed import ROOT, TestbedInventory
-from tools.demo.verdict import Told, detect
+from tools.demo.verdict import Outcome, finish
 
-STAYS = "the bed stays as it is: look with `make testbed-ssh HOST=b1`"
+STAYS = "the testbed is left as it is: inspect it with `make testbed-ssh HOST=b1`"
 
 
 def report(summary: dict, directory: Path) -> None:
-    """A few lines: what came out, where it stands."""
-    print(f"\n{directory.name}: {summary['result']}; {directory.relative_to(ROOT)}/summary.json, witness.svg beside it")
+    """Print the result and where its files are."""
+    print(f"\n{directory.name}: {summary['result']}; see summary.json and clients.svg in {directory.relative_to(ROOT)}")
     for problem in summary["problems"]:
         print(f"  ! {problem}")
     wall = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in summary["wall_s"]["runs"].items())
     ratio = summary["overhead_ratio"]
-    print(f"  runs: {wall}; the steps need {summary['floor_s']:.0f} s by themselves" + (f", x{ratio}" if ratio else ""))
+    print(f"  runs: {wall}; the steps alone need {summary['floor_s']:.0f} s" + (f", x{ratio}" if ratio else ""))
     if summary["tool_s_per_broker_step"] is not None:
         print(
-            f"  the tool's own cost of a broker step: {summary['tool_s_per_broker_step']:.1f} s on average, "
+            f"  the tool's overhead per broker step: {summary['tool_s_per_broker_step']:.1f} s on average, "
             f"{summary['tool_s_max']:.1f} s at most"
         )
-    evidence = TestbedInventory().evidence
-    print(f"  evidence of the runs: {evidence}", flush=True)
+    print(f"  artifacts of the runs: {TestbedInventory().artifacts_dir}", flush=True)
 
 
-def whole(failover: bool) -> int:
-    # also where a shell in the background had Ctrl-C ignored
+def run_demo(failover: bool) -> int:
+    # a shell in the background may have set Ctrl-C to be ignored
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     demo = Demo(failover)
@@ -65,22 +64,22 @@ def whole(failover: bool) -> int:
     return 0 if summary["result"] == "passed" else 1
 
 
-def around(arguments: argparse.Namespace) -> int:
+def run_command(arguments: argparse.Namespace) -> int:
     observers = Observers(arguments.directory.resolve())
     try:
         if arguments.command == "begin":
             observers.begin()
         elif arguments.command == "compare":
-            differences = observers.compare("brokers", "ZooKeeper", go_on=True)
+            differences = observers.compare("brokers", "ZooKeeper", resume=True)
             print("\n".join(differences), flush=True)
             return 1 if differences else 0
         elif arguments.command == "stop":
             observers.stop_all()
         else:
-            summary = detect(observers, Told(arguments.phase, arguments.soak, arguments.stable))
+            summary = finish(observers, Outcome(arguments.phase, arguments.soak, arguments.stable))
             report(summary, observers.directory)
             if summary["problems"]:
-                TestbedInventory().keep_logs(observers.directory / "hosts")  # what comes next may remove the hosts
+                TestbedInventory().keep_logs(observers.directory / "hosts")  # molecule may destroy the hosts next
             return 0 if summary["result"] == "passed" else 1
     except ObserverError as error:
         print(f"{arguments.command}: {error}", file=sys.stderr)
@@ -96,13 +95,13 @@ def main(arguments: list[str]) -> int:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name in ("begin", "compare", "end", "stop"):
         command = commands.add_parser(name)
-        command.add_argument("--directory", type=Path, required=True, help="where all that is recorded stands")
+        command.add_argument("--directory", type=Path, required=True, help="the directory of all records")
         if name == "end":
-            command.add_argument("--phase", required=True, help="the phase that the cluster reached")
+            command.add_argument("--phase", required=True, help="the cluster's last phase")
             command.add_argument("--soak", type=float, required=True, help="seconds")
             command.add_argument("--stable", type=float, required=True, help="seconds")
     given = parser.parse_args(arguments)
-    return around(given) if given.command else whole(given.failover)
+    return run_command(given) if given.command else run_demo(given.failover)
 
 
 if __name__ == "__main__":

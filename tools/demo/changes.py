@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Metadata that is made, changed, deleted and read back through the brokers: one class a kind.
+"""Create, alter, remove and read metadata through the brokers: one class per kind.
 
-A change raises Refused. `read` returns {name: value} of what bears the prefix, values as `make` and `alter` return
-them; `of_zookeeper` takes the same from zk_metadata.normalise's form.
+A change that fails raises Refused. `read` returns {name: value} of the objects with the prefix, with values as `make`
+and `alter` return them. `of_zookeeper` returns the same from the form of zk_metadata.normalise.
 """
 
 from __future__ import annotations
@@ -42,8 +42,10 @@ TIMEOUT_S = 10
 
 
 class Refused(Exception):
-    """A change that was not made, or not as far as its answer tells. `repeat`: it may be asked for again; `before`:
-    the answer that one hears when an earlier, unanswered attempt was made after all."""
+    """A change that failed or got no response.
+
+    `repeat`: the error is retriable; `before`: the error means that an earlier attempt without response took effect.
+    """
 
     def __init__(self, text: str, repeat: bool, before: bool = False) -> None:
         super().__init__(text)
@@ -52,7 +54,7 @@ class Refused(Exception):
 
 
 def _wait(future: Future, before: int | None = None, also: int | None = None) -> Any:
-    """The answer; `before`: what a repetition of a change that was made hears; `also`: repeated as well."""
+    """Return the result. `before`: the error of a repetition after a success; `also`: another retriable error."""
     try:
         return future.result(timeout=TIMEOUT_S + 5)
     except KafkaException as error:
@@ -78,7 +80,7 @@ class Topics:
 
     def alter(self, name: str, number: int) -> int:
         more = self.client.create_partitions([NewPartitions(name, 2)], request_timeout=TIMEOUT_S)[name]
-        # a broker that has not heard of the new topic yet says that it does not exist
+        # a broker may not know the new topic yet
         _wait(more, before=KafkaError.INVALID_PARTITIONS, also=KafkaError.UNKNOWN_TOPIC_OR_PART)
         return 2
 
@@ -89,20 +91,19 @@ class Topics:
 
     def read(self) -> dict[str, int]:
         topics = self.client.list_topics(timeout=TIMEOUT_S).topics.values()
-        return {one.topic: len(one.partitions) for one in topics if one.topic.startswith(PREFIX) and not one.error}
+        return {t.topic: len(t.partitions) for t in topics if t.topic.startswith(PREFIX) and not t.error}
 
     @staticmethod
     def of_zookeeper(tree: dict) -> dict[str, int]:
         return {
-            name: len(reported["partitions"])
-            for name, reported in tree["topics"].items()
+            name: len(topic["partitions"])
+            for name, topic in tree["topics"].items()
             if name.startswith(PREFIX) and name not in tree["delete_topics"]
         }
 
 
 class TopicConfigs:
-    """Configs of topics that stand already: retention.ms set and changed; what is removed is the config, not its
-    topic."""
+    """The config retention.ms of the topics: set, changed and removed."""
 
     name = "config"
     KEY = "retention.ms"
@@ -131,13 +132,13 @@ class TopicConfigs:
     def read(self) -> dict[str, str]:
         names = Topics(self.client).read()
         resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names]
-        found = {}
-        asked = self.client.describe_configs(resources, request_timeout=TIMEOUT_S) if resources else {}
-        for resource, future in asked.items():
+        values = {}
+        described = self.client.describe_configs(resources, request_timeout=TIMEOUT_S) if resources else {}
+        for resource, future in described.items():
             entry = _wait(future)[self.KEY]
             if not entry.is_default:
-                found[resource.name] = entry.value
-        return found
+                values[resource.name] = entry.value
+        return values
 
     @staticmethod
     def of_zookeeper(tree: dict) -> dict[str, str]:
@@ -149,7 +150,7 @@ class TopicConfigs:
 
 
 class Acls:
-    """An ACL cannot be changed: a second operation is added."""
+    """ACLs. An ACL cannot be altered: `alter` adds a second operation."""
 
     name = "acl"
 
@@ -190,10 +191,10 @@ class Acls:
 
 
 def _operations(pairs: Any) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    operations: dict[str, list[str]] = {}
     for name, operation in pairs:
-        found[name] = sorted([*found.get(name, []), operation])
-    return found
+        operations[name] = sorted([*operations.get(name, []), operation])
+    return operations
 
 
 class ScramUsers:
@@ -209,40 +210,39 @@ class ScramUsers:
         return self._upsert(name, 8192)
 
     def remove(self, name: str) -> None:
-        # not there any more: an attempt without an answer removed it
+        # not found: an attempt without response removed it
         self._change(
             name, UserScramCredentialDeletion(name, ScramMechanism.SCRAM_SHA_256), KafkaError.RESOURCE_NOT_FOUND
         )
 
     def _upsert(self, name: str, iterations: int) -> int:
         info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, iterations)
-        self._change(name, UserScramCredentialUpsertion(name, info, b"nobody signs in as this user"))
+        self._change(name, UserScramCredentialUpsertion(name, info, b"this user never logs in"))
         return iterations
 
     def _change(self, name: str, change: Any, before: int | None = None) -> None:
         answers = self.client.alter_user_scram_credentials([change], request_timeout=TIMEOUT_S)
-        # a user may be altered once in a request, and the next request comes before the last one has spread
         _wait(answers[name], before=before)
 
     def read(self) -> dict[str, int]:
         users = _wait(self.client.describe_user_scram_credentials(request_timeout=TIMEOUT_S))
         return {
-            user: reported.scram_credential_infos[0].iterations
-            for user, reported in users.items()
+            user: credentials.scram_credential_infos[0].iterations
+            for user, credentials in users.items()
             if user.startswith(PREFIX)
         }
 
     @staticmethod
     def of_zookeeper(tree: dict) -> dict[str, int]:
         return {
-            user: reported["SCRAM-SHA-256"]["iterations"]
-            for user, reported in tree["scram"].items()
+            user: credentials["SCRAM-SHA-256"]["iterations"]
+            for user, credentials in tree["scram"].items()
             if user.startswith(PREFIX)
         }
 
 
 class Quotas:
-    """By kafka-python's protocol classes: confluent-kafka has no call for quotas."""
+    """Quotas, with kafka-python's protocol classes: confluent-kafka has no call for quotas."""
 
     name = "quota"
     KEY = "producer_byte_rate"
@@ -308,14 +308,14 @@ class Quotas:
         if client is not None:
             try:
                 client.close()
-            except Exception:  # a client that is broken already
+            except Exception:  # the client is already broken
                 return
 
 
 def kinds(librdkafka: dict[str, Any], kafka_python: dict[str, Any]) -> list[Any]:
-    """One of each kind, over one connection of each library; in the order in which they are made."""
+    """Return one object of each kind, in the order of creation; they share one client of each library."""
     client = AdminClient({**librdkafka, "client.id": "churn"})
     return [Topics(client), TopicConfigs(client), Acls(client), Quotas(kafka_python), ScramUsers(client)]
 
 
-KINDS: dict[str, Callable] = {one.name: one for one in (Topics, TopicConfigs, Acls, Quotas, ScramUsers)}
+KINDS: dict[str, Callable] = {kind.name: kind for kind in (Topics, TopicConfigs, Acls, Quotas, ScramUsers)}

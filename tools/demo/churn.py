@@ -3,20 +3,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Change metadata while it moves: `python -m tools.demo.churn LEDGER RECORDED`, until SIGTERM.
 
-A round creates a topic, a config, an ACL, a quota and a SCRAM user, changes those of the round before, and removes two
-of three of those of two rounds before. A round runs every ROUND_S. Two more run whenever the recorder has seen a node
-register in the quorum or the migration driver change its state, so that each phase sees every kind made, changed and
-removed. A change that is refused retriably is repeated, as a client would. Each change is entered in the ledger
-(ledger.py); `check` compares the cluster with it.
+A round creates a topic, a config, an ACL, a quota and a SCRAM user, changes those of the previous round, and removes
+two of three of those of the round before that. A round runs every ROUND_S. Two more run whenever the recorder has seen
+a node register in the quorum or the migration driver change its state, so that each phase sees every kind made, changed
+and removed. A change is repeated while its error is retriable. Each change goes into the ledger (ledger.py); `check`
+compares the cluster with it.
 
 The rate is a real cluster's, on purpose. Each change of a config, quota, user or ACL leaves a notification znode for 15
 minutes, and each new one makes every broker read all of them again
 (ZkNodeChangeNotificationListener.purgeObsoleteNotifications). Thousands of changes would measure only that.
 
 SCRAM users are removed only before the first broker restarts in migration mode. Kafka 3.9.2 loses every credential of a
-mechanism when a node loads the log of one's removal in one go and meets it first (ScramDelta.apply drops the mechanism
-as soon as its map is empty, in the midst of filling it): one removal after the copy, and a broker's restart may shut
-all users of that mechanism out.
+mechanism when a node loads a removal in one batch with them and applies it first (ScramDelta.apply drops the mechanism
+as soon as its map is empty, while it is still being filled). So after one removal, a broker's restart may lock out all
+users of that mechanism.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ KEEP_EVERY = 3
 
 
 class Churn:
-    """Makes the changes, one after the other, until `ending` is set."""
+    """Makes one change after the other until `ending` is set."""
 
     def __init__(self, made: list[Any], path: Path, recorded: Recorded) -> None:
         self.kinds = made
@@ -72,7 +72,7 @@ class Churn:
         name, before, old = (f"{PREFIX}{number - back}" for back in range(3))
         for kind in self.kinds:
             yield partial(self._change, kind, "make", name, partial(kind.make, name, number))
-        # what another process of an earlier time left is left alone: its last round may be half done
+        # objects of an earlier process are left alone: its last round may be incomplete
         if number - 1 >= self.first:
             for kind in self.kinds:
                 yield partial(self._change, kind, "alter", before, partial(kind.alter, before, number))
@@ -82,16 +82,16 @@ class Churn:
                     yield partial(self._change, kind, "remove", old, partial(kind.remove, old))
 
     def _change(self, kind: Any, action: str, name: str, call: Callable[[], Any]) -> None:
-        begun, tries, heard = time.time(), 0, None
+        begun, tries, error = time.time(), 0, None
         while True:
             tries += 1
             try:
                 value, outcome = call(), "done"
                 break
             except Refused as refused:
-                value, outcome, heard = None, "refused", str(refused)
-                # No other client uses these names, so an earlier attempt was applied: ours, or the one that a broker
-                # repeated towards the controller. Only topics and removals answer so.
+                value, outcome, error = None, "refused", str(refused)
+                # No other client uses these names, so an earlier attempt took effect: ours, or one that a broker
+                # repeated. Only topics and removals have such an error.
                 if refused.before:
                     value, outcome = {"make": 1, "alter": 2}.get(action), "done"
                     break
@@ -99,13 +99,13 @@ class Churn:
                     break
                 time.sleep(REPEAT_S)
         line = {"t": begun, "end": time.time(), "kind": kind.name, "action": action, "name": name, "value": value}
-        line.update({"outcome": outcome, "tries": tries, "heard": heard})
+        line.update({"outcome": outcome, "tries": tries, "error": error})
         self._file.write(json.dumps(line) + "\n")
         self._file.flush()
 
 
 class Recorded:
-    """What the recorder has written so far (recorder.py), read incrementally."""
+    """Reads incrementally what the recorder writes (recorder.py)."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -129,16 +129,16 @@ class Recorded:
 
 
 def check(testbed: TestbedInventory, path: Path, where: str) -> dict[str, Any]:
-    """Compare `brokers` or `ZooKeeper` with what was written, until they agree or AGREE_S are over.
+    """Compare `brokers` or `ZooKeeper` with what was written, until they agree or AGREE_S have passed.
 
-    Returns {where, objects, differences}. To be called while nothing is changed.
+    Return {where, objects, differences}. Call it only while nothing is changed.
     """
     wanted, unsure = ledger.expected(ledger.read(path), KINDS)
     deadline = time.monotonic() + AGREE_S
     while True:
         try:
-            found = _brokers(testbed) if where == "brokers" else _zookeeper(testbed)
-            differ = ledger.differences(wanted, unsure, found, where)
+            present = _brokers(testbed) if where == "brokers" else _zookeeper(testbed)
+            differ = ledger.differences(wanted, unsure, present, where)
         except (Refused, zookeeper.ZooKeeperError) as error:
             differ = [f"{where} could not be read: {error}"]
         if not differ or time.monotonic() > deadline:

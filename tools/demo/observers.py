@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The processes around a migration, each in a session of its own: witness, recorder, and who changes metadata."""
+"""The processes that observe a migration, each in its own session: verification clients, recorder, metadata changes."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ END_TIMEOUT_S = {"recorder": 30, "churn": churn.LIMIT_S + 30}
 
 
 class ObserverError(Exception):
-    """An observer that did not start or end; the text is for the person at the terminal."""
+    """An observer did not start or end; the text is for the operator."""
 
 
 class Observers:
-    """The observers of one migration; what they write stands in `directory`."""
+    """The observers of one migration; they write to `directory`."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.canary_clients = directory / "witness"
+        self.clients = directory / "clients"
         self.events = directory / "recorder.jsonl"
         self.changes = directory / "changes.jsonl"
         self._checks = directory / "checks.jsonl"
         self._begun = directory / "begun.json"
 
     def begin(self, changes: bool = True) -> None:
-        """Start in an empty directory; returns when messages flow and every host is followed. Raises ObserverError.
+        """Start in an empty directory; return when messages flow and every host is followed. Raise ObserverError.
 
-        Without `changes` nobody changes metadata beside the witness's own loop.
+        Without `changes`, only the verification clients' admin loop changes metadata.
         """
         self.stop_all()
         shutil.rmtree(self.directory, ignore_errors=True)
@@ -49,13 +49,13 @@ class Observers:
         config = self.directory / "settings.json"
         config.touch(mode=0o600)
         config.write_text(json.dumps(testbed.clients_config()), encoding="utf-8")
-        arguments = ["run", "--config", str(config), "--dir", str(self.canary_clients), "--daemon"]
+        arguments = ["run", "--config", str(config), "--dir", str(self.clients), "--daemon"]
         done = subprocess.run(
             [sys.executable, "-m", "canary_clients", *arguments], cwd=ROOT, stdin=subprocess.DEVNULL, check=False
         )
         config.unlink()
         if done.returncode != 0:
-            raise ObserverError("the witness did not start; its reason stands above")
+            raise ObserverError("the verification clients did not start: see their message above")
         self._spawn("recorder", str(self.events))
         self._wait_followed(len(testbed.hosts))
         if changes:
@@ -64,46 +64,46 @@ class Observers:
 
     @property
     def begun(self) -> float:
-        """When everything was being watched, in epoch seconds."""
+        """The time from which all observers ran, in epoch seconds."""
         return json.loads(self._begun.read_text(encoding="utf-8"))["t"]
 
     def recorded(self) -> list[dict]:
-        """The recorder's events in order of time, [] when there are none."""
+        """Return the recorder's events in order of time, [] if there are none."""
         if not self.events.exists():
             return []
         events = [json.loads(line) for line in self.events.read_text(encoding="utf-8").splitlines()]
         return sorted(events, key=lambda event: event["t"])
 
     def registered_since(self, host: str, t: float) -> bool:
-        """Whether the recorder saw the host register in the quorum after a time (epoch seconds)."""
+        """Return whether the recorder saw the host register in the quorum after a time (epoch seconds)."""
         return any(
             event["t"] > t and event.get("host") == host and event.get("name") == "registered in the quorum"
             for event in self.recorded()
         )
 
-    def compare(self, *places: str, go_on: bool) -> list[str]:
-        """Pause the changes, compare `brokers` and `ZooKeeper` with them, go on; returns and keeps the differences."""
+    def compare(self, *sides: str, resume: bool) -> list[str]:
+        """Pause the changes and compare `sides` (brokers, ZooKeeper) with them; record and return the differences."""
         self._end("churn")
-        checks = [churn.check(TestbedInventory(), self.changes, where) for where in places]
+        checks = [churn.check(TestbedInventory(), self.changes, side) for side in sides]
         with self._checks.open("a", encoding="utf-8") as file:
             file.writelines(json.dumps(check) + "\n" for check in checks)
-        if go_on:
+        if resume:
             self._spawn("churn", str(self.changes), str(self.events))
         return [text for check in checks for text in check["differences"]]
 
     @property
     def checks(self) -> list[dict]:
-        """What `compare` found so far (churn.check)."""
+        """The results of `compare` so far (churn.check)."""
         return ledger.read(self._checks)
 
     def end_recorder(self) -> None:
         self._end("recorder")
 
     def stop_all(self) -> None:
-        """End what an earlier run left behind; the witness without a verdict."""
-        if (self.canary_clients / "lock").exists():
+        """Stop what an earlier run left running; discard the clients' verdict."""
+        if (self.clients / "lock").exists():
             subprocess.run(
-                [sys.executable, "-m", "canary_clients", "stop", "--dir", str(self.canary_clients)],
+                [sys.executable, "-m", "canary_clients", "stop", "--dir", str(self.clients)],
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -138,16 +138,16 @@ class Observers:
                     f"it follows {', '.join(sorted(followed)) or 'no host'}{'' if polled else ' and has no metadata'}"
                 )
                 raise ObserverError(
-                    f"waited {FOLLOW_TIMEOUT_S} s for the recorder; {seen}: see {self.directory}/recorder.log"
+                    f"the recorder is not ready after {FOLLOW_TIMEOUT_S} s: {seen}. See {self.directory}/recorder.log"
                 )
             time.sleep(0.1)
 
     def _end(self, name: str) -> None:
-        note = self.directory / f"{name}.pid"
-        if not note.exists():
+        pid_file = self.directory / f"{name}.pid"
+        if not pid_file.exists():
             return
-        pid = int(note.read_text(encoding="ascii"))
-        note.unlink()
+        pid = int(pid_file.read_text(encoding="ascii"))
+        pid_file.unlink()
         if not _is_ours(pid, f"tools.demo.{name}"):
             return
         os.kill(pid, signal.SIGTERM)
@@ -159,7 +159,7 @@ class Observers:
 
 
 def _is_ours(pid: int, module: str) -> bool:
-    """Whether the pid is still the process that was started; a dead one that nobody waited for is not."""
+    """Return whether the pid is still the process that was started, and no zombie."""
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
     try:

@@ -1,17 +1,16 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What happens to the cluster, seen from outside the migration: `python -m tools.demo.recorder OUT.jsonl`.
+"""Record what happens to the cluster during a migration: `python -m tools.demo.recorder OUT.jsonl`, until SIGTERM.
 
-A process of its own, so that what is measured does not measure itself. It follows each host's systemd journal and
-Kafka log, and asks the brokers for their metadata five times a second. One JSON object a line, {t: epoch seconds,
-kind, host?, ...}:
-  stopping, stopped, started   the Kafka unit's, from systemd's own message ids; `stopped` is the process gone
+A separate process, so that the tool does not measure itself. It follows each host's systemd journal and Kafka log, and
+requests the brokers' metadata five times a second. It writes one JSON object a line, {t: epoch seconds, kind, host?,
+...}:
+  stopping, stopped, started   of the Kafka unit, by systemd's message ids; at `stopped` the process has ended
   milestone                    a log line of a broker or controller that MILESTONES names, at the line's own time
   isr                          brokers seen, partitions without leader, and by broker the partitions in whose ISR it is
                                not; written when it changes
-It ends at SIGTERM, and then reads each host's journal once more, whole: what was missed while it was followed is told
-with `late`.
+At SIGTERM it reads each host's complete journal once more and writes the events that it missed, with `late`.
 """
 
 from __future__ import annotations
@@ -54,8 +53,8 @@ MILESTONES = {
 }
 _PATTERNS = {name: re.compile(pattern) for name, pattern in MILESTONES.items()}
 _TIMESTAMP = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3})\]")
-# One channel a host: journal lines are JSON objects, log lines begin with a bracket. Filtered there, to keep it cheap,
-# and by grep, which writes a line at once: journalctl's own buffer may end amid one, where another's line then begins.
+# One connection per host: journal lines are JSON objects, log lines begin with a bracket. grep on the host keeps the
+# volume small and writes whole lines; journalctl's buffer may end within a line.
 _JOURNAL = (
     "journalctl --no-tail --since=@{since:.6f} {more} --output=json --output-fields=MESSAGE_ID,UNIT"
     f" -u kafka -u kafka-controller | grep --line-buffered -E '{'|'.join(UNIT_MESSAGES)}'"
@@ -69,11 +68,11 @@ _FOLLOW = (
     f" | grep --line-buffered -E '{_LOGGED}' &"
     "cat >/dev/null"
 )
-READ_AGAIN_TIMEOUT_S = 20
+READ_JOURNAL_TIMEOUT_S = 20
 
 
 def milestone(line: str, offset: str) -> dict[str, Any] | None:
-    """A log line as an event {t, kind, name, text}, None when it is none of MILESTONES; `offset` as in date +%z."""
+    """Return a log line as an event {t, kind, name, text}, None if it matches no milestone; `offset` as in date +%z."""
     stamp = _TIMESTAMP.match(line)
     if not stamp:
         return None
@@ -85,16 +84,16 @@ def milestone(line: str, offset: str) -> dict[str, Any] | None:
 
 
 def unit_event(line: str) -> dict[str, Any] | None:
-    """A journal line as an event {t, kind, unit}, None when it tells of no start or stop."""
+    """Return a journal line as an event {t, kind, unit}, None if it is no start or stop."""
     entry = json.loads(line)
     kind = UNIT_MESSAGES.get(entry.get("MESSAGE_ID", ""))
     return kind and {"t": int(entry["__REALTIME_TIMESTAMP"]) / 1e6, "kind": kind, "unit": entry.get("UNIT")}
 
 
 def isr_state(metadata: Any) -> dict[str, Any]:
-    """From confluent-kafka's ClusterMetadata: {brokers, partitions, offline, out: {broker id: partitions}}.
+    """Return {brokers, partitions, offline, out: {broker id: partitions}} from confluent-kafka's ClusterMetadata.
 
-    Topics whose own error says that they are just being made or deleted are passed over.
+    Topics with an error are skipped: they are being created or deleted.
     """
     out: dict[str, int] = {}
     offline = partitions = 0
@@ -111,7 +110,7 @@ def isr_state(metadata: Any) -> dict[str, Any]:
 
 
 class Recorder:
-    """Writes events of all sources to one file, each line at once."""
+    """Writes the events of all sources to one file."""
 
     def __init__(self, testbed: TestbedInventory, path: Path) -> None:
         self.testbed = testbed
@@ -120,7 +119,7 @@ class Recorder:
         self._lock = threading.Lock()
         self._followers: list[subprocess.Popen] = []
         self._begun = time.time()
-        self._reported: dict[str, set[tuple[float, str]]] = {host: set() for host in testbed.hosts}
+        self._written: dict[str, set[tuple[float, str]]] = {host: set() for host in testbed.hosts}
 
     def run(self) -> None:
         """Record until `ending` is set."""
@@ -132,7 +131,7 @@ class Recorder:
             for follower in self._followers:
                 follower.terminate()
             with ThreadPoolExecutor(len(self.testbed.hosts)) as pool:
-                list(pool.map(self._read_again, self.testbed.hosts))
+                list(pool.map(self._read_journal, self.testbed.hosts))
 
     def note(self, event: dict[str, Any]) -> None:
         with self._lock:
@@ -158,10 +157,10 @@ class Recorder:
                     self.note({**event, "host": host})
                 elif line.startswith("{"):
                     self._note_unit(host, line)
-            self.note({"t": time.time(), "kind": "lost sight", "host": host})
+            self.note({"t": time.time(), "kind": "connection lost", "host": host})
             self.ending.wait(1)
 
-    def _read_again(self, host: str) -> None:
+    def _read_journal(self, host: str) -> None:
         try:
             read = subprocess.run(
                 self._on(host, _JOURNAL.format(since=self._begun, more="")),
@@ -169,7 +168,7 @@ class Recorder:
                 stdout=subprocess.PIPE,
                 text=True,
                 check=False,
-                timeout=READ_AGAIN_TIMEOUT_S,
+                timeout=READ_JOURNAL_TIMEOUT_S,
             )
         except subprocess.TimeoutExpired as error:
             print(f"{host}: {error}", file=sys.stderr)
@@ -178,21 +177,21 @@ class Recorder:
             self._note_unit(host, line, late=True)
 
     def _on(self, host: str, command: str) -> list[str]:
-        # A connection of its own: a shared one ends with whoever opened it.
+        # not a shared connection, which ends with the process that opened it
         return self.testbed.ssh(host, command, own=True)
 
     def _note_unit(self, host: str, line: str, **more: bool) -> None:
-        """Tell a start or a stop that has not been told: after a lost connection the journal is read from the first."""
+        """Write a start or stop once: after a lost connection the journal is read from the beginning."""
         event = unit_event(line)
-        if event and (event["t"], event["kind"]) not in self._reported[host]:
-            self._reported[host].add((event["t"], event["kind"]))
+        if event and (event["t"], event["kind"]) not in self._written[host]:
+            self._written[host].add((event["t"], event["kind"]))
             self.note({**event, "host": host, **more})
 
     def _poll(self) -> None:
         client = AdminClient(self.testbed.librdkafka(**{"client.id": "recorder"}))
         before: dict[str, Any] | None = None
         while not self.ending.is_set():
-            asked = time.time()
+            requested = time.time()
             try:
                 metadata = client.list_topics(timeout=2)
                 seen = isr_state(metadata)
@@ -200,12 +199,12 @@ class Recorder:
                 seen["hosts"] = {addresses.get(b.host, b.host): b.id for b in metadata.brokers.values()}
             except KafkaException as error:
                 seen = {"error": error.args[0].name()}
-            # the number of partitions moves with every canary topic
-            reported = {key: value for key, value in seen.items() if key != "partitions"}
-            if reported != before:
-                self.note({"t": time.time(), "asked": asked, "kind": "isr", **seen})
-                before = reported
-            self.ending.wait(max(0.0, POLL_S - (time.time() - asked)))
+            # the number of partitions changes with every canary topic
+            compared = {key: value for key, value in seen.items() if key != "partitions"}
+            if compared != before:
+                self.note({"t": time.time(), "asked": requested, "kind": "isr", **seen})
+                before = compared
+            self.ending.wait(max(0.0, POLL_S - (time.time() - requested)))
 
 
 def main(arguments: list[str]) -> int:

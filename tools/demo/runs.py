@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs of playbooks as an operator types them, their terminal passed through and kept, and the evidence they leave."""
+"""Run playbooks as an operator does, pass their terminal output through, and read their run artifacts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TITLE = re.compile(rb"^(?:\x1b\[[0-9;]*m)?(PLAY|TASK|PLAY RECAP) (?:\[(.*?)\] )
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a playbook: what was typed, how it ended, what it printed; `tasks`: seconds of each task."""
+    """One run of a playbook: command, exit code, duration, output; `tasks`: seconds of each task."""
 
     name: str
     argv: list[str]
@@ -42,9 +42,9 @@ class Run:
 
 
 def play(name: str, argv: list[str], log: Path, limit_s: float) -> Run:
-    """Run `argv` in the checkout with its output to this terminal and to `log`. Ended at `limit_s` (exit code 124)."""
+    """Run `argv` in the checkout with its output to this terminal and to `log`. End it at `limit_s` (exit code 124)."""
     begun = time.monotonic()
-    # A terminal of its own keeps Ansible's colours and live lines as an operator sees them.
+    # a pty keeps Ansible's colours and live lines
     ours, theirs = pty.openpty()
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     if not sys.stdout.isatty():
@@ -86,24 +86,24 @@ def play(name: str, argv: list[str], log: Path, limit_s: float) -> Run:
 
 
 def _tasks(kept: bytes, arrived: list[tuple[int, float]], end: float) -> list[dict]:
-    """[{play, task, at, seconds}] from when each task's title came to the terminal to when the next one's did."""
-    found: list[dict] = []
+    """Return [{play, task, at, seconds}]: a task lasts from its title in the output to the next title."""
+    tasks: list[dict] = []
     play_name = ""
     for title in _TITLE.finditer(kept):
         at = arrived[bisect_right(arrived, (title.start(), end)) - 1][1]
-        if found:
-            found[-1].setdefault("seconds", round(at - found[-1]["at"], 2))
+        if tasks:
+            tasks[-1].setdefault("seconds", round(at - tasks[-1]["at"], 2))
         if title[1] == b"PLAY":
             play_name = title[2].decode()
         elif title[1] == b"TASK":
-            found.append({"play": play_name, "task": title[2].decode(), "at": round(at, 2)})
-    if found:
-        found[-1].setdefault("seconds", round(end - found[-1]["at"], 2))
-    return found
+            tasks.append({"play": play_name, "task": title[2].decode(), "at": round(at, 2)})
+    if tasks:
+        tasks[-1].setdefault("seconds", round(end - tasks[-1]["at"], 2))
+    return tasks
 
 
 def _end(process: subprocess.Popen) -> None:
-    """End a run that was left, as Ctrl-C at its terminal does, then harder."""
+    """End a run that is still going: SIGINT as Ctrl-C does, then SIGTERM, then SIGKILL."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         if process.poll() is not None:
             return
@@ -115,19 +115,19 @@ def _end(process: subprocess.Popen) -> None:
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """What one run left: its directory and its journal's events."""
+class RecordedRun:
+    """A run's artifacts: its directory and its journal's events."""
 
     directory: Path
     journal: list[dict]
 
 
-def evidence_since(root: Path, begun: float) -> list[Evidence]:
-    """The evidence of every run whose journal begins after `begun` (epoch seconds), oldest first."""
-    found = []
+def runs_since(root: Path, begun: float) -> list[RecordedRun]:
+    """Return every run whose journal begins after `begun` (epoch seconds), oldest first."""
+    runs = []
     for path in root.glob("*/*/journal.jsonl"):
         lines = path.read_text(encoding="utf-8").splitlines()
         events = sorted((json.loads(line) for line in lines), key=lambda event: event["t"])
         if events and events[0]["t"] >= begun:
-            found.append(Evidence(path.parent, events))
-    return sorted(found, key=lambda one: one.journal[0]["t"])
+            runs.append(RecordedRun(path.parent, events))
+    return sorted(runs, key=lambda run: run.journal[0]["t"])

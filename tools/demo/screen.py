@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an operator reads from the terminal: the phase, the command to type next, what a run changed. Pure."""
+"""Parse what a run prints: the status screen with phase and next command, and Ansible's recap. Pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from datetime import datetime, timezone
 from typing import NamedTuple
 
 
-class Shown(NamedTuple):
+class StatusScreen(NamedTuple):
     """The last status screen of a run.
 
-    `leader`: the quorum's leader by its node id; `command`: the argv to type next; `soak_until`: before which it is not
-    to be typed, in epoch seconds. None where there is none.
+    `leader`: node id of the quorum's leader; `command`: the argv of the next command; `soak_until`: the end of the soak
+    before it, in epoch seconds. None if the screen shows none.
     """
 
     cluster_id: str
@@ -44,8 +44,8 @@ _RECAP = re.compile(r"^(\S+)\s+: ok=(\d+)\s+changed=(\d+)\s+unreachable=(\d+)\s+
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def read(output: str) -> Shown | None:
-    """The last status screen in a terminal's output, None when it holds none."""
+def read(output: str) -> StatusScreen | None:
+    """Return the last status screen in the output, None if there is none."""
     output = _COLOUR.sub("", output)
     titles = list(_TITLE.finditer(output))
     if not titles:
@@ -55,7 +55,7 @@ def read(output: str) -> Shown | None:
     command = _NEXT.search(screen)
     soak = _SOAK.search(screen)
     leader = _LEADER.search(screen)
-    return Shown(
+    return StatusScreen(
         cluster_id=titles[-1][1],
         phase=titles[-1][2],
         gates=[name for name in gates[1].split(", ") if " " not in name] if gates else [],
@@ -66,7 +66,7 @@ def read(output: str) -> Shown | None:
 
 
 def recap(output: str) -> dict[str, Recap]:
-    """Each host's recap of the last play, {} when the output holds none."""
+    """Return each host's line of the last recap, {} if there is none."""
     output = _COLOUR.sub("", output)
     begun = output.rfind("PLAY RECAP")
     if begun < 0:

@@ -1,8 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a migration on the bed came to: the figures of summary.json, and what of it is not as it must be. Pure but for
-the versions."""
+"""summary.json of a migration on the testbed: its figures and its problems. Pure except for the versions."""
 
 from __future__ import annotations
 
@@ -27,19 +26,19 @@ EXPECTED_GATES = (
     "before_finalize",
     "after_finalize",
 )
-LEAST_RATE = CLIENTS_RATE / 2  # messages a second: fewer prove little
+LEAST_RATE = CLIENTS_RATE / 2  # messages per second: fewer prove little
 
 
 def wall_by_phase(marks: list[tuple[float, str]], end: float) -> dict[str, float]:
-    """Seconds in each phase, the last one up to `end`."""
-    reported: dict[str, float] = {}
+    """Return the seconds in each phase, the last one up to `end`."""
+    seconds: dict[str, float] = {}
     for (begun, name), following in zip(marks, [t for t, dummy in marks[1:]] + [end]):
-        reported[name] = round(reported.get(name, 0.0) + following - begun, 3)
-    return reported
+        seconds[name] = round(seconds.get(name, 0.0) + following - begun, 3)
+    return seconds
 
 
 def gates(journal: list[dict]) -> list[dict[str, Any]]:
-    """Each gate that was tried, in order: {name, result, seconds}."""
+    """Return each evaluation of a gate, in order: {name, result, seconds}."""
     return [
         {"name": event["name"], "result": event["result"], "seconds": event["seconds"]}
         for event in journal
@@ -47,8 +46,8 @@ def gates(journal: list[dict]) -> list[dict[str, Any]]:
     ]
 
 
-def canary_clients(verdict: dict[str, Any]) -> dict[str, Any]:
-    """The part of the witness's verdict that the summary carries."""
+def clients(verdict: dict[str, Any]) -> dict[str, Any]:
+    """Return the part of the clients' verdict that goes into the summary."""
     kept = ("verdict", "reasons", "acked", "lost", "duplicated", "reordered", "redelivered", "aborted_visible")
     by_phase = {
         name: {"producer": count["max_producer_stall_ms"], "consumer": count["max_consumer_stall_ms"]}
@@ -63,18 +62,18 @@ def canary_clients(verdict: dict[str, Any]) -> dict[str, Any]:
 
 
 def tool_s_per_broker_step(steps: list[Step], stable_s: float) -> list[float]:
-    """The tool's own seconds of each broker step that follows another one of its roll."""
-    messages = [step.tool_s(stable_s) for step in steps if step.kind in BROKER_KINDS and not step.first]
-    return [round(one, 3) for one in messages if one is not None]
+    """Return the tool's overhead of each broker step, without the first step of each roll."""
+    seconds = [step.tool_s(stable_s) for step in steps if step.kind in BROKER_KINDS and not step.first]
+    return [round(value, 3) for value in seconds if value is not None]
 
 
 def versions() -> dict[str, str | None]:
-    """Of what decides the figures; null where it cannot be told."""
+    """Return the versions that decide the figures; None if unknown."""
     jars = [path.name for path in (ROOT / ".build" / "kafka" / "libs").glob("*.jar")]
 
     def jar(pattern: str) -> str | None:
-        found = [match[1] for match in map(re.compile(pattern).fullmatch, jars) if match]
-        return found[0] if found else None
+        matches = [match[1] for match in map(re.compile(pattern).fullmatch, jars) if match]
+        return matches[0] if matches else None
 
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     return {
@@ -92,69 +91,74 @@ def make(
     journal: list[dict],
     verdict: dict[str, Any] | None,
     changes: dict[str, Any],
-    reported: dict[str, Any],
+    outcome: dict[str, Any],
 ) -> dict[str, Any]:
-    """The summary without `result` and `problems`. `told`: {phase, begun, end, soak_s, stable_s, wall_s (by run),
-    changed_on_second_run}."""
-    marks = phases(events, steps, reported["begun"])
-    runs = reported["wall_s"]
+    """Return the summary without `result` and `problems`.
+
+    `outcome`: {phase, begun, end, soak_s, stable_s, wall_s (by run), changed_on_second_run}.
+    """
+    marks = phases(events, steps, outcome["begun"])
+    runs = outcome["wall_s"]
     migrating = sum(seconds for name, seconds in runs.items() if name in ("to dual_write", "to finalized"))
     floor = floor_s(events, steps)
-    tool = tool_s_per_broker_step(steps, reported["stable_s"])
+    tool = tool_s_per_broker_step(steps, outcome["stable_s"])
     return {
         "schema": 1,
-        "phase": reported["phase"],
-        "witness": verdict and canary_clients(verdict),
+        "phase": outcome["phase"],
+        "clients": verdict and clients(verdict),
         "changes": changes,
         "gates": gates(journal),
-        "wall_s": {"runs": runs, "phases": wall_by_phase(marks, reported["end"])},
-        "soak_s": reported["soak_s"],
-        "stable_s": reported["stable_s"],
+        "wall_s": {"runs": runs, "phases": wall_by_phase(marks, outcome["end"])},
+        "soak_s": outcome["soak_s"],
+        "stable_s": outcome["stable_s"],
         "floor_s": round(floor, 3),
         "overhead_ratio": round(migrating / floor, 3) if floor and migrating else None,
         "tool_s_per_broker_step": round(statistics.mean(tool), 3) if tool else None,
         "tool_s_max": max(tool, default=None),
-        "steps": [step.reported(reported["stable_s"]) for step in steps],
-        "changed_on_second_run": reported["changed_on_second_run"],
+        "steps": [step.row(outcome["stable_s"]) for step in steps],
+        "changed_on_second_run": outcome["changed_on_second_run"],
         "versions": versions(),
     }
 
 
 def problems(summary: dict[str, Any], failovers: int = 0) -> list[str]:
-    """What is not as it must be, as sentences; nothing when the migration is proved."""
-    found = []
+    """Return what is wrong, as sentences; [] if the migration passed."""
+    problems = []
     if summary["phase"] != "finalized":
-        found.append(f"the phase at the end is {summary['phase']}, not finalized")
-    seen = summary["witness"]
-    if not seen:
-        found.append("there is no verdict of the witness")
+        problems.append(f"the last phase is {summary['phase']}, not finalized")
+    clients = summary["clients"]
+    if not clients:
+        problems.append("the verification clients left no verdict")
     else:
-        if seen["verdict"] != "pass":
-            found.append(f"the witness's verdict is {seen['verdict']}: {'; '.join(seen['reasons'])}")
-        if seen["acked_per_second"] < LEAST_RATE:
-            found.append(f"the witness had {seen['acked_per_second']:.0f} messages a second, not {LEAST_RATE:.0f}")
-    found += summary["changes"]["problems"]
+        if clients["verdict"] != "pass":
+            problems.append(f"the clients' verdict is {clients['verdict']}: {'; '.join(clients['reasons'])}")
+        if clients["acked_per_second"] < LEAST_RATE:
+            rate = f"{clients['acked_per_second']:.0f} messages per second"
+            problems.append(f"the clients sent only {rate}, at least {LEAST_RATE:.0f} are needed")
+    problems += summary["changes"]["problems"]
     compared = {check["where"] for check in summary["changes"]["checked"]}
-    found += [
-        f"{where} was never compared with the changes" for where in ("brokers", "ZooKeeper") if where not in compared
+    problems += [
+        f"{where}: never compared with the metadata changes"
+        for where in ("brokers", "ZooKeeper")
+        if where not in compared
     ]
     passed = {gate["name"] for gate in summary["gates"] if gate["result"] == "pass"}
     missing = [name for name in EXPECTED_GATES if name not in passed]
     if missing:
-        found.append(f"gates that no run passed: {', '.join(missing)}")
+        problems.append(f"no run passed the gates {', '.join(missing)}")
     kinds = [step["kind"] for step in summary["steps"]]
     for kind, count in EXPECTED_STEPS.items():
         if kinds.count(kind) != count:
-            found.append(f"the recorder saw {kinds.count(kind)} restarts of kind {kind}, not {count}")
-    found += [
-        f"the recorder saw {step['host']} out of an ISR when the next broker was told to stop ({step['kind']})"
+            problems.append(f"the recorder saw {kinds.count(kind)} restarts of kind {kind}, not {count}")
+    problems += [
+        f"{step['host']} ({step['kind']}) was still out of an ISR when the next broker's stop began"
         for step in summary["steps"]
         if step["overtaken"]
     ]
     others = [step for step in summary["steps"] if step["kind"] not in EXPECTED_STEPS]
     if len(others) != failovers:
         names = ", ".join(f"{step['host']} ({step['kind']})" for step in others)
-        found.append(f"the recorder saw {len(others)} restarts that no run tells of, not {failovers}: {names}")
+        problems.append(f"the recorder saw {len(others)} restarts that no journal contains, not {failovers}: {names}")
     if summary["changed_on_second_run"]:
-        found.append(f"one more run changed {summary['changed_on_second_run']} things")
-    return found
+        problems.append(f"one more run reported {summary['changed_on_second_run']} changes")
+    return problems

@@ -1,8 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The testbed as its operator knows it: its inventory, and the other users' passwords. The environment variable
-TESTBED_VARIANT chooses which."""
+"""The testbed's inventory and client settings; the environment variable TESTBED_VARIANT chooses the variant."""
 
 from __future__ import annotations
 
@@ -23,37 +22,37 @@ TOOL = ROOT / "extensions" / "molecule" / "testbed" / "testbed.py"
 VARIANT = os.environ.get("TESTBED_VARIANT") or "default"
 STATE = ROOT / ".build" / ("testbed" if VARIANT == "default" else f"testbed-{VARIANT}")
 INVENTORY = STATE / "inventory.yml"
-CLIENTS_RATE = 200  # messages a second; on each partition they date a stall to a tenth of a second
+CLIENTS_RATE = 200  # messages per second: enough to time a stall of a partition to a tenth of a second
 
 
 class TestbedInventory:
-    """What the inventory tells: hosts with their addresses, and how clients connect."""
+    """The testbed's inventory: hosts with their addresses, and how clients connect."""
 
     def __init__(self) -> None:
         tree = yaml.safe_load(INVENTORY.read_text(encoding="utf-8"))["all"]
         self.vars: dict[str, Any] = tree["vars"]
         groups = {name: group["hosts"] for name, group in tree["children"].items()}
-        self.brokers = {host: reported["ansible_host"] for host, reported in groups["kafka_broker"].items()}
-        self.controllers = {host: reported["ansible_host"] for host, reported in groups["kafka_controller"].items()}
+        self.brokers = {host: variables["ansible_host"] for host, variables in groups["kafka_broker"].items()}
+        self.controllers = {host: variables["ansible_host"] for host, variables in groups["kafka_controller"].items()}
         self.controller_ids = {
-            reported["quorumshift_node_id"]: host for host, reported in groups["kafka_controller"].items()
+            variables["quorumshift_node_id"]: host for host, variables in groups["kafka_controller"].items()
         }
         self.zookeeper_connect: str = self.vars["quorumshift_zookeeper_connect"]
-        self.evidence = Path(self.vars["quorumshift_artifacts_dir"])
+        self.artifacts_dir = Path(self.vars["quorumshift_artifacts_dir"])
 
     @property
     def hosts(self) -> dict[str, str]:
         return {**self.brokers, **self.controllers}
 
     def ssh(self, host: str, *command: str, own: bool = False) -> list[str]:
-        """The argv that runs a command on a host; over a connection of its `own`, shared with nobody."""
+        """Return the argv that runs a command on a host; `own`: over a new connection, not a shared one."""
         options = ["-o", "ControlPath=none"] if own else []
         options += shlex.split(self.vars["ansible_ssh_common_args"])
         user = f"{self.vars['ansible_user']}@{self.hosts[host]}"
         return ["ssh", "-i", self.vars["ansible_ssh_private_key_file"], *options, user, *command]
 
     def execute(self, host: str, *command: str, timeout_s: float = 30) -> str:
-        """Run a command on a host and return its output. Raises subprocess.CalledProcessError, TimeoutExpired."""
+        """Run a command on a host and return its output. Raise subprocess.CalledProcessError, TimeoutExpired."""
         done = subprocess.run(
             self.ssh(host, *command),
             stdin=subprocess.DEVNULL,
@@ -64,13 +63,13 @@ class TestbedInventory:
         )
         return done.stdout
 
-    def keep_logs(self, place: Path) -> None:
-        """Keep Kafka's and ZooKeeper's logs of every host that is reached, packed, as `place`/HOST.tar.gz."""
-        place.mkdir(parents=True, exist_ok=True)
+    def keep_logs(self, directory: Path) -> None:
+        """Save Kafka's and ZooKeeper's logs of every reachable host as `directory`/HOST.tar.gz."""
+        directory.mkdir(parents=True, exist_ok=True)
         pack = "tar -czf - --ignore-failed-read --warning=no-file-changed -C /var/log kafka zookeeper"
 
         def keep(host: str) -> None:
-            with (place / f"{host}.tar.gz").open("wb") as packed, contextlib.suppress(subprocess.TimeoutExpired):
+            with (directory / f"{host}.tar.gz").open("wb") as packed, contextlib.suppress(subprocess.TimeoutExpired):
                 command = self.ssh(host, pack)
                 subprocess.run(command, stdout=packed, stderr=subprocess.DEVNULL, timeout=60, check=False)
 
@@ -78,7 +77,7 @@ class TestbedInventory:
             list(pool.map(keep, self.hosts))
 
     def librdkafka(self, **more: Any) -> dict[str, Any]:
-        """Settings of the operator's clients in librdkafka's keys."""
+        """Return the settings of the operator's clients in librdkafka's keys."""
         client = self.vars["quorumshift_client"]
         return {
             "bootstrap.servers": self.vars["quorumshift_bootstrap_servers"],
@@ -94,7 +93,7 @@ class TestbedInventory:
         }
 
     def kafka_python(self) -> dict[str, Any]:
-        """Settings of the operator's clients in kafka-python's keys."""
+        """Return the settings of the operator's clients in kafka-python's keys."""
         client = self.vars["quorumshift_client"]
         return {
             "bootstrap_servers": self.vars["quorumshift_bootstrap_servers"].split(","),
@@ -106,7 +105,7 @@ class TestbedInventory:
         }
 
     def clients_config(self) -> dict[str, Any]:
-        """Settings of the clients (canary_clients/config.py): their SCRAM user may use the prefix canary."""
+        """Return the config of the verification clients (canary_clients/config.py)."""
         client = self.vars["quorumshift_client"]
         secrets = json.loads((STATE / "secrets.json").read_text(encoding="utf-8"))
         return {
@@ -119,5 +118,5 @@ class TestbedInventory:
 
 
 def manage(command: str) -> None:
-    """Run the bed's own tool (up, reset, status). Raises subprocess.CalledProcessError."""
+    """Run a command of the testbed (up, reset, status). Raise subprocess.CalledProcessError."""
     subprocess.run([sys.executable, str(TOOL), command], stdin=subprocess.DEVNULL, check=True)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The end of a watched migration: observers ended, verdict and picture made, summary written and checked."""
+"""The end of an observed migration: stop the observers, write verdict, picture and summary."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report
 from tools.demo import ledger, marks, steps, summary
 from tools.demo.changes import KINDS
 from tools.demo.observers import Observers
-from tools.demo.runs import Evidence, evidence_since
+from tools.demo.runs import RecordedRun, runs_since
 from tools.demo.testbed import ROOT, TestbedInventory
 
 CLIENTS_TIMEOUT_S = 600
 
 
 @dataclass
-class Told:
-    """What the driver of the runs knows: the phase at the end, the settings, seconds by run."""
+class Outcome:
+    """What only the caller of the runs knows: the last phase, the settings, seconds by run."""
 
     phase: str
     soak_s: float
@@ -37,56 +37,58 @@ class Told:
     failovers: int = 0
 
 
-def detect(observers: Observers, reported: Told) -> dict[str, Any]:
-    """End the observers; write marks, verdict, picture and summary.json; return the summary.
+def finish(observers: Observers, outcome: Outcome) -> dict[str, Any]:
+    """Stop the observers; write marks, verdict, picture and summary.json; return the summary.
 
-    Picture and verdict are put into the evidence of each run that restarted something, too. Raises
-    jsonschema.ValidationError, ObserverError.
+    Copy picture and verdict to the artifacts of each run that restarted a node. Raise jsonschema.ValidationError,
+    ObserverError.
     """
     directory = observers.directory
-    observers.compare("brokers", go_on=False)
+    observers.compare("brokers", resume=False)
     end = time.time()
     observers.end_recorder()
-    runs = evidence_since(TestbedInventory().evidence, observers.begun)
+    runs = runs_since(TestbedInventory().artifacts_dir, observers.begun)
     journal = [event for run in runs for event in run.journal]
     events = observers.recorded()
-    found = steps.find(events, journal)
-    seen = steps.phases(events, found, observers.begun)
-    marks.write(directory / "marks.jsonl", marks.make(seen, found, journal))
-    verdict = witness_verdict(observers)
-    _into_evidence(observers, runs)
+    restarts = steps.find(events, journal)
+    phases = steps.phases(events, restarts, observers.begun)
+    marks.write(directory / "marks.jsonl", marks.make(phases, restarts, journal))
+    verdict = clients_verdict(observers)
+    _copy_to_artifacts(observers, runs)
     made = summary.make(
         events,
-        found,
+        restarts,
         journal,
         verdict,
-        ledger.summary(ledger.read(observers.changes), KINDS, seen, observers.checks),
-        {**vars(reported), "begun": observers.begun, "end": end},
+        ledger.summary(ledger.read(observers.changes), KINDS, phases, observers.checks),
+        {**vars(outcome), "begun": observers.begun, "end": end},
     )
-    wrong = summary.problems(made, reported.failovers)
-    made = {"schema": made.pop("schema"), "result": "failed" if wrong else "passed", "problems": wrong, **made}
+    problems = summary.problems(made, outcome.failovers)
+    made = {"schema": made.pop("schema"), "result": "failed" if problems else "passed", "problems": problems, **made}
     jsonschema.validate(made, json.loads(summary.SCHEMA.read_text(encoding="utf-8")))
     (directory / "summary.json").write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
     return made
 
 
-def story(observers: Observers) -> tuple[list[dict], list[dict], dict[str, Any]]:
-    """End recorder and witness, with phases and restarts as marks of its picture; (the recorder's events, those of the
-    runs' journals, the witness's verdict, {} where there is none). Raises ObserverError."""
+def collect(observers: Observers) -> tuple[list[dict], list[dict], dict[str, Any]]:
+    """Stop recorder and clients; write marks, verdict and picture. Raise ObserverError.
+
+    Return the recorder's events, the events of the runs' journals and the clients' verdict, {} if there is none.
+    """
     observers.end_recorder()
-    runs = evidence_since(TestbedInventory().evidence, observers.begun)
+    runs = runs_since(TestbedInventory().artifacts_dir, observers.begun)
     events, journal = observers.recorded(), [event for run in runs for event in run.journal]
-    reported = sorted((event["t"], event["name"]) for event in journal if event["kind"] == "phase")
-    seen = [one for one, before in zip(reported, [(0, ""), *reported]) if one[1] != before[1]]
-    marks.write(observers.directory / "marks.jsonl", marks.make(seen, steps.find(events, journal), journal))
-    return events, journal, witness_verdict(observers) or {}
+    noted = sorted((event["t"], event["name"]) for event in journal if event["kind"] == "phase")
+    phases = [phase for phase, before in zip(noted, [(0, ""), *noted]) if phase[1] != before[1]]
+    marks.write(observers.directory / "marks.jsonl", marks.make(phases, steps.find(events, journal), journal))
+    return events, journal, clients_verdict(observers) or {}
 
 
-def witness_verdict(observers: Observers) -> dict[str, Any] | None:
-    """Stop the witness; write its verdict and picture, with the marks in marks.jsonl; return the verdict."""
+def clients_verdict(observers: Observers) -> dict[str, Any] | None:
+    """Stop the clients; write verdict and picture, with the marks in marks.jsonl; return the verdict, None if none."""
     directory = observers.directory
-    given = ["--dir", str(observers.canary_clients), "--marks", str(directory / "marks.jsonl")]
-    out = directory / "witness.json"
+    given = ["--dir", str(observers.clients), "--marks", str(directory / "marks.jsonl")]
+    out = directory / "clients.json"
     subprocess.run(
         [sys.executable, "-m", "canary_clients", "stop", *given, "--json", str(out)],
         cwd=ROOT,
@@ -97,7 +99,7 @@ def witness_verdict(observers: Observers) -> dict[str, Any] | None:
     if not out.exists():
         return None
     subprocess.run(
-        [sys.executable, "-m", "canary_clients", "picture", *given, "--out", str(directory / "witness.svg")],
+        [sys.executable, "-m", "canary_clients", "picture", *given, "--out", str(directory / "clients.svg")],
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         check=False,
@@ -106,12 +108,12 @@ def witness_verdict(observers: Observers) -> dict[str, Any] | None:
     return json.loads(out.read_text(encoding="utf-8"))
 
 
-def _into_evidence(observers: Observers, runs: list[Evidence]) -> None:
-    """Put the witness's verdict and picture where the report shows them."""
-    acted = [run for run in runs if any(event["kind"] == "restart" for event in run.journal)]
-    for run in acted:
-        for name in ("witness.svg", "witness.json"):
+def _copy_to_artifacts(observers: Observers, runs: list[RecordedRun]) -> None:
+    """Copy the clients' verdict and picture to each run that restarted a node, and write the reports."""
+    restarting = [run for run in runs if any(event["kind"] == "restart" for event in run.journal)]
+    for run in restarting:
+        for name in ("clients.svg", "clients.json"):
             if (observers.directory / name).exists():
                 shutil.copy(observers.directory / name, run.directory / name)
-    for cluster in {run.directory.parent for run in acted}:
+    for cluster in {run.directory.parent for run in restarting}:
         report.write_all(str(cluster))

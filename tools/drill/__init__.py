@@ -1,8 +1,4 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Migrations that are broken on purpose, one fault after another, while clients must lose nothing."""
-
-from __future__ import annotations
-
-import tools.demo  # noqa: F401  the collection's path, before any module here asks for it
+"""Fault injection: migrations with one fault after another, in which the verification clients must lose nothing."""

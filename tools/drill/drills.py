@@ -1,27 +1,27 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which drills there are, in the order in which the two stretches come to them."""
+"""The drills of the two scenarios, in order."""
 
 from __future__ import annotations
 
 from tools.drill import faults
-from tools.drill.stretch import Leg
+from tools.drill.scenario import Stage
 from tools.drill.trials import AFTER_RERUN, STOPPED, Drill
 from tools.e2e.faults import UNREACHED
 
 TAKEN_OVER = r"takes over the run lock of run \S+"
-HYBRID_ROLL, KRAFT_ROLL = r"Plan the roll to zk_migration\].*", r"Plan the roll to kraft\].*"
+HYBRID_ROLL, KRAFT_ROLL = r"Plan restarts of kind zk_migration\].*", r"Plan restarts of kind kraft\].*"
 NEW_FILE, UP, STOPS = r"    (b\d) gets its new properties file\n", r"    (b\d) is up \(", r"    (b\d) stops\n"
-# a host that is back within seconds may be missed by nobody
+# after a quick reboot, a run may not notice that the host was down
 BACK_SOON = rf"does not answer: [^\n]*|{UNREACHED}|is not in the cluster's metadata|under-replicated|    b\d is up \("
 NO_FLAG = r"does not answer as a controller in migration mode|without the migration flag"
 NO_ZOOKEEPER = r"ZooKeeper could not be read[^\n]*|no ZooKeeper session[^\n]*|its ensemble has no quorum"
 
 
 def killed(role: str, phase: str, at: str) -> Drill:
-    """The control process gets SIGKILL while it is in a role."""
-    return Drill(f"control process killed: {role}", phase, faults.none, TAKEN_OVER, AFTER_RERUN, at, crash_tests=True)
+    """Return a drill that kills the control process with SIGKILL while it runs a role."""
+    return Drill(f"control process killed: {role}", phase, faults.none, TAKEN_OVER, AFTER_RERUN, at, kills_run=True)
 
 
 _IN_ZK = (
@@ -34,7 +34,7 @@ _IN_ZK = (
     ),
     Drill("a broker of another release joins", "zk", faults.other_release, r"versions are mixed: [^\n]*", STOPPED),
     Drill(
-        "a topic's deletion pends on a dead broker",
+        "a topic deletion waits for a broker that is down",
         "zk",
         faults.pending_deletion,
         rf"the deletion of {faults.DELETED} does not end",
@@ -46,9 +46,9 @@ _IN_ZK = (
         faults.second_control_node,
         r"locked by run [^\n]*(That run is at work|This host cannot see whether)",
         AFTER_RERUN,
-        r"Gate before_controllers\]",
+        r"Open gate before_controllers\]",
     ),
-    killed("prepare", "zk", r"Read it back and compare"),
+    killed("prepare", "zk", r"Read the second copy and compare it with ZooKeeper\]"),
 )
 _IN_CONTROLLERS = (
     killed("controllers", "controllers_starting", r"    c\d starts\n.*    c\d starts\n"),
@@ -58,7 +58,7 @@ _IN_CONTROLLERS = (
         faults.flagless_controller,
         NO_FLAG,
         STOPPED,
-        r"Open the way to zk_migration\]",
+        r"Open the gate before restarts of kind zk_migration\]",
     ),
 )
 _IN_HYBRID_ROLL = (
@@ -72,12 +72,12 @@ _IN_HYBRID_ROLL = (
     ),
     killed("broker_roll zk_migration", "brokers_joining", HYBRID_ROLL + NEW_FILE),
     Drill(
-        "the active controller killed while it copies",
+        "the active controller killed during the initial copy",
         "copying",
         faults.active_controller_killed_in_copy,
         r"copied: TOPIC_RECORD \d+",
         AFTER_RERUN,
-        r"Open the way to zk_migration\]",
+        r"Open the gate before restarts of kind zk_migration\]",
     ),
 )
 _IN_HYBRID = (
@@ -95,7 +95,7 @@ _IN_HYBRID = (
         faults.zookeeper_lost,
         NO_ZOOKEEPER,
         STOPPED,
-        r"Plan the roll to kraft\]",
+        r"Plan restarts of kind kraft\]",
     ),
     killed("broker_roll kraft", "hybrid", KRAFT_ROLL + NEW_FILE),
 )
@@ -129,15 +129,15 @@ _IN_DUAL_WRITE = (
         STOPPED,
     ),
 )
-FORWARD = (
-    Leg("migrate", "dual_write", (*_IN_ZK, *_IN_CONTROLLERS, *_IN_HYBRID_ROLL, *_IN_HYBRID, *_IN_DUAL_WRITE)),
-    Leg(
+MIGRATION = (
+    Stage("migrate", "dual_write", (*_IN_ZK, *_IN_CONTROLLERS, *_IN_HYBRID_ROLL, *_IN_HYBRID, *_IN_DUAL_WRITE)),
+    Stage(
         "migrate",
         "finalized",
         (killed("finalize", "finalizing", r"    c\d gets its new properties file\n"),),
         token=True,
     ),
-    Leg(
+    Stage(
         "migrate",
         "finalized",
         (
@@ -152,21 +152,21 @@ FORWARD = (
         token=True,
     ),
 )
-BACK = (
-    Leg(
+ROLLBACK = (
+    Stage(
         "migrate",
         "dual_write",
         (
             Drill(
-                "a broker's host rebooted before its turn",
+                "a broker's host rebooted before its restart",
                 "brokers_joining",
-                faults.last_one_rebooted,
+                faults.last_host_rebooted,
                 BACK_SOON,
                 AFTER_RERUN,
                 HYBRID_ROLL + UP,
             ),
             Drill(
-                "a broker's host rebooted just after its turn",
+                "a broker's host rebooted just after its restart",
                 "brokers_joining",
                 faults.rebooted,
                 BACK_SOON,
@@ -191,7 +191,7 @@ BACK = (
             ),
         ),
     ),
-    Leg(
+    Stage(
         "rollback",
         "zk",
         (
@@ -201,19 +201,19 @@ BACK = (
                 faults.controller_rebooted,
                 rf"controllers down: c1|c1 does not answer[^\n]*|{UNREACHED}",
                 STOPPED,
-                r"See the roll settled\]",
+                r"Wait until the brokers in migration mode are healthy\]",
             ),
-            killed("rollback", "reverting", r"Stop the controller and keep it down\]"),
+            killed("rollback", "reverting", r"Stop and mask the controller\]"),
             Drill(
                 "a controller's host rebooted, the controllers masked",
                 "reverting",
                 faults.masked_controller_rebooted,
-                rf"Hand the cluster back to ZooKeeper's controller\]|{UNREACHED}",
+                rf": Restore ZooKeeper's controller\]|{UNREACHED}",
                 AFTER_RERUN,
-                r"Read how often partitions have changed",
+                r"Read partition epochs from the longest metadata log\]",
             ),
             Drill(
-                "a controller's host rebooted, handed back to ZooKeeper",
+                "a controller's host rebooted, ZooKeeper's controller restored",
                 "reverting",
                 faults.masked_controller_rebooted,
                 rf"    b\d is up \(|{UNREACHED}",
@@ -224,12 +224,12 @@ BACK = (
                 "a controller's host rebooted, brokers in plain mode",
                 "reverting",
                 faults.masked_controller_rebooted,
-                rf"Leave nothing of the migration on the controller\]|{UNREACHED}",
+                rf"Remove every trace of the migration from the controller\]|{UNREACHED}",
                 AFTER_RERUN,
-                r"See every broker in plain ZooKeeper mode\]",
+                r"Wait until every broker runs in plain ZooKeeper mode\]",
             ),
         ),
         extra={"quorumshift_rollback_to": "zk"},
     ),
 )
-STRETCHES = {"forward": FORWARD, "there and back": BACK}
+SCENARIOS = {"migration": MIGRATION, "migration and rollback": ROLLBACK}

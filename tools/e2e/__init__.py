@@ -1,8 +1,4 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The bed in hands that break it: for the tests of tests/e2e and for the drills of tools/drill."""
-
-from __future__ import annotations
-
-import tools.demo  # noqa: F401  the collection's path, before any module here asks for it
+"""The testbed and its faults, for tests/e2e and tools/drill."""

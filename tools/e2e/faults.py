@@ -1,8 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What can happen to a host, brought about from within it or from below: before a run, or while a broker takes its
-turn."""
+"""Faults of a host, before a run or during a restart, injected on the host or from outside its container."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ COPIED_LONG_AGO = {
     "kraft_metadata_epoch": 3,
     "kraft_controller_epoch": 3,
 }
-"""What /migration says after an attempt that got as far as the copy."""
+"""/migration as an earlier attempt left it after the initial copy."""
 
 OTHER_RELEASE = "3.9.1"
 _METADATA = "/var/lib/kafka/metadata"
@@ -35,20 +34,20 @@ _REBOOT_LIMIT_S = 180
 
 _RESTART = """
 import glob, json, os, signal, time
-def turn():
+def record():
     try:
         return json.load(open(sorted(glob.glob("/var/lib/quorumshift/*/restart.json"))[0]))
     except (IndexError, ValueError):
         return {"steps": [], "id": None}
-def took(step):
-    return step in [one["name"] for one in turn()["steps"]]
-was = turn()["id"]
+def reached(name):
+    return name in [step["name"] for step in record()["steps"]]
+previous = record()["id"]
 """
 
 _KILL = """
 while True:
-    told = turn()
-    if told["id"] != was and told["kind"] == %(kind)r and told["steps"][-1]["name"] == %(step)r:
+    now = record()
+    if now["id"] != previous and now["kind"] == %(kind)r and now["steps"][-1]["name"] == %(step)r:
         break
     time.sleep(0.002)
 time.sleep(%(after)r)
@@ -74,14 +73,14 @@ while True:
     except OSError:
         taken.close()
         time.sleep(0.002)
-while not (%(once)r and took("put the old file back")):
+while not (%(once)r and reached("put the old file back")):
     time.sleep(0.05)
 """
 
-# The disk gets as small as what is on it: writing it full would take as long as a broker's start.
+# Shrink the disk to its content first: filling it would take as long as a broker's start.
 _FILL_DISK = """
 import subprocess
-while not (turn()["id"] != was and took("write the file")):
+while not (record()["id"] != previous and reached("write the file")):
     time.sleep(0.002)
 disk = os.statvfs(%(path)r)
 used = (disk.f_blocks - disk.f_bfree) * disk.f_frsize
@@ -97,7 +96,7 @@ with open(%(dump)r, "wb", buffering=0) as dump:
 
 _OPEN_PORT = """
 import subprocess
-while not (turn()["id"] != was and took("put the old file back")):
+while not (record()["id"] != previous and reached("put the old file back")):
     time.sleep(0.02)
 subprocess.run("iptables -D %(rule)s", shell=True, check=True)
 """
@@ -118,7 +117,7 @@ systemctl kill --signal=KILL kafka-controller && date > /root/killed-in-copy && 
 
 @contextlib.contextmanager
 def _script(testbed: Testbed, host: str, name: str, script: str) -> Iterator[None]:
-    """A Python script that runs on the host as a unit of its own, ended at the end."""
+    """Run a Python script on the host as a systemd unit; stop it at exit."""
     command = f"systemd-run --quiet --collect --unit={name} /usr/bin/python3 -c {shlex.quote(_RESTART + script)}"
     testbed.run(host, command)
     try:
@@ -129,15 +128,15 @@ def _script(testbed: Testbed, host: str, name: str, script: str) -> Iterator[Non
 
 @contextlib.contextmanager
 def worker_killed(testbed: Testbed, host: str, kind: str, step: str, after: float = 0.0) -> Iterator[None]:
-    """The host's next turn of this kind loses its worker by SIGKILL, `after` seconds after it told this step."""
+    """Kill the worker of the host's next restart of this kind, `after` seconds after it recorded this step."""
     with _script(testbed, host, "kill-worker", _KILL % {"kind": kind, "step": step, "after": after}):
-        # Some steps take a few milliseconds: the one who watches goes first, which no container may ask for itself.
-        _from_below(host, "renice -n -20 -p $(pgrep -f 'if lock in held') >/dev/null", "-n")
+        # Some steps take a few milliseconds, so the script needs priority, which a container may not set for itself.
+        _from_outside(host, "renice -n -20 -p $(pgrep -f 'if lock in held') >/dev/null", "-n")
         yield
 
 
 def port_taken(testbed: Testbed, host: str, port: int, once: bool = False):
-    """Somebody else listens on the broker's port as soon as it is free; with `once`, until the old file is put back."""
+    """Listen on the broker's port as soon as it is free; with `once`, until the worker restores the old file."""
     return _script(
         testbed, host, "take-port", _TAKE_PORT % {"address": testbed.addresses[host], "port": port, "once": once}
     )
@@ -145,13 +144,15 @@ def port_taken(testbed: Testbed, host: str, port: int, once: bool = False):
 
 @contextlib.contextmanager
 def disk_full(testbed: Testbed, host: str, path: str, spare_kb: int = 1200 * 1024) -> Iterator[None]:
-    """The broker's log directory `path` on a disk of its own, large enough for the preflight, which is full from the
-    host's next turn on; at the end it has room again, and stays."""
+    """Move the broker's log directory `path` to a separate disk, which fills up during the host's next restart.
+
+    The disk is large enough for the preflight. At exit it has room again; it stays.
+    """
     size = f"$(( $(du -sk {path}.moved | cut -f1) + {spare_kb} ))k"
-    dump = f"{path}/somebody-elses-dump"
+    dump = f"{path}/other-dump"
     testbed.run(host, f"systemctl stop kafka && cp -a --sparse=always {path} {path}.moved")
-    # The container's root may not mount: from outside, in the container's mount namespace.
-    _from_below(
+    # The container's root may not mount, so this runs outside, in the container's mount namespace.
+    _from_outside(
         host,
         f"mount -t tmpfs -o size={size} tmpfs {path} && chown --reference={path}.moved {path} && "
         f"cp -a --sparse=always {path}.moved/. {path}/",
@@ -168,52 +169,50 @@ def disk_full(testbed: Testbed, host: str, path: str, spare_kb: int = 1200 * 102
     finally:
         filling.kill()
         filling.wait()
-        _from_below(host, f"rm -f {dump}; mount -o remount,size={size} {path}")
+        _from_outside(host, f"rm -f {dump}; mount -o remount,size={size} {path}")
 
 
 def _podman(host: str, *command: str) -> str:
-    """What podman says to a command on a host's container."""
+    """Run a podman command on a host's container; return its output."""
     script = (
         "import sys; sys.path.insert(0, sys.argv[1]); import podman, layout; "
         "print(podman.podman(*sys.argv[3:], layout.host_named(sys.argv[2]).container))"
     )
-    asked = [sys.executable, "-c", script, str(TOOL.parent), host, *command]
-    return subprocess.run(
-        asked, check=True, capture_output=True, text=True, timeout=_REBOOT_LIMIT_S + 30
-    ).stdout.strip()
+    argv = [sys.executable, "-c", script, str(TOOL.parent), host, *command]
+    return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=_REBOOT_LIMIT_S + 30).stdout.strip()
 
 
-def _from_below(host: str, command: str, namespace: str = "-m") -> None:
-    """Run a command in one namespace of a host's container."""
+def _from_outside(host: str, command: str, namespace: str = "-m") -> None:
+    """Run a command from outside, in one namespace of a host's container."""
     pid = _podman(host, "inspect", "--format", "{{.State.Pid}}")
     subprocess.run(["nsenter", "-t", pid, namespace, "sh", "-ec", command], check=True, timeout=60)
 
 
-# How Ansible tells of a host that it does not reach: of an item of a loop that is delegated there, in words alone
+# Ansible's messages for an unreachable host; the second one for a loop item that is delegated to it
 UNREACHED = "UNREACHABLE|could not be sent to remote host"
 
-# As in the operators' guide, sooner: else ssh waits for ever on a connection whose other end is gone.
+# As in the operators' guide, but shorter: otherwise ssh waits for ever on a dead connection.
 ALIVE = {"ansible_ssh_args": "-C -o ControlMaster=no -o ServerAliveInterval=2 -o ServerAliveCountMax=2"}
 
 
 class Unreachable:
-    """A host that can be cut off from SSH, and nothing else: what is sent there drops."""
+    """Makes a host unreachable by SSH only: its packets are dropped."""
 
     def __init__(self, host: str) -> None:
         self.host = host
         self.cut = False
 
     def begin(self) -> None:
-        """Cut it off, once."""
+        """Drop SSH packets; a second call does nothing."""
         if not self.cut:
             self.cut = True
-            _from_below(self.host, "iptables -I INPUT -p tcp --dport 22 -j DROP", "-n")
+            _from_outside(self.host, "iptables -I INPUT -p tcp --dport 22 -j DROP", "-n")
 
     def end(self) -> None:
-        """Let it be reached again."""
+        """Accept SSH packets again."""
         if self.cut:
             self.cut = False
-            _from_below(self.host, "iptables -D INPUT -p tcp --dport 22 -j DROP", "-n")
+            _from_outside(self.host, "iptables -D INPUT -p tcp --dport 22 -j DROP", "-n")
 
     def __enter__(self) -> Unreachable:
         return self
@@ -224,8 +223,10 @@ class Unreachable:
 
 @contextlib.contextmanager
 def never_seen_up(testbed: Testbed, host: str, once: bool = False) -> Iterator[None]:
-    """The broker's listener is closed to its own host, so that its turn cannot see it up; with `once`, until the old
-    file is put back."""
+    """Close the broker's listener to its own host, so that its restart times out.
+
+    With `once`, only until the worker restores the old file.
+    """
     rule = "INPUT -i lo -p tcp --dport 9092 -j REJECT"
     testbed.run(host, f"iptables -I {rule}")
     try:
@@ -236,10 +237,10 @@ def never_seen_up(testbed: Testbed, host: str, once: bool = False) -> Iterator[N
 
 
 def migration_that_empties_zookeeper(testbed: Testbed) -> Ran:
-    """A run of migrate.yml whose quorum skips the copy and deletes what ZooKeeper holds (KAFKA-17146).
+    """Run migrate.yml so that the quorum skips the initial copy and deletes ZooKeeper's content (KAFKA-17146).
 
-    While the last broker is down between its admission and its trigger, the controllers die and start again over a
-    /migration that says that everything was copied long ago, as when somebody puts an old tree back at that moment.
+    While the last broker is down, the controllers are killed and start again with a /migration that says that
+    everything was already copied, as if an old tree had been restored.
     """
     stops: list[str] = []
 
@@ -249,7 +250,7 @@ def migration_that_empties_zookeeper(testbed: Testbed) -> Ran:
             stops.append("all")
             testbed.on_each(testbed.controllers, "systemctl kill --signal=KILL kafka-controller")
             with testbed.zookeeper() as client:
-                # of an epoch that any quorum's is above: what is below it KRaft leaves alone (KRaftMigrationDriver)
+                # epoch 0: KRaft ignores a state whose epoch is above its own (KRaftMigrationDriver)
                 old = {**COPIED_LONG_AGO, "kraft_metadata_epoch": 0, "kraft_controller_epoch": 0}
                 client.set("/migration", json.dumps(old).encode())
             testbed.on_each(testbed.controllers, "systemctl restart kafka-controller")
@@ -260,7 +261,7 @@ def migration_that_empties_zookeeper(testbed: Testbed) -> Ran:
 
 @contextlib.contextmanager
 def dropped(testbed: Testbed, hosts: Sequence[str], *rules: str) -> Iterator[None]:
-    """Whatever fits one of these rules of iptables drops on these hosts."""
+    """Drop on these hosts the packets that match one of these iptables rules."""
 
     def each(option: str) -> str:
         return "; ".join(f"iptables {option} {rule} -j DROP" for rule in rules)
@@ -274,15 +275,15 @@ def dropped(testbed: Testbed, hosts: Sequence[str], *rules: str) -> Iterator[Non
 
 @contextlib.contextmanager
 def cut_off_from_the_control_node(testbed: Testbed) -> Iterator[None]:
-    """The control node reaches the hosts by SSH alone; whatever else it dials drops."""
-    reported = testbed.run(testbed.brokers[0], "echo $SSH_CONNECTION").split()[0]
-    with dropped(testbed, list(testbed.addresses), f"INPUT -p tcp -s {reported} ! --dport 22 --syn"):
+    """Drop all connections from the control node to the hosts, except SSH."""
+    control_node = testbed.run(testbed.brokers[0], "echo $SSH_CONNECTION").split()[0]
+    with dropped(testbed, list(testbed.addresses), f"INPUT -p tcp -s {control_node} ! --dport 22 --syn"):
         yield
 
 
 @contextlib.contextmanager
 def ended_when_copied(testbed: Testbed, host: str) -> Iterator[None]:
-    """The broker is killed as soon as /controller is KRaft's."""
+    """Kill the broker as soon as /controller is KRaft's."""
 
     def watch(over: threading.Event) -> None:
         with testbed.zookeeper() as client:
@@ -301,14 +302,14 @@ def ended_when_copied(testbed: Testbed, host: str) -> Iterator[None]:
 
 
 def service_of(testbed: Testbed, host: str) -> tuple[str, str, int]:
-    """A host's service of Kafka, its properties file, and the port that is open when it is up."""
+    """Return the name of a host's Kafka service, its properties file and its port."""
     if host in testbed.controllers:
         return "kafka-controller", "/etc/kafka/controller.properties", 9093
     return "kafka", "/etc/kafka/server.properties", 9092
 
 
 def restarted(testbed: Testbed, host: str, change: str) -> None:
-    """Run a command on a host, restart what it has of Kafka, and wait until it is up and the brokers have settled."""
+    """Run a command on a host, restart its Kafka service, wait until it is up and all partitions are in sync."""
     service, _file, port = service_of(testbed, host)
     testbed.run(host, f"{change} && systemctl restart {service}")
     testbed.wait_listening(host, port)
@@ -318,7 +319,7 @@ def restarted(testbed: Testbed, host: str, change: str) -> None:
 
 @contextlib.contextmanager
 def edited(testbed: Testbed, host: str, expression: str) -> Iterator[None]:
-    """A node's properties edited by sed and the node restarted with them; put back in the end."""
+    """Edit a node's properties with sed and restart it; undo that at exit."""
     _service, path, _port = service_of(testbed, host)
     restarted(testbed, host, f"cp -a {path} {path}.test && sed -i '{expression}' {path}")
     try:
@@ -329,7 +330,7 @@ def edited(testbed: Testbed, host: str, expression: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def other_release(testbed: Testbed, host: str) -> Iterator[None]:
-    """A broker that runs another release than the rest: that one's own jars, on the rest of the class path."""
+    """Run a broker with the Kafka jars of OTHER_RELEASE; undo that at exit."""
     jars = ROOT / ".build" / "kafka" / OTHER_RELEASE
     goal = ("dependency:copy-dependencies", "-DincludeGroupIds=org.apache.kafka", f"-DoutputDirectory={jars}")
     pom = TOOL.with_name("pom.xml")
@@ -347,27 +348,27 @@ def other_release(testbed: Testbed, host: str) -> Iterator[None]:
 
 
 def leader(testbed: Testbed) -> str:
-    """The host of the quorum's leader. Raises TimeoutError when there is none."""
+    """Return the host of the quorum's leader. Raise TimeoutError if there is none."""
 
-    def asked() -> str | None:
+    def read() -> str | None:
         for host in testbed.controllers:
             try:
-                reported = kafka_wire.describe_quorum(kafka_wire.HostPort(testbed.addresses[host], 9093), None, 2)
+                quorum = kafka_wire.describe_quorum(kafka_wire.HostPort(testbed.addresses[host], 9093), None, 2)
             except kafka_wire.WireError:
                 continue
-            return next(one for one in testbed.controllers if testbed.node_id(one) == reported.leader_id)
+            return next(one for one in testbed.controllers if testbed.node_id(one) == quorum.leader_id)
         return None
 
-    return str(wait_for(asked, 60, "a leader of the quorum"))
+    return str(wait_for(read, 60, "a leader of the quorum"))
 
 
 def reboot(testbed: Testbed, host: str) -> None:
-    """Boot a host anew: what systemd starts at boot comes up, and nothing else. Until it is reached by SSH again."""
+    """Reboot a host and wait until SSH reaches it: only what systemd starts at boot is up."""
     _podman(host, "restart", "--time", str(_REBOOT_LIMIT_S))
 
     def answers() -> bool:
-        # A short try each: a host that starts nothing that dials keeps its old neighbour entry elsewhere for half a
-        # minute, and a connection that was begun meanwhile waits out TCP's growing pauses.
+        # Short attempts: for half a minute the neighbour entry of the rebooted host may be stale, and a longer attempt
+        # would wait for TCP's growing retransmission pauses.
         try:
             with socket.create_connection((testbed.addresses[host], 22), 2) as to:
                 return bool(to.recv(3))
@@ -375,18 +376,20 @@ def reboot(testbed: Testbed, host: str) -> None:
             return False
 
     wait_for(answers, 120, f"{host} to answer on SSH's port")
-    wait_for(lambda: testbed.run(host, "echo up", check=False) == "up", 60, f"{host} to be reached by SSH")
+    wait_for(lambda: testbed.run(host, "echo up", check=False) == "up", 60, f"SSH to {host}")
 
 
 @contextlib.contextmanager
 def controller_disk_full(testbed: Testbed, host: str, spare_kb: int = 64 * 1024) -> Iterator[None]:
-    """A controller's metadata log on a disk of its own, filled to the brim by somebody else; at the end that file is
-    removed and the controller is up again, the disk stays."""
-    path, dump = _METADATA, f"{_METADATA}/somebody-elses-dump"
+    """Move a controller's metadata log to a separate disk and fill the disk.
+
+    At exit there is room again and the controller is up; the disk stays.
+    """
+    path, dump = _METADATA, f"{_METADATA}/other-dump"
     testbed.run(host, f"systemctl stop kafka-controller && cp -a --sparse=always {path} {path}.moved")
     size = f"$(( $(du -sk {path}.moved | cut -f1) + {spare_kb} ))k"
-    # The container's root may not mount: from outside, in the container's mount namespace.
-    _from_below(
+    # The container's root may not mount, so this runs outside, in the container's mount namespace.
+    _from_outside(
         host,
         f"mount -t tmpfs -o size={size} tmpfs {path} && chown --reference={path}.moved {path} && "
         f"cp -a --sparse=always {path}.moved/. {path}/",
@@ -395,7 +398,7 @@ def controller_disk_full(testbed: Testbed, host: str, spare_kb: int = 64 * 1024)
     testbed.wait_listening(host, 9093)
     testbed.run(host, f"cat /dev/zero > {dump} 2>/dev/null; true")
     try:
-        with contextlib.suppress(TimeoutError):  # one that goes on is told as well
+        with contextlib.suppress(TimeoutError):  # it may also stay up
             wait_for(lambda: testbed.run(host, "systemctl is-active kafka-controller; true") != "active", 20, "its end")
         yield
     finally:
@@ -405,8 +408,10 @@ def controller_disk_full(testbed: Testbed, host: str, spare_kb: int = 64 * 1024)
 
 @contextlib.contextmanager
 def killed_in_copy(testbed: Testbed) -> Iterator[None]:
-    """Whichever controller begins to copy the metadata is killed then, once, and started again as a service manager
-    would. Raises RuntimeError at the end when none was."""
+    """Kill the controller that begins the initial copy, once, and start it again as a service manager would.
+
+    Raise RuntimeError at exit if no controller was killed.
+    """
     unit, mark = "kill-in-copy", "/root/killed-in-copy"
     command = f"systemd-run --quiet --collect --unit={unit} /bin/bash -c {shlex.quote(_KILL_IN_COPY)}"
     testbed.on_each(testbed.controllers, f"rm -f {mark}; {command}")
@@ -418,11 +423,11 @@ def killed_in_copy(testbed: Testbed) -> Iterator[None]:
         )
     killed = [host for host in testbed.controllers if testbed.run(host, f"cat {mark} 2>/dev/null", check=False)]
     if not killed:
-        raise RuntimeError("no controller was killed: none said that it begins the copy")
+        raise RuntimeError("no controller was killed: none logged the beginning of the initial copy")
 
 
 class Availability(threading.Thread):
-    """How many brokers did not answer at once, at worst, looked at again and again; a context manager."""
+    """A context manager that polls the brokers; `worst` is the largest set that did not answer at the same time."""
 
     def __init__(self, testbed: Testbed) -> None:
         super().__init__(daemon=True)

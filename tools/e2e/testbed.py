@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The bed in the hands of a test or a drill: commands on its hosts, its ZooKeeper, playbooks run, cut and read."""
+"""The testbed for tests and drills: commands on hosts, Kafka and ZooKeeper clients, playbook runs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tools.demo.testbed import INVENTORY, ROOT, STATE, TOOL
 
 LOG = STATE / "plays.log"
 KEPT = ROOT / "build" / "test" / "hosts"
-# Another container: its processes are not to be seen from here, and ours not from there.
+# a pid namespace as in another container: neither side sees the other's processes
 ELSEWHERE = ("unshare", "--fork", "--pid", "--mount-proc")
 LOCKED = (host_state.LOCK, host_state.RUN_LOCK, host_state.JOURNAL)
 FAST = {
@@ -52,27 +52,27 @@ FAST = {
 
 
 class Ran(NamedTuple):
-    """A playbook that ended, or was killed: exit code, what it printed, seconds."""
+    """A run of a playbook that ended or was killed: exit code, output, seconds."""
 
     code: int
     text: str
     seconds: float
 
     def recap(self, host: str) -> dict[str, int]:
-        """The host's counts in the play recap; {} when it is not in it."""
+        """Return the host's counts in the play recap, {} if it is missing there."""
         line = re.search(rf"^{re.escape(host)}\s+: (.*)$", self.text, re.MULTILINE)
         return {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", line.group(1))} if line else {}
 
 
 class Testbed:
-    """One checkout's bed, as its inventory describes it."""
+    """This checkout's testbed, from its inventory."""
 
     def __init__(self) -> None:
         groups = yaml.safe_load(INVENTORY.read_text())["all"]
         self.variables = groups["vars"]
-        self.groups = {name: sorted(reported["hosts"]) for name, reported in groups["children"].items()}
-        hosts = (reported["hosts"] for name, reported in groups["children"].items() if name != "zookeeper")
-        self.addresses = {host: reported["ansible_host"] for group in hosts for host, reported in group.items()}
+        self.groups = {name: sorted(group["hosts"]) for name, group in groups["children"].items()}
+        hosts = (group["hosts"] for name, group in groups["children"].items() if name != "zookeeper")
+        self.addresses = {host: variables["ansible_host"] for group in hosts for host, variables in group.items()}
 
     @property
     def brokers(self) -> list[str]:
@@ -88,17 +88,17 @@ class Testbed:
         return ["-i", self.variables["ansible_ssh_private_key_file"], *given, "-o", "ConnectTimeout=60"]
 
     def reset(self) -> None:
-        """A freshly seeded cluster."""
+        """Reset the testbed to a freshly seeded cluster."""
         subprocess.run([sys.executable, str(TOOL), "reset"], check=True, timeout=600)
 
     # Hosts ------------------------------------------------------------------------------------------------------
 
     def ssh(self, host: str, command: str) -> list[str]:
-        """The command line that runs a shell command on a host."""
+        """Return the argv that runs a shell command on a host."""
         return ["ssh", *self._ssh_options, f"root@{self.addresses[host]}", command]
 
     def run(self, host: str, command: str, check: bool = True, timeout: float = 180) -> str:
-        """The output of a shell command on a host. Raises RuntimeError with its output when it fails."""
+        """Run a shell command on a host; return its output. Raise RuntimeError with the output if it fails."""
         done = subprocess.run(
             self.ssh(host, command),
             stdin=subprocess.DEVNULL,
@@ -122,13 +122,16 @@ class Testbed:
         )
 
     def on_each(self, hosts: Sequence[str], command: str) -> list[str]:
-        """The output of a shell command on several hosts at once."""
+        """Run a shell command on several hosts in parallel; return the outputs."""
         with ThreadPoolExecutor(max_workers=len(hosts)) as pool:
             return list(pool.map(lambda host: self.run(host, command), hosts))
 
     def fingerprint(self, hosts: Sequence[str] | None = None, locked: bool = False) -> dict[str, str]:
-        """What a refusal must leave alone: by host its files of Kafka, main processes and state directory; by path each
-        znode's mzxid and the version of its ACL. `claimed`: but for what a run leaves that has claimed the hosts."""
+        """Return what a refused run must not change.
+
+        By host its Kafka files, main processes and state directory; by path each znode's mzxid and ACL version.
+        `locked`: without the files of the run lock.
+        """
         hosts = list(hosts or self.addresses)
         left = " ".join(f"! -name {name}" for name in LOCKED) if locked else ""
         command = (
@@ -136,16 +139,16 @@ class Testbed:
             "ls /var/lib/kafka/metadata 2>/dev/null; "
             "systemctl show kafka kafka-controller zookeeper -p Id,MainPID,ActiveState,NRestarts"
         )
-        reported = dict(zip(hosts, self.on_each(hosts, command)))
+        state = dict(zip(hosts, self.on_each(hosts, command)))
         with self.zookeeper() as client:
-            reported.update({node.path: f"{node.stat.mzxid} {node.stat.aversion}" for node in read_tree(client)})
-        return reported
+            state.update({node.path: f"{node.stat.mzxid} {node.stat.aversion}" for node in read_tree(client)})
+        return state
 
     # Cluster ----------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def zookeeper(self) -> Iterator[KazooClient]:
-        """A client in the cluster's chroot."""
+        """Connect to ZooKeeper, in the cluster's chroot."""
         security = ZkSecurity.from_options(self.variables.get("quorumshift_zookeeper_client"))
         servers = self.variables["quorumshift_zookeeper_connect"]
         client = KazooClient(hosts=servers, timeout=10, **security.kazoo())
@@ -157,21 +160,21 @@ class Testbed:
             client.close()
 
     def connections(self) -> Connections:
-        """The tool's own connections."""
+        """Return the connections that the collection uses."""
         names = ("bootstrap_servers", "zookeeper_connect", "client", "controller_client", "zookeeper_client")
         return Connections.from_options({name: self.variables.get(f"quorumshift_{name}") for name in names})
 
     def node_id(self, host: str) -> int:
-        """Its `node.id` or `broker.id`, as its file says."""
+        """Return the node's `node.id` or `broker.id` from its properties file."""
         files = "/etc/kafka/controller.properties" if host in self.controllers else "/etc/kafka/server.properties"
         return int(self.run(host, f"sed -n 's/^\\(node\\|broker\\)\\.id *= *//p' {files}"))
 
     def admin(self) -> AdminClient:
-        """An admin client with the operator's rights."""
+        """Return an admin client with the operator's rights."""
         return AdminClient(self._client())
 
     def producer(self) -> Producer:
-        """A producer with the operator's rights."""
+        """Return a producer with the operator's rights."""
         return Producer({**self._client(), "acks": "all"})
 
     def _client(self) -> dict[str, object]:
@@ -180,32 +183,32 @@ class Testbed:
         given = {named.get(name, name.replace("_", ".")): value for name, value in client}
         return {"bootstrap.servers": self.variables["quorumshift_bootstrap_servers"], **given}
 
-    def let_controllers_in(self) -> None:
-        """Grant controllers' principal what the preflight asks for; the secured bed is seeded without it."""
-        who = self.variables["quorumshift_controller_principal"]
+    def grant_cluster_action(self) -> None:
+        """Grant the controllers' principal ClusterAction, as the preflight demands; the secured testbed lacks it."""
+        principal = self.variables["quorumshift_controller_principal"]
         cluster = (
             ResourceType.BROKER,
             "kafka-cluster",
             ResourcePatternType.LITERAL,
         )  # librdkafka's name for the cluster
-        granted = AclBinding(*cluster, who, "*", AclOperation.CLUSTER_ACTION, AclPermissionType.ALLOW)
+        granted = AclBinding(*cluster, principal, "*", AclOperation.CLUSTER_ACTION, AclPermissionType.ALLOW)
         admin = self.admin()
         admin.create_acls([granted])[granted].result(30)
 
     def wait_in_sync(self, seconds: float = 120) -> None:
-        """Until every broker is there and every partition has all its replicas in sync."""
+        """Wait until every broker is alive and every partition has all its replicas in sync."""
         connections = self.connections()
 
-        def settled() -> bool:
-            reported = topics.read(connections.bootstrap, connections.client, 5)
-            every = [one for topic in reported.get("partitions", {}).values() for one in topic.values()]
-            full = all(one["leader"] >= 0 and len(one["isr"]) == len(one["replicas"]) for one in every)
-            return bool(every) and full and len(reported["brokers"]) == len(self.brokers)
+        def in_sync() -> bool:
+            read = topics.read(connections.bootstrap, connections.client, 5)
+            partitions = [one for topic in read.get("partitions", {}).values() for one in topic.values()]
+            full = all(one["leader"] >= 0 and len(one["isr"]) == len(one["replicas"]) for one in partitions)
+            return bool(partitions) and full and len(read["brokers"]) == len(self.brokers)
 
-        wait_for(settled, seconds, "every partition in sync")
+        wait_for(in_sync, seconds, "every partition in sync")
 
     def wait_listening(self, host: str, port: int, security=None, seconds: float = 90) -> None:
-        """Until a listener of the host answers ApiVersions."""
+        """Wait until a listener of the host answers ApiVersions."""
         address = kafka_wire.HostPort(self.addresses[host], port)
 
         def answers() -> bool:
@@ -228,9 +231,9 @@ class Testbed:
         under: Sequence[str] = (),
         timeout: float = 900,
     ) -> Ran:
-        """Run playbooks/NAME.yml; with `kill_when`, SIGKILL it and all its children at the first line that fits.
+        """Run playbooks/NAME.yml; with `kill_when`, SIGKILL it and its children at the first line for which it is true.
 
-        `under`: a command to run it with, for example in a pid namespace of its own, as in another container.
+        `under`: a command that runs it, for example in another pid namespace.
         """
         command = [
             *under,
@@ -273,7 +276,7 @@ class Testbed:
         return ran
 
     def ad_hoc(self, hosts: str, module: str, **options: object) -> None:
-        """Run one module of the collection on a group of hosts. Raises RuntimeError when it fails."""
+        """Run one module of the collection on a group of hosts. Raise RuntimeError if it fails."""
         tool = pathlib.Path(sys.executable).parent / "ansible"
         given = ["-i", str(INVENTORY), "-m", f"quorumshift.kafka.{module}", "-a", json.dumps(options)]
         command, began = [str(tool), hosts, *given], time.monotonic()
@@ -290,7 +293,7 @@ class Testbed:
 
 @contextlib.contextmanager
 def meanwhile(work: Callable[[threading.Event], None]) -> Iterator[None]:
-    """`work` goes on in a thread of its own; the event that it is given is set when the block ends."""
+    """Run `work` in a thread; set the event that it is given when the block ends."""
     over = threading.Event()
     thread = threading.Thread(target=work, args=(over,), daemon=True)
     thread.start()
@@ -302,19 +305,19 @@ def meanwhile(work: Callable[[threading.Event], None]) -> Iterator[None]:
 
 
 def nth(count: int, text: str) -> Callable[[str], bool]:
-    """A `kill_when` that fits at the `count`th line that contains `text`."""
+    """Return a `kill_when` that is true at the `count`th line that contains `text`."""
     seen = []
 
-    def fits(line: str) -> bool:
+    def is_nth(line: str) -> bool:
         if text in line:
             seen.append(line)
         return len(seen) >= count
 
-    return fits
+    return is_nth
 
 
 def wait_for(condition: Callable[[], object], seconds: float, what: str) -> object:
-    """The first true value of `condition`. Raises TimeoutError saying what was waited for."""
+    """Return the first true value of `condition`. Raise TimeoutError that names `what`."""
     deadline = time.monotonic() + seconds
     while True:
         value = condition()

@@ -22,7 +22,7 @@ def state(name, **more):
         "blocks": [one._asdict() for one in detected.blocks],
         "steps": detected.steps,
         "next": screen.next_step(facts, detected, 0)._asdict(),
-        "rollback_readiness": {"targets": [], "hurts": []},
+        "rollback_readiness": {"targets": [], "obstacles": []},
         "mirrored_offset": None,
         "nodes": screen.node_lines(facts),
         "token": "id:abc123",

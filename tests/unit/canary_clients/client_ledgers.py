@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ledgers for tests: a run in the real file format, sound unless a test damages it."""
+"""Build ledgers in the real file format; without damage unless a test adds it."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ STREAMS = [
 STREAM_PARTITION = [KEYED, KEYED, TXN, COMPACT, COMPACT, KEYED, TXN, COMPACT]
 
 
-class Story:
-    """Messages one after another, 10 ms apart; what is told is written row by row and can be damaged before that."""
+class LedgerBuilder:
+    """Collects the rows of a run whose messages are 10 ms apart; a test can change them before `write`."""
 
     def __init__(self) -> None:
         self.now = 1
@@ -48,6 +48,7 @@ class Story:
         return len(self.sent) - 1
 
     def place(self, ledger_id: int) -> int:
+        """Return the next position in the message's partition."""
         index = STREAM_PARTITION[self.sent[ledger_id][0]]
         offset = self.next_offset[index]
         self.next_offset[index] += 1
@@ -56,17 +57,17 @@ class Story:
     def ack(self, ledger_id: int, packed: int, after: int = 5) -> None:
         self.acked.append((ledger_id, self.now + after, packed))
 
-    def deliver(self, ledger_id: int, packed: int, after: int = 8, but: tuple[str, ...] = ()) -> None:
+    def deliver(self, ledger_id: int, packed: int, after: int = 8, skip: tuple[str, ...] = ()) -> None:
         for name, group in GROUPS.items():
-            if packed >> 48 in group["partitions"] and name not in but:
+            if packed >> 48 in group["partitions"] and name not in skip:
                 self.received[name].append((ledger_id, self.now + after, packed))
 
-    def message(self, stream: int, but: tuple[str, ...] = ()) -> tuple[int, int]:
-        """A message whose life is in order; `but` names groups that do not get it."""
+    def message(self, stream: int, skip: tuple[str, ...] = ()) -> tuple[int, int]:
+        """Add a message that is sent, acknowledged and delivered; groups in `skip` do not receive it."""
         ledger_id = self.send(stream)
         packed = self.place(ledger_id)
         self.ack(ledger_id, packed)
-        self.deliver(ledger_id, packed, but=but)
+        self.deliver(ledger_id, packed, skip=skip)
         self.now += 10
         return ledger_id, packed
 
@@ -74,18 +75,18 @@ class Story:
         for number in range(count):
             self.message(number % 5)
 
-    def stop(self, but: tuple[str, ...] = ()) -> None:
-        """An orderly end; groups in `but` do not get the closing messages."""
+    def stop(self, skip: tuple[str, ...] = ()) -> None:
+        """End the run in order; groups in `skip` do not receive the closing messages."""
         fences = {}
         for stream in (5, 6, 7):
-            ledger_id, packed = self.message(stream, but=but)
+            ledger_id, packed = self.message(stream, skip=skip)
             fences[str(packed >> 48)] = ledger_id
         self.stopped = {
             "at": self.now + 100,
             "sending_ended": self.now,
             "fences": fences,
             "drain": {
-                name: len(group["partitions"]) if name in but else 0 for name, group in GROUPS.items() if name != AUDIT
+                name: len(group["partitions"]) if name in skip else 0 for name, group in GROUPS.items() if name != AUDIT
             },
             "audit": {"done": True, "messages": 1, "seconds": 0.1, "error": None, "from": {"1": 0, "2": 0, "3": 0}},
             "admin": {

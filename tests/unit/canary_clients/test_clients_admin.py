@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the loop of metadata changes says of a broker's answer."""
+"""The text of a broker's error in the ledger."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ DUMP = "Request Request(processor=5, connectionId=10.0.0.1:9094-10.0.0.9:34714-9
 
 
 @pytest.mark.parametrize(
-    ("code", "text", "reported"),
+    ("code", "text", "expected"),
     [
         (KafkaError.CLUSTER_AUTHORIZATION_FAILED, DUMP, "CLUSTER_AUTHORIZATION_FAILED"),
         (KafkaError.INVALID_CONFIG, "no such key", "INVALID_CONFIG: no such key"),
         (KafkaError.INVALID_CONFIG, "x" * 1000, ("INVALID_CONFIG: " + "x" * 1000)[: admin.TEXT_LIMIT]),
     ],
 )
-def test_an_answer_in_a_line(code, text, reported):
-    assert admin.answered(KafkaError(code, text)) == reported
+def test_error_text_is_one_short_line(code, text, expected):
+    assert admin.error_text(KafkaError(code, text)) == expected

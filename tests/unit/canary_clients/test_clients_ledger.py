@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The ledger's files: what is written is read, rows in order, nothing before what it points to."""
+"""The ledger's files: rows are read as written and in order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def writer(tmp_path):
         written.close()
 
 
-def test_written_is_read(writer, tmp_path):
+def test_rows_are_read_as_written(writer, tmp_path):
     first = writer.new_streams("long", 7, [5, 6], [1, 2])
     ledger_id, at = writer.sent(first + 1)
     writer.acked(ledger_id, position(2, 40), at + 3)
@@ -45,7 +45,7 @@ def test_written_is_read(writer, tmp_path):
     assert read.torn == []
 
 
-def test_ids_of_many_threads_are_dense_and_in_order(writer, tmp_path):
+def test_ids_given_to_many_threads_are_consecutive(writer, tmp_path):
     def send():
         for dummy in range(2000):
             writer.sent(0)
@@ -61,11 +61,11 @@ def test_ids_of_many_threads_are_dense_and_in_order(writer, tmp_path):
     assert writer.sent(0)[0] == 8000
 
 
-def test_unknown_offset_has_its_partition():
+def test_unknown_offset_keeps_its_partition():
     assert position(3, -1001) >> 48 == 3
     assert position(3, -1001) & ledger.OFFSET_MASK == ledger.OFFSET_UNKNOWN
 
 
-def test_directory_without_run(tmp_path):
+def test_directory_without_run_is_an_error(tmp_path):
     with pytest.raises(ClientsError, match="no run"):
         ledger.read(tmp_path)

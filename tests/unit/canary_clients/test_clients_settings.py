@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Config and marks: what is wrong is said with its place."""
+"""Config and marks: an error names its file and key or line."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from canary_clients import config, marks
 from canary_clients.errors import ClientsError
 
 
-def test_defaults_need_only_the_servers():
+def test_only_bootstrap_servers_are_required():
     settings = config.parse({"bootstrap_servers": ["a:1", "b:2"]})
     assert settings.client_settings() == {"bootstrap.servers": "a:1,b:2"}
     assert (settings.partitions, settings.replication_factor) == (12, 3)
     assert settings.rate >= 500
 
 
-def test_client_keys_become_librdkafkas():
+def test_client_keys_map_to_librdkafka_keys_and_secrets_are_not_kept():
     client = {
         "security_protocol": "SASL_SSL",
         "sasl_mechanism": "SCRAM-SHA-512",
@@ -47,7 +47,7 @@ def test_client_keys_become_librdkafkas():
 
 
 @pytest.mark.parametrize(
-    ("data", "words"),
+    ("data", "message"),
     [
         ({}, "bootstrap_servers is missing"),
         ([], "a mapping is needed"),
@@ -63,25 +63,25 @@ def test_client_keys_become_librdkafkas():
         ({"message_bytes": 10}, "message_bytes must be at least"),
     ],
 )
-def test_what_is_wrong_is_named(data, words):
-    if isinstance(data, dict) and words != "bootstrap_servers is missing":
+def test_wrong_config_is_named(data, message):
+    if isinstance(data, dict) and message != "bootstrap_servers is missing":
         data = {"bootstrap_servers": "a:1", **data}
-    with pytest.raises(ClientsError, match=words):
+    with pytest.raises(ClientsError, match=message):
         config.parse(data)
 
 
-def test_config_file_that_is_not_there(tmp_path):
+def test_missing_config_file_is_named(tmp_path):
     with pytest.raises(ClientsError, match=r"none\.yml"):
         config.load(tmp_path / "none.yml")
 
 
-def test_yaml_and_json_say_the_same(tmp_path):
+def test_yaml_and_json_give_the_same_config(tmp_path):
     (tmp_path / "a.yml").write_text("bootstrap_servers: a:1\nadmin: {interval_s: 3}\n")
     (tmp_path / "a.json").write_text('{"bootstrap_servers": "a:1", "admin": {"interval_s": 3}}')
     assert config.load(tmp_path / "a.yml") == config.load(tmp_path / "a.json")
 
 
-def test_marks_written_are_marks_read(tmp_path):
+def test_marks_are_read_as_written_in_order_of_time(tmp_path):
     path = tmp_path / "marks.jsonl"
     marks.append(path, "phase", "hybrid")
     marks.append(path, "restart", "roll", "kafka1", 5)
@@ -93,15 +93,15 @@ def test_marks_written_are_marks_read(tmp_path):
 @pytest.mark.parametrize(
     "line", ["{", "{}", '{"t": "x", "kind": "phase", "name": "a"}', '{"t": 1, "kind": "w", "name": "a"}']
 )
-def test_bad_mark_is_named_by_its_line(tmp_path, line):
+def test_bad_mark_is_named_with_its_line(tmp_path, line):
     path = tmp_path / "marks.jsonl"
     path.write_text('{"t": 1, "kind": "event", "name": "fine"}\n' + line + "\n")
     with pytest.raises(ClientsError, match=r"marks\.jsonl:2"):
         marks.read(path)
 
 
-def test_phases_end_with_the_next_or_their_own_end():
-    found = marks.Phases(
+def test_phase_lasts_to_its_end_or_to_the_next_phase():
+    phases = marks.Phases(
         [
             marks.Mark(90, "phase", "before the run"),
             marks.Mark(102, "phase", "roll", end=104),
@@ -111,6 +111,6 @@ def test_phases_end_with_the_next_or_their_own_end():
         100,
         10_000,
     )
-    names = [found.name(ms) for ms in (0, 1900, 2100, 3900, 5000, 6100, 10_000, 999_999)]
+    names = [phases.name(ms) for ms in (0, 1900, 2100, 3900, 5000, 6100, 10_000, 999_999)]
     assert names == ["before the run"] * 2 + ["roll"] * 2 + [marks.UNMARKED] + ["soak"] * 2 + [names[-1]]
-    assert "after the run" not in found.names
+    assert "after the run" not in phases.names

@@ -259,7 +259,7 @@ def test_events_of_another_shape_do_no_harm(event, value):
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"findings": 3, "batches": {}, "records": [], "counted": 1}'])
 def test_files_of_another_shape_do_no_harm(text):
     names = ("preflight.json", "plan-kraft.json", "copy-expected.json", "copy-awaited.json", "copy-compared.json")
-    files = dict.fromkeys([*names, "witness.json", "facts-01-dual_write.json", "diffs/b1-kraft.diff"], text)
+    files = dict.fromkeys([*names, "clients.json", "facts-01-dual_write.json", "diffs/b1-kraft.diff"], text)
     page(recorded(WHOLE, files=files))
 
 
@@ -316,8 +316,8 @@ def test_nothing_that_hosts_or_messages_say_becomes_markup():
             {"findings": [{"id": evil, "severity": "blocks", "seen": evil}], "checks": [evil]}
         ),
         "copy-compared.json": json.dumps({"damage": [evil], "records": {evil: 1}}),
-        "witness.json": json.dumps({"verdict": evil, "reasons": [evil], "by_phase": {evil: {}}}),
-        "witness.svg": f"<svg>{evil}</svg>",
+        "clients.json": json.dumps({"verdict": evil, "reasons": [evil], "by_phase": {evil: {}}}),
+        "clients.svg": f"<svg>{evil}</svg>",
         "diffs/b1.diff": evil,
     }
     run = recorded(events, [*files, evil], files=files, unreadable=1)._replace(cluster_id=evil)
@@ -338,7 +338,7 @@ def test_pictures_are_drawn_and_not_told_as_text():
 
 def test_the_page_loads_nothing():
     svg = "<svg xmlns='http://www.w3.org/2000/svg'><script>1</script></svg>"
-    run = recorded(WHOLE, files={"witness.svg": svg, "witness.json": '{"verdict": "pass", "lost": 0}'})
+    run = recorded(WHOLE, files={"clients.svg": svg, "clients.json": '{"verdict": "pass", "lost": 0}'})
     reported = page(run)
     assert [one.partition(",")[0] for one in reported.loaded] == ["data:image/svg+xml;base64"]
     assert base64.b64decode(reported.loaded[0].partition(",")[2]).decode() == svg
@@ -464,7 +464,7 @@ def test_a_report_that_cannot_be_written_stops_no_run(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "render", lambda recorded: 1 / 0)
     action = object.__new__(base.QuorumshiftAction)
     action._written = run_artifacts.RunArtifacts(str(tmp_path), "cluster-1", "20261121T000000-aaaa")
-    action._left.note("phase", "zk")
+    action._written.note("phase", "zk")
     action._report()
     assert len(warned) == 1 and "ZeroDivisionError" in warned[0] and "20261121T000000-aaaa" in warned[0]
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The check of the tarball refuses what must not ship."""
+"""The check of the tarball rejects what must not ship."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def tracked(monkeypatch):
     monkeypatch.setattr(built_collection, "checkout_files", lambda: files)
 
 
-def test_tracked_and_generated_files_ship(tmp_path):
+def test_tracked_and_generated_files_may_ship(tmp_path):
     members = {"MANIFEST.json": 9, "FILES.json": 9, "README.md": 1, "plugins/modules/m.py": 10}
     assert built_collection.check_members(tarball(tmp_path / "c.tar.gz", members)) == 4
 
@@ -49,6 +49,6 @@ def test_member_that_must_not_ship_is_named(tmp_path, name, size):
         built_collection.check_members(tarball(tmp_path / "c.tar.gz", {"README.md": 1, name: size}))
 
 
-def test_failing_command_shows_its_output():
+def test_failed_command_shows_its_output():
     with pytest.raises(built_collection.Wrong, match="no-such-type"):
         built_collection.call("ansible-doc", "--type", "no-such-type", "x")

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The runner of the checks sees what goes wrong in a step."""
+"""The runner of the checks detects and reports failures of steps."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from tools import checks
 
 
 def step(code: str, limit_s: float = 30, counts_tests: bool = False) -> checks.Step:
-    return checks.Step("it", (sys.executable, "-c", code), limit_s, counts_tests)
+    return checks.Step("step", (sys.executable, "-c", code), limit_s, counts_tests)
 
 
 @pytest.mark.parametrize(
     ("code", "result"), [("", "passed"), ("exit(1)", "failed"), ("exit(77)", "skipped"), ("1/0", "failed")]
 )
-def test_result_of_a_step_is_its_exit_code(tmp_path, code, result):
+def test_exit_code_decides_the_result_of_a_step(tmp_path, code, result):
     outcome = checks.run("part", step(code), tmp_path)
     assert outcome.result == result
     assert outcome.counts() == {"passed": 0, "failed": 0, "skipped": 0, result: 1}
 
 
-def test_step_past_its_limit_is_ended_with_its_children(tmp_path):
-    note = tmp_path / "pid"
+def test_step_beyond_its_limit_is_ended_with_its_children(tmp_path):
+    pid_file = tmp_path / "pid"
     code = f"""
 import subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-open({str(note)!r}, "w").write(str(child.pid))
+open({str(pid_file)!r}, "w").write(str(child.pid))
 time.sleep(60)
 """
     begun = time.monotonic()
@@ -41,20 +41,20 @@ time.sleep(60)
     assert (outcome.result, outcome.exit_code, outcome.counts()["failed"]) == ("timeout", None, 1)
     assert time.monotonic() - begun < 20
     with pytest.raises(ProcessLookupError):
-        os.kill(int(note.read_text()), 0)
+        os.kill(int(pid_file.read_text()), 0)
 
 
-def test_what_a_step_leaves_running_is_ended_and_named(tmp_path, capfd):
-    note = tmp_path / "pid"
+def test_processes_left_by_a_step_are_ended_and_reported(tmp_path, capfd):
+    pid_file = tmp_path / "pid"
     code = f"""
 import subprocess, sys
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-open({str(note)!r}, "w").write(str(child.pid))
+open({str(pid_file)!r}, "w").write(str(child.pid))
 """
     assert checks.run("part", step(code), tmp_path).result == "passed"
     assert "ended processes that it left running" in capfd.readouterr().out
     with pytest.raises(ProcessLookupError):
-        os.kill(int(note.read_text()), 0)
+        os.kill(int(pid_file.read_text()), 0)
 
 
 def junit(cases: str) -> str:
@@ -69,13 +69,13 @@ def test_tests_of_a_step_are_counted(tmp_path):
     assert outcome.counts() == {"passed": 3, "failed": 2, "skipped": 2}
 
 
-def test_tests_that_passed_do_not_hide_a_broken_run(tmp_path):
+def test_passed_tests_do_not_hide_a_failed_run(tmp_path):
     good = '<testsuite tests="7" failures="0" errors="0" skipped="0"/>'
     outcome = checks.run("part", step(junit(good) + "exit(3)", counts_tests=True), tmp_path)
     assert outcome.counts() == {"passed": 7, "failed": 1, "skipped": 0}
 
 
-def test_counts_of_an_earlier_run_are_not_taken(tmp_path):
+def test_counts_of_an_earlier_run_are_ignored(tmp_path):
     counting = step(junit(SUITE), counts_tests=True)
     checks.run("part", counting, tmp_path)
     outcome = checks.run("part", step("exit(4)", counts_tests=True), tmp_path)
@@ -87,7 +87,9 @@ def test_counts_of_an_earlier_run_are_not_taken(tmp_path):
     ("code", "exit_code", "result"),
     [("", 0, "passed"), ("print('well\\nFAILED one\\n\\x1b[2m│\\x1b[0m two'); exit(1)", 1, "failed")],
 )
-def test_run_of_a_target_ends_with_the_verdict_of_its_steps(tmp_path, monkeypatch, capfd, code, exit_code, result):
+def test_target_has_the_result_of_its_steps_and_shows_their_failures(
+    tmp_path, monkeypatch, capfd, code, exit_code, result
+):
     schema = tmp_path / "tools" / "summary.schema.json"
     schema.parent.mkdir()
     schema.write_bytes((checks.ROOT / "tools" / "summary.schema.json").read_bytes())
@@ -99,19 +101,19 @@ def test_run_of_a_target_ends_with_the_verdict_of_its_steps(tmp_path, monkeypatc
     written = json.loads((tmp_path / "build" / "both" / "summary.json").read_text())
     assert (written["result"], [s["part"] for s in written["steps"]]) == (result, ["first", "second"])
     printed = capfd.readouterr().out
-    assert ("first / it (build/both/first-it.log): FAILED one two" in printed) is (result == "failed")
+    assert ("first / step (build/both/first-step.log): FAILED one two" in printed) is (result == "failed")
     last = printed.strip().splitlines()[-1]
     assert last.startswith(f"{2 - exit_code} passed, {exit_code} failed, 0 skipped in ")
 
 
-def test_drills_stand_in_the_summary_of_their_target(tmp_path, monkeypatch):
+def test_summary_of_the_drill_target_contains_its_drills_only(tmp_path, monkeypatch):
     schema = tmp_path / "tools" / "summary.schema.json"
     schema.parent.mkdir()
     schema.write_bytes((checks.ROOT / "tools" / "summary.schema.json").read_bytes())
-    kept = tmp_path / "build" / "drill" / "run" / "summary.json"
-    kept.parent.mkdir(parents=True)
-    kept.write_text('{"drills": [{"name": "of an earlier run"}]}')
-    os.utime(kept, (0, 0))
+    rows = tmp_path / "build" / "drill" / "run" / "summary.json"
+    rows.parent.mkdir(parents=True)
+    rows.write_text('{"drills": [{"name": "of an earlier run"}]}')
+    os.utime(rows, (0, 0))
     monkeypatch.setattr(checks, "ROOT", tmp_path)
     monkeypatch.setattr(checks.signal, "signal", lambda *_arguments: None)
 
@@ -121,22 +123,22 @@ def test_drills_stand_in_the_summary_of_their_target(tmp_path, monkeypatch):
         return json.loads((tmp_path / "build" / "drill" / "summary.json").read_text()).get("drills")
 
     assert drills("") is None
-    assert drills(f'open({str(kept)!r}, \'w\').write(\'{{"drills": [{{"name": "one"}}]}}\')') == [{"name": "one"}]
+    assert drills(f'open({str(rows)!r}, \'w\').write(\'{{"drills": [{{"name": "one"}}]}}\')') == [{"name": "one"}]
 
 
-def test_failure_of_a_task_is_told_by_the_end_of_its_output(tmp_path):
-    log = tmp_path / "it.log"
-    reported = {
+def test_failed_task_shows_the_end_of_its_output(tmp_path):
+    log = tmp_path / "step.log"
+    result = {
         "cmd": ["testbed.py"] * 200,
         "msg": "non-zero return code",
-        "stderr": "a long way\n" * 100 + "no space left",
+        "stderr": "a line\n" * 100 + "no space left",
     }
-    log.write_text(f"TASK [Up] ***\nfatal: [localhost]: FAILED! => {json.dumps(reported)}\n\nPLAY RECAP ***\n")
-    assert checks.said(log).startswith("fatal: [localhost]: FAILED! non-zero return code: ...")
-    assert checks.said(log).endswith("no space left")
+    log.write_text(f"TASK [Up] ***\nfatal: [localhost]: FAILED! => {json.dumps(result)}\n\nPLAY RECAP ***\n")
+    assert checks.failure_text(log).startswith("fatal: [localhost]: FAILED! non-zero return code: ...")
+    assert checks.failure_text(log).endswith("no space left")
 
 
-def test_failure_of_a_task_without_output_is_told_as_it_stands(tmp_path):
-    log = tmp_path / "it.log"
-    log.write_text('fatal: [b1]: FAILED! => {"changed": false, "msg": "the gate says no"}\n')
-    assert checks.said(log) == 'fatal: [b1]: FAILED! => {"changed": false, "msg": "the gate says no"}'
+def test_failed_task_without_output_is_shown_as_printed(tmp_path):
+    log = tmp_path / "step.log"
+    log.write_text('fatal: [b1]: FAILED! => {"changed": false, "msg": "the gate is closed"}\n')
+    assert checks.failure_text(log) == 'fatal: [b1]: FAILED! => {"changed": false, "msg": "the gate is closed"}'

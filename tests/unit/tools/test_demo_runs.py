@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs are passed through, kept, timed by task and ended."""
+"""Runs are passed through, logged, timed by task and ended at their limit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.demo import runs
 
 PLAYBOOK = """
 import time
-print("\\nPLAY [Look] ****\\n\\nTASK [role : One] ****", flush=True)
+print("\\nPLAY [Probe] ****\\n\\nTASK [role : One] ****", flush=True)
 time.sleep(0.4)
 print("ok: [b1]\\n\\nTASK [Two] ****", flush=True)
 time.sleep(0.1)
@@ -22,12 +22,12 @@ raise SystemExit(3)
 """
 
 
-def test_run_is_kept_with_its_exit_code_and_its_tasks_times(tmp_path):
+def test_run_has_its_exit_code_output_and_task_times(tmp_path):
     run = runs.play("it", [sys.executable, "-c", PLAYBOOK], tmp_path / "log", 30)
     assert run.exit_code == 3
     assert run.changed == 1
     assert run.output == (tmp_path / "log").read_text().replace("\r\n", "\n")
-    assert [(task["play"], task["task"]) for task in run.tasks] == [("Look", "role : One"), ("Look", "Two")]
+    assert [(task["play"], task["task"]) for task in run.tasks] == [("Probe", "role : One"), ("Probe", "Two")]
     first, second = (task["seconds"] for task in run.tasks)
     assert 0.3 < first < 2 and first > second
 
@@ -40,9 +40,9 @@ def test_run_past_its_limit_is_ended(tmp_path):
     assert run.seconds < 30
 
 
-def test_evidence_of_earlier_runs_is_left_out(tmp_path):
+def test_earlier_runs_are_skipped(tmp_path):
     for name, t in (("old", 5.0), ("first", 11.0), ("second", 12.0)):
         directory = tmp_path / "cluster" / name
         directory.mkdir(parents=True)
         (directory / "journal.jsonl").write_text(json.dumps({"t": t, "kind": "phase", "name": "zk"}) + "\n")
-    assert [one.directory.name for one in runs.evidence_since(tmp_path, 10.0)] == ["first", "second"]
+    assert [run.directory.name for run in runs.runs_since(tmp_path, 10.0)] == ["first", "second"]

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the demo reads from an operator's terminal."""
+"""What the demo parses from the output of a run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Cluster Ozpu3kAuTNesugjwtwjjsQ: finalized
 """
 
 
-def test_stop_in_dual_write_shows_what_to_type_and_when():
+def test_stop_in_dual_write_shows_the_next_command_and_its_time():
     shown = screen.read(DUAL_WRITE)
     assert shown.cluster_id == "Ozpu3kAuTNesugjwtwjjsQ"
     assert shown.phase == "dual_write"
@@ -57,7 +57,7 @@ def test_stop_in_dual_write_shows_what_to_type_and_when():
     assert shown.soak_until == 1795357722
 
 
-def test_last_screen_counts():
+def test_last_screen_is_read():
     shown = screen.read(DUAL_WRITE + FINALIZED)
     assert (shown.phase, shown.leader, shown.gates, shown.command, shown.soak_until) == (
         "finalized",
@@ -68,17 +68,17 @@ def test_last_screen_counts():
     )
 
 
-def test_colours_are_passed_over():
+def test_colours_are_ignored():
     coloured = "\x1b[0;32m" + FINALIZED.strip() + "\x1b[0m"
     assert screen.read(coloured).phase == "finalized"
 
 
-def test_run_that_failed_early_shows_no_screen():
+def test_run_that_failed_early_has_no_screen_and_no_recap():
     assert screen.read("fatal: [localhost]: FAILED!") is None
     assert screen.recap("fatal: [localhost]: FAILED!") == {}
 
 
-def test_recap_by_host():
+def test_recap_is_read_by_host():
     recap = screen.recap(DUAL_WRITE)
     assert recap["b1"] == screen.Recap(ok=7, changed=2, unreachable=0, failed=0)
     assert sum(host.changed for host in recap.values()) == 7

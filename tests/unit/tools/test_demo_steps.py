@@ -13,12 +13,12 @@ T0 = 1000.0
 HOSTS = {"b1": 1, "b2": 2}
 
 
-def cycle(host: str, signal: float, excluded: float, begun: float, up: float) -> list[dict]:
+def cycle(host: str, stopping: float, stopped: float, started: float, up: float) -> list[dict]:
     return [
-        {"t": T0 + signal, "kind": "stopping", "host": host},
-        {"t": T0 + excluded - 0.01, "kind": "exited", "host": host},
-        {"t": T0 + excluded, "kind": "stopped", "host": host},
-        {"t": T0 + begun, "kind": "started", "host": host},
+        {"t": T0 + stopping, "kind": "stopping", "host": host},
+        {"t": T0 + stopped - 0.01, "kind": "exited", "host": host},
+        {"t": T0 + stopped, "kind": "stopped", "host": host},
+        {"t": T0 + started, "kind": "started", "host": host},
         {"t": T0 + up - 1, "kind": "milestone", "name": "registered in the quorum", "host": host, "text": ""},
         {"t": T0 + up, "kind": "milestone", "name": "unfenced", "host": host, "text": ""},
     ]
@@ -44,7 +44,7 @@ EVENTS = [
     isr(18, {}),
     *cycle("b2", 24, 26, 26.5, 30),
     isr(24.3, {"2": 5}),
-    # the new broker's own stale answer, before the truth
+    # stale metadata from the new broker itself
     isr(29.8, {}),
     isr(30.2, {"2": 3}),
     isr(31, {}),
@@ -56,7 +56,7 @@ JOURNAL = [
 ]
 
 
-def test_times_of_a_broker_step():
+def test_broker_step_has_stop_start_and_isr_seconds():
     first, second = steps.find(EVENTS, JOURNAL)
     assert (first.host, first.kind, first.first) == ("b1", "zk_migration", True)
     assert first.stop_s == pytest.approx(2)
@@ -67,15 +67,15 @@ def test_times_of_a_broker_step():
     assert second.own_s() == pytest.approx(2 + 3.5 + 1)
 
 
-def test_tools_cost_is_the_turn_less_stop_start_isr_and_stable_time():
+def test_tool_s_is_the_time_between_steps_less_the_stable_time():
     first, second = steps.find(EVENTS, JOURNAL)
-    # from all well at 18 to the signal at 24, 2 of them stable time; half a second from process to process
+    # from in sync at 18 to the stop at 24, less 2 of stable time; half a second between the processes
     assert second.tool_s(stable_s=2) == pytest.approx(4 + 0.5)
     # the first of a roll counts from its gate
     assert first.tool_s(stable_s=2) == pytest.approx(3 + 1)
 
 
-def test_killed_process_was_not_told_to_stop():
+def test_killed_process_has_no_stop_and_its_step_is_unrecorded():
     events = [
         isr(0, {}),
         {"t": T0 + 5, "kind": "exited", "host": "c1"},
@@ -83,31 +83,31 @@ def test_killed_process_was_not_told_to_stop():
         {"t": T0 + 9, "kind": "milestone", "name": "server started", "host": "c1", "text": ""},
     ]
     (step,) = steps.find(events, [])
-    assert (step.kind, step.signal, step.gone, step.stop_s) == (steps.UNTOLD, None, T0 + 5, None)
+    assert (step.kind, step.stopping, step.stopped, step.stop_s) == (steps.UNRECORDED, None, T0 + 5, None)
     assert step.start_s == pytest.approx(3)
-    assert step.reported(2)["tool_s"] is None
+    assert step.row(2)["tool_s"] is None
 
 
-def test_broker_never_seen_short_is_well_when_up():
+def test_broker_that_no_poll_misses_is_in_sync_when_up():
     events = [isr(0, {}), *cycle("b1", 10, 12, 13, 17)]
     (step,) = steps.find(events, JOURNAL)
     assert step.isr_s == 0
 
 
-def test_broker_stopped_before_the_last_one_was_well_is_seen():
+def test_stop_before_the_last_broker_is_in_sync_marks_it_overtaken():
     events = [event for event in EVENTS if event["kind"] != "isr" or event["t"] != T0 + 18]
     first, second = steps.find(events, JOURNAL)
-    assert first.overtaken and first.well == T0 + 24
+    assert first.overtaken and first.in_sync == T0 + 24
     assert not second.overtaken
 
 
-def test_poll_that_failed_tells_nothing():
+def test_failed_poll_is_skipped():
     failed = {"t": T0 + 20, "kind": "isr", "error": "_TIMED_OUT"}
     first = steps.find([*EVENTS, failed], JOURNAL)[0]
     assert first.isr_s == pytest.approx(1)
 
 
-def test_phases_begin_with_what_was_seen():
+def test_phases_begin_with_the_recorded_events():
     driver = [
         {
             "t": T0 + t,
@@ -151,7 +151,7 @@ def test_floor_counts_the_copy_only_beyond_the_last_broker():
     assert steps.floor_s([*EVENTS, *driver], found) == pytest.approx(both + 2)
 
 
-def test_marks_carry_phases_restarts_and_gates_in_order():
+def test_marks_contain_phases_restarts_and_gates_in_order():
     found = steps.find(EVENTS, JOURNAL)
     made = marks.make([(T0, "zk"), (T0 + 10, "brokers_joining")], found, JOURNAL)
     assert [mark["kind"] for mark in made] == ["phase", "event", "phase", "restart", "restart"]
@@ -174,13 +174,13 @@ def test_marks_carry_phases_restarts_and_gates_in_order():
         ),
     ],
 )
-def test_log_line_is_a_milestone_at_its_own_time(line, name):
+def test_log_line_is_a_milestone_at_the_line_s_time(line, name):
     event = recorder.milestone(line, "+0000")
     assert (event["name"], event["t"]) == (name, 1795271322.123)
     assert recorder.milestone(line, "+0100")["t"] == 1795271322.123 - 3600
 
 
-def test_other_lines_are_none():
+def test_other_lines_are_ignored():
     assert recorder.milestone("[2026-11-21 14:28:42,123] INFO nothing of ours (kafka.Kafka)", "+0000") is None
     assert recorder.milestone("\tat java.base/java.lang.Thread.run(Thread.java:840)", "+0000") is None
     assert recorder.unit_event('{"MESSAGE_ID": "0", "__REALTIME_TIMESTAMP": "1"}') is None

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The demo's summary: a real run's fits its schema, and nothing that is wrong in it goes untold."""
+"""The demo's summary: a real run's summary fits the schema, and everything wrong in it is a problem."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RECORDED = json.loads(Path(__file__).with_name("demo_summary.json").read_text(en
 SCHEMA = json.loads(summary.SCHEMA.read_text(encoding="utf-8"))
 
 
-def test_schema_is_one_and_a_real_run_fits_it():
+def test_schema_is_valid_and_a_real_run_fits_it():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     jsonschema.validate(RECORDED, SCHEMA)
 
@@ -29,33 +29,33 @@ def test_real_run_that_passed_has_no_problems():
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "reported"),
+    ("path", "value", "problem"),
     [
-        (("phase",), "dual_write", "the phase at the end is dual_write"),
-        (("witness",), None, "no verdict of the witness"),
-        (("witness", "verdict"), "fail", "the witness's verdict is fail"),
-        (("witness", "acked_per_second"), 99.0, "99 messages a second"),
+        (("phase",), "dual_write", "the last phase is dual_write"),
+        (("clients",), None, "the verification clients left no verdict"),
+        (("clients", "verdict"), "fail", "the clients' verdict is fail"),
+        (("clients", "acked_per_second"), 99.0, "99 messages per second"),
         (("changes", "problems"), ["brokers: acl x is missing"], "acl x is missing"),
         (("changes", "checked"), [], "never compared"),
-        (("gates",), [], "gates that no run passed: before_controllers"),
+        (("gates",), [], "no run passed the gates before_controllers"),
         (("steps",), [], "0 restarts of kind kraft, not 3"),
-        (("steps", 0, "kind"), "untold", "restarts that no run tells of"),
-        (("steps", 0, "overtaken"), True, "out of an ISR"),
-        (("changed_on_second_run",), 1, "one more run changed 1"),
+        (("steps", 0, "kind"), "unrecorded", "restarts that no journal contains"),
+        (("steps", 0, "overtaken"), True, "still out of an ISR"),
+        (("changed_on_second_run",), 1, "one more run reported 1 changes"),
     ],
 )
-def test_whatever_is_wrong_is_told(path, value, reported):
+def test_everything_wrong_is_a_problem(path, value, problem):
     changed = copy.deepcopy(RECORDED)
-    place = changed
+    parent = changed
     for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = value
-    assert any(reported in problem for problem in summary.problems(changed))
+        parent = parent[key]
+    parent[path[-1]] = value
+    assert any(problem in found for found in summary.problems(changed))
 
 
-def test_failover_is_expected_when_it_was_made():
+def test_failover_is_expected_if_one_was_made():
     changed = copy.deepcopy(RECORDED)
-    changed["steps"].append({**changed["steps"][-1], "kind": "untold"})
+    changed["steps"].append({**changed["steps"][-1], "kind": "unrecorded"})
     assert summary.problems(changed, failovers=1) == []
     assert summary.problems(RECORDED, failovers=1) != []
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The check of imports sees a foreign package, directly and behind other files of the collection."""
+"""The check of imports finds a foreign package, directly and through other files of the collection."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def root(tmp_path, monkeypatch):
         (f"from {PACKAGE}.absent import name", {f"{PACKAGE}.absent.name"}),
     ],
 )
-def test_foreign_imports(root, source, foreign):
+def test_foreign_imports_are_found(root, source, foreign):
     (root / "other.py").write_text("import kazoo\nname = 1\n")
     (root / "it.py").write_text(source)
     assert set(imports.foreign_imports(root / "it.py")) == foreign
 
 
-def test_foreign_import_names_the_file_that_has_it(root):
+def test_foreign_import_has_the_importing_file(root):
     (root / "other.py").write_text("from . import it\nimport kazoo\n")
     (root / "it.py").write_text("from . import other\n")
     assert imports.foreign_imports(root / "it.py") == {"kazoo": root / "other.py"}
