@@ -26,7 +26,7 @@ def plain(fresh, tmp_path_factory):
     home = tmp_path_factory.mktemp("taken")
     jar = home / "taken.jar"
     with zipfile.ZipFile(jar, "w") as archive:
-        for path in servers.compiled(TAKEN, home).glob("*.class"):
+        for path in servers.compile_java(TAKEN, home).glob("*.class"):
             archive.write(path, path.name)
     fresh.send(STUCK, [jar], JAR)
     settings = f"metric.reporters=TakenMetrics\\ntaken.metrics.when={WHEN}\\n"
