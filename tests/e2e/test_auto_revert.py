@@ -103,7 +103,7 @@ def test_a_broker_with_a_wrong_setting_reverts(fresh, for_b2, setting, value, qu
 
 
 def test_a_reverted_broker_leaves_no_registration(fresh):
-    """The broker registers before it reverts; the worker removes the registration and checks that."""
+    """The broker registers before it reverts; the run removes its registration and checks that."""
     before = properties_of(fresh, "b2")
     with faults.never_seen_up(fresh, "b2", once=True):
         roll(
