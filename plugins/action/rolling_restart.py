@@ -75,7 +75,7 @@ class ActionModule(QuorumshiftAction):
             self.artifacts().note("event", "otherwise than planned", mode=plan["kind"], planned=order, why=why)
 
     def _not_planned(self, args: dict) -> str | None:
-        """Return why this batch is not the plan's next: --limit cuts batches anew without a word, and a host that
+        """Return why this batch is not the plan's next: --limit silently changes the batches, and a host that
         became unreachable does not stop the batch after it."""
         missing = sorted(set(self.vars["ansible_play_hosts_all"]) - set(self.vars["ansible_play_hosts"]))
         if missing:

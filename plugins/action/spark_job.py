@@ -1,12 +1,9 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""spark_job: brings the job and its input to the Spark host, shows it at work, brings the result back as evidence.
+"""spark_job: copy the job and its input to the Spark host, print its progress, fetch its result as run artifacts.
 
-Task options of this action: `name` of the job; `gate` that it is for; `seen`, what migration_state returned right
-before the log was cut; `log`, what metadata_snapshot returned, and `archive`, where that lies on the control node;
-for a job that asked for another cut of the log, `going_on`: what the task returned that began it. How Spark is run is
-taken from the role's variables.
+The module's documentation lists this action's options. Those of Spark itself come from the role's variables.
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import CONN
 PACKAGE = "quorumshift_spark.zip"
 REPORT = "report.html"
 OUTPUTS = ("result.json", REPORT, "differences.parquet", "spark.log")
-# Options of this action, or of the module, and the variables from which they are taken when a task does not give them.
+# Options of this action or of the module, and the variables that give their defaults
 SPARK = {
     "submit": "quorumshift_spark_submit",
     "master": "quorumshift_spark_master",
@@ -44,7 +41,7 @@ SCRIPTS = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..", "
 
 
 class ActionModule(QuorumshiftAction):
-    """Submits a job and shows its verdict; it fails where the verdict is not `pass`."""
+    """Submits a job and prints its verdict. Fails unless the verdict is `pass`."""
 
     FILLS = (*CONNECTION, "run_key")
     OWN = ("name", "gate", "seen", "log", "archive", "going_on")
@@ -58,7 +55,7 @@ class ActionModule(QuorumshiftAction):
         if begun:
             args.update(begun["args"], carry=begun["carry"], answer=self._answer(own, begun))
         else:
-            where = self.artifacts().place(f"verify/{own['gate']}/{own['name']}")
+            where = self.artifacts().new_directory(f"verify/{own['gate']}/{own['name']}")
             begun = {"job": own["name"], "gate": own["gate"], "where": where}
             args.update(self._submission(own, args, begun))
         result = self.in_slices(args)
@@ -67,34 +64,34 @@ class ActionModule(QuorumshiftAction):
             going_on = {**begun, "args": {key: args[key] for key in kept}, "carry": result["carry"]}
             return {**result, "going_on": {**going_on, "round": result["wanted"]["round"]}}
         if not self._local and not result.get("failed"):
-            self._bring_back(begun["job"], args["output_dir"], begun["where"])
-        if not self._local or result.get("failed"):  # a job that has ended here has left nothing
-            self._leave(os.path.dirname(args["input_dir"]))
-        return self._detected(result, begun)
+            self._fetch(begun["job"], args["output_dir"], begun["where"])
+        if not self._local or result.get("failed"):  # a local job that has ended removed its directory itself
+            self._remove(os.path.dirname(args["input_dir"]))
+        return self._verdict(result, begun)
 
     # The job -------------------------------------------------------------------------------------------------------
 
     def _submission(self, own: dict, args: dict, begun: dict) -> dict:
-        """Bring all that the job reads to the Spark host, and return the module's options for it."""
+        """Copy the job and its input to the Spark host; return the module's options for it."""
         kind = spark_jobs.JOBS[own["name"]](self, own)
         kind.refuse()
-        place = self._place()
-        input_dir, output_dir = f"{place}/input", begun["where"] if self._local else f"{place}/output"
+        scratch = self._scratch()
+        input_dir, output_dir = f"{scratch}/input", begun["where"] if self._local else f"{scratch}/output"
         job = {"gate": own["gate"], "phase": own["seen"]["phase"], "cluster_id": self.session["cluster_id"]}
         try:
-            self._bring_package(own["name"], place)
-            job.update(kind.bring(input_dir, args))
+            self._upload_package(own["name"], scratch)
+            job.update(kind.upload(input_dir, args))
         except Exception:
-            self._leave(place)
+            self._remove(scratch)
             raise
         return {
             **{"job": job, "nonce": secrets.token_hex(16), "input_dir": input_dir, "output_dir": output_dir},
-            **{"encoder_secrets": kind.encoder_secrets(), "submit": self._command(own, place, input_dir)},
-            **({"remove": place} if self._local else {}),
+            **{"encoder_secrets": kind.encoder_secrets(), "submit": self._command(own, scratch, input_dir)},
+            **({"remove": scratch} if self._local else {}),
         }
 
     def _answer(self, own: dict, begun: dict) -> dict:
-        """Bring another cut of the log, and return what the job is told of it."""
+        """Copy another snapshot of the log to the Spark host; return the module's option `answer`."""
         job = spark_jobs.JOBS[begun["job"]](self, own)
         return {"round": begun["round"], **job.log(begun["args"]["input_dir"], begun["round"])}
 
@@ -106,12 +103,12 @@ class ActionModule(QuorumshiftAction):
 
     @property
     def _private(self) -> dict[str, str]:
-        """Where private directories stand and how their names begin, by which role quorumshift sweeps those left."""
+        """Return where scratch directories are and how their names begin, by which the role quorumshift purges them."""
         return {"path": self.variable("_quorumshift_temporary"), "prefix": self.variable("_quorumshift_private")}
 
-    def _place(self) -> str:
-        """Return a directory of mode 0700 on the Spark host, with `input` of the same mode in it."""
-        if self._local:  # here no module is needed, each of which takes half a second
+    def _scratch(self) -> str:
+        """Create a scratch directory of mode 0700 on the Spark host, with `input` in it; return its path."""
+        if self._local:  # without modules, each of which takes half a second
             made = tempfile.mkdtemp(prefix=self._private["prefix"], dir=self._private["path"])
             os.mkdir(f"{made}/input", 0o700)
             return made
@@ -119,36 +116,36 @@ class ActionModule(QuorumshiftAction):
         self._run("ansible.builtin.file", path=f"{made['path']}/input", state="directory", mode="0700")
         return made["path"]
 
-    def _leave(self, place: str) -> None:
-        """Remove what was brought: it holds secrets."""
+    def _remove(self, scratch: str) -> None:
+        """Remove the scratch directory, which holds secrets."""
         if self._local:
-            shutil.rmtree(place, ignore_errors=True)
+            shutil.rmtree(scratch, ignore_errors=True)
         else:
-            self._run("ansible.builtin.file", path=place, state="absent")
+            self._run("ansible.builtin.file", path=scratch, state="absent")
 
-    def _bring_package(self, job: str, place: str) -> None:
+    def _upload_package(self, job: str, scratch: str) -> None:
         with tempfile.TemporaryDirectory(prefix="quorumshift-") as here:
             package = os.path.join(here, PACKAGE)
             _builder().build(package)
-            self.bring(package, f"{place}/{PACKAGE}")
-        self.bring(os.path.join(SCRIPTS, f"{job}.py"), f"{place}/{job}.py")
+            self.upload(package, f"{scratch}/{PACKAGE}")
+        self.upload(os.path.join(SCRIPTS, f"{job}.py"), f"{scratch}/{job}.py")
 
-    def _bring_back(self, job: str, output: str, where: str) -> None:
-        """Bring what the job left into the evidence, as far as it left it."""
+    def _fetch(self, job: str, output: str, where: str) -> None:
+        """Fetch the job's output files into the run artifacts; a missing file is skipped."""
         for name in (*OUTPUTS, *spark_jobs.JOBS[job].BASELINE):
             self._action("fetch", src=f"{output}/{name}", dest=os.path.join(where, name), flat=True)
 
-    def bring(self, here: str, there: str) -> None:
-        """Copy a file to the Spark host, 0600."""
+    def upload(self, here: str, there: str) -> None:
+        """Copy a file to the Spark host, with mode 0600."""
         why = self._copied(here, there)
         if why:
-            raise AnsibleActionFail(f"{os.path.basename(here)} could not be brought to the Spark host: {why}")
+            raise AnsibleActionFail(f"{os.path.basename(here)} could not be copied to the Spark host: {why}")
 
     def _copied(self, here: str, there: str) -> str | None:
-        """Copy a file to the Spark host, 0600; returns why it could not be, None when it is there."""
+        """Copy a file to the Spark host; return the error, None on success."""
         if not self._local:
-            reported = self._action("copy", src=here, dest=there, mode="0600")
-            return reported["msg"] if reported.get("failed") else None
+            result = self._action("copy", src=here, dest=there, mode="0600")
+            return result["msg"] if result.get("failed") else None
         try:
             with open(there, "xb", opener=_private) as out, open(here, "rb") as source:
                 shutil.copyfileobj(source, out)
@@ -172,31 +169,31 @@ class ActionModule(QuorumshiftAction):
         return action.run(task_vars=self._with_interpreter())
 
     def _run(self, module: str, **args) -> dict:
-        reported = self._execute_module(module_name=module, module_args=args, task_vars=self._with_interpreter())
-        if reported.get("failed"):
-            raise AnsibleActionFail(f"the Spark host: {reported.get('msg')}")
-        return reported
+        result = self._execute_module(module_name=module, module_args=args, task_vars=self._with_interpreter())
+        if result.get("failed"):
+            raise AnsibleActionFail(f"the Spark host: {result.get('msg')}")
+        return result
 
-    def _command(self, own: dict, place: str, input_dir: str) -> list[str]:
-        """Return spark-submit with its options and the job."""
+    def _command(self, own: dict, scratch: str, input_dir: str) -> list[str]:
+        """Return the command: spark-submit, its options and the job."""
         submit = own["submit"] or [os.path.join(os.path.dirname(sys.executable), "spark-submit")]
         conf = [part for key, value in (own["conf"] or {}).items() for part in ("--conf", f"{key}={value}")]
         jars = ["--jars", ",".join(own["jars"])] if own["jars"] else ["--packages", own["packages"]]
         return [
             *submit,
             *("--master", own["master"] or spark_jobs.LOCAL, "--name", f"quorumshift {own['name']}"),
-            *("--py-files", f"{place}/{PACKAGE}"),
+            *("--py-files", f"{scratch}/{PACKAGE}"),
             *(jars if spark_jobs.JOBS[own["name"]].READS_KAFKA else []),
             *conf,
             *(own["options"] or []),
-            f"{place}/{own['name']}.py",
+            f"{scratch}/{own['name']}.py",
             *("--input", f"{input_dir}/{spark_submission.JOB}"),
         ]
 
     # The verdict ---------------------------------------------------------------------------------------------------
 
-    def _detected(self, result: dict, begun: dict) -> dict:
-        """Tell the verdict in a line or a few, and fail where it is not `pass`."""
+    def _verdict(self, result: dict, begun: dict) -> dict:
+        """Print and keep the verdict; return the task's result, a failure unless the verdict is `pass`."""
         if result.get("failed"):
             return result
         found, ran, where = result["result"], result["submission"], begun["where"]
@@ -205,16 +202,16 @@ class ActionModule(QuorumshiftAction):
         found["report"] = os.path.relpath(os.path.join(where, shown), self.artifacts().directory)
         if found["verdict"] == "pass":
             job = spark_jobs.JOBS[begun["job"]](self, {})
-            self.say(f"{job.reported(found)} ({ran['seconds']:.0f} s)")
+            self.say(f"{job.summary(found)} ({ran['seconds']:.0f} s)")
             job.keep(where)
             return result
         for one in (found.get("differences") or [])[:SHOWN]:
             self.say(one["text"])
-        why = "; ".join(found.get("reasons") or ["no reason was given"])
-        reported = {"result": found["verdict"], "reason": why, "seconds": ran.get("seconds")}
-        self.artifacts().note("gate", begun["gate"], reports={begun["job"]: found["report"]}, **reported)
-        what = f"{'The report' if shown == REPORT else 'Spark said'}: {os.path.relpath(os.path.join(where, shown))}"
-        # What was found is in the evidence: Ansible prints all that a failed task returns
+        why = "; ".join(found.get("reasons") or ["the job gave no reason"])
+        outcome = {"result": found["verdict"], "reason": why, "seconds": ran.get("seconds")}
+        self.artifacts().note("gate", begun["gate"], reports={begun["job"]: found["report"]}, **outcome)
+        what = f"{'Report' if shown == REPORT else 'Spark log'}: {os.path.relpath(os.path.join(where, shown))}"
+        # Without the result, which is a run artifact: Ansible prints all that a failed task returns
         return {"failed": True, "msg": f"gate {begun['gate']} stays closed: {found['verdict']}: {why}. {what}"}
 
 
@@ -223,7 +220,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def _builder():
-    """Return the module that builds the package; it stands outside of what Ansible imports of a collection."""
+    """Return the module that builds the package; Ansible does not import it as a part of the collection."""
     spec = importlib.util.spec_from_file_location("spark_package", os.path.join(SCRIPTS, "package.py"))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

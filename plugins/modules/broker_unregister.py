@@ -7,27 +7,26 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: broker_unregister
-short_description: Remove from the KRaft quorum what brokers left that went back to ZooKeeper mode
+short_description: Remove quorum registrations of brokers that run in plain ZooKeeper mode
 version_added: 0.1.0
 description:
-  - A broker that was started in migration mode and put back to plain ZooKeeper mode may have registered in the quorum.
-    Kafka counts that registration when it decides to begin the copy, though the broker runs under ZooKeeper's
-    controller.
-  - Removes the registration of each such broker, and reads that back from the quorum's leader. Does so only in
-    pre-migration, with C(/migration) at -1 and ZooKeeper's controller leading.
-  - Runs on the probe host. On the controllers its principal needs the operation Alter on the cluster.
+  - A broker that started in migration mode and was reverted to plain ZooKeeper mode may still be registered in the
+    quorum. Kafka counts that registration when it decides whether to start the initial copy.
+  - Removes the registration of each such broker, and checks at the quorum's leader that it is deleted. It does so only
+    in pre-migration, while C(/migration) is at -1 and ZooKeeper's controller is active.
+  - Runs on the probe host. Its principal needs the operation Alter on the cluster at the controllers.
 extends_documentation_fragment:
   - quorumshift.kafka.connection
   - quorumshift.kafka.zookeeper
   - quorumshift.kafka.nodes
 attributes:
-  check_mode: {support: full, description: Tells which registrations would be removed.}
+  check_mode: {support: full, description: Returns the registrations that would be removed.}
   diff_mode: {support: none, description: Not applicable.}
 author: Quorumshift maintainers (@quorumshift)
 """
 
 EXAMPLES = r"""
-- name: Remove registrations of brokers that run plain
+- name: Remove registrations of brokers in plain ZooKeeper mode
   quorumshift.kafka.broker_unregister:
     bootstrap_servers: b1:9094
     zookeeper_connect: z1:2181,z2:2181/kafka
@@ -49,43 +48,42 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import ka
 
 
 def main():
-    """Remove and exit."""
+    """Remove the registrations and exit."""
     module = ProbeModule({})
     module.run(lambda: unregistered(module))
 
 
 def unregistered(module):
-    """Remove what is left, read it back, return the module's result."""
+    """Remove each stale registration and return the module's result."""
     facts = module.facts(partitions=False)
     left = phase.left_registered(facts)
     if left and not module.check_mode:
         leader = facts["quorum"].get("leader_id")
         address = next((node["address"] for node in phase.controllers(facts).values() if node["node_id"] == leader), "")
-        shown = ", ".join(map(str, left))
         if not address:
-            module.fail_json(msg=f"{lasts(shown)}: no controller answers as the quorum's leader")
+            module.fail_json(msg=f"{still_registered(left)}: no controller answers as the quorum's leader")
         try:
             for broker_id in left:
                 remove(module, parse_host_port(address), broker_id)
         except kafka_wire.WireError as error:
-            module.fail_json(msg=f"{lasts(shown)}: {error}")
+            module.fail_json(msg=f"{still_registered(left)}: {error}")
     return {"changed": bool(left), "unregistered": left}
 
 
 def remove(module, address, broker_id):
-    """Remove one registration, and ask again until the leader has none."""
+    """Remove one registration; repeat until the leader has none. Fails the module after the third attempt."""
     connections = module.connections
     for dummy in range(3):
         if not kafka_wire.unregister_broker(address, broker_id, connections.controller_client, connections.timeout):
             return
-    module.fail_json(msg=f"{lasts(broker_id)}: broker {broker_id} registers again, so it does not run in plain mode")
+    module.fail_json(msg=f"{still_registered([broker_id])}: the broker registers again, so it runs in migration mode")
 
 
-def lasts(shown):
-    """Return why this stops: a registration that stands, and could not be removed."""
+def still_registered(broker_ids):
+    """Return why the module fails, without the cause."""
     return (
-        f"broker {shown} runs in ZooKeeper mode and is registered in the quorum, so the copy may begin without it; "
-        "its registration could not be removed"
+        f"broker {', '.join(map(str, broker_ids))} runs in plain ZooKeeper mode but is registered in the quorum, so "
+        "the initial copy may start without it. The registration could not be removed"
     )
 
 

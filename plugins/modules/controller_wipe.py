@@ -7,17 +7,17 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: controller_wipe
-short_description: Remove what a migration that was taken back left on a controller's host
+short_description: Remove the traces of a rolled-back migration from a controller's host
 version_added: 0.1.0
 description:
-  - Empties the log directories of a controller that is down and masked, puts its properties file back as it was before
-    the migration, or removes it where there was none, and allows the service to start again. Starts nothing.
-  - A log directory that does not say this cluster's id is left alone, and the module fails.
-  - Refuses without the pass that the roll back to plain ZooKeeper mode left. Under brokers in migration mode an empty
-    quorum stops every broker.
+  - Empties the log directories of a controller that is stopped, restores the properties file from before the
+    migration (or deletes the file if there was none), and unmasks the service. It does not start the service.
+  - Fails and deletes nothing if a log directory does not carry this cluster's id.
+  - Fails without the gate token of the rolling restart to plain ZooKeeper mode. If a broker in migration mode connects
+    to an empty quorum, it stops.
 options:
   gate_token:
-    description: The pass that M(quorumshift.kafka.rolling_restart) returned when the roll had settled.
+    description: The gate token that M(quorumshift.kafka.rolling_restart) returned after the brokers' restart.
     type: dict
   service:
     description: The controller's service.
@@ -28,14 +28,14 @@ options:
     type: path
     required: true
   log_dir:
-    description: The controller's log directory where there is no properties file any more.
+    description: The controller's log directory, used when there is no properties file.
     type: path
     required: true
 extends_documentation_fragment:
   - quorumshift.kafka.host_record
   - quorumshift.kafka.host_record.run
 attributes:
-  check_mode: {support: full, description: Tells what would be removed.}
+  check_mode: {support: full, description: Returns what would be removed.}
   diff_mode:
     support: full
     description: Shows the properties file with secrets masked, and the names in each log directory.
@@ -43,7 +43,7 @@ author: Quorumshift maintainers (@quorumshift)
 """
 
 EXAMPLES = r"""
-- name: Leave no trace of the migration on the controller
+- name: Wipe the controller after a rollback
   quorumshift.kafka.controller_wipe:
     gate_token: "{{ rolled_back.gate_token }}"
     run: "{{ run }}"
@@ -83,11 +83,11 @@ MODE = "controller_migration"
 
 
 class Refused(RuntimeError):
-    """Why nothing is removed."""
+    """The reason why nothing is removed."""
 
 
 def main():
-    """Look at all of it first, then remove."""
+    """Check everything first, then remove."""
     module = AnsibleModule(
         argument_spec={
             "gate_token": {"type": "dict", "no_log": False},
@@ -108,18 +108,18 @@ def main():
             run_locks.require(directory, given["run"])
             module.exit_json(**wiped(given, directory, module.check_mode))
     except host_state.Held:
-        module.fail_json(msg="a turn is at work on this host: run again when it ended. Nothing was removed.")
+        module.fail_json(msg="a restart is running on this host. Nothing was removed. Run again when it has ended.")
     except (Refused, run_locks.RunLockError) as error:
         module.fail_json(msg=f"{error}. Nothing was removed on this host.")
     except (OSError, ValueError, service.ServiceError) as error:
-        module.fail_json(msg=f"the controller is not wiped: {error}. Mend that and run again.")
+        module.fail_json(msg=f"the controller was not wiped completely: {error}. Fix the cause and run again.")
 
 
 def wiped(given, directory, check_mode):
     """Return the result. Raises Refused before anything is removed."""
-    reported = service.state(given["service"])
-    if not restart_steps.is_stopped(reported):
-        raise Refused(f"service {given['service']} is {reported.get('active_state') or 'active'}")
+    state = service.state(given["service"])
+    if not restart_steps.is_stopped(state):
+        raise Refused(f"service {given['service']} is {state.get('active_state') or 'active'}, but must be stopped")
     old = restart_files.read_text(given["config_file"])
     ours = kraft_config.mode_at_next_start(properties.parse(old)) == MODE if old else False
     before = restart_files.read_text(restart_files.kept({**given, "mode": MODE}, directory))
@@ -130,14 +130,14 @@ def wiped(given, directory, check_mode):
     ]
     for path in full:
         must_be_ours(path, given["cluster_id"])
-    changed = bool(full or ours or reported["masked"])
+    changed = bool(full or ours or state["masked"])
     result = {"changed": changed, "emptied": full, "config_file": "untouched", "diff": []}
     if ours:
         result["config_file"] = "restored" if before else "removed"
         texts = (restart_files.masked_text(old), restart_files.masked_text(before))
         result["diff"].append(diff(given["config_file"], *texts))
     result["diff"] += [diff(path, "".join(f"{name}\n" for name in sorted(os.listdir(path)))) for path in full]
-    if reported["masked"]:
+    if state["masked"]:
         result["diff"].append(diff(given["service"], "masked: True\n", "masked: False\n"))
     if check_mode:
         return result
@@ -147,33 +147,33 @@ def wiped(given, directory, check_mode):
         restart_files.replace(given["config_file"], before, None)
     elif ours:
         os.unlink(given["config_file"])
-    if reported["masked"]:
+    if state["masked"]:
         service.keep_down(given["service"], False)
     return result
 
 
 def diff(header, before, after=""):
-    """Return one part of a diff as Ansible shows it."""
+    """Return one entry of a diff in Ansible's format."""
     return {"before_header": header, "after_header": header, "before": before, "after": after}
 
 
 def log_dirs(given, text):
-    """Return the directories of the controller, as its file names them, or the one that the role names."""
+    """Return the controller's log directories from its properties file, or else the option log_dir."""
     values = properties.parse(text)
     named = [*node.log_dir_paths(values), *([values["metadata.log.dir"]] if values.get("metadata.log.dir") else [])]
     return list(dict.fromkeys(named)) or [given["log_dir"]]
 
 
 def must_be_ours(path, cluster_id):
-    """Refuse to empty what does not say that it is of this cluster."""
+    """Raise Refused unless the directory's meta.properties has this cluster's id."""
     meta = os.path.join(path, "meta.properties")
     found = node.read_properties(meta).get("cluster.id") if os.path.exists(meta) else None
     if found != cluster_id:
-        raise Refused(f"{path} says cluster id {found}, this cluster is {cluster_id}")
+        raise Refused(f"{path} has cluster id {found}, expected {cluster_id}")
 
 
 def empty(path):
-    """Remove what stands in a directory, what tells whose it is at last: so that it can be broken off."""
+    """Empty a directory. meta.properties goes last, so that an interrupted wipe can be repeated."""
     for name in sorted(set(os.listdir(path)) - node.NOBODYS, key=lambda name: name == "meta.properties"):
         inside = os.path.join(path, name)
         if os.path.isdir(inside) and not os.path.islink(inside):

@@ -7,32 +7,32 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: digest_key
-short_description: The key under which a cluster's secrets are hashed before they are compared
+short_description: Keep the key that hashes a cluster's secrets for comparison
 version_added: 0.1.0
 description:
-  - Keeps one key per cluster on the managed side, of mode 0600, so that hashes of different runs can be compared and
-    nobody who reads a report can try passwords against them.
+  - Keeps one key per cluster on a managed host, with mode 0600. Hashes of different runs can be compared, and a reader
+    of a report cannot test passwords against them.
 options:
   key:
     description:
-      - The key to keep, sealed. Without it the host's own is returned, and a new one is made where it has none.
+      - The sealed key to store. Without it, the module returns the host's key, or creates one.
     type: str
     default: ""
   run_key:
-    description: The key that seals and opens. The action plugin fills it in.
+    description: The key that seals and unseals. The action plugin fills it in.
     type: str
     required: true
 extends_documentation_fragment:
   - quorumshift.kafka.host_record
   - quorumshift.kafka.host_record.run
 attributes:
-  check_mode: {support: full, description: Tells whether a key would be kept.}
+  check_mode: {support: full, description: Returns whether a key would be stored.}
   diff_mode: {support: none, description: Shows no secrets.}
 author: Quorumshift maintainers (@quorumshift)
 """
 
 EXAMPLES = r"""
-- name: Read or make the key
+- name: Read or create the key
   quorumshift.kafka.digest_key:
     run: "{{ run }}"
     cluster_id: "{{ cluster_id }}"
@@ -53,7 +53,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils import host_stat
 
 
 def main():
-    """Read, make or keep."""
+    """Read, create or store the key."""
     module = AnsibleModule(
         argument_spec={
             **host_state.HELD_OPTIONS,
@@ -71,7 +71,7 @@ def main():
             host_state.directory(given["state_dir"], given["cluster_id"])
             host_state.write_json(path, {"key": wanted})
     except (seal.SealError, OSError) as error:
-        module.fail_json(msg=f"the key under which secrets are hashed: {error}")
+        module.fail_json(msg=f"the key that hashes secrets could not be read or stored: {error}")
     module.exit_json(changed=wanted != held, key=seal.seal(given["run_key"], wanted))
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: gate
-short_description: Open a gate before a step that is harder to undo, or say why it stays closed
+short_description: Open a gate before a step that is harder to undo, or report why it stays closed
 version_added: 0.1.0
 description:
-  - A gate opens when the Spark jobs that it asks for have passed (O(verified)), and the cluster is healthy and in the
-    expected phase, held for O(stable_s). What cannot be evaluated closes it.
-  - The open gate leaves a pass that the turns on the hosts take (M(quorumshift.kafka.node_restart)).
+  - A gate opens when the required Spark jobs have passed (O(verified)), and the cluster has been healthy and in the
+    expected phase for O(stable_s). A condition that cannot be evaluated keeps the gate closed.
+  - An open gate returns a gate token. M(quorumshift.kafka.node_restart) requires it.
 options:
   gate:
     description: The gate.
@@ -29,25 +29,25 @@ options:
       - after_revert
       - after_finalize
   run:
-    description: The run's id, which the pass carries.
+    description: The run's id, which the gate token carries.
     type: str
     required: true
   stable_s:
-    description: For how many seconds on end all must be well.
+    description: For how many seconds without a break the conditions must hold.
     type: float
     default: 10
   timeout_s:
-    description: After how many seconds the gate gives up and stays closed.
+    description: After how many seconds the module fails with the gate closed.
     type: float
     default: 300
   lag_s:
     description:
-      - Within how many seconds ZooKeeper's C(/migration) must reach the high watermark read before it, and how long ago
-        a controller or a broker may have caught up with the quorum's leader last.
+      - Within how many seconds ZooKeeper's C(/migration) must reach the high watermark that was read before it.
+      - Also how many seconds ago a controller or broker must have caught up with the quorum's leader.
     type: float
     default: 5
   verify:
-    description: The Spark jobs whose pass the gate asks for.
+    description: The Spark jobs that must have passed.
     type: list
     elements: str
     choices: [metadata_parity, data_fingerprint]
@@ -59,17 +59,17 @@ options:
     default: []
   accept:
     description:
-      - For O(gate=before_revert) and O(gate=after_revert), words of what is not healthy and may stay so, as the closed
-        gate tells them. Each stands for what it is now, and for nothing else.
+      - For O(gate=before_revert) and O(gate=after_revert), confirmation tokens of what is degraded and may stay so. The
+        closed gate prints them. A token accepts the present state only.
     type: list
     elements: str
     default: []
   soak:
-    description: For O(gate=before_finalize), how long ago the last restart must be, as V(24h), V(90m) or seconds.
+    description: For O(gate=before_finalize), the minimum time since the last restart, as V(24h), V(90m) or seconds.
     type: str
     default: 24h
   token:
-    description: For O(gate=before_finalize), the word that the operator typed.
+    description: For O(gate=before_finalize), the confirmation token that the operator gave.
     type: str
     default: ""
 extends_documentation_fragment:
@@ -83,7 +83,7 @@ author: Quorumshift maintainers (@quorumshift)
 """
 
 EXAMPLES = r"""
-- name: Open the gate before the KRaft roll
+- name: Open the gate before the restart in KRaft mode
   quorumshift.kafka.gate:
     gate: before_kraft
     run: "{{ run }}"
@@ -93,23 +93,23 @@ EXAMPLES = r"""
 
 RETURN = r"""
 gate_token:
-  description: The pass, {gate, cluster_id, phase, run, digest}.
+  description: The gate token, {gate, cluster_id, phase, run, digest}.
   type: dict
   returned: when the gate is open
 waited_s:
   description: How long the gate took, in seconds.
   type: float
   returned: when the gate is open
-word:
-  description: What an operator types to finalize this cluster as it runs now.
+token:
+  description: The confirmation token that finalizes this cluster as it runs now.
   type: str
   returned: success
 zookeeper:
-  description: What ZooKeeper holds of the migration, to be kept as evidence before it is left for good.
+  description: The migration's znodes, kept as a run artifact before the cluster leaves ZooKeeper.
   type: dict
   returned: with O(gate=before_finalize), when the gate is open
 phase:
-  description: The phase seen.
+  description: The detected phase.
   type: str
   returned: success
 """
@@ -128,7 +128,7 @@ MIRRORED = ("after_copy", "before_kraft", "after_kraft", "before_finalize", "bef
 
 
 def main():
-    """Wait until the gate opens or its time is over."""
+    """Wait until the gate opens, or fail after timeout_s."""
     module = ProbeModule(
         {
             "gate": {"type": "str", "required": True, "choices": list(gates.GATES)},
@@ -148,52 +148,51 @@ def main():
             "token": {"type": "str", "default": "", "no_log": False},
         }
     )
-    wanted = module.params
+    given = module.params
 
     try:
-        soak_s = gates.seconds(wanted["soak"])
+        soak_s = gates.seconds(given["soak"])
     except ValueError as error:
         module.fail_json(msg=f"quorumshift_soak: {error}")
 
-    # Who goes back may have to do so because something is red.
-    accepted = wanted["accept"] if gates.GATES[wanted["gate"]].rollback else None
-    refused = gates.unverified(wanted["gate"], wanted["run"], wanted["verify"], wanted["verified"])
+    # A degraded cluster may be the very reason for a rollback.
+    accepted = given["accept"] if gates.GATES[given["gate"]].rollback else None
+    refused = gates.unverified(given["gate"], given["run"], given["verify"], given["verified"])
     if refused and not module.check_mode:
-        module.fail_json(msg=f"gate {wanted['gate']} stays closed: {refused}. Nothing was changed.")
+        module.fail_json(msg=f"gate {given['gate']} stays closed: {refused}. Nothing was changed.")
 
     def work():
         def gather():
             facts = module.facts()
             detected = phase.detect(facts)
-            found = facts["topics"]
-            health = [found.get("error", "")]
-            if found["reached"]:
-                min_isr = module.min_isr(found["partitions"])
-                excused = restart.unavoidable(found["partitions"], min_isr)
-                health = restart.troubles(found, min_isr, phase.broker_ids(facts), excused, accepted=accepted)
-            health += gates.trailing(facts["quorum"], phase.following(facts), wanted["lag_s"], accepted)
-            if wanted["gate"] == "before_revert":
-                health += restart.last_in_sync(found)
-            troubles, do = gates.closed_by(wanted["gate"], detected, health), {}
-            if wanted["gate"] == "after_revert":
+            topics = facts["topics"]
+            health = [topics.get("error", "")]
+            if topics["reached"]:
+                min_isr = module.min_isr(topics["partitions"])
+                excused = restart.unavoidable(topics["partitions"], min_isr)
+                health = restart.troubles(topics, min_isr, phase.broker_ids(facts), excused, accepted=accepted)
+            health += gates.trailing(facts["quorum"], phase.following(facts), given["lag_s"], accepted)
+            if given["gate"] == "before_revert":
+                health += restart.last_in_sync(topics)
+            troubles, do = gates.closed_by(given["gate"], detected, health), {}
+            if given["gate"] == "after_revert":
                 troubles += rollback.not_reverted(facts, detected)
-            # Once some controller is final, nobody may write to ZooKeeper any more: there is no lag to ask for. Nor is
-            # there before the copy, and when a rollback has stopped the controllers.
-            if not troubles and wanted["gate"] in MIRRORED and detected.phase in (phase.HYBRID, phase.DUAL_WRITE):
-                troubles = lag.behind(module.connections, phase.controllers(facts), wanted["lag_s"])
+            # There is no lag to measure in other phases: controllers write to ZooKeeper in these alone.
+            if not troubles and given["gate"] in MIRRORED and detected.phase in (phase.HYBRID, phase.DUAL_WRITE):
+                troubles = lag.behind(module.connections, phase.controllers(facts), given["lag_s"])
                 do = {"do": rollback_readiness.to_be_written(facts)} if troubles else {}
-            if wanted["gate"] == "before_finalize":
-                refused = gates.finalize_troubles(facts, detected, wanted["token"], soak_s)
-                if refused:  # none of it passes while a gate waits
-                    module.fail_json(msg=f"finalizing is refused: {'; '.join(refused)}. Nothing was changed.")
-            gate_token = gates.make_token(wanted["gate"], detected.phase, wanted["run"], facts)
-            reported = {"phase": detected.phase, "gate_token": gate_token, "token": gates.finalize_token(facts), **do}
-            if wanted["gate"] == "before_finalize":
-                reported["zookeeper"] = facts["zookeeper"]
-            return troubles, reported
+            if given["gate"] == "before_finalize":
+                refused = gates.finalize_troubles(facts, detected, given["token"], soak_s)
+                if refused:  # waiting fixes none of these
+                    module.fail_json(msg=f"finalizing is rejected: {'; '.join(refused)}. Nothing was changed.")
+            gate_token = gates.make_token(given["gate"], detected.phase, given["run"], facts)
+            result = {"phase": detected.phase, "gate_token": gate_token, "token": gates.finalize_token(facts), **do}
+            if given["gate"] == "before_finalize":
+                result["zookeeper"] = facts["zookeeper"]
+            return troubles, result
 
-        gate = gates.GATES[wanted["gate"]]
-        result = module.wait(gather, wanted["stable_s"], wanted["timeout_s"], f"gate {wanted['gate']} ({gate.moment})")
+        gate = gates.GATES[given["gate"]]
+        result = module.wait(gather, given["stable_s"], given["timeout_s"], f"gate {given['gate']} ({gate.moment})")
         if not result["done"]:
             result.pop("gate_token", None)
         return result

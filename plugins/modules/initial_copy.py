@@ -7,29 +7,30 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: initial_copy
-short_description: Watch the copy of ZooKeeper's metadata into KRaft, and count it
+short_description: Wait for the initial copy of ZooKeeper's metadata into KRaft, and count its records
 version_added: 0.1.0
 description:
-  - O(state=expected) counts what ZooKeeper holds, before the copy.
-  - O(state=awaited) waits until C(/migration) says that the copy is done and goes on moving, which means that
-    controllers write to both, or has stood still for 20 seconds, and counts what ZooKeeper holds then.
-  - O(state=compared) compares both with the records of the transaction C(ZK Migration) in the metadata log.
+  - O(state=expected) counts the metadata in ZooKeeper before the initial copy.
+  - O(state=awaited) waits until C(/migration) shows that the initial copy has ended, then counts the metadata in
+    ZooKeeper again. The copy has ended when the znode holds an offset and either changes or stays the same for 20
+    seconds.
+  - O(state=compared) compares both counts with the records of the transaction C(ZK Migration) in the metadata log.
 options:
   state:
-    description: What is asked for.
+    description: What to do.
     type: str
     required: true
     choices: [expected, awaited, compared]
   before:
-    description: What O(state=expected) returned as RV(counted).
+    description: The RV(counted) of O(state=expected).
     type: dict
     default: {}
   after:
-    description: What O(state=awaited) returned as RV(counted).
+    description: The RV(counted) of O(state=awaited).
     type: dict
     default: {}
   timeout_s:
-    description: After how many seconds O(state=awaited) ends with what was seen last.
+    description: After how many seconds O(state=awaited) fails with the last state seen.
     type: float
     default: 1800
 extends_documentation_fragment:
@@ -43,7 +44,7 @@ author: Quorumshift maintainers (@quorumshift)
 """
 
 EXAMPLES = r"""
-- name: Count what ZooKeeper holds
+- name: Count the metadata in ZooKeeper
   quorumshift.kafka.initial_copy:
     state: expected
     bootstrap_servers: b1:9094
@@ -53,26 +54,26 @@ EXAMPLES = r"""
 
 RETURN = r"""
 counted:
-  description: Records by type that the copy of ZooKeeper's metadata makes, and the names of topics, ACLs and configs.
+  description: The expected records by type, and the names of topics, ACLs and configs.
   type: dict
   returned: with O(state=expected) and O(state=awaited)
 damage:
-  description: Signs that the copy was skipped or that metadata was deleted in ZooKeeper. Controllers must be stopped.
+  description: Signs that the initial copy was skipped, or that metadata was deleted in ZooKeeper. Stop the controllers.
   type: list
   elements: str
   returned: with O(state=compared)
 differences:
-  description: Counts that do not add up.
+  description: Record types whose count is not as expected.
   type: list
   elements: str
   returned: with O(state=compared)
 moved:
-  description: What moved in ZooKeeper between the two counts, which explains a difference.
+  description: What changed in ZooKeeper between the two counts, which explains a difference.
   type: list
   elements: str
   returned: with O(state=compared)
 records:
-  description: The records of the transaction by type.
+  description: The transaction's records, counted by type.
   type: dict
   returned: with O(state=compared)
 """
@@ -83,11 +84,11 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import init
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, zookeeper
 
-STILL_S = 20.0  # the log moves every half second by itself, and /migration with it
+STILL_S = 20.0  # controllers append a NoOp every half second, and each one updates /migration
 
 
 def main():
-    """Count, wait or compare."""
+    """Count, wait or compare, as `state` says."""
     module = ProbeModule(
         {
             "state": {"type": "str", "required": True, "choices": ["expected", "awaited", "compared"]},
@@ -101,23 +102,23 @@ def main():
 
 
 def expected(module):
-    """Return what ZooKeeper holds."""
+    """Return the count of ZooKeeper's metadata."""
     return {"counted": counted(module)}
 
 
 def awaited(module):
-    """Wait for /migration to say that the copy is done and to move on from there.
+    """Wait until /migration shows that the initial copy has ended; return the count of ZooKeeper's metadata.
 
-    Controllers that do not answer are named: a copy that lost its controller to a stop of longer than its session goes
-    on only when it is restarted (Kafka 3.9.2, KRaftMigrationDriver).
+    The reasons name controllers that do not answer. If a controller was paused for longer than its ZooKeeper session,
+    the copy goes on only after that controller's restart (Kafka 3.9.2, KRaftMigrationDriver).
     """
     first = dict(module.params["carry"].get("seen") or {})
-    asked = {}
+    cache = {}
 
     def stopped():
-        if not asked:  # once a slice: it takes as long as the slowest of them
-            asked["down"] = phase.silent_controllers(module.facts(partitions=False))
-        return asked["down"]
+        if not cache:  # once a slice, because it takes as long as the slowest controller
+            cache["down"] = phase.silent_controllers(module.facts(partitions=False))
+        return cache["down"]
 
     def gather():
         with cluster.connect_zookeeper(module.connections) as client:
@@ -125,37 +126,30 @@ def awaited(module):
         offset, version = (seen["migration"][key] for key in ("kraft_metadata_offset", "version"))
         if offset is None or offset <= 0:
             owner = "ZooKeeper's" if seen["controller"]["ephemeral"] else "KRaft's"
-            return [f"/migration stands at {offset}, /controller is {owner}", *stopped()], {}
-        # By its version, not by its offset: an old tree that was put back may hold a higher one. With such a one KRaft
-        # may not write for long (KRaftMigrationDriver ignores what is below it); the count that follows tells.
+            return [f"/migration is at {offset}, /controller is {owner}", *stopped()], {}
+        # Compare versions, not offsets: a restored old tree may hold a higher offset. KRaftMigrationDriver ignores
+        # changes below it, so the znode may stay the same for long; the count that follows detects this.
         still = first.setdefault("since", time.time())
         if version == first.setdefault("version", version) and time.time() - still < STILL_S:
-            return [f"/migration stands at {offset} and has not moved yet", *stopped()], {}
+            return [f"/migration is at {offset} and has not changed yet", *stopped()], {}
         return [], {"offset": offset}
 
-    result = module.wait(gather, 0, module.params["timeout_s"], "the copy of the metadata")
+    result = module.wait(gather, 0, module.params["timeout_s"], "the initial copy")
     result["carry"]["seen"] = first
     return {**result, "counted": counted(module)} if result["done"] else result
 
 
 def compared(module):
-    """Compare the counts with the transaction in the longest metadata log."""
-    logs = [
-        node["metadata_log"]
-        for node in module.nodes.values()
-        if node["role"] == "controller" and phase.usable_log(node)
-    ]
-    longest = max(logs, key=lambda log: log["log_end_offset"], default=None)
-    if longest is None:
-        module.fail_json(msg="no controller's metadata log could be read, so the copy cannot be counted")
-    reported = initial_copy.detect(
-        module.params["before"], module.params["after"], longest["zk_migration_transactions"]
-    )
-    return reported._asdict()
+    """Return the comparison of both counts with the transaction in the longest metadata log."""
+    longest = phase.longest_log({host: node for host, node in module.nodes.items() if node["role"] == "controller"})
+    if not longest:
+        module.fail_json(msg="no controller's metadata log could be read, so the initial copy cannot be counted")
+    transactions = longest["zk_migration_transactions"]
+    return initial_copy.detect(module.params["before"], module.params["after"], transactions)._asdict()
 
 
 def counted(module):
-    """Return ZooKeeper's metadata as counts and names."""
+    """Return the expected records by type and the names in ZooKeeper's metadata."""
     with cluster.connect_zookeeper(module.connections) as client:
         metadata = zookeeper.metadata(client, timeout=module.connections.timeout)
     pending = set(metadata["delete_topics"])

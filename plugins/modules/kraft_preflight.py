@@ -7,12 +7,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: kraft_preflight
-short_description: See the hazards of a migration to KRaft before anything is changed
+short_description: Check a cluster before its migration to KRaft
 version_added: 0.1.0
 description:
-  - Runs every check over what was collected, each with a stable id, and says of each finding what is seen, where, and
-    what to type.
-  - Fails when a finding blocks, unless O(report_only). Reads only.
+  - Runs every check over the collected facts. Each check has a stable id. Each finding says what is wrong, where, and
+    what to do.
+  - Fails if a finding blocks, unless O(report_only). Reads only.
 options:
   report_only:
     description: Return the findings without failing.
@@ -31,27 +31,27 @@ options:
     type: str
     default: PLAINTEXT
   controller_principal:
-    description: The principal that brokers see when a controller dials their inter-broker listener.
+    description: The principal of controllers on the inter-broker listener of brokers.
     type: str
     default: User:ANONYMOUS
   controller_super_users:
-    description: Who is a super user on controllers beside the brokers' super users.
+    description: The principals that are super users on controllers, besides the brokers' super users.
     type: list
     elements: str
     default: ["User:ANONYMOUS"]
   stop_timeout_s:
-    description: How many seconds a turn waits for a node to stop.
+    description: How many seconds a restart waits for a node to stop.
     type: float
     default: 300
   settle_s:
     description:
-      - For how many seconds partitions that are not in sync are waited for, while they are all that stands in the way.
-        For a run that has just brought a broker up again.
+      - For how many seconds the module waits for partitions to be in sync, if nothing else blocks.
+        For a run that has just started a broker.
     type: float
     default: 0
   waived:
     description:
-      - The ids of checks whose warnings are known and accepted, each with the reason. What blocks stays in the way.
+      - The ids of checks whose warnings are accepted, each with the reason. Blocking findings cannot be waived.
     type: dict
     default: {}
   show:
@@ -69,7 +69,7 @@ author: Quorumshift maintainers (@quorumshift)
 """
 
 EXAMPLES = r"""
-- name: See what stands in the way
+- name: Check the cluster before the migration
   quorumshift.kafka.kraft_preflight:
     bootstrap_servers: b1:9094
     zookeeper_connect: z1:2181/kafka
@@ -80,11 +80,15 @@ EXAMPLES = r"""
 
 RETURN = r"""
 findings:
-  description: What the checks found.
+  description: The findings of all checks.
   type: list
   elements: dict
   returned: always
-  sample: [{"id": "node_ids", "severity": "blocks", "seen": "c1 has node id 1, which is b1's", "do": "choose another"}]
+  sample:
+    - id: node_ids
+      severity: blocks
+      seen: c1 has quorumshift_node_id 1, which is the id of b1
+      do: choose an id that no broker and no other controller has
 checks:
   description: The ids of the checks that ran.
   type: list
@@ -101,11 +105,11 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module imp
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, topics, zk_servers, zookeeper
 
 PAUSE_S = 1.0
-REQUESTS_S = 30.0  # how long a deletion or an election may take that somebody has just asked for
+REQUESTS_S = 30.0  # how long a deletion or an election may take after its request
 
 
 def main():
-    """Collect, check, exit."""
+    """Collect the facts, run the checks, exit."""
     module = ProbeModule(
         {
             "report_only": {"type": "bool", "default": False},
@@ -124,10 +128,10 @@ def main():
     unfit = preflight.unfit(module.params["waived"])
     if unfit:
         module.fail_json(
-            msg=f"quorumshift_waive cannot be followed: {'; '.join(unfit)}. It maps ids of warnings to reasons, as in "
-            "{restarts: our watchdog is off that night}. Nothing was changed."
+            msg=f"quorumshift_waive is invalid: {'; '.join(unfit)}. It maps ids of checks to reasons, as in "
+            "{restarts: the watchdog is off that night}. Nothing was changed."
         )
-    # seconds for which a finding of a check may still pass
+    # {check id: seconds after which its finding is final}
     patience = {"partitions": module.params["settle_s"], **dict.fromkeys(requests.CHECKS, REQUESTS_S)}
 
     def work():
@@ -136,17 +140,16 @@ def main():
         facts = collected(module)
         lasting = requests.lasting(facts, module.params["carry"].get("lasting"))
         findings = preflight.run(facts._replace(lasting=lasting), waived=module.params["waived"])
-        blocking = [one for one in findings if one["severity"] == "blocks"]
+        blocking = [finding for finding in findings if finding["severity"] == "blocks"]
         result = {"findings": findings, "checks": [check.id for check in preflight.CHECKS]}
-        if blocking and all(waited < patience.get(one["id"], 0) for one in blocking):
+        if blocking and all(waited < patience.get(finding["id"], 0) for finding in blocking):
             time.sleep(PAUSE_S)
-            progress = f"what may pass by itself: {blocking[0]['seen']} ({waited:.0f} s)"
+            progress = f"waiting for {waited:.0f} s: {blocking[0]['seen']}"
             return {"done": False, "progress": progress, "carry": {"began": began, "lasting": lasting}}
         if blocking and not module.params["report_only"]:
-            lines = [f"[{one['id']}] {advice.sentences(one['seen'], one['do'])}." for one in blocking]
-            count = f"{len(blocking)} finding{'s' if len(blocking) > 1 else ''}"
+            lines = [f"[{finding['id']}] {advice.sentences(finding['seen'], finding['do'])}." for finding in blocking]
             module.fail_json(
-                msg="\n".join([f"{count} in the way of the migration. Nothing was changed.", *lines]), **result
+                msg="\n".join([f"Blocking findings: {len(blocking)}. Nothing was changed.", *lines]), **result
             )
         return result
 
@@ -154,9 +157,9 @@ def main():
 
 
 def collected(module):
-    """Collect the facts of all checks; what cannot be had is told as missing, not raised."""
+    """Return the facts of all checks; errors become part of the facts."""
     facts, connections = module.facts(), module.connections
-    found = facts["topics"]
+    seen_topics = facts["topics"]
     metadata, metadata_error, min_isr, notifications = None, "", {}, {}
     if facts["zookeeper"].get("reached"):
         try:
@@ -166,13 +169,13 @@ def collected(module):
         except zookeeper.ZooKeeperError as error:
             metadata_error = str(error)
     rights = None
-    if found.get("reached"):
-        names = metadata["topics"] if metadata else found["partitions"]
+    if seen_topics.get("reached"):
+        names = metadata["topics"] if metadata else seen_topics["partitions"]
         rights = topics.rights(connections.bootstrap, connections.client, names, connections.timeout)
         readable = {name for name, allowed in rights.get("topics", {}).items() if "DESCRIBE_CONFIGS" in allowed}
         try:
-            min_isr = module.min_isr(name for name in found["partitions"] if name in readable)
-        except topics.KafkaException as error:  # told by the check of partitions; the others go on
+            min_isr = module.min_isr(name for name in seen_topics["partitions"] if name in readable)
+        except topics.KafkaException as error:  # the check `partitions` reports it
             facts["topics"] = {"reached": False, "error": reported(error)}
     brokers = {
         host: node["node_id"]
@@ -180,7 +183,7 @@ def collected(module):
         if node["role"] == "broker" and node.get("running") and node.get("node_id") is not None
     }
     with ThreadPoolExecutor(max_workers=16) as pool:
-        running = dict(zip(brokers, pool.map(lambda one: _running_config(connections, one), brokers.values())))
+        running = dict(zip(brokers, pool.map(lambda broker: _running_config(connections, broker), brokers.values())))
     given = module.params
     return preflight.Facts(
         facts,

@@ -7,22 +7,22 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: metadata_snapshot
-short_description: Make a consistent copy of a controller's live metadata log, for the verification
+short_description: Take a consistent snapshot of a controller's live metadata log for verification
 version_added: 0.1.0
 description:
-  - O(state=present) archives the newest complete checkpoint of the metadata log and the records after it, while Kafka
-    goes on writing, rolling and deleting its files. O(state=absent) removes what this run or one before left.
-  - The archive holds secrets in clear text (SCRAM keys, encrypted configs, delegation tokens). It is a file that only
-    its owner can read, in a directory of its own of the host's records; remove it as soon as it has been fetched.
-  - At any time there is one archive of a cluster on a host.
+  - O(state=present) archives the newest complete checkpoint of the metadata log and the records after it. Kafka may
+    write, roll and delete files meanwhile. O(state=absent) removes the archive, also one of an earlier run.
+  - The archive holds secrets in clear text (SCRAM keys, encrypted configs, delegation tokens). Only its owner can read
+    it. Remove it as soon as it has been fetched.
+  - A host keeps one archive per cluster.
 options:
   state:
-    description: Whether there is to be a copy.
+    description: Whether the archive should exist.
     type: str
     default: present
     choices: [present, absent]
   config_file:
-    description: The controller's properties file, which names its directories. Needed with O(state=present).
+    description: The controller's properties file, which names its directories. Required with O(state=present).
     type: path
   cluster_id:
     description: The cluster's id.
@@ -30,15 +30,15 @@ options:
     required: true
   end_offset:
     description:
-      - The first offset that is not copied, as a rule the quorum's high watermark, taken just before from its leader.
-      - The leading controller has everything below it. Another one may be behind, and after an election it may for a
-        moment hold records there that the quorum dropped; their epoch, RV(last_epoch), is then older than the leader's.
-      - Without it the whole log is copied. That is for a quorum without a leader, of stopped controllers. The longest
-        log among a majority of the voters holds everything that was committed, and is the one of the highest
-        RV(last_epoch), then of the highest RV(end_offset).
+      - The first offset that is left out, usually the quorum's high watermark, read from the leader just before.
+      - The leader has all records below it. Another controller may be behind. After an election it may briefly hold
+        records that the quorum dropped; then RV(last_epoch) is older than the leader's epoch.
+      - Without this option the complete log is archived. Use that for stopped controllers, where no leader exists.
+        Among a majority of the voters, the log with the highest RV(last_epoch), then the highest RV(end_offset),
+        holds every committed record.
     type: int
   timeout_s:
-    description: How long to wait for a log that has not reached O(end_offset) yet, in seconds.
+    description: How long to wait until the log reaches O(end_offset), in seconds.
     type: float
     default: 30
 extends_documentation_fragment:
@@ -46,24 +46,24 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    description: Reads how far the log reaches and tells what would be in the archive, but writes none.
+    description: Reads the log and returns what the archive would contain. Writes nothing.
   diff_mode:
     support: none
-    description: Shows no difference, since the content is secret.
+    description: The content is secret.
 notes:
-  - Runs with a lower priority (nice 10), so that packing takes no time from the controller.
+  - Runs with a lower priority (nice 10), so that the compression does not slow down the controller.
 author: Quorumshift maintainers (@quorumshift)
 """
 
 EXAMPLES = r"""
-- name: Copy the metadata log below the high watermark
+- name: Take a snapshot of the metadata log below the high watermark
   quorumshift.kafka.metadata_snapshot:
     config_file: /etc/kafka/controller.properties
     cluster_id: Qs7KfZk2TIK1n0nQ5Qm3Tw
     end_offset: 104883
   register: snapshot
 
-- name: Remove it
+- name: Remove the snapshot
   quorumshift.kafka.metadata_snapshot:
     state: absent
     cluster_id: Qs7KfZk2TIK1n0nQ5Qm3Tw
@@ -71,7 +71,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 path:
-  description: The archive, a tar.gz of files as they stand in a metadata log's directory.
+  description: The archive, a tar.gz with the files of the metadata log's directory.
   type: str
   returned: with O(state=present), not in check mode
 sha256:
@@ -83,22 +83,22 @@ bytes:
   type: int
   returned: with O(state=present), not in check mode
 files:
-  description: Names and sizes of the files in it.
+  description: Names and sizes of the files in the archive.
   type: list
   elements: dict
   returned: with O(state=present)
   sample: [{"name": "00000000000000104000-0000000007.checkpoint", "bytes": 81920}]
 checkpoint:
-  description: Offset and epoch of the checkpoint, null where the log needs none.
+  description: Offset and epoch of the checkpoint; null if the log needs none.
   type: dict
   returned: with O(state=present)
   sample: {"offset": 104000, "epoch": 7}
 start_offset:
-  description: The first offset that is there as a record of its own; the checkpoint holds the state below it.
+  description: The first offset that is archived as a record; the checkpoint holds the state below it.
   type: int
   returned: with O(state=present)
 end_offset:
-  description: The first offset that is not there. It is O(end_offset), unless that falls into a batch.
+  description: The first offset that is not in the archive. It equals O(end_offset), unless that falls into a batch.
   type: int
   returned: with O(state=present)
 last_epoch:
@@ -107,12 +107,12 @@ last_epoch:
   returned: with O(state=present)
 cut_at:
   description:
-    - V(high_watermark) with O(end_offset). V(log_end) without, when records may be in it that the quorum never
-      committed or will still drop.
+    - V(high_watermark) with O(end_offset). V(log_end) without it; the archive may then hold records that the quorum
+      never committed.
   type: str
   returned: with O(state=present)
 seconds:
-  description: How long it took.
+  description: How long the snapshot took, in seconds.
   type: float
   returned: with O(state=present)
 """
@@ -128,7 +128,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import no
 
 
 def main():
-    """Make the snapshot or remove it."""
+    """Take or remove the snapshot."""
     module = AnsibleModule(
         argument_spec={
             "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
@@ -151,40 +151,38 @@ def main():
         metadata_snapshot.LogError,
         metadata_snapshot.SnapshotError,
     ) as error:
-        module.fail_json(msg=f"No snapshot of the metadata log: {error}")
+        module.fail_json(msg=f"the snapshot of the metadata log failed: {error}")
 
 
 def present(given, check_mode=False):
-    """Make the snapshot, or only look in check mode."""
+    """Take the snapshot and return the module's result; in check mode, only read the log."""
     started = time.monotonic()
     directory = node.metadata_dir(node.read_properties(given["config_file"]))
     if not directory:
         raise metadata_snapshot.SnapshotError(f"{given['config_file']} names neither metadata.log.dir nor log.dirs")
     end_offset, timeout = given["end_offset"], given["timeout_s"]
     if check_mode:
-        reported = metadata_snapshot.gather(directory, end_offset, timeout)
+        snapshot = metadata_snapshot.gather(directory, end_offset, timeout)
     else:
         host = host_state.directory(given["state_dir"], given["cluster_id"])
         target = os.path.join(host, metadata_snapshot.DIRECTORY)
-        reported = metadata_snapshot.take(directory, target, end_offset, timeout)
-    archive = (
-        {} if reported.path is None else {"path": reported.path, "sha256": reported.sha256, "bytes": reported.bytes}
-    )
+        snapshot = metadata_snapshot.take(directory, target, end_offset, timeout)
+    archive = {} if snapshot.path is None else {key: getattr(snapshot, key) for key in ("path", "sha256", "bytes")}
     return {
         **archive,
         "changed": True,
-        "files": [{"name": name, "bytes": size} for name, size in reported.files],
-        "checkpoint": dict(zip(("offset", "epoch"), reported.checkpoint)) if reported.checkpoint else None,
-        "start_offset": reported.start_offset,
-        "end_offset": reported.end_offset,
-        "last_epoch": reported.last_epoch,
+        "files": [{"name": name, "bytes": size} for name, size in snapshot.files],
+        "checkpoint": dict(zip(("offset", "epoch"), snapshot.checkpoint)) if snapshot.checkpoint else None,
+        "start_offset": snapshot.start_offset,
+        "end_offset": snapshot.end_offset,
+        "last_epoch": snapshot.last_epoch,
         "cut_at": "log_end" if end_offset is None else "high_watermark",
         "seconds": round(time.monotonic() - started, 3),
     }
 
 
 def absent(given, check_mode=False):
-    """Remove the snapshot directory of the cluster, whoever made it."""
+    """Remove the cluster's snapshot directory, also one of another run."""
     target = os.path.join(given["state_dir"], given["cluster_id"], metadata_snapshot.DIRECTORY)
     there = os.path.isdir(target)
     if there and not check_mode:

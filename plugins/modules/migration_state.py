@@ -10,10 +10,10 @@ module: migration_state
 short_description: Detect the phase of a Kafka cluster's migration from ZooKeeper to KRaft
 version_added: 0.1.0
 description:
-  - Detects the phase from the live cluster each time, never from memory. It reads ZooKeeper's C(/controller),
+  - Detects the phase from the live cluster at each call. It reads ZooKeeper's C(/controller),
     C(/controller_epoch), C(/migration) and C(/brokers/ids), ApiVersions of every broker and controller, DescribeQuorum,
-    and what M(quorumshift.kafka.node_facts) found on each host.
-  - A host that was not reached is an input, not an error. Evidence that contradicts itself is the phase V(unknown).
+    and the facts of each host (M(quorumshift.kafka.node_facts)).
+  - An unreachable host is an input, not an error. Contradicting evidence is the phase V(unknown).
   - Reads only. The action plugin prints the phase, the status or the plan, and keeps the facts as run artifacts.
 options:
   soak:
@@ -25,8 +25,8 @@ options:
     type: str
   plan_to:
     description:
-      - Plan the steps that are ahead, V("") to the end of the migration, V(hybrid) or V(zk) of a rollback. Omit it
-        for no plan. The action plugin sets it from O(plan).
+      - Plan the remaining steps of the migration (V("")) or of a rollback (V(hybrid) or V(zk)). Omit it for no plan.
+        The action plugin sets it from O(plan).
     type: str
     choices: ["", hybrid, zk]
   show:
@@ -42,7 +42,7 @@ options:
     type: bool
     default: true
   announce:
-    description: Print the phase in a line. Handled by the action plugin.
+    description: Print the phase in one line. Handled by the action plugin.
     type: bool
     default: true
   gate:
@@ -52,16 +52,16 @@ options:
     type: str
   direction:
     description:
-      - Of a run that will change something. V(forward) fails in a phase from which no migration goes on and during a
-        restore, V(back) where no rollback is possible. Each of them, and V(restore), fails where another run holds the
-        run lock. Handled by the action plugin.
+      - The direction of a run that changes something. V(forward) fails in a phase from which no migration can continue,
+        and during a restore. V(back) fails where no rollback is possible. Each direction fails while another run holds
+        the run lock. Handled by the action plugin.
     type: str
     choices: ["", forward, back, restore]
     default: ""
   plan:
     description:
-      - V(run) prints the plan of a run that goes on with it in a line, and V(alone) as a screen, where nothing follows.
-        In check mode both print the screen. Handled by the action plugin.
+      - V(run) prints the plan in one line, for a run that follows it. V(alone) prints it as a screen. In check mode
+        both print the screen. Handled by the action plugin.
     type: str
     choices: [none, run, alone]
     default: none
@@ -76,7 +76,7 @@ author: Quorumshift maintainers (@quorumshift)
 """
 
 EXAMPLES = r"""
-- name: See the phase
+- name: Detect the phase
   quorumshift.kafka.migration_state:
     bootstrap_servers: b1:9094
     zookeeper_connect: z1:2181,z2:2181/kafka
@@ -86,14 +86,14 @@ EXAMPLES = r"""
 
 RETURN = r"""
 phase:
-  description: The phase, as the vocabulary in the documentation names them.
+  description: The phase; the operator's guide lists them.
   type: str
   returned: success
   sample: dual_write
 cluster_id:
-  description: The cluster id, from ZooKeeper, or from the controllers' log directories once ZooKeeper is gone.
+  description: The cluster id, from ZooKeeper, or from the controllers' log directories once ZooKeeper is removed.
   type: str
-  returned: when it was seen
+  returned: when known
 blocks:
   description: What blocks the next step, each with what to do.
   type: list
@@ -101,12 +101,12 @@ blocks:
   returned: success
   sample: [{"id": "broker_down", "text": "broker b2 does not answer", "do": "start it"}]
 evidence:
-  description: Each thing seen, with its source.
+  description: Each observation that led to the phase, with its source.
   type: list
   elements: dict
   returned: success
 mirrored_offset:
-  description: Up to which offset of the metadata log controllers have written to ZooKeeper; empty where they do not.
+  description: The offset of the metadata log up to which controllers have written to ZooKeeper; null where they do not.
   type: int
   returned: success
 next:
@@ -117,7 +117,7 @@ next:
   returned: success
 rollback_readiness:
   description:
-    - How far a rollback could go from here, as {targets (of V(hybrid), V(zk)), obstacles (what would prevent it, as
+    - Where a rollback can lead from here, as {targets (of V(hybrid), V(zk)), obstacles (what would prevent it, as
       sentences)}.
   type: dict
   returned: success
@@ -126,46 +126,45 @@ nodes:
   type: dict
   returned: success
 steps:
-  description: In phase V(reverting), what a rollback has done and has still to do.
+  description: In phase V(reverting), the steps of the rollback that are done and those that remain.
   type: list
   elements: dict
   returned: success
 quorum:
-  description: What the quorum's leader says of it.
+  description: What the quorum's leader returned to DescribeQuorum.
   type: dict
   returned: success
 idle:
-  description: Whether a run of the direction asked for has nothing to change now.
+  description: Whether a run in O(direction) has nothing to change now.
   type: bool
   returned: success
 to_prove:
   description:
-    - Whether a rollback has nothing left to take back but must still pass its last gate, since the run before it was
+    - Whether a rollback has nothing left to change but its last gate must still open, because an earlier run was
       interrupted.
   type: bool
   returned: success
 unfinished:
-  description: Hosts on which an earlier run left a restart half done.
+  description: Hosts on which an earlier run left a restart unfinished.
   type: list
   elements: str
   returned: success
 left_registered:
-  description: Ids of brokers that run in plain ZooKeeper mode and are registered in the quorum.
+  description: Ids of brokers that run in plain ZooKeeper mode but are registered in the quorum.
   type: list
   elements: int
   returned: success
 ahead:
   description:
-    - Names of the steps that are ahead of a run of this direction, as RV(plan) names them. In check mode, those
-      that are due now.
+    - Names of the remaining steps in O(direction), as RV(plan) names them. In check mode, those that are due now.
   type: list
   elements: str
   returned: success
   sample: [after_copy, kraft, after_kraft, soak, before_finalize, controller_final, after_finalize]
 plan:
   description:
-    - C(steps), each as {kind, name, text, batches, reasons, back}, and C(unavoidable), the partitions whose replication
-      leaves no spare.
+    - C(steps), each as {kind, name, text, batches, reasons, back}, and C(unavoidable), the partitions that no order
+      of restarts keeps available.
   type: dict
   returned: with O(plan_to)
 plan_error:
@@ -178,7 +177,7 @@ token:
   type: str
   returned: success
 gate:
-  description: The gate that was asked for, or else the one that opens in this phase; null where none does.
+  description: The gate of O(gate), or the one that opens in this phase; null where none does.
   type: str
   returned: success
   sample: before_trigger

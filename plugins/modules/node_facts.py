@@ -13,16 +13,15 @@ description:
   - Reads only, with nothing but Python's standard library on the host (and Kafka's own client for O(login)).
   - The subset V(node) reads the service, the properties file with secrets sealed under a key of the run, each log
     directory's C(meta.properties) and free space, the metadata log, and the record of the host's newest restart.
-    What is missing or broken is reported in its place and is no error.
+    A missing or unreadable item is reported in its place and is no error.
   - The subset V(connectivity) connects by TCP from the host to O(targets), all at once, and reports which did not
-    answer and why. It binds O(listen) for a moment, as the controller will. It reads the topic id of every
-    partition in O(log_dirs), finds ZooKeeper servers on the host, and logs in to the brokers as the controller
-    will.
+    answer and why. It binds O(listen) briefly, reads the topic id of every partition in O(log_dirs), finds ZooKeeper
+    servers on the host, and logs in to the brokers with the controller's settings.
   - The subset V(partition_epochs) reads from the metadata log of a stopped controller how often each partition has
-    changed. M(quorumshift.kafka.restore_zk_controller) needs that.
+    changed, for M(quorumshift.kafka.restore_zk_controller).
   - The subset V(replicas) reads from the log directories of a stopped broker, for each partition, the topic id, the
-    leader epoch and end offset of the last record, and the newest leader epoch. M(quorumshift.kafka.zk_restore) needs
-    that. It fails while the broker runs, and on a log that cannot be read.
+    leader epoch and end offset of the last record, and the newest leader epoch, for
+    M(quorumshift.kafka.zk_restore). It fails while the broker runs, and on an unreadable log.
 options:
   gather_subset:
     description: What to read.
@@ -31,7 +30,7 @@ options:
     choices: [node, connectivity, partition_epochs, replicas]
     default: [node]
   role:
-    description: What the host runs.
+    description: The kind of node on the host.
     type: str
     choices: [broker, controller]
   config_file:
@@ -45,11 +44,11 @@ options:
     type: path
     default: /opt/kafka
   log_dir:
-    description: The log directory to read while no properties file names one.
+    description: The log directory to read if no properties file names one.
     type: path
     default: ""
   journal_events:
-    description: How many of the newest events of the host's journal are returned.
+    description: How many of the newest events of the host's journal to return.
     type: int
     default: 20
   run_key:
@@ -57,14 +56,14 @@ options:
     type: str
   targets:
     description:
-      - What to connect to. By default, from a broker, ZooKeeper and the controllers; from a controller, ZooKeeper, the
-        other controllers and the brokers' inter-broker listeners.
+      - The servers to connect to. By default, a broker connects to ZooKeeper and the controllers. A controller connects
+        to ZooKeeper, the other controllers and the brokers' inter-broker listeners.
     type: list
     elements: dict
     default: []
     suboptions:
       kind:
-        description: What listens there.
+        description: The kind of server.
         type: str
         required: true
         choices: [zookeeper, controller, broker]
@@ -73,11 +72,11 @@ options:
         type: str
         required: true
       address:
-        description: Where it listens, as V(host:port).
+        description: The server's address, as V(host:port).
         type: str
         required: true
   listen:
-    description: Where the controller of this host will listen, as V(host:port). Omit it while the controller runs.
+    description: The address of this host's future controller, as V(host:port). Omit it while the controller runs.
     type: str
   log_dirs:
     description: The broker's log directories. By default, those that its properties file names.
@@ -86,16 +85,16 @@ options:
     default: []
   login:
     description:
-      - How the controller of this host will log in to brokers. Omitted where it connects without TLS and SASL.
+      - How this host's controller will log in to brokers. Omitted where it connects without TLS and SASL.
     type: dict
     suboptions:
       brokers:
-        description: Where brokers listen for controllers, as V(host:port). All brokers are asked, whichever are named.
+        description: Listeners of brokers for controllers, as V(host:port). The login is tried at all of the brokers.
         type: list
         elements: str
         required: true
       settings:
-        description: A client's settings, with secrets sealed.
+        description: The client's settings, with secrets sealed.
         type: dict
         required: true
       run_key:
@@ -111,13 +110,14 @@ options:
         type: str
         required: true
       timeout:
-        description: How many seconds all brokers together may take.
+        description: How many seconds the logins to all brokers together may take.
         type: float
         default: 60
   connectivity_required:
     description:
-      - With V(connectivity), connect to the controllers alone, which run by now, and fail when one does not answer.
-      - Without it, failures are reported, and nothing is asked once a broker left plain ZooKeeper mode.
+      - With V(connectivity), connect to the running controllers only, and fail if one does not answer.
+      - Without this option, failures are only reported. The module checks nothing after a broker has left plain
+        ZooKeeper mode.
     type: bool
     default: false
   timeout:
@@ -159,9 +159,9 @@ ansible_facts:
     quorumshift_paths:
       description:
         - C(dialled), how many targets of each kind were tried; C(failed), those that did not answer, with C(reason) and
-          C(error); C(listen), what was found where the controller will listen; C(replicas), the topic ids and
+          C(error); C(listen), whether the controller's address is free; C(replicas), the topic ids and
           partitions in the log directories; C(zookeeper), the servers on this host with their directories; C(login),
-          C(answered) with the ids of the brokers that let it in and C(errors), or null where none was asked for.
+          C(answered) with the ids of the brokers that accepted the login and C(errors), or null without O(login).
       type: dict
       returned: with the subset V(connectivity)
 partition_epochs:
@@ -208,7 +208,7 @@ LOGIN = {
 
 
 def main():
-    """Read and exit."""
+    """Read each subset and exit."""
     module = AnsibleModule(
         argument_spec={
             "gather_subset": {"type": "list", "elements": "str", "choices": list(SUBSETS), "default": ["node"]},
@@ -260,7 +260,7 @@ def read_node(given):
 
 
 def read_connectivity(given):
-    """Return what the host reaches and what else the preflight asks of it."""
+    """Return what the host reaches, and the preflight's other facts of this host."""
     facts = {
         "dialled": dict(Counter(one["kind"] for one in given["targets"])),
         "failed": paths.dial(given["targets"], given["timeout"]),
@@ -278,7 +278,7 @@ def _login(given):
 
 
 def read_partition_epochs(given):
-    """Return the partition epochs; none of a controller that was never started."""
+    """Return the partition epochs; none for a controller that was never started."""
     try:
         return {}, {"partition_epochs": stopped_node.partition_epochs(given["config_file"])}
     except (OSError, ValueError) as error:
@@ -286,9 +286,9 @@ def read_partition_epochs(given):
 
 
 def read_replicas(given):
-    """Return how far the replicas of a stopped broker reach."""
+    """Return epochs and end offset of each replica of a stopped broker."""
     if not restart_steps.is_stopped(service.state(given["service"])):
-        raise ValueError(f"{given['service']} runs: its replicas can be read only while it is stopped")
+        raise ValueError(f"service {given['service']} runs; stop it before its replicas are read")
     return {}, {"replicas": stopped_node.replica_logs(given["config_file"])}
 
 

@@ -7,35 +7,35 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_restart
-short_description: Take one Kafka node through its turn of a roll
+short_description: Restart one Kafka node with changed properties
 version_added: 0.1.0
 description:
-  - Stops the node, replaces its properties file, starts it and sees it up, in a worker that is detached from Ansible's
-    connection, so that a lost control node, terminal or network cuts no turn half-way.
-  - A broker is up when its process runs, its listener answers ApiVersions in the expected mode, and its own replica of
-    the metadata log shows this start's registration, unfenced.
-  - A node that runs in the mode already, with the file as it has to be, is left alone.
-  - A broker that does not come up goes back to its earlier properties file and mode, where that is safe. From migration
-    mode to plain ZooKeeper mode only while C(/migration) is at -1 and ZooKeeper's controller leads, which the worker
-    reads itself right before; from KRaft mode to migration mode only while the migration goes on. Controllers never.
-    The turn fails then all the same, as V(put_back), and quotes the node's own log.
-  - Refuses without the pass of the gate that this kind of turn follows. O(action=finish) needs none, and ends a turn
-    whose worker was lost, in whichever mode the host's properties file says.
+  - Stops the node, replaces its properties file, starts the node and waits until it is up. A worker that is detached
+    from Ansible's connection does this, so a lost control node, terminal or network does not interrupt the restart.
+  - A broker is up when its process runs, its listener answers ApiVersions in the expected mode, and its replica of the
+    metadata log shows the unfenced registration of this start.
+  - A node that already runs in the mode, with the wanted properties file, is not restarted.
+  - If a broker does not come up, the worker reverts the properties file and the mode, where that is safe. Reverting to
+    plain ZooKeeper mode is safe only while C(/migration) is at -1 and ZooKeeper's controller is active. Reverting from
+    KRaft mode to migration mode is safe only while the migration continues. Controllers are never reverted. The module
+    still fails, with the outcome V(reverted) and an excerpt of the node's log.
+  - Fails without the token of the gate that belongs to O(kind). O(action=finish) needs no token. It finishes a restart
+    whose worker was lost, in the mode of the host's properties file.
 options:
   action:
     description:
-      - V(begin) starts the worker and returns at once, V(watch) returns when the turn has gone on or after a few
-        seconds. V(finish) starts a worker that ends what a lost one began. The action plugin of this module calls them
-        and shows the progress.
+      - V(begin) starts the worker and returns at once. V(watch) returns at the next step, or after a few seconds.
+        V(finish) starts a worker that finishes an interrupted restart. The action plugin calls them and prints the
+        progress.
     type: str
     choices: [begin, finish, watch]
     default: begin
   restart_id:
-    description: The turn's id.
+    description: The restart's id.
     type: str
     required: true
   kind:
-    description: What the turn is for; O(action=begin) needs it.
+    description: The kind of restart. Required with O(action=begin).
     type: str
     choices: [controller, zk_migration, kraft, controller_final, controller_migration, hybrid, zk]
   node_id:
@@ -43,7 +43,7 @@ options:
     type: int
     required: true
   gate_token:
-    description: The pass of the gate that this kind of turn follows (M(quorumshift.kafka.gate)).
+    description: The token of the gate that belongs to O(kind) (M(quorumshift.kafka.gate)).
     type: dict
   registered:
     description: The ids of the brokers that are registered in the quorum. The action plugin fills it in.
@@ -62,10 +62,10 @@ options:
     description: Keys to set in the properties file; a key with a null value is removed.
     type: dict
   content:
-    description: The whole properties file, where the collection owns it (controllers).
+    description: The complete properties file, where the collection owns it (controllers).
     type: dict
   owner:
-    description: The user who owns a new properties file and formats log directories.
+    description: The user that owns a new properties file and formats log directories.
     type: str
     default: kafka
   format_command:
@@ -73,7 +73,7 @@ options:
     type: list
     elements: str
   log_file:
-    description: The node's own log, quoted when the node does not come up.
+    description: The node's own log. The module quotes it if the node does not come up.
     type: path
     required: true
   kafka_home:
@@ -85,26 +85,26 @@ options:
     type: float
     default: 300
   start_timeout_s:
-    description: How long the node may take from its start until it is up, in seconds.
+    description: How long the node may take to start, in seconds.
     type: float
     default: 300
   seen_steps:
-    description: How many steps of the turn the caller of V(watch) has seen.
+    description: With O(action=watch), how many steps of the restart the caller has seen.
     type: int
     default: 0
   part:
     description:
-      - V(all) starts the restart and waits for its end. V(begin) returns while it goes on, V(await) waits for one
-        that was begun. Use them for nodes that need each other to start. Handled by the action plugin.
+      - V(all) starts the restart and waits for its end. V(begin) only starts it, V(await) waits for its end. Use the
+        two for nodes that need each other to start. Handled by the action plugin.
     type: str
     choices: [all, begin, await]
     default: all
   repair:
-    description: Finish the restart that an earlier run left half done on the host. Handled by the action plugin.
+    description: Finish the restart that an earlier run left unfinished on the host. Handled by the action plugin.
     type: bool
     default: false
   run_key:
-    description: The key that opens sealed secrets. The action plugin fills it in.
+    description: The key that unseals secrets. The action plugin fills it in.
     type: str
     required: true
 extends_documentation_fragment:
@@ -113,7 +113,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    description: Tells whether the turn is needed and shows the file's changes.
+    description: Returns whether a restart is needed, and shows the file's changes.
   diff_mode:
     support: full
     description: Shows the properties file before and after, with secrets masked.
@@ -137,28 +137,28 @@ EXAMPLES = r"""
 
 RETURN = r"""
 id:
-  description: The turn's id.
+  description: The restart's id.
   type: str
   returned: success
 kind:
-  description: What the turn is for; V(repair) for one that ended what a lost worker began.
+  description: The kind of restart; V(repair) for an interrupted restart that was finished.
   type: str
   returned: success
 mode:
-  description: The mode in which the node is to run.
+  description: The target mode of the node.
   type: str
   returned: success
 outcome:
-  description: V(done), V(unneeded), V(put_back), V(failed) or V(died); empty while the turn goes on.
+  description: V(done), V(unneeded), V(reverted), V(failed) or V(died); null while the restart is running.
   type: str
   returned: success
 steps:
-  description: The steps taken, each with its time.
+  description: The steps, each with its time.
   type: list
   elements: dict
   returned: success
 times:
-  description: When the node stopped, answered and was registered, and how long each took, in seconds.
+  description: When the node stopped, answered and registered, and how long each took, in seconds.
   type: dict
   returned: success
 """
@@ -172,7 +172,7 @@ WATCH_S = 2.0
 
 
 def main():
-    """Begin or watch a turn."""
+    """Begin, finish or watch a restart."""
     module = AnsibleModule(
         argument_spec={
             "action": {"type": "str", "choices": ["begin", "finish", "watch"], "default": "begin"},
@@ -219,30 +219,29 @@ def main():
             changed = finishing or plan["needed"]
             module.exit_json(changed=changed, diff=_diff(plan, given), outcome="unneeded", steps=[], times={})
         if given["action"] == "begin":
-            reported = restart_worker.begin(spec)
+            record = restart_worker.begin(spec)
         elif finishing:
-            reported = restart_worker.finish(spec)
+            record = restart_worker.finish(spec)
         else:
-            reported = restart_worker.watch(
+            record = restart_worker.watch(
                 given["state_dir"], given["cluster_id"], given["restart_id"], given["seen_steps"], WATCH_S
             )
     except (restart_worker.RestartError, OSError, ValueError) as error:
-        module.fail_json(msg=f"the turn could not begin: {error}")
-    result = {key: reported.get(key) for key in ("id", "kind", "mode", "outcome", "message", "steps", "times")}
-    result["changed"] = bool(reported.get("changed"))
-    if reported.get("diff"):
-        result["diff"] = _diff(reported["diff"], given)
-    if reported.get("outcome") in ("failed", "died"):
-        module.fail_json(msg=reported["message"], **result)
-    if reported.get("outcome"):
-        role = "controller" if str(reported["mode"]).startswith("controller") else "broker"
+        module.fail_json(msg=f"the restart could not begin: {error}")
+    result = {key: record.get(key) for key in ("id", "kind", "mode", "outcome", "message", "steps", "times")}
+    result["changed"] = bool(record.get("changed"))
+    if record.get("diff"):
+        result["diff"] = _diff(record["diff"], given)
+    if record.get("outcome") in ("failed", "died"):
+        module.fail_json(msg=record["message"], **result)
+    if record.get("outcome"):
+        role = "controller" if str(record["mode"]).startswith("controller") else "broker"
         facts = node.facts(
             role, given["config_file"], given["service"], given["run_key"], given["state_dir"], given["kafka_home"]
         )
         result["ansible_facts"] = {"quorumshift_node": facts}
-    if reported.get("outcome") == "reverted":
-        # A role may go on to what is left of it elsewhere, with these facts.
-        module.fail_json(msg=reported["message"], **result)
+    if record.get("outcome") == "reverted":  # with fresh facts: a role still has to remove the broker's registration
+        module.fail_json(msg=record["message"], **result)
     module.exit_json(**result)
 
 

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: restore_zk_controller
-short_description: Hand a cluster in migration back to a controller elected by ZooKeeper
+short_description: Restore ZooKeeper's controller during a rollback
 version_added: 0.1.0
 description:
-  - Runs on the probe host, when every controller of KRaft is down and masked. It refuses before that.
-  - Refuses as well when the quorum has committed a change that its controllers have not written to ZooKeeper.
-  - Raises the versions of partitions' states in ZooKeeper to the partition epochs that brokers know from KRaft's
-    controllers, without which these keep restarted replicas out of sync.
-  - Raises C(/controller_epoch) above the epoch of every partition's state and of the quorum (KAFKA-20488), deletes a
-    C(/controller) that is KRaft's, waits until a broker is elected, then deletes C(/migration). It can be repeated.
+  - Runs on the probe host. Fails unless every KRaft controller is stopped and masked.
+  - Fails as well if the quorum has committed a change that its controllers have not written to ZooKeeper.
+  - Raises the versions of partition states in ZooKeeper to the partition epochs that the brokers know from KRaft.
+    Otherwise restarted replicas would stay out of sync.
+  - Raises C(/controller_epoch) above the epochs of all partition states and of the quorum (KAFKA-20488). Deletes
+    KRaft's C(/controller), waits until a broker is elected, then deletes C(/migration). It can be repeated.
 options:
   stopped_at:
-    description: When the quorum of KRaft's controllers lost its majority, in epoch seconds.
+    description: When the KRaft quorum lost its majority, in epoch seconds.
     type: float
   partition_epochs:
-    description: What M(quorumshift.kafka.partition_epochs) told of each partition.
+    description: The partition epochs that M(quorumshift.kafka.node_facts) returned.
     type: dict
     required: true
   timeout_s:
@@ -33,32 +33,32 @@ extends_documentation_fragment:
   - quorumshift.kafka.zookeeper
   - quorumshift.kafka.nodes
 attributes:
-  check_mode: {support: full, description: Reads only and tells what would change.}
+  check_mode: {support: full, description: Reads only and returns what would change.}
   diff_mode: {support: full, description: Shows the znodes before and after.}
 author: Quorumshift maintainers (@quorumshift)
 """
 
 EXAMPLES = r"""
-- name: Hand the cluster back to ZooKeeper's controller
+- name: Restore ZooKeeper's controller
   quorumshift.kafka.restore_zk_controller:
-    partition_epochs: "{{ read.topics }}"
+    partition_epochs: "{{ read.partition_epochs }}"
 """
 
 RETURN = r"""
 controller_epoch:
-  description: The controller epoch that was set before the election; null where it was high enough.
+  description: The controller epoch that was set before the election; null if it was high enough.
   type: int
   returned: success
 raised:
-  description: Of how many partitions' states the version was raised.
+  description: How many partition states got a higher version.
   type: int
   returned: success
 elected:
-  description: The id of the broker that is the controller now.
+  description: The id of the broker that is now the controller.
   type: int
   returned: success
 without_s:
-  description: For how many seconds the cluster had no controller, counted from O(stopped_at); null without that.
+  description: How many seconds the cluster had no controller, counted from O(stopped_at); null without it.
   type: float
   returned: success
 deleted:
@@ -77,7 +77,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cl
 
 
 def main():
-    """Judge whether it may be, and do it."""
+    """Check the preconditions, then restore the controller."""
     module = ProbeModule(
         {
             "stopped_at": {"type": "float"},
@@ -92,14 +92,14 @@ def main():
         undrained = rollback.undrained(facts)
         troubles = [*rollback.not_at_rest(facts), *([undrained] if undrained else [])]
         if troubles:
+            why = "; ".join(troubles)
             module.fail_json(
-                msg=f"ZooKeeper is not handed back: {'; '.join(troubles)}. {rollback.NO_CONTROLLER}. Nothing was "
-                "changed."
+                msg=f"ZooKeeper's controller was not restored: {why}. {rollback.NO_CONTROLLER}. Nothing was changed."
             )
         epochs = [(node.get("metadata_log") or {}).get("last_epoch") for node in facts["nodes"].values()]
         with cluster.connect_zookeeper(module.connections) as client:
             try:
-                reported = zk_controller_restore.restore_zk_controller(
+                result = zk_controller_restore.restore_zk_controller(
                     client,
                     epochs,
                     given["partition_epochs"],
@@ -109,9 +109,9 @@ def main():
                 )
             except zk_controller_restore.ZkControllerError as error:
                 module.fail_json(msg=f"{error}.")
-        without = reported["elected"] is not None and given["stopped_at"]
-        diff = {"diff": reported.pop("diff")} if module._diff else {}
-        return {**reported, **diff, "without_s": round(time.time() - given["stopped_at"], 3) if without else None}
+        elected = result["elected"] is not None
+        without_s = round(time.time() - given["stopped_at"], 3) if elected and given["stopped_at"] else None
+        return {**result, "without_s": without_s}
 
     module.run(work)
 

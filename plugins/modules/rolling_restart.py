@@ -16,12 +16,12 @@ description:
   - O(state=admitted) waits until the batch may be stopped, and returns a gate token for it. The phase is as expected,
     every broker is alive, and no partition is offline, under-replicated or would fall under min.insync.replicas. All of
     it held for O(stable_s).
-  - A leader that takes no replica back in sync prevents the cluster from becoming healthy. With O(kind=zk) the module
-    proves that, and returns the leader as RV(first). Restart it before O(batch).
+  - A stuck leader, which lets no replica back in sync, prevents the cluster from becoming healthy. With O(kind=zk) the
+    module proves that a leader is stuck, and returns it as RV(first). Restart that leader before O(batch).
   - O(state=settled) waits for the same after the last batch.
 options:
   state:
-    description: What is asked for.
+    description: What to do.
     type: str
     required: true
     choices: [planned, admitted, settled]
@@ -38,8 +38,8 @@ options:
     type: str
   planned:
     description:
-      - With O(state=planned), the brokers in the order in which the run's own plan has them. It holds where none is
-        down and the controller has not moved.
+      - With O(state=planned), the brokers in the order of the run's own plan. The module keeps this order if no broker
+        is down and the controller has not moved.
     type: list
     elements: str
     default: []
@@ -49,7 +49,7 @@ options:
     elements: str
     default: []
   plan:
-    description: What O(state=planned) returned.
+    description: The RV(plan) of O(state=planned).
     type: dict
     default: {}
   run:
@@ -63,11 +63,11 @@ options:
     elements: str
     default: []
   stable_s:
-    description: For how many seconds on end the cluster must be healthy.
+    description: For how many seconds without a break the cluster must be healthy.
     type: float
     default: 10
   timeout_s:
-    description: After how many seconds the wait ends and reports what was seen last.
+    description: After how many seconds the wait fails with the last state seen.
     type: float
     default: 600
 extends_documentation_fragment:
@@ -92,22 +92,20 @@ EXAMPLES = r"""
 
 RETURN = r"""
 plan:
-  description:
-    - Batches of hosts in order, hosts that need no restart, reasons, and partitions that cannot stay available.
+  description: Batches of hosts, hosts that need no restart, reasons, and partitions that cannot stay available.
   type: dict
   returned: with O(state=planned)
 gate_token:
-  description:
-    - The gate token for the restarts of the batch, or for wiping controllers once every broker is in plain ZooKeeper
-      mode.
+  description: The gate token for the restarts of the batch, or for wiping controllers once every broker is in plain
+    ZooKeeper mode.
   type: dict
   returned: with O(state=admitted), when admitted; with O(state=settled) and O(kind=zk)
 first:
-  description: The leader to restart first, with its host, the partitions, and the time that takes.
+  description: The stuck leader to restart first, with its host and partitions.
   type: dict
   returned: with O(state=admitted) and O(kind=zk), where there is one
 waited_s:
-  description: How long the batch waited for its admission, in seconds.
+  description: How long the wait took, in seconds.
   type: float
   returned: with O(state=admitted) and O(state=settled)
 """
@@ -129,7 +127,7 @@ KINDS = {name: one for name, one in transitions.TRANSITIONS.items() if name != "
 
 
 def main():
-    """Plan, admit or settle."""
+    """Plan, admit or settle, as `state` says."""
     module = ProbeModule(
         {
             "state": {"type": "str", "required": True, "choices": ["planned", "admitted", "settled"]},
@@ -148,26 +146,28 @@ def main():
 
 
 def planned(module):
-    """Return the plan of the roll."""
+    """Return the plan of the rolling restart."""
     facts, given = module.facts(), module.params
     transition = KINDS[given["kind"]]
     if transition.role == transitions.CONTROLLER:
         plan = restart.plan_controllers(facts["nodes"], transition.after, facts["quorum"].get("leader_id"))
         return {"plan": {**plan._asdict(), "min_isr": {}, "kind": given["kind"]}}
-    found = facts["topics"]
-    if not found["reached"]:
-        module.fail_json(msg=found["error"])
+    topics_found = facts["topics"]
+    if not topics_found["reached"]:
+        module.fail_json(msg=topics_found["error"])
     if given["canary"] and given["canary"] not in module.nodes:
         module.fail_json(msg=f"quorumshift_canary is {given['canary']}, which is not in the group kafka_broker")
-    min_isr = module.min_isr(found["partitions"])
+    partitions = topics_found["partitions"]
+    min_isr = module.min_isr(partitions)
     controller = (facts["zookeeper"].get("controller") or {}).get("broker_id")
-    health = {**found, "min_isr": min_isr}
-    plan = restart.plan(facts["nodes"], transition.after, given["canary"], controller, health, given["planned"])
+    plan = restart.plan(
+        facts["nodes"], transition.after, given["canary"], controller, partitions, min_isr, given["planned"]
+    )
     return {"plan": {**plan._asdict(), "min_isr": min_isr, "kind": given["kind"]}}
 
 
 def awaited(module):
-    """Wait until the batch may be stopped, or until the roll has settled."""
+    """Wait until the batch may be stopped, or until the rolling restart has settled."""
     given, plan = module.params, module.params["plan"]
     batch, admitting, transition = given["batch"], given["state"] == "admitted", KINDS[given["kind"]]
     to_zk = given["kind"] == "zk"
@@ -211,40 +211,40 @@ def awaited(module):
             def health(topics, stop):
                 return restart.troubles(topics, min_isr, phase.broker_ids(facts), excused, stop, accepted)
 
-            ill = health(found, stop)
-            if ill and not troubles and to_zk and admitting:
-                ill, first = leader_first(module, facts, min_isr, health, ill)
-            troubles += ill
-        # A broker of the batch that is down already is finished first: waiting for its health would wait for ever.
+            unhealthy = health(found, stop)
+            if unhealthy and not troubles and to_zk and admitting:
+                unhealthy, first = leader_first(module, facts, min_isr, health, unhealthy)
+            troubles += unhealthy
+        # Do not wait for health while a broker of the batch is down: its restart is what brings the health back.
         gate_token = gates.make_token(gate, detected.phase, given["run"], facts)
         return troubles, {"phase": detected.phase, "gate_token": gate_token, **({"first": first} if first else {})}
 
-    what = f"{', '.join(batch)} may be stopped" if admitting else f"the roll to {given['kind']} to settle"
+    what = f"{', '.join(batch)} may be stopped" if admitting else f"the restart to {given['kind']} to settle"
     result = module.wait(gather, given["stable_s"], given["timeout_s"], what)
     if not (result["done"] and (admitting or to_zk)):
         result.pop("gate_token", None)
     return result
 
 
-def leader_first(module, facts, min_isr, health, ill):
-    """Return why no broker may be stopped now, and the leader that has to be restarted first, as a dict, or None.
+def leader_first(module, facts, min_isr, health, unhealthy):
+    """Return why no broker may be stopped now, and the stuck leader to restart first, as a dict, or None.
 
-    `health(topics, stop)`: restart.troubles; `ill`: what it tells of all topics.
+    `health(topics, stop)`: restart.troubles; `unhealthy`: its result for all topics.
     """
     nodes, found, connections = facts["nodes"], facts["topics"], module.connections
     held = stuck_leaders.held_out(nodes, found) if found.get("reached") else []
-    if held and not health(stuck_leaders.without(found, held), None):  # else there is more to wait for first
+    if held and not health(stuck_leaders.without(found, held), None):  # otherwise other partitions need time as well
         held = log_ends.caught_up(held, nodes, connections)
     else:
         held = []
     lasted_s = module.lasted(stuck_leaders.token(held))
     leaders = stuck_leaders.leaders(held, nodes, min_isr)
     if not leaders:
-        return ill, None
+        return unhealthy, None
     first = leaders[0]
     others = health(stuck_leaders.without(found, held), first.broker)
     if others or lasted_s < stuck_leaders.PROVED_S:
-        return [*(others or ill), *stuck_leaders.not_proved(leaders)], None
+        return [*(others or unhealthy), *stuck_leaders.not_proved(leaders)], None
     topics_alone = {one.topic for one in held if one.name in first.alone}
     unclean = topics.settings(
         connections.bootstrap, connections.client, topics_alone, topics.UNCLEAN, connections.timeout
@@ -254,7 +254,7 @@ def leader_first(module, facts, min_isr, health, ill):
 
 
 def settled(transition, detected):
-    """Return why the roll has not settled in a phase that it leads to."""
+    """Return why the rolling restart has not settled: the phase is not its target."""
     if detected.phase in transition.settled:
         return []
     return [f"the phase is {detected.phase}", *(block.text for block in detected.blocks)]

@@ -7,25 +7,25 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: run_lock
-short_description: Claim a host for a run that changes the cluster, or give it back
+short_description: Take or close a host's run lock
 version_added: 0.1.0
 description:
-  - Keeps two runs apart that would change the same cluster, from one control node or two. Each host keeps the claim in
-    C(run_lock.json) below its state directory. No restart begins without one (M(quorumshift.kafka.node_restart)).
-  - O(state=taken) waits while a turn is at work on the host, in slices, and fails when another run was faster.
-  - O(state=closed) closes the run's own claim, and nobody else's. Closed on one host it is closed for the cluster.
-  - The claim is the collection's own record. It is not counted as a change.
+  - Prevents two runs from changing the same cluster at once. Each host keeps the lock in C(run_lock.json) below its
+    state directory. M(quorumshift.kafka.node_restart) needs it to begin a restart.
+  - O(state=taken) waits while a restart is running on the host. It fails if another run takes the lock first.
+  - O(state=closed) closes the run's own lock only. A lock that is closed on one host is closed for the cluster.
+  - The lock is the collection's own record and not counted as a change.
 options:
   state:
-    description: Whether the claim is taken or closed.
+    description: Whether to take or close the lock.
     type: str
     required: true
     choices: [taken, closed]
   run_lock:
-    description: The claim to be written, with O(state=taken). The action plugin makes it.
+    description: The lock to write, with O(state=taken). The action plugin makes it.
     type: dict
   seen:
-    description: On the arbiter, the claim that stood there when the run judged it.
+    description: On the arbiter, the lock that the run read before it decided.
     type: dict
   how:
     description: How the run ended, for the host's journal, with O(state=closed).
@@ -33,19 +33,19 @@ options:
     default: ok
   stopped_at:
     description:
-      - With O(state=closed), the name of the task at which the run failed. The task fails then, so that the
-        playbook does. Handled by the action plugin.
+      - With O(state=closed), the name of the task at which the run failed. The task then fails, and so does the
+        playbook. Handled by the action plugin.
     type: str
   reason:
     description: Why the run failed, for its journal. Handled by the action plugin.
     type: str
     default: ""
   timeout_s:
-    description: For how many seconds a turn at work is waited for.
+    description: How many seconds to wait for a running restart.
     type: float
     default: 600
   carry:
-    description: What an earlier, unfinished call of the same wait returned. The action plugin hands it back.
+    description: What an earlier, unfinished call of the same wait returned. The action plugin passes it on.
     type: dict
     default: {}
 extends_documentation_fragment:
@@ -58,7 +58,7 @@ author: Quorumshift maintainers (@quorumshift)
 """
 
 EXAMPLES = r"""
-- name: Claim the host
+- name: Take the run lock
   quorumshift.kafka.run_lock:
     state: taken
 
@@ -69,7 +69,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 waited_s:
-  description: For how long a turn at work was waited for.
+  description: How long the module waited for a running restart, in seconds.
   type: float
   returned: with O(state=taken)
 """
@@ -83,7 +83,7 @@ SLICE_S = 3.0
 
 
 def main():
-    """Take or close."""
+    """Take or close the lock."""
     module = AnsibleModule(
         argument_spec={
             "state": {"type": "str", "required": True, "choices": ["taken", "closed"]},
@@ -112,12 +112,14 @@ def main():
         module.fail_json(msg=f"{error}. Nothing was changed.")
     except host_state.Held:
         module.fail_json(
-            msg=f"the claim stays open, because {restart_record.at_work(path)}. Run again when that turn has ended"
+            msg=f"the run lock stays open, because {restart_record.at_work(path)}. Run again when it has ended"
         )
 
 
 def taken(path, given):
-    """Take the claim, waiting for a slice; {done, waited_s} or {done: false, progress, carry}. Raises ClaimError."""
+    """Take the lock, waiting for one slice; return {done, waited_s} or {done: false, progress, carry}.
+
+    Raises RunLockError."""
     began = given["carry"].get("began") or time.time()
     slice_end = time.monotonic() + SLICE_S
     while True:
@@ -127,7 +129,7 @@ def taken(path, given):
         except host_state.Held:
             waited = time.time() - began
         if waited >= given["timeout_s"]:
-            raise run_locks.RunLockError(f"waited {waited:.0f} s for a turn to end: {restart_record.at_work(path)}")
+            raise run_locks.RunLockError(f"waited {waited:.0f} s for a restart to end: {restart_record.at_work(path)}")
         if time.monotonic() >= slice_end:
             return {
                 "done": False,

@@ -10,17 +10,17 @@ module: service_stop
 short_description: Stop a node's service and keep it down, or allow it to start again
 version_added: 0.1.0
 description:
-  - O(state=stopped) stops the service and waits until systemd says that it is. O(state=masked) keeps anything from
-    starting it before that, a reboot included. O(state=unmasked) takes that back and starts nothing.
-  - Masking is a drop-in with a condition that does not hold, since C(systemctl mask) does nothing to a unit whose file
-    stands in C(/etc/systemd/system). C(systemctl status) shows the drop-in's name.
+  - O(state=stopped) stops the service and waits until systemd reports it stopped. O(state=masked) first prevents any
+    start of the service, also after a reboot. O(state=unmasked) removes the mask and does not start the service.
+  - Masking is a drop-in with a condition that never holds, because C(systemctl mask) does not work on a unit file in
+    C(/etc/systemd/system). C(systemctl status) shows the drop-in's name.
 options:
   service:
     description: The service's name.
     type: str
     required: true
   state:
-    description: What is asked for.
+    description: The wanted state of the service.
     type: str
     required: true
     choices: [stopped, masked, unmasked]
@@ -30,18 +30,18 @@ options:
     default: 300
   kill_after_s:
     description:
-      - After how many seconds a service that does not stop is killed, by SIGKILL to all its processes; 0 for never.
-      - A broker in migration mode waits five minutes for the leave of a quorum that is gone (C(KafkaServer)).
+      - After how many seconds to send SIGKILL to all processes of a service that does not stop; 0 for never.
+      - A broker in migration mode that has lost the quorum waits five minutes before it stops (C(KafkaServer)).
     type: float
     default: 0
 attributes:
-  check_mode: {support: full, description: Tells what would change.}
+  check_mode: {support: full, description: Returns what would change.}
   diff_mode: {support: full, description: Shows whether the service is active and masked before and after.}
 author: Quorumshift maintainers (@quorumshift)
 """
 
 EXAMPLES = r"""
-- name: Keep the controller down
+- name: Stop and mask the controller
   quorumshift.kafka.service_stop:
     service: kafka-controller
     state: masked
@@ -49,11 +49,11 @@ EXAMPLES = r"""
 
 RETURN = r"""
 stopped:
-  description: Whether the service was stopped by this.
+  description: Whether the module stopped the service.
   type: bool
   returned: success
 at:
-  description: When it was seen stopped, in epoch seconds; null where it was down before.
+  description: When the service was stopped, in epoch seconds; null if it was stopped before.
   type: float
   returned: success
 """
@@ -79,17 +79,18 @@ def main():
     )
     given = module.params
     name, state = given["service"], given["state"]
-    reported = service.state(name)
-    stops = state != "unmasked" and not restart_steps.is_stopped(reported)
-    wanted = {"masked": True, "unmasked": False}.get(state, reported["masked"])
+    found = service.state(name)
+    active = not restart_steps.is_stopped(found)
+    stops = state != "unmasked" and active
+    wanted = {"masked": True, "unmasked": False}.get(state, found["masked"])
     diff = {
-        "before": _shown(not restart_steps.is_stopped(reported), reported["masked"]),
-        "after": _shown(not (stops or restart_steps.is_stopped(reported)), wanted),
+        "before": _shown(active, found["masked"]),
+        "after": _shown(active and not stops, wanted),
         "before_header": name,
         "after_header": name,
     }
     if module.check_mode:
-        module.exit_json(changed=stops or wanted != reported["masked"], stopped=stops, at=None, diff=diff)
+        module.exit_json(changed=stops or wanted != found["masked"], stopped=stops, at=None, diff=diff)
     try:
         masked = state != "stopped" and service.keep_down(name, wanted)
         if stops:
@@ -104,7 +105,7 @@ def _shown(active, masked):
 
 
 def stop(given):
-    """Stop the service, in order or by force. Raises ServiceError, TurnError."""
+    """Stop the service; after kill_after_s by force. Raises ServiceError, RestartError."""
     service.begin("stop", given["service"])
     if given["kill_after_s"]:
         try:

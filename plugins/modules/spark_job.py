@@ -7,16 +7,17 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: spark_job
-short_description: Submit a verification job to Spark and read its verdict
+short_description: Submit a verification job to Spark and return its verdict
 version_added: 0.1.0
 description:
-  - Runs on the Spark host. Submits a job of the package C(spark/) by C(spark-submit) and returns its C(result.json).
-  - The job goes on when the control process or SSH dies, ends at O(timeout_s), and its input is removed however it
-    ended. A result counts only with the nonce of its submission; without one the verdict is V(error), and the reason
-    quotes Spark's own log.
+  - Runs on the Spark host. Submits a job of the package C(spark/) with C(spark-submit) and returns its C(result.json).
+  - The job continues if the control process or SSH dies. It ends at O(timeout_s) at the latest. Its input is removed in
+    any case.
+  - A result counts only with the nonce of its submission. Without a result the verdict is V(error), and the reason
+    quotes Spark's log.
 options:
   name:
-    description: The name of the job. Handled by the action plugin, which makes the other options from it.
+    description: The name of the job. Handled by the action plugin, which derives the other options from it.
     type: str
     choices: [metadata_parity, data_fingerprint]
   gate:
@@ -24,25 +25,25 @@ options:
     type: str
   seen:
     description:
-      - What M(quorumshift.kafka.migration_state) returned right before the metadata log was copied. Handled by the
-        action plugin.
+      - The result of M(quorumshift.kafka.migration_state) from just before the snapshot of the metadata log. Handled by
+        the action plugin.
     type: dict
   log:
-    description: What M(quorumshift.kafka.metadata_snapshot) returned. Handled by the action plugin.
+    description: The result of M(quorumshift.kafka.metadata_snapshot). Handled by the action plugin.
     type: dict
   archive:
     description: Where that snapshot is on the control node. Handled by the action plugin.
     type: path
   going_on:
     description:
-      - For a job that asked for another snapshot, the RV(going_on) of the task that submitted it. Handled by the action
+      - For a job that waits for another snapshot, the RV(going_on) of the task that submitted it. Handled by the action
         plugin.
     type: dict
   master:
     description: Spark's master, as C(--master) takes it. Handled by the action plugin.
     type: str
   conf:
-    description: Settings of Spark by key. Handled by the action plugin.
+    description: Spark settings by key. Handled by the action plugin.
     type: dict
   options:
     description: Further options of C(spark-submit). Handled by the action plugin.
@@ -53,70 +54,70 @@ options:
     type: list
     elements: str
   packages:
-    description: Spark's Kafka source by its Maven coordinates, where no jars are named. Handled by the action plugin.
+    description: Maven coordinates of Spark's Kafka source, used without O(jars). Handled by the action plugin.
     type: str
   submit:
     description:
-      - The command C(spark-submit) with its options, ending with the script of the job. A task gives the command alone,
-        and the action plugin adds the rest.
+      - The command C(spark-submit) with its options and the job's script. A task gives the command only; the action
+        plugin adds the rest.
     type: list
     elements: str
     required: true
   job:
-    description: The job, without what O(client), O(zookeeper_client) and O(encoder_secrets) say.
+    description: The job, without the content of O(client), O(zookeeper_client) and O(encoder_secrets).
     type: dict
     required: true
   nonce:
-    description: What tells this submission from every other one.
+    description: A random string that identifies this submission.
     type: str
     required: true
   input_dir:
     description:
-      - A directory of mode 0700 that holds what the job reads, for instance the metadata log. The job's C(job.json),
-        with credentials, is written there. It is removed when the job has ended.
+      - A directory of mode 0700 for the job's input, for instance the metadata log. The module writes C(job.json)
+        there, which holds credentials. The directory is removed when the job has ended.
     type: path
     required: true
   output_dir:
-    description: Where the job leaves its result, report and tables.
+    description: Where the job writes its result, report and tables.
     type: path
     required: true
   remove:
-    description: What is removed when the job has ended; by default O(input_dir).
+    description: The directory to remove when the job has ended; by default O(input_dir).
     type: path
   answer:
     description:
-      - For a job that goes on and wants the metadata log cut again (RV(wanted)), where the new one lies,
-        {round, archive, sha256, end_offset}, or {round, error}.
+      - For a job that waits for another snapshot (RV(wanted)), where that is, {round, archive, sha256, end_offset}, or
+        {round, error}.
     type: dict
     default: {}
   python:
-    description: The Python with pyspark, of the driver and the executors; by default the one that runs the module.
+    description: The Python with pyspark for the driver and the executors; by default the module's own Python.
     type: path
   digest_key:
-    description: The key under which the job hashes secrets before it compares them, sealed.
+    description: The sealed key with which the job hashes secrets for comparison.
     type: str
   encoder_secrets:
-    description: C(password.encoder.secret) of the brokers, sealed, and the old one where there is one.
+    description: C(password.encoder.secret) of the brokers, and the old one if set; sealed.
     type: list
     elements: str
     default: []
   run_key:
-    description: The key that opens sealed secrets. The action plugin fills it in.
+    description: The key that unseals secrets. The action plugin fills it in.
     type: str
     required: true
   timeout_s:
-    description: After how many seconds the job is ended.
+    description: After how many seconds the job is stopped.
     type: float
     default: 900
   carry:
-    description: What an earlier, unfinished call returned. The action plugin hands it back; leave it out.
+    description: What an earlier, unfinished call returned. The action plugin passes it on; leave it out.
     type: dict
     default: {}
 extends_documentation_fragment:
   - quorumshift.kafka.connection
   - quorumshift.kafka.zookeeper
 attributes:
-  check_mode: {support: full, description: Submits all the same. A job only reads.}
+  check_mode: {support: full, description: Submits the job as usual. A job only reads.}
   diff_mode: {support: none, description: Changes nothing.}
 author: Quorumshift maintainers (@quorumshift)
 """
@@ -135,21 +136,21 @@ EXAMPLES = r"""
 
 RETURN = r"""
 result:
-  description: What the job found, as in C(spark/quorumshift_spark/result.schema.json).
+  description: The job's result, as in C(spark/quorumshift_spark/result.schema.json).
   type: dict
   returned: when the job has ended
 going_on:
-  description: What the next task for the same job takes, where it asked for another snapshot.
+  description: Input of the next task for the same job, if that waits for another snapshot.
   type: dict
   returned: with RV(wanted)
 wanted:
   description:
-    - What the job waits for before it can go on, {round, above}; the metadata log, cut at a high watermark above that
-      offset. Null when the job has ended.
+    - The snapshot that the job waits for, {round, above}; its high watermark must be above that offset. Null when the
+      job has ended.
   type: dict
   returned: success
 submission:
-  description: How it ran, {exit_code, reason, seconds, peak_mib}.
+  description: How the job ran, {exit_code, reason, seconds, peak_mib}.
   type: dict
   returned: when the job has ended
 """
@@ -176,11 +177,11 @@ OF_ACTION = {
     "jars": {"type": "list", "elements": "str"},
     "packages": {"type": "str"},
 }
-LEFT_TO_END_S = 60.0  # what the supervisor may take to end a job at its bound
+LEFT_TO_END_S = 60.0  # the supervisor's time to stop a job after timeout_s
 
 
 def main():
-    """Submit at the first call, wait a few seconds at each."""
+    """Submit the job at the first call; wait a few seconds at each call."""
     module = AnsibleModule(
         argument_spec={
             **argument_specs.CONNECTION,
@@ -211,15 +212,15 @@ def main():
     except (spark_submission.SubmissionError, seal.SealError, OSError) as error:
         module.fail_json(msg=f"the Spark job could not be submitted: {error}")
     waited = time.time() - carry["began"]
-    end, asked = spark_submission.watch(given["input_dir"], given["output_dir"], carry["answered"], SLICE_S)
-    if asked:
-        module.exit_json(changed=False, done=True, wanted=asked, carry=carry)
+    end, wanted = spark_submission.watch(given["input_dir"], given["output_dir"], carry["answered"], SLICE_S)
+    if wanted:
+        module.exit_json(changed=False, done=True, wanted=wanted, carry=carry)
     if end is None and waited < given["timeout_s"] + LEFT_TO_END_S:
-        module.exit_json(changed=False, done=False, carry=carry, progress=f"Spark is at work ({waited:.0f} s)")
-    end = end or {"exit_code": None, "reason": f"it was not ended {waited:.0f} s after it began"}
+        module.exit_json(changed=False, done=False, carry=carry, progress=f"the Spark job is running ({waited:.0f} s)")
+    end = end or {"exit_code": None, "reason": f"it is still running {waited:.0f} s after its start"}
     spark_submission.clean(given["remove"] or given["input_dir"])
-    found = spark_submission.result(given["output_dir"], given["nonce"], end)
-    module.exit_json(changed=False, done=True, wanted=None, result=found, submission=end)
+    result = spark_submission.result(given["output_dir"], given["nonce"], end)
+    module.exit_json(changed=False, done=True, wanted=None, result=result, submission=end)
 
 
 def begin(given):
@@ -227,7 +228,7 @@ def begin(given):
     python = given["python"] or sys.executable
     spark_submission.begin(
         given["submit"],
-        whole(given),
+        complete_job(given),
         given["input_dir"],
         given["output_dir"],
         given["remove"] or given["input_dir"],
@@ -236,8 +237,8 @@ def begin(given):
     )
 
 
-def whole(given):
-    """Return the job with what must not be shown: how to connect, and the secrets under which values were encoded."""
+def complete_job(given):
+    """Return the job with connections and secrets added."""
     job, views = dict(given["job"]), dict(given["job"].get("views") or {})
     if "zookeeper" in views:
         secrets = [seal.unseal(given["run_key"], one) for one in given["encoder_secrets"]]
@@ -258,7 +259,7 @@ def whole(given):
 
 
 def key_file(given):
-    """Write the key under which secrets are hashed beside the job, 0600, and return its path."""
+    """Write the key that hashes secrets into the input directory, with mode 0600, and return its path."""
     path = os.path.join(given["input_dir"], "digest.key")
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as stream:
         stream.write(seal.unseal(given["run_key"], given["digest_key"]))

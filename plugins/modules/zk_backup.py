@@ -10,13 +10,13 @@ module: zk_backup
 short_description: Back up Kafka's subtree in ZooKeeper, and check the backup against ZooKeeper
 version_added: 0.1.0
 description:
-  - With O(state=taken), writes every znode below the chroot into one file, with data, ACL, versions, zxids and the
-    owners of ephemerals, and what stands above the chroot.
-  - With O(state=verified), reads the file back, checks its digest, and compares it with the live tree. A persistent
-    znode that has not changed since must be equal in data, ACL and versions; what changed since is counted by kind.
-  - The file holds SCRAM credentials and delegation tokens. It has mode 0600, its directory must be 0700, and no data of
-    a znode appears in results, messages or logs.
-  - Runs where kazoo is installed and ZooKeeper can be reached. It writes nothing into ZooKeeper.
+  - With O(state=taken), writes every znode below the chroot and the znodes above it into one file, with data, ACL,
+    versions, zxids and the owners of ephemerals.
+  - With O(state=verified), reads the file, checks its digest, and compares it with the live tree. A persistent znode
+    that has not changed since must have the same data, ACL and versions. Later changes are counted by kind.
+  - The file holds SCRAM credentials and delegation tokens. It has mode 0600, and its directory must have mode 0700. No
+    data of a znode appears in results, messages or logs.
+  - Runs on a host with kazoo and access to ZooKeeper. It writes nothing into ZooKeeper.
 options:
   zookeeper_connect:
     description:
@@ -25,41 +25,41 @@ options:
     required: true
   state:
     description:
-      - V(taken) writes the file. A file that is there already is never overwritten. If it is a whole backup of this
-        cluster, nothing is done; otherwise the module fails.
-      - V(verified) compares the file with ZooKeeper and fails where they differ without a later transaction as reason.
+      - V(taken) writes the file. It never overwrites a file. If the file exists and is a complete backup of this
+        cluster, nothing changes; otherwise the module fails.
+      - V(verified) compares the file with ZooKeeper. It fails if they differ and no later transaction explains it.
     type: str
     choices: [taken, verified]
     default: taken
   path:
     description:
-      - The backup's file. Its directory is made with mode 0700 when it is missing.
+      - The backup file. A missing directory is created with mode 0700.
     type: path
     required: true
   sha256:
     description:
-      - The SHA-256 that the file must have, as RV(sha256) gave it when it was taken. For O(state=verified) only.
+      - The expected SHA-256 of the file, the RV(sha256) of O(state=taken). For O(state=verified) only.
     type: str
   window:
-    description: How many requests may be in flight at once.
+    description: The maximum number of requests in flight.
     type: int
     default: 500
   max_rate:
     description:
-      - How many znodes a second to read at most. Without it, as many as ZooKeeper gives.
+      - The maximum number of znodes to read per second. Without it there is no limit.
     type: float
   rounds:
     description:
-      - How often the tree is checked again for what moved while it was read. The checks end with the first that saw
-        nothing move but what moves by itself.
+      - The maximum number of checks for changes that happened during the read. The checks end as soon as one finds only
+        znodes that change constantly.
     type: int
     default: 5
   connect_timeout:
-    description: How many seconds a ZooKeeper session may take to come up; the session's timeout too.
+    description: How many seconds a ZooKeeper session may take to connect; also the session timeout.
     type: float
     default: 15
   timeout:
-    description: How many seconds ZooKeeper may take for one answer.
+    description: How many seconds ZooKeeper may take for one response.
     type: float
     default: 30
 extends_documentation_fragment:
@@ -67,27 +67,27 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    description: Reads the tree and says what it would write.
+    description: Reads the tree and returns the counts of what it would write.
   diff_mode:
     support: none
-    description: What a backup holds is secret.
+    description: The content of a backup is secret.
   idempotent:
     support: full
-    description: A whole backup of the same cluster at O(path) is left as it is.
+    description: A complete backup of the same cluster at O(path) stays unchanged.
 notes:
-  - The file is gzip over JSON lines; C(zcat) shows it. First the header
+  - The file is gzip over JSON lines; C(zcat) prints it. First comes the header
     C({"quorumshift_zk_backup":1,"cluster_id","chroot","servers","taken_at","tool","zxid_start"}), then a line
     C({"ancestor",...}) for each znode above the chroot, then a line for each znode, parents first
     (C({"path","data","acl","stat"})), last the trailer
     C({"end":{"znodes","ephemerals","data_bytes","zxid","zxid_end","moving","sha256"}}).
   - C(data) is null, C({"text":...}) or C({"base64":...}); C(acl) lists C(scheme:id:perms) as C(setAcl) of zkCli takes
     them; C(stat) has ZooKeeper's field names. C(sha256) is that of the uncompressed lines before the trailer.
-  - The tree in the file is the one of transaction C(zxid). The paths in C(moving) changed while the last check ran and
+  - The file holds the tree's state at transaction C(zxid). The paths in C(moving) changed during the last check and may
     hold a later state.
-  - M(quorumshift.kafka.zk_restore) restores it. By hand it is not enough to create the znodes again, since leaders,
-    in-sync replicas and epochs have moved on after the backup.
-  - A znode whose ACL ZooKeeper masks (digest identities, for whoever lacks ADMIN) stops the backup, since the ACL could
-    not be restored.
+  - M(quorumshift.kafka.zk_restore) restores it. Creating the znodes by hand is not enough, because leaders, in-sync
+    replicas and epochs have changed after the backup.
+  - ZooKeeper masks digest identities in ACLs from clients that lack ADMIN. The backup stops at such a znode,
+    because its ACL could not be restored.
 seealso:
   - name: ZooKeeper to KRaft migration
     description: Kafka's own description of the migration and of its reversal.
@@ -102,7 +102,7 @@ EXAMPLES = r"""
     zookeeper_connect: zk1:2181,zk2:2181,zk3:2181/kafka
   register: backup
 
-- name: Read it back and compare it with ZooKeeper
+- name: Compare the backup with ZooKeeper
   quorumshift.kafka.zk_backup:
     state: verified
     path: "{{ backup.path }}"
@@ -112,7 +112,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 path:
-  description: The backup's file.
+  description: The backup file.
   type: str
   returned: always
 sha256:
@@ -136,7 +136,7 @@ zxid:
   type: int
   returned: when the file exists
 znodes:
-  description: How many znodes there are, ephemerals included.
+  description: The number of znodes, ephemerals included.
   type: int
   returned: success
 ephemerals:
@@ -148,29 +148,29 @@ data_bytes:
   type: int
   returned: success
 moving:
-  description: What changed while the last check ran, counted C(by_kind), with the first C(paths).
+  description: What changed during the last check, counted C(by_kind), with the first C(paths).
   type: dict
   returned: when a file was written
 rounds:
-  description: How many checks there were.
+  description: The number of checks.
   type: int
   returned: when a file was written
 vanished:
-  description: How many znodes were gone when their turn to be read came.
+  description: How many znodes were deleted during the read.
   type: int
   returned: when a file was written
 equal:
-  description: How many persistent znodes are equal in the file and in ZooKeeper.
+  description: How many persistent znodes are the same in the file and in ZooKeeper.
   type: int
   returned: O(state=verified)
 changed_since:
   description:
-    - What was C(changed), C(added) and C(removed) in ZooKeeper since, each counted by kind. Of a new subtree its root
-      is counted.
+    - What was C(changed), C(added) and C(removed) in ZooKeeper since, each counted by kind. A new subtree counts as
+      one.
   type: dict
   returned: O(state=verified)
 differ:
-  description: The first 100 paths that differ without a later transaction as reason, with C(what) differs.
+  description: The first 100 paths that differ without a later transaction, each with C(what) differs.
   type: list
   elements: dict
   returned: O(state=verified)
@@ -179,7 +179,7 @@ differ_count:
   type: int
   returned: O(state=verified)
 seconds:
-  description: How long it took.
+  description: How long the module took.
   type: float
   returned: success
 """
@@ -218,7 +218,7 @@ def main():
     try:
         result = _run(module.params, module.check_mode)
     except backup_file.BackupBroken as error:
-        module.fail_json(msg=f"{error}; take another backup", path=module.params["path"])
+        module.fail_json(msg=f"{error}. Take another backup", path=module.params["path"])
     except (
         addresses.AddressError,
         SecurityError,
@@ -233,9 +233,8 @@ def main():
     if result.get("differ_count"):
         first = result["differ"][0]
         module.fail_json(
-            msg=f"{result['path']} and ZooKeeper differ in {result['differ_count']} znode(s) that nothing has touched "
-            f"since the backup, first {first['path']}, which {first['what']}; take another backup, and find out who "
-            "restores or edits ZooKeeper",
+            msg=f"{result['path']} differs from ZooKeeper in {result['differ_count']} znode(s) without a later change: "
+            f"{first['path']} {first['what']}. Find out what restores or edits ZooKeeper, then take another backup",
             **result,
         )
     module.exit_json(**result)
@@ -273,13 +272,13 @@ def _verify(client, params, pace):
         found = backup_file.file_sha256(params["path"])
         if found != params["sha256"].lower():
             raise backup_file.BackupBroken(
-                f"{params['path']} has SHA-256 {found}, not {params['sha256']}: another file"
+                f"{params['path']} has SHA-256 {found}, expected {params['sha256']}: it is another file"
             )
     return comparing.verify(client, params["path"], **pace)
 
 
 def _kept(client, path, pace):
-    """The facts of a backup that is there already. Raises BackupError where it is not whole, or of another cluster."""
+    """Return the facts of an existing backup. Raises BackupError if it is incomplete or of another cluster."""
     backup = backup_file.Backup(path).check()
     comparing.require_same_cluster(backup, zookeeper.Reader(client, **pace))
     return backup.facts()

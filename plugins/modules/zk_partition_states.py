@@ -7,26 +7,27 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: zk_partition_states
-short_description: Create partition states that ZooKeeper lacks after the copy
+short_description: Create partition states that ZooKeeper lacks after the initial copy
 version_added: 0.1.0
 description:
   - Runs on the probe host, while KRaft's controllers write to ZooKeeper.
-  - A topic that is created in the moment of the take-over has no partition states in ZooKeeper. Kafka 3.9 drops every
-    change to which such a partition belongs, a broker's restart among them, and neither ZooKeeper nor brokers in
-    migration mode hear of it (C(KRaftMigrationDriver)). With a state there the controllers write it like any other.
-  - A state counts as missing when it still is after a few further writes of the controllers.
+  - A topic that is created just when the KRaft controller takes over has no partition states in ZooKeeper. Kafka 3.9
+    then drops every change that includes such a partition, for instance a broker's restart. Neither ZooKeeper nor the
+    brokers in migration mode get the change (C(KRaftMigrationDriver)). Once the state exists, the controllers update
+    it.
+  - A state counts as missing if it is still missing after a few more writes of the controllers.
 extends_documentation_fragment:
   - quorumshift.kafka.connection
   - quorumshift.kafka.zookeeper
   - quorumshift.kafka.nodes
 attributes:
-  check_mode: {support: full, description: Reads only and tells what would be created.}
+  check_mode: {support: full, description: Reads only and returns what would be created.}
   diff_mode: {support: none, description: Shows no difference.}
 author: Quorumshift maintainers (@quorumshift)
 """
 
 EXAMPLES = r"""
-- name: Make the partition states that ZooKeeper lacks
+- name: Create the partition states that ZooKeeper lacks
   quorumshift.kafka.zk_partition_states:
 """
 
@@ -47,7 +48,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_writing impor
 
 
 def main():
-    """Create what is missing."""
+    """Create the missing partition states."""
     module = ProbeModule({})
 
     def work():

@@ -7,41 +7,40 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: zk_restore
-short_description: Bring back into ZooKeeper what a backup holds and a migration deleted
+short_description: Restore znodes that a migration deleted from a backup of ZooKeeper
 version_added: 0.1.0
 description:
-  - Runs on the probe host. O(state=planned) compares and changes nothing. It returns the word with which a restore is
-    asked for.
-  - O(state=restored) makes the persistent znodes that are missing and completes configs, ACLs and topics that lack
-    something. Nothing that ZooKeeper holds is taken away. Ephemeral znodes, notifications and pending administration
-    are left out.
-  - Leaders and in-sync replicas of every partition are set from the brokers' disks (M(quorumshift.kafka.replica_logs)),
-    leader epochs above every one that a log has seen, C(/controller_epoch) above every partition's. Then C(/migration)
-    and a C(/controller) that is KRaft's are deleted.
-  - It refuses unless every broker and controller is stopped and the controllers are masked. It can be repeated.
+  - Runs on the probe host. O(state=planned) compares and changes nothing. It returns the confirmation token for the
+    restore.
+  - O(state=restored) creates missing persistent znodes and completes configs, ACLs and topics. It removes no metadata
+    from ZooKeeper. It leaves out ephemeral znodes, notifications and pending administration.
+  - It sets the leader and in-sync replicas of every partition from the brokers' disks
+    (M(quorumshift.kafka.node_facts)). It raises leader epochs above every epoch in a log, and C(/controller_epoch)
+    above every partition's. Then it deletes C(/migration) and KRaft's C(/controller).
+  - It fails unless every broker and controller is stopped and the controllers are masked. It can be repeated.
 options:
   state:
-    description: What is asked for.
+    description: What to do.
     type: str
     required: true
     choices: [planned, restored]
   path:
-    description: The backup, on the host where the module runs.
+    description: The backup file, on the host where the module runs.
     type: path
     required: true
   sha256:
-    description: The SHA-256 that the backup must have.
+    description: The expected SHA-256 of the backup.
     type: str
   replicas:
-    description: By host what M(quorumshift.kafka.replica_logs) returned as C(replicas).
+    description: By host, the C(replicas) that M(quorumshift.kafka.node_facts) returned.
     type: dict
     default: {}
   token:
-    description: The word that O(state=planned) returned; without it nothing is restored.
+    description: The confirmation token that O(state=planned) returned. Without it nothing is restored.
     type: str
     default: ""
   run:
-    description: The run's id, which the gate pass carries.
+    description: The run's id, which the gate token carries.
     type: str
     required: true
 extends_documentation_fragment:
@@ -50,12 +49,12 @@ extends_documentation_fragment:
   - quorumshift.kafka.nodes
 attributes:
   check_mode: {support: full, description: Compares and writes nothing.}
-  diff_mode: {support: full, description: Shows the paths of the znodes that are created or completed. No data.}
+  diff_mode: {support: full, description: Shows the paths of created and completed znodes, without data.}
 author: Quorumshift maintainers (@quorumshift)
 """
 
 EXAMPLES = r"""
-- name: See what a restore would bring back
+- name: Compare ZooKeeper with the backup
   quorumshift.kafka.zk_restore:
     state: planned
     path: /root/zookeeper.jsonl.gz
@@ -71,33 +70,33 @@ missing:
   type: dict
   returned: success
 completed:
-  description: How many znodes of each kind lack something that the backup has.
+  description: How many znodes of each kind lack a part that the backup has.
   type: dict
   returned: success
 needed:
-  description: Whether there is anything to restore, or a restore that was cut off to be finished.
+  description: Whether there is anything to restore, or an interrupted restore to finish.
   type: bool
   returned: success
 unread:
-  description: Of brokers with replicas that are not in the inventory, how many partitions; their disks are not read.
+  description: For brokers that are not in the inventory, their number of replicas. Their disks are not read.
   type: dict
   returned: success
-word:
-  description: What an operator types to restore this backup.
+token:
+  description: The confirmation token for restoring this backup.
   type: str
   returned: success
 from_disks:
-  description: Topics that were made, or got partitions, from the brokers' disks alone. They came after the backup.
+  description: Topics that were created or extended from the brokers' disks. They are newer than the backup.
   type: list
   elements: str
   returned: with O(state=restored)
 without_data:
-  description: Partitions of which no broker's disk holds anything.
+  description: Partitions without data on any broker's disk.
   type: list
   elements: str
   returned: with O(state=restored)
 gate_token:
-  description: The pass of the gate C(before_revert), which the brokers' turns to plain ZooKeeper mode take.
+  description: The token of the gate C(before_revert), for the brokers' restart in plain ZooKeeper mode.
   type: dict
   returned: with O(state=restored)
 """
@@ -110,8 +109,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cl
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import backup_file, restoring
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_writing import WriteError
 
-EXPIRY_S = 120  # of the sessions of brokers that did not stop in order: at most 20 ticks of ZooKeeper, of 2 s as a rule
-EXPIRY = "the ZooKeeper sessions of the brokers to end"
+EXPIRY_S = 120  # sessions of killed brokers last up to 20 ZooKeeper ticks, usually of 2 s
+EXPIRY = "the brokers' ZooKeeper sessions to expire"
 
 
 def main():
@@ -130,11 +129,11 @@ def main():
     def work():
         try:
             with cluster.connect_zookeeper(module.connections) as client:
-                return worked(module, client)
+                return compare_or_restore(module, client)
         except backup_file.BackupBroken as error:
             module.fail_json(
-                msg=f"{error}. Nothing was restored. Name the other host's copy with quorumshift_restore_from, or an "
-                "older backup with quorumshift_restore_backup"
+                msg=f"{error}. Nothing was restored. Set quorumshift_restore_from to the other backup host, or "
+                "quorumshift_restore_backup to an older backup"
             )
         except (backup_file.BackupError, znodes.ZnodeError, OSError) as error:
             module.fail_json(msg=f"{error}. Nothing was restored.")
@@ -144,12 +143,12 @@ def main():
     module.run(work)
 
 
-def worked(module, client):
-    """Return the result of what was asked for."""
+def compare_or_restore(module, client):
+    """Return the module's result."""
     given = module.params
     found = backup_file.file_sha256(given["path"])
     if given["sha256"] and found != given["sha256"]:
-        module.fail_json(msg=f"{given['path']} has SHA-256 {found}, not {given['sha256']}. Nothing was restored.")
+        module.fail_json(msg=f"{given['path']} has SHA-256 {found}, expected {given['sha256']}. Nothing was restored.")
     facts = module.facts(partitions=False)
     refused = phase_result.refused(facts) or phase_result.unlisted_brokers(facts)
     if refused:
@@ -163,7 +162,7 @@ def worked(module, client):
             return waits
     restore = restoring.Restore(client, given["path"])
     token = f"{restore.backup.header['cluster_id']}:{found[:6]}"
-    reported = {
+    result = {
         "backup": restore.backup.facts(),
         "token": token,
         "pending_deletions": restore.pending_deletions(),
@@ -173,17 +172,17 @@ def worked(module, client):
         **({"diff": restore.diff()} if module._diff else {}),
     }
     if given["state"] == "planned" or module.check_mode:
-        return {"changed": given["state"] != "planned", **reported}
+        return {"changed": given["state"] != "planned", **result}
     if given["token"] != token:
-        module.fail_json(msg=f"the word typed is {given['token']!r}, this backup's is {token!r}. Nothing was restored.")
+        module.fail_json(msg=f"the token given is {given['token']!r}, expected {token!r}. Nothing was restored.")
     epochs = [(node.get("metadata_log") or {}).get("last_epoch") for node in facts["nodes"].values()]
-    reported.update(restore.write(replicas_of(facts, given["replicas"]), epochs))
+    result.update(restore.write(replicas_of(facts, given["replicas"]), epochs))
     after = module.facts(partitions=False)
     seen = phase.detect(after)
     if seen.phase not in gates.GATES["before_revert"].phases:
-        module.fail_json(msg=f"restored, and yet the phase is {seen.phase}: look at `status`", **reported)
-    reported["gate_token"] = gates.make_token("before_revert", seen.phase, given["run"], after)
-    return {"changed": True, **reported}
+        module.fail_json(msg=f"restored, but the phase is {seen.phase}. Run quorumshift.kafka.status", **result)
+    result["gate_token"] = gates.make_token("before_revert", seen.phase, given["run"], after)
+    return {"changed": True, **result}
 
 
 def replicas_of(facts, replicas):

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a turn changes in its host's properties file: from the host's facts and the operator's variables."""
+"""The changes of a restart to its host's properties file, from the host's facts and the operator's variables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import (
 def of_restart(action: QuorumshiftAction, kind: str, host: str, values: Mapping[str, str] | None = None) -> dict:
     """Return {node_id, changes} or {node_id, content, format_command} for this host's properties file.
 
-    `values`: the properties that the turn will find, by default those that the host has now.
+    `values`: the properties before the restart, by default the host's present ones.
     """
     node = action.facts_of(host).get("quorumshift_node") or {}
     if values is None:
@@ -30,7 +30,7 @@ def of_restart(action: QuorumshiftAction, kind: str, host: str, values: Mapping[
         extra = _own_settings(action, "quorumshift_broker_config")
         changes = kraft_config.to_migration_mode(values, node["node_id"], _voters(action), listener, protocol, extra)
         return {"node_id": node["node_id"], "changes": changes}
-    if kind == "hybrid":  # the keys are those of the way to KRaft mode, which the host knows from the file it kept
+    if kind == "hybrid":  # the host reverts the keys from the file that it kept before the restart in KRaft mode
         return {"node_id": node["node_id"], "changes": {}}
     if kind == "zk":
         keys = kraft_config.own_keys_of_migration_mode(action.variable("quorumshift_broker_config") or {})
@@ -45,13 +45,13 @@ def of_restart(action: QuorumshiftAction, kind: str, host: str, values: Mapping[
     content = of_controller(action, host)
     storage = f"{action.variable('quorumshift_kafka_home', host)}/bin/kafka-storage.sh"
     config_file = action.variable("quorumshift_controller_config_file", host)
-    # With "=": a cluster id may begin with a dash.
+    # With "=", because a cluster id may begin with a dash
     command = [storage, "format", f"--cluster-id={action.session.get('cluster_id')}", "--config", config_file]
     return {"node_id": node_id, "content": content, "format_command": command}
 
 
 def of_controller(action: QuorumshiftAction, host: str) -> dict[str, str]:
-    """Return the whole properties of the controller on this host in migration mode, secrets sealed."""
+    """Return the complete properties of this host's controller in migration mode, secrets sealed."""
     return kraft_config.controller_properties(
         _broker_properties(action),
         action.variable("quorumshift_node_id", host),
@@ -66,7 +66,7 @@ def of_controller(action: QuorumshiftAction, host: str) -> dict[str, str]:
 
 
 def _own_settings(action: QuorumshiftAction, variable: str) -> dict[str, str]:
-    """Return the operator's own settings of the nodes, secrets sealed like those that came from brokers."""
+    """Return the operator's own settings for the nodes, secrets sealed like those from the brokers."""
     given = action.variable(variable) or {}
     return {key: seal(action.run_key(), str(value)) if is_secret(key) else str(value) for key, value in given.items()}
 
@@ -77,7 +77,7 @@ def _voters(action: QuorumshiftAction) -> str:
 
 
 def _broker_properties(action: QuorumshiftAction) -> dict:
-    """Return the properties of the first broker that was reached; preflight has seen that all agree."""
+    """Return the properties of the first reachable broker; preflight has checked that all brokers agree."""
     for host in action.vars["groups"][GROUPS["broker"]]:
         node = action.facts_of(host).get("quorumshift_node") or {}
         if node.get("file", {}).get("properties"):

@@ -1,11 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which process this run is, and whether the process of another run still lives.
+"""The identity of this run's process, and whether the process of another run is still alive.
 
-Read from Linux' /proc (proc(5)): the kernel's boot id, the pid namespace and a process's start time tell two
-processes apart for good, in containers too, where machine ids and pids repeat. Where there is no /proc the answer is
-"cannot be told".
+Read from Linux' /proc (proc(5)). The kernel's boot id, the pid namespace and the start time identify a process, also in
+containers, where machine ids and pids repeat. Without /proc the answer is unknown.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import run_
 
 
 def process(pid: int) -> dict | None:
-    """Return {boot_id, pid_namespace, pid, started (clock ticks after boot)} of a process here, None without /proc."""
+    """Return {boot_id, pid_namespace, pid, started (clock ticks after boot)} of a local process, None without /proc."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
             boot_id = stream.read().strip()
@@ -33,7 +32,7 @@ def process(pid: int) -> dict | None:
 
 
 def alive(other: Mapping | None) -> bool | None:
-    """Say whether a process lives; None when that cannot be told from here."""
+    """Return whether a process is alive; None when this host cannot know."""
     mine = process(os.getpid())
     if not run_lock.comparable(other, mine):
         return None
@@ -46,12 +45,12 @@ def alive(other: Mapping | None) -> bool | None:
 
 
 def me() -> dict:
-    """Return what a claim says of this run's holder. Called in an action plugin, whose parent is ansible-playbook."""
+    """Return the holder that the run lock names. Called in an action plugin, whose parent is ansible-playbook."""
     job = next((os.environ[name] for name in ("AWX_JOB_ID", "JOB_ID", "TOWER_JOB_ID") if os.environ.get(name)), None)
     return {"user": getpass.getuser(), "host": os.uname().nodename, "job": job, "process": process(os.getppid())}
 
 
 def _started(pid: int) -> int:
     with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:
-        # The command, in parentheses, may hold anything; field 22 counts from the state after it.
+        # The command, in parentheses, may contain anything: count to field 22 (the start time) from its end
         return int(stream.read().rpartition(")")[2].split()[19])

@@ -1,10 +1,9 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report of the evidence: `<cluster>/<run>/index.html`, and `<cluster>/index.html` over all runs.
+"""The report of a run, `<cluster>/<run>/index.html`, and of all runs, `<cluster>/index.html`.
 
-Each is one file that needs nothing beside it: no network, no script. `render` and `render_cluster` are pure,
-`write` reads and writes.
+Each page is self-contained: no network, no script. `render` and `render_cluster` are pure; `write` reads and writes.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report_fi
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.report_story import PAGE, Recorded
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import RunArtifacts
 
-_WORDS = {
+_LABELS = {
     report_story.DONE: "done",
     report_story.STOPPED: "stopped",
-    report_story.GATHERED: "looked",
-    report_story.OPEN: "no end",
+    report_story.READ_ONLY: "read only",
+    report_story.OPEN: "no end recorded",
 }
 
 
 def write(artifacts: RunArtifacts) -> str | None:
-    """Write the report of a run and of its cluster, and return the run's page's path; None where it left no journal.
+    """Write the pages of a run and of its cluster; return the path of the run's page, None for a run without journal.
 
-    The first page of a run also renews the page of the run before it, whose end is known now. Raises OSError.
+    A run's first page also renews the page of the previous run, whose end is known now. Raises OSError.
     """
     runs, current = _runs(artifacts.cluster), os.path.basename(artifacts.directory)
     if current not in runs:
@@ -43,14 +42,14 @@ def write(artifacts: RunArtifacts) -> str | None:
 
 
 def write_all(cluster: str) -> None:
-    """Write the reports of every run in a cluster's directory, and its own. Raises OSError."""
+    """Write the pages of all runs in a cluster's directory, and the cluster's page. Raises OSError."""
     runs = _runs(cluster)
     _write(cluster, runs, runs)
 
 
 def render(recorded: Recorded, zone: datetime.tzinfo | None = None) -> str:
-    """Return a run's page. `zone` is the time zone of its times, the local one by default."""
-    story, clock = report_story.tell(recorded), _Clock(zone)
+    """Return a run's page. `zone` is the time zone of its times, by default the local one."""
+    story, clock = report_story.story_of(recorded), _Clock(zone)
     totals = [_total(kind, story.restarts) for kind in dict.fromkeys(one.kind for one in story.restarts)]
     return (
         _templates()
@@ -58,7 +57,7 @@ def render(recorded: Recorded, zone: datetime.tzinfo | None = None) -> str:
         .render(
             cluster_id=recorded.cluster_id,
             story=story,
-            label=_WORDS[story.outcome],
+            label=_LABELS[story.outcome],
             clock=clock,
             rows=report_timeline.rows(story, clock.time) if story.events or story.phases or story.restarts else [],
             totals=totals,
@@ -74,16 +73,16 @@ def render(recorded: Recorded, zone: datetime.tzinfo | None = None) -> str:
 
 
 def render_cluster(cluster_id: str, runs: Sequence[Recorded], zone: datetime.tzinfo | None = None) -> str:
-    """Return the page of all runs, given oldest first."""
-    stories = [report_story.tell(recorded) for recorded in runs]
+    """Return the cluster's page; `runs` are in order, the oldest first."""
+    stories = [report_story.story_of(recorded) for recorded in runs]
     seen: dict[str, float] = {}
     for story in stories:
         for span in story.phases:
             seen.setdefault(span.name, span.start)
     detected = [story for story in stories if story.phases]
     now = detected[-1].phases[-1] if detected else None
-    way = [*phase.FORWARD, *(name for name in seen if name not in phase.FORWARD)]
-    passed = [(story, gate) for story in stories for gate in story.gates]
+    phases = [*phase.FORWARD, *(name for name in seen if name not in phase.FORWARD)]
+    gates = [(story, gate) for story in stories for gate in story.gates]
     return (
         _templates()
         .get_template("cluster.html.j2")
@@ -92,12 +91,12 @@ def render_cluster(cluster_id: str, runs: Sequence[Recorded], zone: datetime.tzi
             stories=[
                 (story, report_timeline.strip(story), urllib.parse.quote(story.run)) for story in reversed(stories)
             ],
-            labels=_WORDS,
+            labels=_LABELS,
             clock=_Clock(zone),
             now=now,
-            way=way,
+            phases=phases,
             seen=seen,
-            gates=list({gate.name: (story, gate) for story, gate in passed}.values()),
+            gates=list({gate.name: (story, gate) for story, gate in gates}.values()),
             restarts=sum(1 for story in stories for one in story.restarts if not one.failed),
             first=min((story.start for story in stories if story.start), default=None),
             last=max((story.end for story in stories if story.end), default=None),
@@ -106,7 +105,7 @@ def render_cluster(cluster_id: str, runs: Sequence[Recorded], zone: datetime.tzi
 
 
 class _Clock:
-    """Writes times in one zone."""
+    """Formats times in one time zone."""
 
     def __init__(self, zone: datetime.tzinfo | None):
         self.zone = zone
@@ -127,21 +126,21 @@ class _Clock:
 
 
 def _total(kind: str, restarts: Iterable[report_story.Restart]) -> dict:
-    """Sum one kind's turns; `between_s` is what passed from a turn's end to the next one's beginning."""
+    """Return the sums over one kind's restarts; `between_s`: the times from one restart's end to the next start."""
     of_kind = [one for one in restarts if one.kind == kind]
     keys = ("admission_s", "stop_s", "start_s", "register_s", "restart_s", "own_s")
-    reported: dict = {"kind": kind, "count": len(of_kind), "failed": sum(1 for one in of_kind if one.failed)}
+    total: dict = {"kind": kind, "count": len(of_kind), "failed": sum(1 for one in of_kind if one.failed)}
     for key in keys:
         values = [value for one in of_kind if (value := getattr(one, key)) is not None]
-        reported[key] = sum(values) if values else None
+        total[key] = sum(values) if values else None
     gaps = [following.start - one.end for one, following in zip(of_kind, of_kind[1:])]
-    reported["between_s"] = sum(gaps) if gaps and min(gaps) >= 0 else None
-    return reported
+    total["between_s"] = sum(gaps) if gaps and min(gaps) >= 0 else None
+    return total
 
 
 @functools.lru_cache(maxsize=None)
 def _templates() -> jinja2.Environment:
-    """Everything that a template shows is scrubbed of secrets and escaped."""
+    """Return the environment in which every value of a template is scrubbed of secrets and escaped."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(os.path.join(os.path.dirname(__file__), "report_templates")),
         autoescape=True,
@@ -160,7 +159,7 @@ def _templates() -> jinja2.Environment:
 
 
 def _runs(cluster: str) -> list[str]:
-    """Return the names of the runs that left a journal, oldest first (a run's name begins with its time)."""
+    """Return the names of the runs with a journal, oldest first (a run's name begins with its time)."""
     if not os.path.isdir(cluster):
         return []
     return sorted(
@@ -178,8 +177,8 @@ def _write(cluster: str, runs: Sequence[str], stale: Sequence[str]) -> None:
         _save(cluster, render_cluster(cluster_id, recorded))
 
 
-def _read(cluster_id: str, cluster: str, run: str, followed: bool, whole: bool) -> Recorded:
-    """Read a run's evidence: what its story needs, or `whole`, what its page shows."""
+def _read(cluster_id: str, cluster: str, run: str, followed: bool, for_page: bool) -> Recorded:
+    """Return a run's artifacts: those of its story, and with `for_page` all that its page shows."""
     directory = os.path.join(cluster, run)
     paths = sorted(
         os.path.relpath(os.path.join(parent, name), directory)
@@ -187,7 +186,7 @@ def _read(cluster_id: str, cluster: str, run: str, followed: bool, whole: bool) 
         for name in names
     )
     shown = {"preflight.json", "copy-compared.json"}
-    if whole:
+    if for_page:
         shown |= {path for path in paths if path.startswith(("plan-", "copy-", "diffs" + os.sep, "clients."))}
         shown.add(report_story.last_facts(paths) or "")
     files = {path.replace(os.sep, "/"): _text(os.path.join(directory, path)) for path in paths if path in shown}
@@ -201,7 +200,7 @@ def _text(path: str) -> str:
 
 
 def _save(directory: str, page: str) -> None:
-    """Replace a page as a whole; tasks of several hosts may write it at once, each its own new file."""
+    """Replace a page by rename. Parallel tasks may write it at once, each to its own temporary file."""
     path = os.path.join(directory, PAGE)
     new = f"{path}.{os.getpid()}.new"
     with open(new, "w", encoding="utf-8") as stream:

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the files of a run's evidence say, in the shapes that the report's templates show. Pure.
+"""The contents of a run's artifacts, in the shapes that the report's templates use. Pure.
 
-A file that is missing is left out; one that cannot be understood is named, never a reason to fail.
+A missing or malformed file never fails the report.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Line(NamedTuple):
 
 
 def scrub(value: Any) -> Any:
-    """Return text without anything that is, or that seals, a secret, markup as markup; other values unchanged."""
+    """Return text with secrets and sealed values masked, Markup as Markup; return other values unchanged."""
     if not isinstance(value, str):
         return value
     text = _QUOTED.sub(_masked_quoted, _SEALED.sub(MASK, str(value)))
@@ -42,7 +42,7 @@ def scrub(value: Any) -> Any:
 
 
 def _masked_line(line: str) -> str:
-    """A secret's value may hold anything: it is taken to reach to the end of its line."""
+    """Return the line masked from a secret's value to its end, since the value may contain anything."""
     for found in _ASSIGNED.finditer(line):
         if is_secret(found[1].lower()):
             return line[: found.end()] + MASK
@@ -55,47 +55,46 @@ def _masked_quoted(found: re.Match) -> str:
 
 
 def diff(text: str) -> list[Line]:
-    """Return a unified diff's lines. It was masked when it was made; a secret's value is masked here all the same,
-    with the lines on which it goes on after a backslash."""
-    messages, secret = [], False
+    """Return a unified diff's lines, with secrets' values masked again, also where they continue after a backslash."""
+    lines, secret = [], False
     for line in text.splitlines():
         style = {"+": "add", "-": "remove", "@": "hunk"}.get(line[:1], "same")
         if line.startswith(("--- ", "+++ ", "@@")):
-            messages.append(Line("hunk", line))
+            lines.append(Line("hunk", line))
             secret = False
             continue
         if secret:
             secret = line.endswith("\\")
-            messages.append(Line(style, line[:1] + MASK))
+            lines.append(Line(style, line[:1] + MASK))
             continue
         found = _LINE.match(line)
         if found and is_secret(found[3].lower()) and found[5]:
             secret = line.endswith("\\")
             line = "".join(found.group(1, 2, 3, 4)) + MASK
-        messages.append(Line(style, line))
-    return messages
+        lines.append(Line(style, line))
+    return lines
 
 
 def diffs(recorded: Recorded) -> list[dict]:
     """Return each host's config diff: {name, added, removed, lines}."""
-    messages = []
+    entries = []
     for path in sorted(recorded.files):
         if path.startswith("diffs/") and path.endswith(".diff"):
             lines = diff(recorded.files[path])
             added, removed = (sum(1 for line in lines if line.style == style) for style in ("add", "remove"))
-            messages.append({"name": path[6:-5], "added": added, "removed": removed, "lines": lines})
-    return sorted(messages, key=lambda one: _order(one["name"]))
+            entries.append({"name": path[6:-5], "added": added, "removed": removed, "lines": lines})
+    return sorted(entries, key=lambda entry: _order(entry["name"]))
 
 
 def _order(name: str) -> int:
-    """Return a file's place by the kind of restart at the end of its name, which may follow a host's."""
+    """Return a sort key: the position of the kind of restart with which a file's name ends."""
     kinds = list(TRANSITIONS)
     return next((number for number, kind in enumerate(kinds) if f"-{name}".endswith(f"-{kind}")), len(kinds))
 
 
 def plans(recorded: Recorded) -> list[dict]:
-    """Return each roll's plan: {kind, order: [[{host, reason}]], done, unavoidable: [(partition, why)]}."""
-    messages = []
+    """Return each rolling restart's plan: {kind, order: [[{host, reason}]], done, unavoidable: [(partition, why)]}."""
+    entries = []
     for path in sorted(recorded.files):
         plan = mapping(load(recorded.files, path)) if path.startswith("plan-") else {}
         if not plan:
@@ -105,7 +104,7 @@ def plans(recorded: Recorded) -> list[dict]:
             [{"host": str(host), "reason": reasons.get(host, "")} for host in items(batch)]
             for batch in items(plan.get("batches"))
         ]
-        messages.append(
+        entries.append(
             {
                 "kind": plan.get("kind") or path[5:-5],
                 "order": order,
@@ -113,19 +112,20 @@ def plans(recorded: Recorded) -> list[dict]:
                 "unavoidable": sorted(mapping(plan.get("unavoidable")).items()),
             }
         )
-    return sorted(messages, key=lambda plan: _order(str(plan["kind"])))
+    return sorted(entries, key=lambda plan: _order(str(plan["kind"])))
 
 
 def preflight(recorded: Recorded) -> dict | None:
     """Return {findings, checks}."""
-    reported = mapping(load(recorded.files, "preflight.json"))
-    findings = [mapping(one) for one in items(reported.get("findings"))]
-    return {"findings": findings, "checks": items(reported.get("checks"))} if reported else None
+    result = mapping(load(recorded.files, "preflight.json"))
+    findings = [mapping(one) for one in items(result.get("findings"))]
+    return {"findings": findings, "checks": items(result.get("checks"))} if result else None
 
 
 def copy(recorded: Recorded) -> dict | None:
-    """Return the copy of the metadata: {rows: [{type, before, copied, after, differs}], damage, differences, moved,
-    compared}. A type that ZooKeeper does not count (the quorum's own records) has no before and after."""
+    """Return the initial copy: {rows: [{type, before, copied, after, differs}], damage, differences, moved, compared}.
+
+    The quorum's own record types, which ZooKeeper lacks, have no before and after."""
     sides = {}
     for side, path in (("before", "copy-expected.json"), ("after", "copy-awaited.json")):
         sides[side] = mapping(mapping(mapping(load(recorded.files, path)).get("counted")).get("records"))
@@ -140,12 +140,12 @@ def copy(recorded: Recorded) -> dict | None:
         known = [one for one in (before, after) if isinstance(one, int)]
         differs = bool(known) and isinstance(count, int) and not min(known) <= count <= max(known)
         rows.append({"type": kind, "before": before, "copied": count, "after": after, "differs": differs})
-    reported = {key: items(compared.get(key)) for key in ("damage", "differences", "moved")}
-    return {"rows": rows, "compared": bool(compared), **reported}
+    results = {key: items(compared.get(key)) for key in ("damage", "differences", "moved")}
+    return {"rows": rows, "compared": bool(compared), **results}
 
 
 def phase_result(recorded: Recorded, path: str | None) -> dict | None:
-    """Judge the facts kept last once more: {phase, evidence, blocks, steps, nodes, error}."""
+    """Detect the phase again from the newest facts: {phase, evidence, blocks, steps, nodes, error}."""
     if path is None or path not in recorded.files:
         return None
     facts = load(recorded.files, path)
@@ -153,11 +153,11 @@ def phase_result(recorded: Recorded, path: str | None) -> dict | None:
         detected = phase.detect(facts)
         nodes = sorted(screen.node_lines(facts).items(), key=lambda item: (item[1]["role"], item[0]))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        return {"error": f"{path} cannot be judged by this version ({type(error).__name__}: {error})"}
-    artifacts = [{"what": one.what, "value": _value(one.value), "source": one.source} for one in detected.evidence]
+        return {"error": f"This version cannot evaluate {path} ({type(error).__name__}: {error})"}
+    evidence = [{"what": one.what, "value": _value(one.value), "source": one.source} for one in detected.evidence]
     return {
         "phase": detected.phase,
-        "evidence": artifacts,
+        "evidence": evidence,
         "blocks": detected.blocks,
         "steps": detected.steps,
         "nodes": nodes,
@@ -176,7 +176,7 @@ def _value(value: Any) -> str:
 def canary_clients(recorded: Recorded) -> dict | None:
     """Return the verdict and the picture of the verification clients: {result, picture (a data URI), ...}.
 
-    The picture goes in as an image, so that its styles stay its own and nothing in it can run.
+    The picture is embedded as an image, so that its styles do not leak and nothing in it can run.
     """
     result, picture = mapping(load(recorded.files, "clients.json")), recorded.files.get("clients.svg")
     if not result and not picture:

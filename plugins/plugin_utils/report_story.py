@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run's evidence tells: phases, gates, restarts, how it ended. Pure; never fails on what a killed run left.
+"""A run's story from its artifacts: phases, gates, restarts, outcome. Pure; artifacts of a killed run never fail it.
 
-Times are seconds since the epoch. Phases and gates carry the control node's clock, a restart its host's; where the
-two contradict the order in which the journal was written, the journal's order counts and `notes` says so.
+Times are seconds since the epoch. Phases and gates have the control node's time, restarts their host's. If clocks
+contradict the journal's order, the order counts and `warnings` says so.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gate
 
 JOURNAL = "journal.jsonl"
 PAGE = "index.html"
-DONE, STOPPED, GATHERED, OPEN = "done", "stopped", "looked", "open"
+DONE, STOPPED, READ_ONLY, OPEN = "done", "stopped", "read-only", "open"
 # Events of the run itself: begun {user, from, playbook}, ended {result: ok|failed, reason}.
 BEGUN, ENDED, ADMITTED = "begun", "ended", "admitted"
 
-# What two events' times may contradict their order before a clock is blamed: a turn is noted moments after its end.
+# A restart is journalled moments after its end: smaller contradictions of times and order are no clock error
 _SLACK_S = 3
-_LATEST = 4_102_444_800  # the year 2100; what is beyond is no time
+_LATEST = 4_102_444_800  # the year 2100; a greater number is no time
 
 
 class Recorded(NamedTuple):
-    """A run's evidence as it was read. `events`: the journal's objects in its order; `unreadable`: lines that were
-    not; `files`: {path: text} of those that the report shows; `paths`: every file; `followed`: a later run exists."""
+    """A run's artifacts. `events`: the journal's objects in its order; `unreadable`: number of other lines; `files`:
+    {path: text} of the files that the report shows; `paths`: every file; `followed`: whether a later run exists."""
 
     cluster_id: str
     run: str
@@ -41,7 +41,7 @@ class Recorded(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A phase: seen from `start` to `seen`, gone at the latest at `end`, when another one was seen."""
+    """A phase: detected from `start` to `seen`; at `end` another phase was detected."""
 
     name: str
     start: float
@@ -50,8 +50,8 @@ class Span(NamedTuple):
 
 
 class Gate(NamedTuple):
-    """A gate's judgement; `seconds` that it took, `reason` when it stayed closed; `reports`: {Spark job: path in the
-    run's evidence, "" where there is none}, None where the gate asked for no job."""
+    """A gate's result. `seconds`: how long it took; `reason`: why it stayed closed; `reports`: {Spark job: path of its
+    report, "" for none}, None if the gate needed no job."""
 
     name: str
     at: float
@@ -65,9 +65,12 @@ class Gate(NamedTuple):
 
 
 class Restart(NamedTuple):
-    """A host's turn. `stages`: [(stop|start|register|failed, from, to)]; durations in seconds, None where not told:
-    `stop_s`, `start_s` until it answers, `register_s` until it is registered (both since the start), `turn_s` as the
-    control node saw it, `own_s` of it neither stopping nor starting, `admission_s` waited before it."""
+    """A node's restart. `stages`: [(stop|start|register|failed, from, to)].
+
+    Durations in seconds, None if unknown: `stop_s`; `start_s` from the start until the node answers; `register_s` from
+    the start until it is registered; `restart_s`, the total seen from the control node; `own_s`, the rest of the total,
+    which the tool takes; `admission_s`, the wait before the stop.
+    """
 
     host: str
     kind: str
@@ -85,12 +88,12 @@ class Restart(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Say whether the turn did not reach its end."""
+        """Return whether the restart did not succeed."""
         return self.outcome != "done"
 
 
 class Note(NamedTuple):
-    """Anything else that the journal holds."""
+    """Any other event of the journal."""
 
     name: str
     at: float
@@ -98,8 +101,8 @@ class Note(NamedTuple):
 
 
 class Story(NamedTuple):
-    """A run, told. `outcome`: done, stopped, looked (changed nothing) or open (no end is noted); `sentence` says it,
-    `reasons` why; `doubts` are contradictions and losses in the evidence itself."""
+    """A run. `outcome`: done, stopped, read-only (it changed nothing) or open (no recorded end); `sentence`: a summary;
+    `reasons`: why it stopped; `warnings`: contradictions and losses in the artifacts."""
 
     run: str
     start: float | None
@@ -111,22 +114,22 @@ class Story(NamedTuple):
     outcome: str
     sentence: str
     reasons: list[str]
-    doubts: list[str]
+    warnings: list[str]
     by: str
 
     @property
     def seconds(self) -> float:
-        """Return how long the run took, from its first event to its last."""
+        """Return the run's duration, from its first event to its last."""
         return (self.end or 0) - (self.start or 0)
 
     @property
     def phase(self) -> str:
-        """Return the phase seen last."""
+        """Return the last detected phase."""
         return self.phases[-1].name if self.phases else "unknown"
 
 
 def parse(text: str) -> tuple[list[dict], int]:
-    """Return a journal's events and the number of lines that are none (the torn last line of a run killed)."""
+    """Return a journal's events and the number of other lines (a killed run may leave an incomplete last line)."""
     events, unreadable = [], 0
     for line in text.splitlines():
         if not line.strip():
@@ -142,14 +145,11 @@ def parse(text: str) -> tuple[list[dict], int]:
     return events, unreadable
 
 
-def tell(recorded: Recorded) -> Story:
-    """Tell a run's story."""
-    events, doubts = _placed(recorded.events)
+def story_of(recorded: Recorded) -> Story:
+    """Return a run's story."""
+    events, warnings = _placed(recorded.events)
     if recorded.unreadable:
-        count = recorded.unreadable
-        doubts.append(
-            f"{count} line{'s' if count > 1 else ''} of the journal could not be read and {_are(count)} left out"
-        )
+        warnings.append(f"{_count(recorded.unreadable, 'line')} of the journal could not be read")
     start = min((event["_start"] for event in events), default=None)
     end = max((event["_end"] for event in events), default=None)
     gates, restarts = _gates(events, recorded.paths), _restarts(events)
@@ -161,12 +161,12 @@ def tell(recorded: Recorded) -> Story:
     phases = _phases(events, end)
     outcome, sentence, reasons = _verdict(recorded, events, phases, gates, restarts, (end or 0) - (start or 0))
     return Story(
-        recorded.run, start, end, phases, gates, restarts, notes, outcome, sentence, reasons, doubts, _by(events)
+        recorded.run, start, end, phases, gates, restarts, notes, outcome, sentence, reasons, warnings, _by(events)
     )
 
 
 def load(files: Mapping[str, str], path: str) -> Any:
-    """Return a JSON file's content; None when it is missing or torn."""
+    """Return a JSON file's content; None when it is missing or malformed."""
     try:
         return json.loads(files[path])
     except (KeyError, ValueError):
@@ -174,17 +174,17 @@ def load(files: Mapping[str, str], path: str) -> Any:
 
 
 def mapping(value: Any) -> Mapping:
-    """Return value where it is a mapping, else an empty one: evidence may be of another version."""
+    """Return the value if it is a mapping, else an empty one: another version may have written the file."""
     return value if isinstance(value, Mapping) else {}
 
 
 def items(value: Any) -> list:
-    """Return value where it is a list, else an empty one."""
+    """Return the value if it is a list, else an empty one."""
     return value if isinstance(value, list) else []
 
 
 def last_facts(paths: Iterable[str]) -> str | None:
-    """Return the path of the facts that were judged last."""
+    """Return the path of the newest facts."""
     found = [(int(match.group(1)), path) for path in paths if (match := re.fullmatch(r"facts-(\d+)-.*\.json", path))]
     return max(found)[1] if found else None
 
@@ -214,8 +214,8 @@ def _number(value: Any) -> float | None:
 
 
 def _placed(events: Iterable[Mapping]) -> tuple[list[dict], list[str]]:
-    """Return the events with `_start` and `_end` on one clock that never goes back, and what had to be moved."""
-    placed, doubts, shift, last = [], [], 0.0, None
+    """Return the events with `_start` and `_end` on one monotonic clock, and a warning for each clock error."""
+    placed, warnings, shift, last = [], [], 0.0, None
     for event in events:
         start = _time(event["t"]) or 0.0
         end = max(start, _time(event.get("end")) or start)
@@ -223,7 +223,7 @@ def _placed(events: Iterable[Mapping]) -> tuple[list[dict], list[str]]:
         if event["kind"] != "restart":
             if last is not None and start + shift < last - _SLACK_S:
                 back = last - start - shift
-                doubts.append(f"the control node's clock went back {duration(back)} before {_called(event)} was noted")
+                warnings.append(f"the control node's clock went back {duration(back)} before {_called(event)}")
                 shift += back
             moved = shift
             last = max(last or 0.0, start + shift)
@@ -236,12 +236,12 @@ def _placed(events: Iterable[Mapping]) -> tuple[list[dict], list[str]]:
     for host, by in off.items():
         if by:
             way = "ahead of" if by < 0 else "behind"
-            doubts.append(f"the clock of {host} is {way} the control node's by {duration(abs(by))} or more")
-    return placed, doubts
+            warnings.append(f"the clock of {host} is {way} the control node's by {duration(abs(by))} or more")
+    return placed, warnings
 
 
 def _move_between(event: dict, before: list[dict], after: list[dict]) -> float:
-    """Move a restart, told by its host's clock, between the control node's events around it in the journal."""
+    """Move a restart, with its host's times, between its neighbours in the journal; return by how many seconds."""
     earliest = next((one["_start"] for one in reversed(before) if one["kind"] != "restart"), None)
     latest = next((one["_start"] for one in after if one["kind"] != "restart"), None)
     off = 0.0
@@ -279,14 +279,14 @@ def _phases(events: list[dict], end: float | None) -> list[Span]:
 
 
 def _gates(events: list[dict], paths: Sequence[str]) -> list[Gate]:
-    messages, phase = [], ""
+    gates, phase = [], ""
     for event in events:
         if event["kind"] == "phase":
             phase = str(event.get("name"))
         if event["kind"] == "gate":
             name = str(event.get("name"))
             rule = gate_rules.GATES.get(name)
-            messages.append(
+            gates.append(
                 Gate(
                     name,
                     event["_start"],
@@ -299,11 +299,11 @@ def _gates(events: list[dict], paths: Sequence[str]) -> list[Gate]:
                     _reports(event, paths),
                 )
             )
-    return messages
+    return gates
 
 
 def _reports(event: Mapping, paths: Sequence[str]) -> dict[str, str] | None:
-    """Return the reports of a gate's Spark jobs, those alone that lie in the run's evidence."""
+    """Return the reports of a gate's Spark jobs, only those that are artifacts of this run."""
     if event.get("verified") == "off":
         return None
     reports = dict.fromkeys(mapping(event.get("verified")), "") | dict(mapping(event.get("reports")))
@@ -311,7 +311,7 @@ def _reports(event: Mapping, paths: Sequence[str]) -> dict[str, str] | None:
 
 
 def _restarts(events: list[dict]) -> list[Restart]:
-    messages, admitted = [], {}
+    restarts, admitted = [], {}
     for event in events:
         if event["kind"] == "event" and event.get("name") == ADMITTED:
             admitted.update({str(host): _number(event.get("waited_s")) for host in items(event.get("hosts"))})
@@ -324,7 +324,7 @@ def _restarts(events: list[dict]) -> list[Restart]:
         own_s = None
         if outcome == "done" and restart_s is not None and up_s is not None:
             own_s = max(0.0, restart_s - (stop_s or 0.0) - up_s)
-        messages.append(
+        restarts.append(
             Restart(
                 host,
                 str(event.get("name")),
@@ -341,7 +341,7 @@ def _restarts(events: list[dict]) -> list[Restart]:
                 admitted.pop(host, None),
             )
         )
-    return messages
+    return restarts
 
 
 def _stages(event: dict, times: Mapping, failed: bool) -> list[tuple[str, float, float]]:
@@ -357,12 +357,12 @@ def _stages(event: dict, times: Mapping, failed: bool) -> list[tuple[str, float,
 
 
 def _details(event: Mapping) -> dict[str, str]:
-    """What an event says besides its name, in words; what is None or empty says nothing."""
-    reported = {key: value for key, value in event.items() if key not in ("t", "kind", "name") and key[0] != "_"}
-    return dict(_in_words(key, value) for key, value in reported.items() if value is not None and value != [])
+    """Return an event's other values as text, without empty ones."""
+    details = {key: value for key, value in event.items() if key not in ("t", "kind", "name") and key[0] != "_"}
+    return dict(_as_text(key, value) for key, value in details.items() if value is not None and value != [])
 
 
-def _in_words(key: str, value: object) -> tuple[str, str]:
+def _as_text(key: str, value: object) -> tuple[str, str]:
     if key.endswith("_s") and isinstance(value, (int, float)):
         key, value = key[: -len("_s")], f"{value:.1f} s"
     return key.replace("_", " "), ", ".join(map(str, value)) if isinstance(value, list) else str(value)
@@ -370,8 +370,8 @@ def _in_words(key: str, value: object) -> tuple[str, str]:
 
 def _by(events: list[dict]) -> str:
     begun = next((event for event in events if event.get("name") == BEGUN and event["kind"] == "event"), {})
-    who, where = begun.get("user"), begun.get("from")
-    return f"{who}@{where}" if who and where else str(who or where or "")
+    user, host = begun.get("user"), begun.get("from")
+    return f"{user}@{host}" if user and host else str(user or host or "")
 
 
 # How it ended -------------------------------------------------------------------------------------------------------
@@ -379,9 +379,9 @@ def _by(events: list[dict]) -> str:
 
 def _verdict(recorded, events, phases, gates, restarts, seconds) -> tuple[str, str, list[str]]:
     if not events:
-        return OPEN, "The journal holds no event.", []
+        return OPEN, "The journal has no events.", []
     names = list(dict.fromkeys(span.name for span in phases)) or ["an unknown phase"]
-    way = f"From {names[0]} to {names[-1]}" if len(names) > 1 else f"In {names[0]}"
+    span = f"From {names[0]} to {names[-1]}" if len(names) > 1 else f"In {names[0]}"
     did, took = _did(gates, restarts), duration(seconds)
     after = f" after {took}" if seconds >= 1 else ""
     stopped, reasons = _failures(recorded, gates, restarts)
@@ -389,32 +389,32 @@ def _verdict(recorded, events, phases, gates, restarts, seconds) -> tuple[str, s
     if ended and ended.get("result") != "ok" and not stopped:
         stopped, reasons = ["the run failed"], [str(ended["reason"])] if ended.get("reason") else []
     if stopped:
-        return STOPPED, f"Stopped{after}: {'; '.join(stopped)}. {way}, {did}.", reasons
+        return STOPPED, f"Stopped{after}: {'; '.join(stopped)}. {span}, {did}.", reasons
     if ended or _looks_finished(recorded, events):
         if not gates and not restarts:
-            return GATHERED, "Looked at the cluster; no change is noted.", []
-        return DONE, f"{way} in {took}: {did}.", []
-    why = f"The last thing noted is {_last(events)}."
+            return READ_ONLY, "The run changed nothing.", []
+        return DONE, f"{span} in {took}: {did}.", []
+    why = f"The last recorded event is {_last(events)}."
     if recorded.followed:
-        why += " It was killed, or failed where nothing is noted."
-        return OPEN, f"The run ended without an end{after}. {way}, {did}.", [why]
-    why += " The run goes on, was killed, or failed where nothing is noted."
-    return OPEN, f"No end is noted yet{after}. {way}, {did}.", [why]
+        why += " The run was killed, or it failed without a record."
+        return OPEN, f"The run has no recorded end{after}. {span}, {did}.", [why]
+    why += " The run continues, was killed, or failed without a record."
+    return OPEN, f"No end is recorded yet{after}. {span}, {did}.", [why]
 
 
 def _last(events: list[dict]) -> str:
-    """Name what happened last, the sighting of a phase aside."""
+    """Return the name of the last event other than a phase."""
     last = next((event for event in reversed(events) if event["kind"] != "phase"), events[-1])
     if last["kind"] == "restart":
-        return f"the turn of {last.get('host')} ({last.get('name')}), {last.get('outcome')}"
+        return f"the restart of {last.get('host')} ({last.get('name')}), {last.get('outcome')}"
     if last.get("name") == ADMITTED:
         return f"the admission of {', '.join(map(str, items(last.get('hosts'))))}"
     return _called(last)
 
 
 def _looks_finished(recorded: Recorded, events: list[dict]) -> bool:
-    """A run without an event of its end ends with a judgement of the phase, whose facts are kept beside the first;
-    one that only looked leaves nothing but facts."""
+    """Return whether a run without an `ended` event is finished: it detected the phase a second time, at its end, or it
+    has no artifacts but facts."""
     facts = [path for path in recorded.paths if re.fullmatch(r"facts-\d+-.*\.json", path)]
     if all(event["kind"] == "phase" for event in events):
         return set(recorded.paths) <= {*facts, JOURNAL, PAGE}
@@ -422,42 +422,38 @@ def _looks_finished(recorded: Recorded, events: list[dict]) -> bool:
 
 
 def _failures(recorded: Recorded, gates: list[Gate], restarts: list[Restart]) -> tuple[list[str], list[str]]:
-    messages, reasons = [], []
+    failures, reasons = [], []
     found = items(mapping(load(recorded.files, "preflight.json")).get("findings"))
     blocking = [mapping(one) for one in found if mapping(one).get("severity") == "blocks"]
     if blocking and not restarts and not any(gate.passed for gate in gates):
-        messages.append(f"preflight found {len(blocking)} hazard{'s' if len(blocking) > 1 else ''}")
+        failures.append(f"preflight has {_count(len(blocking), 'blocking finding')}")
         reasons += [f"{one.get('seen')}. To do: {one.get('do')}." for one in blocking]
     last = {gate.name: gate for gate in gates}
     closed = [gate for gate in last.values() if not gate.passed]
-    messages += [f"gate {gate.name} stayed closed" for gate in closed]
+    failures += [f"gate {gate.name} stayed closed" for gate in closed]
     reasons += [gate.reason for gate in closed if gate.reason]
     ended = {(one.host, one.kind): one for one in restarts}
     failed = [one for one in ended.values() if one.failed]
     for kind in dict.fromkeys(one.kind for one in failed):
         hosts = [one.host for one in failed if one.kind == kind]
-        messages.append(f"the turn of {', '.join(hosts)} ({kind}) did not end well")
-    # What its log says stands with the restart
+        failures.append(f"the restart of {', '.join(hosts)} ({kind}) failed")
+    # The first line only: the table of restarts shows the log excerpt
     reasons += [f"on {one.host}: {one.reason.splitlines()[0]}" for one in failed if one.reason]
     compared = mapping(load(recorded.files, "copy-compared.json"))
     wrong = [str(one) for one in items(compared.get("damage")) + items(compared.get("differences"))]
     if wrong:
-        messages.append("the copy of the metadata damaged ZooKeeper" if compared.get("damage") else "the copy differs")
+        failures.append("the initial copy damaged ZooKeeper" if compared.get("damage") else "the initial copy differs")
         reasons += wrong
-    return messages, reasons
+    return failures, reasons
 
 
 def _did(gates: list[Gate], restarts: list[Restart]) -> str:
     done = [one for one in restarts if not one.failed]
     passed = sum(1 for gate in gates if gate.passed)
-    messages = [f"{_count(len(done), 'restart')} of {_count(len({one.host for one in done}), 'host')}"] if done else []
-    messages += [f"{_count(passed, 'gate')} passed"] if passed else []
-    return ", ".join(messages if done else [*messages, "nothing restarted"])
+    parts = [f"{_count(len(done), 'restart')} of {_count(len({one.host for one in done}), 'host')}"] if done else []
+    parts += [f"{_count(passed, 'gate')} passed"] if passed else []
+    return ", ".join(parts if done else [*parts, "nothing restarted"])
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _are(number: int) -> str:
-    return "is" if number == 1 else "are"

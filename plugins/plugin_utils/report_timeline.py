@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run's timeline as rows of SVG on one axis of time, and as one strip. Pure.
+"""A run's timeline as rows of SVG on one time axis, and as one strip. Pure.
 
-Across, everything stands in percent, so that text keeps its size from a phone to a wide screen; labels are spread
-over as many lines as they need on the phone.
+Horizontal positions are in percent, so that text has the same size on a phone and on a wide screen. Labels use as many
+lines as they need on a phone.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ NARROW_PX, CHARACTER_PX = 270, 6.3
 LINE_PX, LANE_PX, PACKED_PX, STRIP_PX = 16, 22, 10, 26
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
 TICKS = 4
-# Noted for each kind of turn when a run is at its end: of time these say nothing, and stand on each other there.
-SUMMED_UP = "took"
-_NAMES = {"stop": "stop", "start": "start", "register": "until registered", "failed": "did not end well"}
+# Journalled once for each kind of restart at the end of a run; as marks they would only overlap
+SUMMARY = "took"
+_NAMES = {"stop": "stop", "start": "start", "register": "until registered", "failed": "failed"}
 
 
 class Row(NamedTuple):
-    """A row of the timeline: its name beside it, its picture."""
+    """A row of the timeline: its name and its picture."""
 
     name: str
     svg: Markup
@@ -41,42 +41,40 @@ class _Axis:
 
 
 def rows(story: Story, clock: Callable[[float], str]) -> list[Row]:
-    """Return the rows: time, phases, gates, one of each host (packed rows when there are many), other events.
+    """Return the rows: time, phases, gates, one for each host (shared rows when there are many), other events.
 
-    `clock` writes a time of day.
+    `clock` formats a time of day.
     """
     axis = _Axis(story)
     under = _under(axis, story)
-    messages = [Row("", _ticks(axis, clock))]
-    messages.append(
-        Row("phase", _labels(axis, under, [(one.start, one.name, "strong", one.name) for one in story.phases]))
-    )
+    phases = [(one.start, one.name, "strong", one.name) for one in story.phases]
+    result = [Row("", _ticks(axis, clock)), Row("phase", _labels(axis, under, phases))]
     if story.gates:
         marks = [
             (one.at, f"{'✓' if one.passed else '✕'} {one.name}", "pass" if one.passed else "fail", clock(one.at))
             for one in story.gates
         ]
-        messages.append(Row("gates", _labels(axis, under, marks)))
+        result.append(Row("gates", _labels(axis, under, marks)))
     hosts = list(dict.fromkeys(one.host for one in story.restarts))
     if len(hosts) <= LANES:
-        messages += [
+        result += [
             Row(host, _lane(axis, under, [one for one in story.restarts if one.host == host], LANE_PX))
             for host in hosts
         ]
     else:
         packed = _packed(story.restarts)
-        messages += [
+        result += [
             Row("restarts" if not number else "", _lane(axis, under, one, PACKED_PX))
             for number, one in enumerate(packed)
         ]
-    marks = [(one.at, one.name, "soft", clock(one.at)) for one in story.events if one.name != SUMMED_UP]
+    marks = [(one.at, one.name, "soft", clock(one.at)) for one in story.events if one.name != SUMMARY]
     if marks:
-        messages.append(Row("noted", _labels(axis, under, marks)))
-    return messages
+        result.append(Row("events", _labels(axis, under, marks)))
+    return result
 
 
 def strip(story: Story) -> Markup:
-    """Return the whole run in one line: phases shaded, restarts, gates."""
+    """Return the run in one line: phases shaded, restarts, gates."""
     axis = _Axis(story)
     bars = [_bar(axis, one, 9, 9) for one in story.restarts]
     return _svg(STRIP_PX, [_under(axis, story), *bars])
@@ -87,7 +85,7 @@ def _svg(height: float, parts: Sequence[Markup]) -> Markup:
 
 
 def _under(axis: _Axis, story: Story) -> Markup:
-    """What every row stands on: phases shaded, fading where one became the next unseen, and the gates' lines."""
+    """Return the background of every row: phases shaded, fading where the change itself was not detected, and gates."""
     parts = []
     for number, span in enumerate(story.phases):
         tone = "ab"[number % 2]
@@ -95,7 +93,7 @@ def _under(axis: _Axis, story: Story) -> Markup:
         title = f"{span.name}, {duration(span.end - span.start)}"
         parts.append(_rect(left, seen - left, 0, "100%", f"band-{tone}", title))
         if right > seen:
-            title = f"{span.name}, or the next phase already"
+            title = f"{span.name} or already the next phase"
             parts.append(_rect(seen, right - seen, 0, "100%", f"fade-{tone}", title))
     for gate in story.gates:
         x, style = axis.x(gate.at), "pass" if gate.passed else "fail"
@@ -115,7 +113,7 @@ def _rect(x: float, width: float, y: float, height: float | str, style: str, tit
 
 
 def _bar(axis: _Axis, restart: Restart, y: float, height: float) -> Markup:
-    """A turn: its stages side by side."""
+    """Return a restart's stages side by side."""
     return Markup("").join(
         _rect(
             axis.x(start),
@@ -139,7 +137,7 @@ def _lane(axis: _Axis, under: Markup, restarts: Sequence[Restart], height: int) 
 
 
 def _outcome(axis: _Axis, restart: Restart, y: float) -> Markup:
-    """How a turn ended, beside its bar where there is room."""
+    """Return the outcome of a failed restart, beside its bar if there is room."""
     left, right = axis.x(restart.start), axis.x(restart.end)
     if right < 75:
         where = Markup('x="{}%" dx="5" class="fail"').format(right)
@@ -151,7 +149,7 @@ def _outcome(axis: _Axis, restart: Restart, y: float) -> Markup:
 
 
 def _packed(restarts: Sequence[Restart]) -> list[list[Restart]]:
-    """Put restarts on as few rows as they need."""
+    """Return the restarts in as few rows as possible, without overlaps."""
     lanes: list[list[Restart]] = []
     for one in sorted(restarts, key=lambda restart: restart.start):
         for lane in lanes:
@@ -164,7 +162,7 @@ def _packed(restarts: Sequence[Restart]) -> list[list[Restart]]:
 
 
 def _labels(axis: _Axis, under: Markup, marks: Sequence[tuple[float, str, str, str]]) -> Markup:
-    """Labels (at, text, look, title), on as many lines as keep them apart at the narrowest."""
+    """Return the labels of `marks` (at, text, style, title), on enough lines to keep them apart on a phone."""
     taken: list[float] = []
     placed = []
     for at, text, style, title in marks:
@@ -185,7 +183,7 @@ def _labels(axis: _Axis, under: Markup, marks: Sequence[tuple[float, str, str, s
 
 
 def _ticks(axis: _Axis, clock: Callable[[float], str]) -> Markup:
-    """Time since the run began, and the time of day."""
+    """Return the axis: the time since the start of the run, and the time of day."""
     step = next((one for one in _STEPS if axis.seconds / one <= TICKS), None)
     if step is None:
         step = _STEPS[-1] * max(1, int(axis.seconds / _STEPS[-1] / TICKS) + 1)

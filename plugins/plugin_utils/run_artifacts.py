@@ -1,11 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The evidence of a run on the control node: `<evidence_dir>/<cluster id>/<run>/`.
+"""The artifacts of a run on the control node: `<artifacts_dir>/<cluster id>/<run>/`.
 
-`journal.jsonl` holds one JSON object a line, {t: epoch seconds, kind: phase|gate|restart|event, name, host?, end?},
-the shape in which the witness takes marks. Everything else are files of their own beside it. Nothing secret is
-written here.
+`journal.jsonl` holds one JSON object a line, {t: epoch seconds, kind: phase|gate|restart|event, name, host?, end?}. The
+verification clients read marks in the same shape. All other artifacts are separate files. None contains secrets.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ JOURNAL = "journal.jsonl"
 
 
 class RunArtifacts:
-    """Writes and reads the evidence of one run; made anew by each task, so it holds no state but its directory."""
+    """Writes and reads the artifacts of one run. Each task makes its own, so it holds no state but the directory."""
 
     def __init__(self, root: str, cluster_id: str, run: str):
         self.cluster = os.path.join(os.path.expanduser(root), cluster_id)
@@ -31,14 +30,14 @@ class RunArtifacts:
     @staticmethod
     @contextlib.contextmanager
     def _writing(path: str) -> Iterator[None]:
-        """An error that names no file, as a full disk's, names this one."""
+        """Add the path to an error that names no file, for instance that of a full disk."""
         try:
             yield
         except OSError as error:
             raise OSError(error.errno, error.strerror, error.filename or path) from None
 
     def note(self, kind: str, name: str, t: float | None = None, **more: Any) -> None:
-        """Append an event to the journal; one write of one line, so that events of parallel tasks do not mix."""
+        """Append an event to the journal, with a single write, so that events of parallel tasks do not mix."""
         os.makedirs(self.directory, mode=0o750, exist_ok=True)
         event = {"t": round(t or time.time(), 3), "kind": kind, "name": name, **more}
         line = f"{json.dumps(event, default=str)}\n".encode()
@@ -52,7 +51,7 @@ class RunArtifacts:
                 os.close(handle)
 
     def save(self, name: str, content: str) -> str:
-        """Write a file of the run's evidence (its name may hold directories) and return its path."""
+        """Write an artifact (its name may contain directories) and return its path."""
         path = os.path.join(self.directory, name)
         os.makedirs(os.path.dirname(path), mode=0o750, exist_ok=True)
         with self._writing(path), open(path + ".new", "w", encoding="utf-8") as stream:
@@ -61,15 +60,15 @@ class RunArtifacts:
         return path
 
     def read(self, name: str) -> str | None:
-        """Return a file of the run's evidence, None where there is none."""
+        """Return an artifact's text, None when it does not exist."""
         path = os.path.join(self.directory, name)
         if not os.path.exists(path):
             return None
         with open(path, encoding="utf-8") as stream:
             return stream.read()
 
-    def place(self, name: str) -> str:
-        """Return a directory of the run's evidence that no earlier one of the same name has: NAME, NAME-2, ..."""
+    def new_directory(self, name: str) -> str:
+        """Create a directory for artifacts and return its path: NAME, or NAME-2, NAME-3, ... when that exists."""
         path = os.path.join(self.directory, name)
         for number in itertools.count(2):
             if not os.path.exists(path):
@@ -79,11 +78,11 @@ class RunArtifacts:
         return path
 
     def events(self) -> list[dict]:
-        """Return the run's events in the order in which they were noted."""
+        """Return the run's events in the journal's order."""
         return list(_read(os.path.join(self.directory, JOURNAL)))
 
     def all_events(self) -> list[dict]:
-        """Return the events of every run on this cluster that left evidence here, by time."""
+        """Return the events of all runs on this cluster that have artifacts here, by time."""
         if not os.path.isdir(self.cluster):
             return []
         runs = (os.path.join(self.cluster, run, JOURNAL) for run in sorted(os.listdir(self.cluster)))
@@ -98,4 +97,4 @@ def _read(path: str) -> Iterator[dict]:
             try:
                 yield json.loads(line)
             except ValueError:
-                continue  # the torn last line of a run that was killed
+                continue  # a killed run may leave an incomplete last line

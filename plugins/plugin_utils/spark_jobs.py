@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each Spark job is given, what it says when it passes, and what is kept of it for the next gate."""
+"""The Spark jobs: their input, the line printed for a pass, and the files kept as baseline for the next gate."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster i
 
 LOG_FILE = "metadata_log.{}.tar.gz"
 LOCAL = "local[*]"
-"""The master when none is given: all of Spark in one process on the Spark host."""
+"""The default master: all of Spark in one process on the Spark host."""
 
 
 class Job(abc.ABC):
     """A job that `action` (spark_job) submits. `own`: the task's options."""
 
     READS_KAFKA = False
-    """Whether Spark itself reads topics, for which it needs its Kafka source."""
+    """Whether Spark itself reads topics, so that it needs its Kafka source."""
     BASELINE: tuple[str, ...] = ()
-    """Files of its output that the next one of its kind compares with."""
+    """Output files with which the next job of the same kind compares."""
 
     def __init__(self, action: Any, own: Mapping[str, Any]) -> None:
         self.action, self.own = action, own
 
     def refuse(self) -> None:
-        """Raise AnsibleActionFail where something is not there that the job needs."""
+        """Raise AnsibleActionFail if the job lacks a required input."""
         return None
 
     @abc.abstractmethod
-    def bring(self, input_dir: str, args: Mapping[str, Any]) -> dict:
-        """Copy what the job reads to the Spark host; returns job.json but for what all jobs have."""
+    def upload(self, input_dir: str, args: Mapping[str, Any]) -> dict:
+        """Copy the job's input to the Spark host; return the job's own part of job.json."""
 
     @abc.abstractmethod
-    def reported(self, found: Mapping[str, Any]) -> str:
-        """Return a line for the screen on a result that is a pass."""
+    def summary(self, result: Mapping[str, Any]) -> str:
+        """Return the line printed for a result that is a pass."""
 
     def encoder_secrets(self) -> list[str]:
-        """Return the secrets under which brokers encode passwords in ZooKeeper, sealed."""
+        """Return the sealed secrets with which brokers encode passwords in ZooKeeper."""
         return []
 
     def keep(self, where: str) -> None:
-        """Keep what a job that passed has found as the next one's baseline, on whichever run."""
+        """Keep the output of a passed job as the baseline for the next job, also of another run."""
         for name in self.BASELINE:
             os.makedirs(self._kept, mode=0o750, exist_ok=True)
             path = os.path.join(self._kept, name)
@@ -55,11 +55,11 @@ class Job(abc.ABC):
             os.replace(f"{path}.new", path)
 
     def baseline(self, input_dir: str) -> str | None:
-        """Bring the baseline to the Spark host; returns its directory there, None where there is none yet."""
+        """Copy the baseline to the Spark host; return its directory there, None when there is no baseline yet."""
         if not all(os.path.exists(os.path.join(self._kept, name)) for name in self.BASELINE):
             return None
         for name in self.BASELINE:
-            self.action.bring(os.path.join(self._kept, name), f"{input_dir}/{name}")
+            self.action.upload(os.path.join(self._kept, name), f"{input_dir}/{name}")
         return input_dir
 
     @property
@@ -68,7 +68,7 @@ class Job(abc.ABC):
 
 
 class MetadataParity(Job):
-    """ZooKeeper, the metadata log, each broker and the last gate."""
+    """Compares ZooKeeper, the metadata log, each broker and the baseline."""
 
     BASELINE = ("entities.parquet",)
 
@@ -76,7 +76,7 @@ class MetadataParity(Job):
         if gates.METADATA_LOG in gates.GATES[self.own["gate"]].needs and not self.own["log"]:
             raise AnsibleActionFail("the metadata log was not read: no controller answers as the quorum's leader")
 
-    def bring(self, input_dir: str, args: Mapping[str, Any]) -> dict:
+    def upload(self, input_dir: str, args: Mapping[str, Any]) -> dict:
         gate, seen = gates.GATES[self.own["gate"]], self.own["seen"]
         views: dict[str, Any] = {}
         elsewhere = not (self.own.get("master") or LOCAL).startswith("local")
@@ -99,9 +99,9 @@ class MetadataParity(Job):
         return job
 
     def log(self, input_dir: str, number: int) -> dict:
-        """Bring a cut of the metadata log, and return where it lies there."""
+        """Copy a snapshot of the metadata log to the Spark host; return its part of job.json."""
         path = f"{input_dir}/{LOG_FILE.format(number)}"
-        self.action.bring(self.own["archive"], path)
+        self.action.upload(self.own["archive"], path)
         return {"archive": path, "sha256": self.own["log"]["sha256"], "end_offset": self.own["log"]["end_offset"]}
 
     def encoder_secrets(self) -> list[str]:
@@ -109,19 +109,19 @@ class MetadataParity(Job):
         keys = ("password.encoder.secret", "password.encoder.old.secret")
         return sorted({values[key] for values in files for key in keys if values.get(key)})
 
-    def reported(self, found: Mapping[str, Any]) -> str:
-        agree = sum(one["match"] for one in found["counts"].values())
-        views = len([name for name in found["views"] if not name.startswith("baseline")])
+    def summary(self, result: Mapping[str, Any]) -> str:
+        agree = sum(one["match"] for one in result["counts"].values())
+        views = len([name for name in result["views"] if not name.startswith("baseline")])
         return f"{agree} comparisons of {views} views agree"
 
 
 class DataFingerprint(Job):
-    """The records of topics, and the offsets of groups."""
+    """Compares the records of topics and the offsets of groups with the baseline."""
 
     READS_KAFKA = True
     BASELINE = ("chunks.parquet", "keys.parquet", "groups.parquet", "fingerprint.json")
 
-    def bring(self, input_dir: str, args: Mapping[str, Any]) -> dict:
+    def upload(self, input_dir: str, args: Mapping[str, Any]) -> dict:
         views: dict[str, Any] = {"cluster": {"bootstrap_servers": args["bootstrap_servers"]}}
         baseline = self.baseline(input_dir)
         if baseline:
@@ -132,12 +132,12 @@ class DataFingerprint(Job):
         }
         return {"views": views, "fingerprint": settings, "bounds": {"read_s": float(args["timeout_s"])}}
 
-    def reported(self, found: Mapping[str, Any]) -> str:
-        records = found["views"]["cluster"]["state"]["records"]
-        if "baseline" not in found["views"]:
-            return f"{records} records are taken as the baseline"
-        agree = sum(one["match"] for one in found["counts"].values())
-        return f"{records} records: {agree} of what the baseline has agree"
+    def summary(self, result: Mapping[str, Any]) -> str:
+        records = result["views"]["cluster"]["state"]["records"]
+        if "baseline" not in result["views"]:
+            return f"{records} records are kept as the baseline"
+        agree = sum(one["match"] for one in result["counts"].values())
+        return f"{records} records; {agree} comparisons with the baseline agree"
 
 
 JOBS = {gates.METADATA_PARITY: MetadataParity, gates.DATA_FINGERPRINT: DataFingerprint}

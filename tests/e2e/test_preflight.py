@@ -39,16 +39,16 @@ def preflight(testbed, directory, inventory=None, **extra):
 def test_a_healthy_cluster_has_one_warning(fresh, tmp_path):
     ran, found = preflight(fresh, tmp_path)
     assert ran.code == 0 and set(found) == {"enabled"}, ran.text
-    assert " checks: 0 in the way, 1 to look at; " in ran.text and "      warns   enabled  " in ran.text
+    assert " passed. Findings: blocking 0, warnings 1" in ran.text and "      warns   enabled  " in ran.text
 
 
 def test_a_warning_is_waived_with_a_reason(fresh, tmp_path):
     ran, _found = preflight(fresh, tmp_path, quorumshift_waive={"enabled": "started by hand"})
-    assert ran.code == 0 and "0 to look at, 1 waived" in ran.text and "waived: started by hand" in ran.text, ran.text
+    assert ran.code == 0 and "warnings 0, waived 1" in ran.text and "waived: started by hand" in ran.text, ran.text
     (page,) = tmp_path.glob("*/2*/index.html")
     assert "warns, waived: started by hand" in page.read_text() and "done" not in page.read_text()[:300]
     ran = fresh.play("preflight", extra={"quorumshift_waive": {"enable": "why"}})
-    assert ran.code != 0 and "quorumshift_waive cannot be followed: enable is no check" in ran.text, ran.text
+    assert ran.code != 0 and "quorumshift_waive is invalid: enable is not a check" in ran.text, ran.text
 
 
 @contextlib.contextmanager
@@ -70,8 +70,8 @@ def test_changed_properties_files_are_found(fresh, tmp_path):
         ran, found = preflight(fresh, tmp_path)
     assert ran.code == 0, ran.text
     ((severity, seen),) = found["running_config"]
-    assert severity == "warns" and seen.startswith("the file of b2 says otherwise than the broker runs: "), seen
-    assert "num.network.threads (5, runs with 3)" in seen, seen
+    assert severity == "warns" and seen.startswith("the properties file of b2 differs from the running config: "), seen
+    assert "num.network.threads (file 5, running 3)" in seen, seen
     assert found["control_plane"] == [("warns", "b2 has control.plane.listener.name=INTERNAL")]
     assert found["self_healer"] == [("warns", "b2 reports to Cruise Control")]
     assert found["topic_policies"] == [("warns", "create.topic.policy.class.name of b1, b2, b3 is org.example.Policy")]
@@ -103,10 +103,10 @@ def test_wrong_settings_of_brokers_are_found(fresh, tmp_path):
         ("blocks", "brokers disagree on num.partitions"),
     ], shown
     assert found["authorizer"] == [("warns", "b2 uses the authorizer org.example.Authorizer")], shown
-    assert found["log_directories"] == [("blocks", "b3: log directory /var/lib/kafka/nowhere is not there")], shown
+    assert found["log_directories"] == [("blocks", "b3: log directory /var/lib/kafka/nowhere does not exist")], shown
     assert found["id_generation"] == [("warns", "b1 let ZooKeeper generate their broker ids")], shown
     names = [seen for _severity, seen in found["listeners"]]
-    assert names == [f"b{n} has a listener CLIENTS, which is to be the name of the controllers'" for n in (1, 2, 3)]
+    assert names == [f"b{n} has a listener CLIENTS, the name of the controller listener" for n in (1, 2, 3)]
     assert found["controller_listener"][0][1].startswith("the controller listener is SASL_PLAINTEXT with no"), shown
     assert [seen.partition(": ")[0] for _severity, seen in found["unreadable"]] == [f"ZooKeeper {torn}"], shown
 
@@ -128,9 +128,9 @@ def test_partition_directories_of_other_topics_are_found(fresh, tmp_path):
     assert ran.code != 0 and set(found) == {"enabled", "partition_metadata"}, ran.text
     name = pathlib.PurePath(of_b1).name
     assert sorted(found["partition_metadata"]) == [
-        ("blocks", f"b1 holds partitions under another topic id than ZooKeeper's: {name}"),
+        ("blocks", f"b1 has partitions with another topic id than ZooKeeper's: {name}"),
         ("blocks", f"b3 has directories without partition.metadata: {of_b3}"),
-        ("warns", "b1 has directories of partitions that ZooKeeper does not place there: stray-0"),
+        ("warns", "b1 has directories of partitions that ZooKeeper does not assign to it: stray-0"),
     ], found
     fresh.wait_in_sync()
     ran, found = preflight(fresh, tmp_path / "after")
@@ -164,7 +164,9 @@ def test_a_failed_log_directory_is_found(fresh, tmp_path):
         fresh.wait_in_sync()
         admin.delete_topics([topic])[topic].result(30)
     assert ran.code != 0, ran.text
-    assert found["log_directories"] == [("blocks", f"b3: the broker has given up its log directory {failing}")], found
+    assert found["log_directories"] == [("blocks", f"b3: the broker has taken its log directory {failing} offline")], (
+        found
+    )
 
 
 @pytest.mark.provokes("ensemble")
@@ -176,7 +178,7 @@ def test_a_server_of_zookeeper_that_is_down_is_found(fresh, tmp_path):
         fresh.run("b3", "systemctl start zookeeper")
     assert ran.code == 0, ran.text
     ((severity, seen),) = found["ensemble"]
-    assert severity == "warns" and seen.startswith("1 of 3 servers of ZooKeeper do not serve ("), seen
+    assert severity == "warns" and seen.startswith("1 of 3 ZooKeeper servers do not serve ("), seen
 
 
 @pytest.mark.provokes("controller_epoch", "partition_states")
@@ -187,13 +189,13 @@ def test_a_server_of_zookeeper_that_is_down_is_found(fresh, tmp_path):
             znodes.CONTROLLER_EPOCH,
             b"0",
             "controller_epoch",
-            "/controller_epoch is 0, a partition's state has ",
+            "/controller_epoch is 0, a partition state has ",
         ),
         (
             znodes.partition_state_path(TOPIC, 0),
             None,
             "partition_states",
-            f"ZooKeeper has no state of {TOPIC}-0: no leader was ever elected",
+            f"ZooKeeper has no partition state of {TOPIC}-0: no leader was ever elected",
         ),
     ],
 )
@@ -214,13 +216,13 @@ def test_a_wrong_znode_blocks(fresh, tmp_path, path, value, check, message):
             # The write fences the controller, which also knows an older version of the state: a new election reads both
             client.delete(znodes.CONTROLLER)
             wait_for(lambda: client.exists(znodes.CONTROLLER), 30, "the election of a controller")
-    assert ran.code != 0 and f"In the way of the migration: {check}. Nothing was changed." in ran.text, ran.text
+    assert ran.code != 0 and f"These checks block the migration: {check}. Nothing was changed." in ran.text, ran.text
     assert {severity for severity, _seen in found[check]} == {"blocks"}, found
     _severity, seen = found[check][0]
     assert seen.startswith(message), seen
     fenced = [seen for _severity, seen in found[check][1:]]
     if path == znodes.CONTROLLER_EPOCH:  # a write to it fences the controller
-        assert len(fenced) == 1 and "is the controller and can write nothing more" in fenced[0], fenced
+        assert len(fenced) == 1 and "is the controller but can write nothing" in fenced[0], fenced
     else:
         assert fenced == []
 
@@ -235,7 +237,7 @@ def test_a_stuck_topic_deletion_is_found(fresh, tmp_path):
     finally:
         fresh.run("b3", "systemctl start kafka")
     assert ran.code != 0 and "broker_ids" in found, ran.text
-    assert found.get("deletions") == [("blocks", f"the deletion of {DELETED} does not end")], found
+    assert found.get("deletions") == [("blocks", f"the deletion of {DELETED} does not complete")], found
     fresh.wait_in_sync()
     ran, found = preflight(fresh, tmp_path / "after")
     assert ran.code == 0 and "deletions" not in found, ran.text

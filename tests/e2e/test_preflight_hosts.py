@@ -83,15 +83,15 @@ def test_all_faults_of_hosts_are_found(fresh, tmp_path):
         "quorumshift_controller_config": {"min.insync.replicas": 1, "password.encoder.secret": "another"},
     }
     with caused(fresh, *wrong):
-        refused(fresh, "in the way of the migration. Nothing was changed.", extra=extra)
+        refused(fresh, "Blocking findings: ", extra=extra)
     found = findings(tmp_path)
     shown = json.dumps(found, indent=1)
-    assert found["controller_ports"][0][1].startswith(f"{c1} on c1 is taken by python3 (pid "), shown
+    assert found["controller_ports"][0][1].startswith(f"{c1} on c1 is in use by python3 (pid "), shown
     timeout = "a TCP connection did not come within 5 s"
     assert found["reachability"] == [
         ("blocks", f"b1, b2, b3, c1, c3 cannot connect to the controllers' port of c2 ({c2}): {timeout}"),
         ("blocks", f"c3 cannot connect to the inter-broker listener of b2 ({b2}:9092): {timeout}"),
-        ("blocks", f"the probe host cannot ask c2: {c2}: {timeout}"),
+        ("blocks", f"the probe host cannot query c2: {c2}: {timeout}"),
     ], shown
     assert [seen for _severity, seen in found["config_files"]] == [
         f"kafka.service of b1 will start with /etc/kafka/other.properties, quorumshift_broker_config_file is {FILE}"
@@ -102,7 +102,7 @@ def test_all_faults_of_hosts_are_found(fresh, tmp_path):
     assert any(seen.startswith(f"b3: {FILE}: ") for _severity, seen in found["reached"]), shown
     assert len(found["space"]) == 6 and "c1: /dev/shm, for old properties files" in shown, shown
     ((severity, seen),) = found["zookeeper_space"]
-    assert severity == "blocks" and seen.startswith("b2: /dev/shm, where ZooKeeper keeps its data, has "), shown
+    assert severity == "blocks" and seen.startswith("b2: /dev/shm, for ZooKeeper's data, has "), shown
     assert found["overrides"] == [
         ("warns", "min.insync.replicas of quorumshift_controller_config is 1, the brokers have 2"),
         ("blocks", "password.encoder.secret of quorumshift_controller_config differs from the brokers'"),

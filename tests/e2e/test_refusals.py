@@ -122,7 +122,7 @@ def test_a_host_in_both_groups_is_refused(fresh, inventory):
 @pytest.mark.provokes("broker_ids")
 def test_a_live_broker_outside_the_inventory_is_refused(fresh, inventory):
     path = inventory(lambda groups: groups["kafka_broker"]["hosts"].pop("b3"))
-    refused(fresh, "broker 5 is alive in ZooKeeper and is not in the group kafka_broker", inventory=path)
+    refused(fresh, "broker 5 is registered in ZooKeeper but is not in the group kafka_broker", inventory=path)
 
 
 @pytest.mark.provokes("node_ids")
@@ -134,7 +134,7 @@ def test_colliding_node_ids_are_refused(fresh, inventory, number, owner):
     refused(
         fresh,
         f"c2 has quorumshift_node_id {number}, which is the id of {owner}",
-        "Choose an id that nobody has",
+        "Choose an id that no broker and no other controller has",
         inventory=inventory(collide),
     )
 
@@ -144,7 +144,7 @@ def test_a_host_of_another_cluster_is_refused(fresh):
     path = "/var/lib/kafka/data2/meta.properties"
     fresh.run("b2", f"cp -a {path} {path}.test; sed -i 's/^cluster.id=.*/cluster.id=another/' {path}")
     try:
-        refused(fresh, "b2: /var/lib/kafka/data2/meta.properties says cluster id another, ZooKeeper says")
+        refused(fresh, "b2: /var/lib/kafka/data2/meta.properties has cluster id another, ZooKeeper has")
     finally:
         fresh.run("b2", f"mv {path}.test {path}")
 
@@ -177,8 +177,8 @@ def test_a_broker_that_is_down_is_refused(fresh):
         wait_for(lambda: "5" not in _live(fresh), 30, "broker 5 to leave ZooKeeper")
         refused(
             fresh,
-            "1 finding in the way of the migration",
-            "b3 has broker id 5, which is not alive in ZooKeeper (kafka.service is inactive); ",
+            "Blocking findings: 1. Nothing was changed.",
+            "broker 5 on b3 is not registered in ZooKeeper (kafka.service is inactive); ",
             "partitions under-replicated: ",
             "partitions offline: ",
             "Start kafka.service on b3",
@@ -208,7 +208,9 @@ def test_a_replica_on_a_removed_broker_is_refused(fresh):
         client.create("/brokers/topics/left-behind/partitions/0/state", json.dumps(state).encode(), makepath=True)
         client.set("/brokers/topics/left-behind", json.dumps(topic).encode())
     try:
-        refused(fresh, "broker 9 holds replicas and is not there: left-behind-0", "reassign its replicas")
+        refused(
+            fresh, "broker 9 holds replicas but is not registered in ZooKeeper: left-behind-0", "reassign its replicas"
+        )
     finally:
         with fresh.zookeeper() as client:
             client.delete("/brokers/topics/left-behind", recursive=True)
@@ -255,7 +257,7 @@ def reassigning(testbed, plan):
 @pytest.mark.provokes("stale_migration")
 def test_a_migration_znode_of_an_earlier_attempt_is_refused(fresh):
     with znode(fresh, "/migration", json.dumps(faults.COPIED_LONG_AGO).encode()):
-        ran = refused(fresh, "/migration says that the initial copy is done", "delete /migration")
+        ran = refused(fresh, "of an earlier initial copy", "delete /migration")
     assert "The phase is unknown" in ran.text
 
 
@@ -280,7 +282,7 @@ def test_a_missing_encoder_secret_is_refused(fresh):
         fresh.run("b2", f"mv {path}.test {path}")
 
 
-WIPE = "If it is of no use to anybody, stop the service and empty the directory"
+WIPE = "If you do not need its content, stop the controller's service and empty the directory"
 
 
 @pytest.mark.provokes("controller_directories")
@@ -297,8 +299,8 @@ def test_a_controller_directory_of_another_cluster_is_refused(fresh):
     with formatted(fresh, "c2", "AAAAAAAAQsShqPpAhOVFDg", 102):
         refused(
             fresh,
-            f"c2: {METADATA}/meta.properties says cluster id AAAAAAAAQsShqPpAhOVFDg, ZooKeeper says",
-            f"c2: {METADATA} was formatted for cluster AAAAAAAAQsShqPpAhOVFDg, node 102",
+            f"c2: {METADATA}/meta.properties has cluster id AAAAAAAAQsShqPpAhOVFDg, ZooKeeper has",
+            f"c2: {METADATA} is formatted for cluster AAAAAAAAQsShqPpAhOVFDg, node 102",
             WIPE,
         )
 
@@ -306,13 +308,13 @@ def test_a_controller_directory_of_another_cluster_is_refused(fresh):
 @pytest.mark.provokes("controller_directories")
 def test_a_controller_directory_of_another_node_is_refused(fresh):
     with formatted(fresh, "c2", cluster_id(fresh), 103):
-        refused(fresh, f"c2: {METADATA} was formatted for cluster {cluster_id(fresh)}, node 103", WIPE)
+        refused(fresh, f"c2: {METADATA} is formatted for cluster {cluster_id(fresh)}, node 103", WIPE)
 
 
 @pytest.mark.provokes("controller_directories")
 def test_a_controller_directory_of_another_attempt_is_refused(fresh):
     with formatted(fresh, "c2", cluster_id(fresh), 102, served=True):
-        refused(fresh, "c2: its metadata log is in state NONE, an earlier attempt's", WIPE)
+        refused(fresh, "c2: an earlier attempt left the metadata log in state NONE", WIPE)
 
 
 def cluster_id(testbed):

@@ -145,7 +145,7 @@ def test_no_rollback_while_zookeeper_lacks_committed_changes(fresh, plain):
         assert closed.code != 0 and "gate before_revert" in closed.text, closed.text
         fresh.ad_hoc("kafka_controller", "service_stop", service="kafka-controller", state="masked")
     ran = back(fresh, "zk", **FAST)
-    assert ran.code != 0 and "ZooKeeper is not handed back: the quorum has changes up to" in ran.text, ran.text
+    assert ran.code != 0 and "controller was not restored: the quorum has changes up to" in ran.text, ran.text
     assert "without a controller. Nothing was changed" in ran.text, ran.text
     with fresh.zookeeper() as client:
         assert client.exists("/migration") and not client.exists(znodes.topic_path("created.too.late"))

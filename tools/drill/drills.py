@@ -37,7 +37,7 @@ _IN_ZK = (
         "a topic deletion waits for a broker that is down",
         "zk",
         faults.pending_deletion,
-        rf"the deletion of {faults.DELETED} does not end",
+        rf"the deletion of {faults.DELETED} does not complete",
         STOPPED,
     ),
     Drill(

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from typing import Iterable, Mapping
 
+from ..facts import ClusterFacts, Topics
 from . import phase, rollback, run_lock
 
 
-def without(facts: Mapping, excluded: Mapping[str, Mapping]) -> dict:
+def without(facts: ClusterFacts, excluded: Mapping[str, Mapping]) -> dict:
     """Return facts, collected without the nodes `excluded` {host: {role, node_id, running}}, of the other nodes alone.
 
     Replicas on brokers without a host do not count, nor do partitions that have no other replica. `topics` gets
@@ -32,7 +33,7 @@ def without(facts: Mapping, excluded: Mapping[str, Mapping]) -> dict:
     return rest
 
 
-def _topics(topics: Mapping, ids: set[int]) -> dict:
+def _topics(topics: Topics, ids: set[int]) -> dict:
     partitions: dict[str, dict] = {}
     single = []
     for topic, numbers in topics["partitions"].items():
@@ -47,7 +48,7 @@ def _topics(topics: Mapping, ids: set[int]) -> dict:
     return {**topics, "partitions": partitions, "single": single}
 
 
-def refused(facts: Mapping, detected: phase.PhaseResult, direction: str) -> str | None:
+def refused(facts: ClusterFacts, detected: phase.PhaseResult, direction: str) -> str | None:
     """Return why hosts may not be excluded, None when they may. `facts`: of `without`."""
     excluded = facts.get("excluded") or {}
     if not excluded:
@@ -56,7 +57,9 @@ def refused(facts: Mapping, detected: phase.PhaseResult, direction: str) -> str 
     return f"quorumshift_exclude_hosts names {', '.join(sorted(excluded))}: {why}" if why else None
 
 
-def _why(facts: Mapping, excluded: Mapping[str, Mapping], detected: phase.PhaseResult, direction: str) -> str | None:
+def _why(
+    facts: ClusterFacts, excluded: Mapping[str, Mapping], detected: phase.PhaseResult, direction: str
+) -> str | None:
     """Return why, without the hosts' names."""
     if direction != run_lock.BACK:
         return "only a rollback may exclude hosts"

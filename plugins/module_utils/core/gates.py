@@ -14,6 +14,7 @@ import json
 import re
 from typing import Iterable, Mapping, NamedTuple
 
+from ..facts import ClusterFacts, NodeFacts, Quorum
 from . import advice, kraft_config, phase, restart, transitions
 from .phase import (
     BROKERS_JOINING,
@@ -118,7 +119,7 @@ def closed_by(name: str, phase_result: phase.PhaseResult, health: list[str]) -> 
 
 
 def trailing(
-    quorum: Mapping, broker_ids: Iterable[int], bound_s: float, accepted: Iterable[str] | None = None
+    quorum: Quorum, broker_ids: Iterable[int], bound_s: float, accepted: Iterable[str] | None = None
 ) -> list[str]:
     """Return a sentence for each voter and broker that has not caught up with the quorum's leader for `bound_s`. Such a
     broker serves stale metadata.
@@ -133,25 +134,21 @@ def trailing(
         return []
     followers = [("voter", one) for one in voters]
     followers += [("broker", one) for one in observers if one["id"] in set(broker_ids)]
-    reasons, red = [], []
-    for what, one in followers:
-        before = len(reasons)
+    reasons: dict[str, str] = {}
+    for role, one in followers:
+        follower = f"{role} {one['id']}"
         behind = max(0, quorum["high_watermark"] - one["log_end_offset"])
         if one["caught_up_ms"] < 0:
-            reasons.append(
-                f"{what} {one['id']} has not caught up with the quorum's leader since the leader was elected"
-            )
+            reasons[follower] = f"{follower} has not caught up with the quorum's leader since the leader was elected"
         elif now - one["caught_up_ms"] > bound_s * 1000:
             since = (now - one["caught_up_ms"]) / 1000
-            reasons.append(
-                f"{what} {one['id']} has not caught up with the quorum's leader for {since:.0f} s, "
-                f"{behind} offsets behind"
+            reasons[follower] = (
+                f"{follower} has not caught up with the quorum's leader for {since:.0f} s, {behind} offsets behind"
             )
-        red += [f"{what} {one['id']}"] if len(reasons) > before else []
-    if accepted is None or not red:
-        return reasons
-    trail = {restart.TRAILING: red}
-    return [] if restart.token(trail) in accepted else [*reasons, restart.acceptable(trail)]
+    if accepted is None or not reasons:
+        return list(reasons.values())
+    trail = {restart.TRAILING: list(reasons)}
+    return [] if restart.token(trail) in accepted else [*reasons.values(), restart.acceptable(trail)]
 
 
 def jobs(name: str, verify: bool, topics: Iterable[str]) -> list[str]:
@@ -193,7 +190,7 @@ _CLOSING = (
 )
 
 
-def make_token(name: str, phase_seen: str, run: str, facts: Mapping) -> dict:
+def make_token(name: str, phase_seen: str, run: str, facts: ClusterFacts) -> dict:
     """Return a gate token {gate, cluster_id, phase, run, digest}.
 
     The digest covers the gate, the cluster, the phase and the incarnation of every registered broker. It is the
@@ -221,7 +218,7 @@ def refusal(kind: str, given: Mapping | None, cluster_id: str, run: str) -> str 
     return None
 
 
-def finalize_token(facts: Mapping) -> str:
+def finalize_token(facts: ClusterFacts) -> str:
     """Return the confirmation token of finalization: the cluster id and the first 6 of after_kraft's digest.
 
     The live cluster gives it at any time. A saved job template cannot hold it: a broker's restart changes it, and
@@ -230,7 +227,7 @@ def finalize_token(facts: Mapping) -> str:
     return f"{phase.cluster_id(facts)}:{make_token('after_kraft', DUAL_WRITE, '', facts)['digest'][:6]}"
 
 
-def finalize_troubles(facts: Mapping, detected: phase.PhaseResult, token: str, soak_s: float) -> list[str]:
+def finalize_troubles(facts: ClusterFacts, detected: phase.PhaseResult, token: str, soak_s: float) -> list[str]:
     """Return why controllers may not leave migration mode, as sentences. It cannot be undone (KIP-866)."""
     reasons = []
     wanted = finalize_token(facts)
@@ -265,16 +262,16 @@ def finalize_troubles(facts: Mapping, detected: phase.PhaseResult, token: str, s
     return reasons
 
 
-def soaked_s(facts: Mapping) -> float:
+def soaked_s(facts: ClusterFacts) -> float:
     """Return how many seconds ago the last of all brokers and controllers started, among those that were read."""
     return facts["time"] - max((_started_at(node) for node in facts["nodes"].values()), default=0)
 
 
-def _started_at(node: Mapping) -> float:
+def _started_at(node: NodeFacts) -> float:
     return (node.get("service") or {}).get("started_at") or 0
 
 
-def _controllers_differ(facts: Mapping) -> list[str]:
+def _controllers_differ(facts: ClusterFacts) -> list[str]:
     """Return a sentence on the keys in which controllers differ, except those of their identity."""
     own = ("node.id", "listeners", "advertised.listeners", kraft_config.MIGRATION_FLAG)
     values = {

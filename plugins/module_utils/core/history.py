@@ -12,6 +12,8 @@ from __future__ import annotations
 import time
 from typing import Iterable, Mapping, NamedTuple
 
+from ..facts import NodeFacts
+
 SHOWN_CHARACTERS = 100
 
 
@@ -41,7 +43,7 @@ class Run(NamedTuple):
     node_restarts: list[NodeRestart]
 
 
-def runs(nodes: Mapping[str, Mapping], cluster_id: str) -> list[Run]:
+def runs(nodes: Mapping[str, NodeFacts], cluster_id: str) -> list[Run]:
     """Return the runs in the journals of all hosts, oldest first (nodes: see probes.node.facts, `journals`)."""
     events: dict[str, list[tuple[str, Mapping]]] = {}
     for host, node in sorted(nodes.items()):
@@ -67,7 +69,7 @@ def lines(known: Iterable[Run]) -> list[str]:
     return shown
 
 
-def contradictions(nodes: Mapping[str, Mapping], cluster_id: str, recorded: Iterable[Mapping]) -> list[str]:
+def contradictions(nodes: Mapping[str, NodeFacts], cluster_id: str, recorded: Iterable[Mapping]) -> list[str]:
     """Return what in the journals is unreadable, missing, or contradicts the hosts, as sentences.
 
     `recorded`: the events of every run with artifacts on the control node.
@@ -103,7 +105,7 @@ def contradictions(nodes: Mapping[str, Mapping], cluster_id: str, recorded: Iter
 
 
 def _lacking(
-    host: str, node: Mapping, cluster_id: str, journal: Mapping, node_restarts: list[Mapping], recorded: list[Mapping]
+    host: str, node: NodeFacts, cluster_id: str, journal: Mapping, node_restarts: list[Mapping], recorded: list[Mapping]
 ) -> str | None:
     """Return the newest run that the host's journal should have and lacks, by the host's own files and the run
     artifacts. Runs before the journal's first event do not count: the host may have been added since."""
@@ -128,7 +130,7 @@ def _lacking(
     return max(lacking, default=None)
 
 
-def _journal(node: Mapping, cluster_id: str) -> Mapping:
+def _journal(node: NodeFacts, cluster_id: str) -> Mapping:
     return (node.get("journals") or {}).get(cluster_id) or {"events": [], "torn": 0, "cut": False}
 
 

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each node's properties have to say in each mode: KIP-866 and Kafka 3.9's KafkaConfig.validateValues.
+"""The properties of each node in each mode: KIP-866 and Kafka 3.9's KafkaConfig.validateValues.
 
-Pure functions over properties as dicts of str to str. "Changes" are dicts of key to new value, None for a key that
-goes away, as `formats.properties.edit` takes them.
+Pure functions over properties as dicts of str to str. "Changes" are dicts of key to new value, or None to remove the
+key, as `formats.properties.edit` takes them.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ ZOOKEEPER_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
 ENCODER_SECRET = "password.encoder.secret"
 ANONYMOUS = "User:ANONYMOUS"
 
-# Keys that a ZooKeeper-mode broker obeys and a KRaft broker refuses, ignores or has no use for.
+# Keys of a ZooKeeper-mode broker that a KRaft broker rejects, ignores or does not need.
 _ZOOKEEPER_ONLY = re.compile(
     r"zookeeper\..*|inter\.broker\.protocol\.version|control\.plane\.listener\.name|broker\.id\.generation\.enable"
     r"|reserved\.broker\.max\.id"
 )
 
-# What KRaft evaluates on the controller though operators set it on the brokers: the controller that lacks it falls
-# back to Kafka's default, silently. The reader in Kafka 3.9 stands beside each.
+# Keys that operators set on brokers and KRaft evaluates on controllers, with their reader in Kafka 3.9. A controller
+# without such a key silently uses Kafka's default.
 CONTROLLER_EVALUATES = {
     "num.partitions": "ReplicationControlManager, a topic created without a partition count",
     "default.replication.factor": "ReplicationControlManager, a topic created without a replication factor",
@@ -55,11 +55,11 @@ CONTROLLER_EVALUATES = {
     "principal.builder.class": "the principal that a forwarded request carries",
     "ssl.principal.mapping.rules": "DefaultKafkaPrincipalBuilder",
     "sasl.kerberos.principal.to.local.rules": "DefaultKafkaPrincipalBuilder",
-    "inter.broker.listener.name": "how controllers dial ZooKeeper-mode brokers (ControllerChannelManager)",
-    "security.inter.broker.protocol": "the same, where no listener name is set",
+    "inter.broker.listener.name": "ControllerChannelManager, connections to ZooKeeper-mode brokers",
+    "security.inter.broker.protocol": "ControllerChannelManager, if no listener name is set",
 }
-# Of these, what is the operator's choice: with another value the cluster behaves differently and works. A difference in
-# any other key that controllers take from brokers breaks something: who is who, who may what, what decrypts what.
+# Keys of these that are policies: with another value the cluster works, but behaves differently. A difference in any
+# other key breaks identities, permissions or decryption.
 POLICIES = frozenset(
     {
         "num.partitions",
@@ -85,14 +85,14 @@ POLICIES = frozenset(
         "zookeeper.max.in.flight.requests",
     }
 )
-_DIALS_BROKERS = re.compile(r"(listener\.name\..+\.)?(ssl|sasl)\..+")
+_CONNECTS_TO_BROKERS = re.compile(r"(listener\.name\..+\.)?(ssl|sasl)\..+")
 _READS_ZOOKEEPER = re.compile(r"zookeeper\..+|password\.encoder\..+")
 _DEFAULT_MAP = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
 
 
 def mode_at_next_start(properties: Mapping[str, str]) -> str:
     """Return the mode that these properties start: `zk`, `zk_migration`, `kraft`, `controller_migration`,
-    `controller_final`, `combined` (broker and controller in one process: not part of KIP-866) or `invalid`."""
+    `controller_final`, `combined` (broker and controller in one process, not part of KIP-866) or `invalid`."""
     roles = {role.strip() for role in properties.get("process.roles", "").split(",")} - {""}
     flag = properties.get(MIGRATION_FLAG, "").strip().lower() == "true"
     if roles == {"broker"}:
@@ -114,17 +114,17 @@ def to_migration_mode(
     controller_protocol: str,
     extra: Mapping[str, str],
 ) -> dict[str, str | None]:
-    """Return the changes that take a plain ZooKeeper-mode broker's properties to migration mode.
+    """Return the changes from plain ZooKeeper mode to migration mode of a broker.
 
-    `voters` is the value of `controller.quorum.voters`: `id@host:port,...`; `extra` is the operator's own, such as
+    `voters`: the value of `controller.quorum.voters`, `id@host:port,...`; `extra`: the operator's own keys, such as
     credentials for the controller listener.
     """
-    # With generation on, Kafka refuses a broker.id above reserved.broker.max.id, as every generated one is.
-    named = {} if properties.get("broker.id", "-1").strip() != "-1" else {"broker.id.generation.enable": "false"}
+    # With generation enabled, Kafka rejects a broker.id above reserved.broker.max.id: every generated id is above it.
+    generation = {} if properties.get("broker.id", "-1").strip() != "-1" else {"broker.id.generation.enable": "false"}
     return {
         **{key: str(value) for key, value in extra.items()},
         "broker.id": str(node_id),
-        **named,
+        **generation,
         "controller.quorum.voters": voters,
         "controller.listener.names": controller_listener,
         "listener.security.protocol.map": _mapped(properties, controller_listener, controller_protocol),
@@ -133,7 +133,7 @@ def to_migration_mode(
 
 
 def own_keys_of_migration_mode(extra: Iterable[str]) -> list[str]:
-    """Return the keys that a broker's way to migration mode sets (`to_migration_mode`), which go back with it."""
+    """Return the keys that `to_migration_mode` sets: a revert restores them."""
     return [
         *extra,
         "broker.id",
@@ -146,7 +146,7 @@ def own_keys_of_migration_mode(extra: Iterable[str]) -> list[str]:
 
 
 def to_kraft_mode(properties: Mapping[str, str], node_id: int) -> dict[str, str | None]:
-    """Return the changes that take a migration-mode broker's properties to KRaft mode."""
+    """Return the changes from migration mode to KRaft mode of a broker."""
     changes: dict[str, str | None] = {key: None for key in properties if _ZOOKEEPER_ONLY.fullmatch(key)}
     changes.update({"broker.id": None, "process.roles": "broker", "node.id": str(node_id)})
     if properties.get("authorizer.class.name", "").strip() == ZOOKEEPER_AUTHORIZER:
@@ -155,7 +155,7 @@ def to_kraft_mode(properties: Mapping[str, str], node_id: int) -> dict[str, str 
 
 
 def to_final_controller(properties: Mapping[str, str]) -> dict[str, str | None]:
-    """Return the changes that take a controller out of migration mode, for good."""
+    """Return the changes that end a controller's migration mode for good."""
     return {key: None for key in properties if _READS_ZOOKEEPER.fullmatch(key)}
 
 
@@ -167,23 +167,23 @@ def controller_properties(
     log_dir: str,
     listener: str,
     protocol: str,
-    dialling: Iterable[str],
+    principals: Iterable[str],
     extra: Mapping[str, str],
 ) -> dict[str, str]:
-    """Return a whole controller.properties in migration mode, in the order in which people read it.
+    """Return a complete controller.properties in migration mode, identity first.
 
-    `broker` holds the properties on which all brokers agree (see `disagreements`), `address` the controller's
-    `host:port`, `dialling` who dials the controller listener and must be a super user there, `extra` the
-    operator's own `quorumshift_controller_config`, which wins over all but the identity of the node.
+    `broker`: the properties on which all brokers agree (see `disagreements`); `address`: the controller's `host:port`;
+    `principals`: the clients of the controller listener, super users there; `extra`: quorumshift_controller_config,
+    which overrides all keys but the identity.
     """
     derived = {key: broker[key] for key in CONTROLLER_EVALUATES if key in broker}
     derived.update({key: value for key, value in broker.items() if _READS_ZOOKEEPER.fullmatch(key)})
     if inter_broker_protocol(broker) != "PLAINTEXT" or protocol != "PLAINTEXT":
-        derived.update({key: value for key, value in broker.items() if _DIALS_BROKERS.fullmatch(key)})
+        derived.update({key: value for key, value in broker.items() if _CONNECTS_TO_BROKERS.fullmatch(key)})
     if broker.get("authorizer.class.name"):
         authorizer = broker["authorizer.class.name"]
         derived["authorizer.class.name"] = STANDARD_AUTHORIZER if authorizer == ZOOKEEPER_AUTHORIZER else authorizer
-        derived["super.users"] = ";".join(dict.fromkeys([*super_users(broker), *dialling]))
+        derived["super.users"] = ";".join(dict.fromkeys([*super_users(broker), *principals]))
     identity = {
         "process.roles": "controller",
         "node.id": str(node_id),
@@ -200,9 +200,9 @@ def controller_properties(
 
 
 def disagreements(brokers: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str | None]]:
-    """Return each key that controllers take from the brokers and on which these differ: {key: {host: value}}.
+    """Return the keys that controllers take from the brokers and that differ between them: {key: {host: value}}.
 
-    Secrets may come sealed: the same secret seals to the same text within a run.
+    Secrets may be sealed: within a run the same secret seals to the same text.
     """
     keys = {key for properties in brokers.values() for key in properties if taken_from_brokers(key)}
     values = {key: {host: properties.get(key) for host, properties in brokers.items()} for key in sorted(keys)}
@@ -210,14 +210,14 @@ def disagreements(brokers: Mapping[str, Mapping[str, str]]) -> dict[str, dict[st
 
 
 def taken_from_brokers(key: str) -> bool:
-    """Say whether a controller's value of this key comes from the brokers."""
+    """Return whether a controller takes its value of this key from the brokers."""
     if key == MIGRATION_FLAG:
         return False
     return key in CONTROLLER_EVALUATES or key == "authorizer.class.name" or bool(_READS_ZOOKEEPER.fullmatch(key))
 
 
 def inter_broker_protocol(properties: Mapping[str, str]) -> str:
-    """Return the security protocol of the listener on which brokers, and controllers, dial brokers."""
+    """Return the security protocol of the inter-broker listener, which controllers use too."""
     name = properties.get("inter.broker.listener.name")
     if not name:
         return properties.get("security.inter.broker.protocol", "PLAINTEXT")
@@ -225,10 +225,10 @@ def inter_broker_protocol(properties: Mapping[str, str]) -> str:
 
 
 def inter_broker_client(properties: Mapping[str, str]) -> tuple[dict[str, str], str]:
-    """Return the client settings with which a controller of these properties dials brokers, and why they are not to be
-    had ('' when they are): ControllerChannelManager, ChannelBuilders.clientChannelBuilder, KafkaConfig.
+    """Return (client settings of a controller with these properties for connections to brokers, why there are none or
+    ''): ControllerChannelManager, ChannelBuilders.clientChannelBuilder, KafkaConfig.
 
-    Settings under the listener's own prefix win over the plain ones (AbstractConfig.valuesWithPrefixOverride).
+    Settings with the listener's prefix override the plain ones (AbstractConfig.valuesWithPrefixOverride).
     """
     protocol = inter_broker_protocol(properties)
     own = f"listener.name.{(properties.get('inter.broker.listener.name') or protocol).lower()}."
@@ -238,22 +238,19 @@ def inter_broker_client(properties: Mapping[str, str]) -> tuple[dict[str, str], 
     if not protocol.startswith("SASL"):
         return settings, ""
     mechanism = settings.get("sasl.mechanism.inter.broker.protocol", "GSSAPI")
-    # A mechanism's own settings; a login that stands in a file (java.security.auth.login.config) is the service's.
-    ours = f"{mechanism.lower()}."
-    settings.update({key[len(ours) :]: value for key, value in settings.items() if key.startswith(ours)})
+    prefix = f"{mechanism.lower()}."
+    settings.update({key[len(prefix) :]: value for key, value in settings.items() if key.startswith(prefix)})
     settings["sasl.mechanism"] = mechanism
-    if not (properties.get(f"{own}{ours}sasl.jaas.config")):
-        return (
-            {},
-            f"the login for {mechanism} is not in {own}{ours}sasl.jaas.config: a client does not read the service's",
-        )
+    jaas = f"{own}{prefix}sasl.jaas.config"
+    if not properties.get(jaas):  # the service logs in with a file of its own (java.security.auth.login.config)
+        return {}, f"the login for {mechanism} is not in {jaas}, and the tool cannot read another login of the service"
     return settings, ""
 
 
 def inter_broker_address(properties: Mapping[str, str], host_address: str) -> str | None:
-    """Return the `host:port` of the listener on which brokers, and controllers, dial this broker; None without one.
+    """Return the `host:port` of this broker's inter-broker listener; None without one.
 
-    A listener without a host is at `host_address`.
+    The address of a listener without a host is `host_address`.
     """
     name = properties.get("inter.broker.listener.name", "").upper()
     protocols = protocol_map(properties)
@@ -269,12 +266,12 @@ def inter_broker_address(properties: Mapping[str, str], host_address: str) -> st
 
 
 def super_users(properties: Mapping[str, str]) -> list[str]:
-    """Return the principals of `super.users`, which are separated by semicolons (AclAuthorizer)."""
+    """Return the principals of `super.users`, separated by semicolons (AclAuthorizer)."""
     return [user.strip() for user in properties.get("super.users", "").split(";") if user.strip()]
 
 
 def protocol_map(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return {listener name in upper case: security protocol}, Kafka's default map where none is set."""
+    """Return {listener name in upper case: security protocol}, Kafka's default map if none is set."""
     entries = (properties.get("listener.security.protocol.map") or _DEFAULT_MAP).split(",")
     pairs = (entry.strip().rpartition(":") for entry in entries if entry.strip())
     return {name.strip().upper(): protocol.strip() for name, _colon, protocol in pairs}

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Iterable, Mapping, NamedTuple
 
+from ..facts import ClusterFacts, MetadataLog, NodeFacts, Quorum, RunLock
 from . import clean_up, run_lock
 
 ZK = "zk"
@@ -68,7 +69,7 @@ class PhaseResult(NamedTuple):
     steps: list[dict]
 
 
-def detect(facts: Mapping) -> PhaseResult:
+def detect(facts: ClusterFacts) -> PhaseResult:
     """Return the phase, its evidence and what blocks the next step."""
     seen = _Seen(facts)
     blocks: list[Block] = []
@@ -88,7 +89,7 @@ _STALE = "migration_stale"
 _SKIPPED = "copy_skipped"
 
 
-def _stale(facts: Mapping) -> Block:
+def _stale(facts: ClusterFacts) -> Block:
     return Block(
         "migration_stale",
         "/migration says that the initial copy is done (kraft_metadata_offset > 0), yet brokers run under ZooKeeper's "
@@ -106,7 +107,7 @@ def _skipped() -> Block:
     )
 
 
-def _restoring(restore: Mapping) -> Block:
+def _restoring(restore: RunLock) -> Block:
     end = f'it ended at "{restore["how"]}"' if restore["closed"] else "it is at work, or was interrupted"
     return Block(
         "restore_unfinished",
@@ -119,16 +120,16 @@ def _restoring(restore: Mapping) -> Block:
 class _Seen:
     """The facts, reduced to what the rules use."""
 
-    def __init__(self, facts: Mapping):
+    def __init__(self, facts: ClusterFacts):
         self.facts = facts
-        self.nodes: Mapping[str, Mapping] = facts.get("nodes", {})
+        self.nodes: Mapping[str, NodeFacts] = facts.get("nodes", {})
         self.zookeeper: Mapping = facts.get("zookeeper", {})
-        self.quorum: Mapping = facts.get("quorum", {})
+        self.quorum: Quorum = facts.get("quorum", {})
         self.brokers = {host: node for host, node in self.nodes.items() if node["role"] == "broker"}
         self.controllers = {host: node for host, node in self.nodes.items() if node["role"] == "controller"}
         self.modes = {host: node.get("running") or node.get("next") for host, node in self.brokers.items()}
         self.modeless = [host for host, mode in self.modes.items() if mode not in BROKER_MODES]
-        self.logs = [node["metadata_log"] for node in self.controllers.values() if usable_log(node)]
+        self.logs = metadata_logs(self.controllers.values())
         self.log = longest_log(self.controllers)
         self.state = self.log.get("zk_migration_state")
         controller = self.zookeeper.get("controller") or {}
@@ -144,10 +145,10 @@ class _Seen:
         return [str(self.brokers[host].get("node_id")) for host, mode in self.modes.items() if mode == "zk_migration"]
 
 
-def usable_log(node: Mapping) -> bool:
-    """Return whether a node has a metadata log that could be read."""
-    log = node.get("metadata_log")
-    return bool(log) and not log.get("error")
+def metadata_logs(nodes: Iterable[NodeFacts]) -> list[MetadataLog]:
+    """Return the metadata logs of nodes, without those that could not be read."""
+    logs = (node.get("metadata_log") for node in nodes)
+    return [log for log in logs if log and not log.get("error")]
 
 
 def _phase(seen: _Seen, assumed: str | None) -> tuple[str, str]:
@@ -225,7 +226,7 @@ def _under_zookeeper(seen: _Seen, modes: set) -> tuple[str, str]:
 
 
 def not_ready(
-    controllers: Mapping, quorum: Mapping, log: Mapping, offset: int | None, joining: Iterable[str] = ()
+    controllers: Mapping[str, NodeFacts], quorum: Quorum, log: Mapping, offset: int | None, joining: Iterable[str] = ()
 ) -> list[str]:
     """Return what a quorum in pre-migration still lacks, as sentences; nothing when it is ready for the brokers.
 
@@ -264,7 +265,7 @@ def not_ready(
     return lacks
 
 
-def left_registered(facts: Mapping) -> list[int]:
+def left_registered(facts: ClusterFacts) -> list[int]:
     """Return the ids of brokers that are registered in the quorum and run in plain mode, before the initial copy. A
     broker that reverted leaves its registration, and an old one counts for the trigger (see `not_ready`)."""
     seen = _Seen(facts)
@@ -272,10 +273,10 @@ def left_registered(facts: Mapping) -> list[int]:
         return []
     registered = seen.log.get("brokers") or {}
     plain = [node for node in seen.brokers.values() if {node.get("running"), node.get("next")} - {None} == {ZK}]
-    return sorted(node["node_id"] for node in plain if str(node.get("node_id")) in registered)
+    return sorted(ids(node for node in plain if str(node.get("node_id")) in registered))
 
 
-def unfinished(facts: Mapping) -> list[str]:
+def unfinished(facts: ClusterFacts) -> list[str]:
     """Return the hosts with an unfinished restart: its worker is gone or still at work, or it failed and the broker is
     down. Controllers that are being brought up are not among them: that step continues by itself."""
     hosts = []
@@ -296,7 +297,7 @@ def unfinished(facts: Mapping) -> list[str]:
     return hosts
 
 
-def restoring(facts: Mapping) -> Mapping | None:
+def restoring(facts: ClusterFacts) -> RunLock | None:
     """Return the newest run lock where it is that of a restore at work, interrupted or failed, with brokers down: they
     are stopped on purpose, while ZooKeeper is restored in part. None otherwise."""
     newest = run_lock.newest_in(facts["nodes"], cluster_id(facts))
@@ -307,7 +308,7 @@ def restoring(facts: Mapping) -> Mapping | None:
     return newest if down else None
 
 
-def silent_controllers(facts: Mapping) -> list[str]:
+def silent_controllers(facts: ClusterFacts) -> list[str]:
     """Return a sentence for each controller that does not answer."""
     return [
         f"controller {host} does not answer: {node.get('running_error') or node.get('error') or 'down'}"
@@ -316,12 +317,12 @@ def silent_controllers(facts: Mapping) -> list[str]:
     ]
 
 
-def _controller_modes(node: Mapping) -> set:
+def _controller_modes(node: NodeFacts) -> set:
     """Return the modes in which a controller runs and will start, those that were seen."""
     return {node.get("running"), node.get("next")} - {None}
 
 
-def _has_begun(node: Mapping) -> bool:
+def _has_begun(node: NodeFacts) -> bool:
     formatted = any(directory.get("meta") for directory in node.get("log_dirs", []))
     return formatted or bool(node.get("metadata_log")) or bool(node.get("running"))
 
@@ -496,25 +497,22 @@ def _modeless_text(seen: _Seen) -> str:
     return f"the mode of {', '.join(sorted(seen.modeless))} could not be read, and the phase depends on it"
 
 
-def cluster_id(facts: Mapping) -> str | None:
+def cluster_id(facts: ClusterFacts) -> str | None:
     """Return the cluster's id: ZooKeeper's, or where it cannot be read the one in the nodes' meta.properties."""
     reported = (facts.get("zookeeper", {}).get("cluster_id") or {}).get("value")
-    stored = {
-        directory["meta"]["cluster.id"]
-        for node in facts.get("nodes", {}).values()
-        for directory in node.get("log_dirs") or []
-        if (directory.get("meta") or {}).get("cluster.id")
-    }
+    directories = [one for node in facts.get("nodes", {}).values() for one in node.get("log_dirs") or []]
+    stored = {(one.get("meta") or {}).get("cluster.id") for one in directories} - {None, ""}
     return reported or (stored.pop() if len(stored) == 1 else None)
 
 
-def longest_log(nodes: Mapping[str, Mapping]) -> Mapping:
+def longest_log(nodes: Mapping[str, NodeFacts]) -> MetadataLog:
     """Return the summary of the longest metadata log among nodes; {} when none could be read."""
-    logs = [node["metadata_log"] for node in nodes.values() if usable_log(node)]
-    return max(logs, key=lambda log: (log.get("last_epoch") or 0, log.get("log_end_offset") or 0), default={})
+    logs = metadata_logs(nodes.values())
+    logs.sort(key=lambda log: (log.get("last_epoch") or 0, log.get("log_end_offset") or 0))
+    return logs[-1] if logs else {}
 
 
-def registrations(facts: Mapping) -> Mapping[str, Mapping]:
+def registrations(facts: ClusterFacts) -> Mapping[str, Mapping]:
     """Return the brokers' registrations in the controllers' longest log, by broker id as str.
 
     A broker's replica of the log counts only where no controller's could be read: after a rollback brokers keep that of
@@ -523,22 +521,27 @@ def registrations(facts: Mapping) -> Mapping[str, Mapping]:
     return (longest_log(controllers(facts)) or longest_log(facts["nodes"])).get("brokers") or {}
 
 
-def controllers(facts: Mapping) -> dict[str, Mapping]:
+def controllers(facts: ClusterFacts) -> dict[str, NodeFacts]:
     """Return the nodes of the group kafka_controller."""
     return {host: node for host, node in facts["nodes"].items() if node["role"] == "controller"}
 
 
-def following(facts: Mapping) -> list[int]:
+def following(facts: ClusterFacts) -> list[int]:
     """Return the ids of the brokers that follow the metadata log: those that run in migration or KRaft mode.
 
     The quorum's leader lists a broker that went back to plain mode for five more minutes (LeaderState,
     OBSERVER_SESSION_TIMEOUT_MS).
     """
-    nodes = [node for node in facts["nodes"].values() if node["role"] == "broker" and node.get("node_id") is not None]
-    return sorted(node["node_id"] for node in nodes if node.get("running") in ("zk_migration", "kraft"))
+    nodes = [node for node in facts["nodes"].values() if node["role"] == "broker"]
+    return sorted(ids(node for node in nodes if node.get("running") in ("zk_migration", "kraft")))
 
 
-def broker_ids(facts: Mapping) -> list[int]:
+def broker_ids(facts: ClusterFacts) -> list[int]:
     """Return the known ids of the brokers in the inventory."""
-    ids = (node.get("node_id") for node in facts["nodes"].values() if node["role"] == "broker")
-    return sorted(one for one in ids if one is not None)
+    return sorted(ids(node for node in facts["nodes"].values() if node["role"] == "broker"))
+
+
+def ids(nodes: Iterable[NodeFacts]) -> list[int]:
+    """Return the known ids of nodes."""
+    found = (node.get("node_id") for node in nodes)
+    return [one for one in found if one is not None]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Iterable, Mapping, NamedTuple, Sequence
 
+from ..facts import ClusterFacts
 from . import gates, phase, restart, run_lock, transitions
 from .transitions import GATE, ROLL, START
 
@@ -28,7 +29,7 @@ class Step(NamedTuple):
 
 
 def steps(
-    facts: Mapping, detected: phase.PhaseResult, min_isr: Mapping[str, int], canary: str | None, target: str = ""
+    facts: ClusterFacts, detected: phase.PhaseResult, min_isr: Mapping[str, int], canary: str | None, target: str = ""
 ) -> list[Step]:
     """Return the steps ahead of a migration or, with `target`, of a rollback. A roll without a restart is no step."""
     ahead = []
@@ -53,7 +54,7 @@ def _without_repeated_gate(ahead: list[Step]) -> list[Step]:
     return ahead
 
 
-def _order(facts: Mapping, step: transitions.Step, min_isr: Mapping[str, int], canary: str | None) -> restart.Plan:
+def _order(facts: ClusterFacts, step: transitions.Step, min_isr: Mapping[str, int], canary: str | None) -> restart.Plan:
     if step.kind == START:
         down = [host for host, node in sorted(phase.controllers(facts).items()) if not node.get("running")]
         return restart.Plan([down] if down else [], [], {}, {})
@@ -62,11 +63,11 @@ def _order(facts: Mapping, step: transitions.Step, min_isr: Mapping[str, int], c
     nodes, transition = facts["nodes"], transitions.TRANSITIONS[step.name]
     if transition.role == transitions.CONTROLLER:
         return restart.plan_controllers(nodes, transition.after, (facts.get("quorum") or {}).get("leader_id"))
-    topics = {"partitions": (facts.get("topics") or {}).get("partitions") or {}, "min_isr": min_isr}
+    partitions = (facts.get("topics") or {}).get("partitions") or {}
     controller = ((facts.get("zookeeper") or {}).get("controller") or {}).get("broker_id")
     if "kraft" in (transition.before, transition.after):
         controller = None  # by then no broker is the active controller
-    return restart.plan(nodes, transition.after, canary, controller, topics)
+    return restart.plan(nodes, transition.after, canary, controller, partitions, min_isr)
 
 
 def direction(target: str) -> str:

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The hazards that can be seen before anything is changed: the table of checks, pure, over collected facts.
+"""The checks that run before the tool changes anything. Pure, over collected facts.
 
-A check (hazards/) returns what it found wrong as `Found` (where, what is seen, what to do); `CHECKS` gives each its
-stable id, title, severity and source. A check whose facts are missing says so, and blocks like a finding does.
+A check (checks/) yields `Finding`s (what is wrong, what to do). `CHECKS` gives each check its stable id, title,
+severity and source.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .checks.facts import Facts, Finding
 
 
 class Check(NamedTuple):
-    """`severity` is `blocks` or `warns`, the gravest of its findings; `source` is what the check relies on."""
+    """`severity`: `blocks` or `warns`, the highest of its findings; `source`: the code or document it relies on."""
 
     id: str
     title: str
@@ -29,43 +29,44 @@ class Check(NamedTuple):
 
 def run(facts: Facts, before_copy: bool = True, waived: Mapping[str, str] = MappingProxyType({})) -> list[dict]:
     """Return the findings of all checks: [{id, title, severity, source, seen, do, waived}]; `before_copy` adds the
-    checks of what must hold before ZooKeeper's metadata is copied.
+    checks of the state before the initial copy.
 
-    `waived`: {check id: reason}, for warnings; a finding's `waived` is that reason, or None. What blocks is not waived.
+    `waived`: {check id: reason}, for warnings; a finding's `waived` is that reason, or None. Blocking findings are not
+    waived.
     """
     findings = []
     for check in CHECKS if before_copy else ALWAYS:
-        for found in _found(check, facts):
-            severity = "warns" if found.warns else check.severity
-            reported = {"id": check.id, "title": check.title, "severity": severity, "source": check.source}
+        for finding in _findings(check, facts):
+            severity = "warns" if finding.warns else check.severity
+            common = {"id": check.id, "title": check.title, "severity": severity, "source": check.source}
             reason = waived.get(check.id) if severity == "warns" else None
-            findings.append({**reported, "seen": found.seen, "do": found.do, "waived": reason})
+            findings.append({**common, "seen": finding.seen, "do": finding.do, "waived": reason})
     return findings
 
 
-def _found(check: Check, facts: Facts) -> list[Finding]:
+def _findings(check: Check, facts: Facts) -> list[Finding]:
     try:
         return list(check.find(facts))
-    except Exception as error:  # one check that stumbles over facts nobody foresaw hides no other
-        reported = traceback.extract_tb(error.__traceback__)[-1]
+    except Exception as error:  # the other checks run even if one fails on unexpected facts
+        frame = traceback.extract_tb(error.__traceback__)[-1]
         return [
             Finding(
-                f"this could not be judged: {type(error).__name__} {error} ({reported.name}, line {reported.lineno})",
-                "report it with preflight.json and the newest facts-*.json of the evidence, which hold no secret",
+                f"the check failed: {type(error).__name__} {error} ({frame.name}, line {frame.lineno})",
+                "report it with preflight.json and the newest facts-*.json of the run directory, which hold no secret",
             )
         ]
 
 
 def unfit(waived: Mapping[str, str]) -> list[str]:
-    """Return why quorumshift_waive cannot be followed, as sentences."""
-    severities = {check.id: check.severity for check in CHECKS}
-    messages = [f"{name} is no check" for name in sorted(waived) if name not in severities]
-    return messages + [f"{name} has no reason" for name in sorted(waived) if not str(waived[name] or "").strip()]
+    """Return why quorumshift_waive is invalid, as sentences."""
+    known = {check.id for check in CHECKS}
+    unknown = [f"{name} is not a check" for name in sorted(waived) if name not in known]
+    return unknown + [f"{name} has no reason" for name in sorted(waived) if not str(waived[name] or "").strip()]
 
 
 ALWAYS = (
     Check("groups", "Inventory groups", "blocks", "KIP-866, dedicated controllers", inventory.groups),
-    Check("reached", "Hosts and files", "blocks", "an unread host cannot be judged", inventory.reached),
+    Check("reached", "Hosts and files", "blocks", "the facts of all hosts are needed", inventory.reached),
     Check(
         "node_ids", "Node ids of controllers", "blocks", "KIP-866, node.id disjoint from broker ids", inventory.node_ids
     ),
@@ -73,7 +74,7 @@ ALWAYS = (
 )
 CHECKS = (
     *ALWAYS,
-    Check("zookeeper", "ZooKeeper", "blocks", "KIP-866, the copy's source", zookeeper.zookeeper),
+    Check("zookeeper", "ZooKeeper", "blocks", "KIP-866, source of the initial copy", zookeeper.zookeeper),
     Check(
         "broker_ids",
         "Brokers of the inventory",
@@ -99,7 +100,7 @@ CHECKS = (
     ),
     Check(
         "partition_metadata",
-        "Topic ids on the disks",
+        "Topic ids on disk",
         "blocks",
         "LogManager.findStrayReplicas, PartitionMetadataFile",
         replicas.partition_metadata,
@@ -138,7 +139,7 @@ CHECKS = (
     ),
     Check(
         "unreadable",
-        "Metadata that would not be copied",
+        "Metadata that cannot be copied",
         "blocks",
         "ZkMigrationClient.readAllMetadata",
         zookeeper.unreadable,
@@ -183,13 +184,13 @@ CHECKS = (
         "log_directories", "Broker log directories", "blocks", "KAFKA-16431, KAFKA-20762", directories.log_directories
     ),
     Check("overrides", "Controllers' own settings", "blocks", "kraft_config.CONTROLLER_EVALUATES", settings.overrides),
-    Check("tool_acls", "What this tool may read", "blocks", "KIP-430, KafkaApis", access.tool_acls),
+    Check("tool_acls", "Permissions of this tool", "blocks", "KIP-430, KafkaApis", access.tool_acls),
     Check("controller_ports", "Controllers' ports", "blocks", "KafkaConfig, listeners", paths.controller_ports),
-    Check("reachability", "Who reaches whom", "blocks", "KIP-866, ControllerChannelManager", paths.reachability),
-    Check("space", "Room on the disks", "blocks", "KIP-500, metadata.log.segment.bytes", directories.space),
+    Check("reachability", "Connections of hosts", "blocks", "KIP-866, ControllerChannelManager", paths.reachability),
+    Check("space", "Free space", "blocks", "KIP-500, metadata.log.segment.bytes", directories.space),
     Check(
         "zookeeper_space",
-        "Room on ZooKeeper's disks",
+        "Free space of ZooKeeper",
         "blocks",
         "FilePadding, FileTxnSnapLog",
         directories.zookeeper_space,

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What `preflight` prints: the findings as a table, the gravest first. Pure."""
+"""The table of findings that `preflight` prints. Pure."""
 
 from __future__ import annotations
 
@@ -12,31 +12,28 @@ WIDTH = 120
 
 
 def table(findings: Sequence[Mapping], checks: Sequence[str]) -> list[str]:
-    """Return what the preflight found as lines for people, the gravest first."""
+    """Return the findings as lines: blocking ones, warnings, waived ones, then the checks without findings."""
     groups: dict[str, list[Mapping]] = {"blocks": [], "warns": [], "waived": []}
-    for one in findings:
-        groups["waived" if one["waived"] else one["severity"]].append(one)
-    counts = [f"{len(groups[name])} {token}" for name, token in (("blocks", "in the way"), ("warns", "to look at"))]
-    counts += [f"{len(groups['waived'])} waived"] if groups["waived"] else []
-    quiet = [name for name in checks if name not in {one["id"] for one in findings}]
-    lines = [f"{len(checks)} checks: {', '.join(counts)}; {len(quiet)} found nothing"]
-    width = max((len(one["id"]) for one in findings), default=0)
-    for name, found in groups.items():
-        for one in found:
-            begin = f"  {name:<6}  {one['id']:<{width}}  "
-            end = [f"waived: {one['waived']}"] if one["waived"] else _sentence(one["do"])
-            lines += ["", *_wrapped(begin, [one["seen"], *end])]
-    return [*lines, "", *_wrapped("  found nothing: ", [", ".join(quiet)])] if quiet else lines
-
-
-def _sentence(do: str) -> list[str]:
-    return [f"{do[:1].upper()}{do[1:]}."]
+    for finding in findings:
+        groups["waived" if finding["waived"] else finding["severity"]].append(finding)
+    passed = [check for check in checks if check not in {finding["id"] for finding in findings}]
+    counts = f"blocking {len(groups['blocks'])}, warnings {len(groups['warns'])}"
+    counts += f", waived {len(groups['waived'])}" if groups["waived"] else ""
+    lines = [f"{len(checks)} checks, {len(passed)} passed. Findings: {counts}"]
+    width = max((len(finding["id"]) for finding in findings), default=0)
+    for name, group in groups.items():
+        for finding in group:
+            begin = f"  {name:<6}  {finding['id']:<{width}}  "
+            do = finding["do"]
+            end = f"waived: {finding['waived']}" if finding["waived"] else f"{do[:1].upper()}{do[1:]}."
+            lines += ["", *_wrapped(begin, [finding["seen"], end])]
+    return [*lines, "", *_wrapped("  passed: ", [", ".join(passed)])] if passed else lines
 
 
 def _wrapped(begin: str, paragraphs: Sequence[str]) -> list[str]:
-    """Return paragraphs below each other, beside `begin`."""
+    """Return the wrapped paragraphs to the right of `begin`."""
     wrapper = textwrap.TextWrapper(
         WIDTH - len(begin), subsequent_indent="", break_long_words=False, break_on_hyphens=False
     )
-    lines = [line for one in paragraphs for line in wrapper.wrap(one)]
+    lines = [line for paragraph in paragraphs for line in wrapper.wrap(paragraph)]
     return [begin + lines[0], *(" " * len(begin) + line for line in lines[1:])]

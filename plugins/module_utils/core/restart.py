@@ -14,6 +14,7 @@ import hashlib
 import json
 from typing import Iterable, Iterator, Mapping, NamedTuple, Sequence
 
+from ..facts import NodeFacts, Partition, Partitions, Quorum, Topics
 from . import advice
 
 OFFLINE, BEHIND, UNDER, TRAILING = "offline", "behind", "under_min_isr", "trailing"
@@ -35,11 +36,12 @@ class Plan(NamedTuple):
 
 
 def plan(
-    nodes: Mapping[str, Mapping],
+    nodes: Mapping[str, NodeFacts],
     mode: str,
     canary: str | None,
     controller_id: int | None,
-    topics: Mapping,
+    partitions: Partitions,
+    min_isr: Mapping[str, int],
     planned: Sequence[str] = (),
 ) -> Plan:
     """Return the plan that restarts the brokers among `nodes` in `mode`: one at a time, the canary first, ZooKeeper's
@@ -47,11 +49,11 @@ def plan(
 
     A broker is done if it runs in `mode` and its file has that mode. A broker that is down goes first: while it is
     down, no other may be stopped. Without a chosen canary, the broker that leads the fewest partitions goes first.
-    `topics` is {partitions, min_isr}. `planned`: hosts in the order of the run's plan, which decides among the rest.
+    `planned`: hosts in the order of the run's plan, which decides among the rest.
     """
     brokers = {host: node for host, node in nodes.items() if node["role"] == "broker"}
     done = sorted(host for host, node in brokers.items() if node.get("running") == mode and node.get("next") == mode)
-    led = leaderships(topics["partitions"])
+    led = leaderships(partitions)
     place = {host: number for number, host in enumerate(planned)}
     todo = sorted(
         (host for host in brokers if host not in done),
@@ -72,14 +74,14 @@ def plan(
         if brokers[host].get("node_id") == controller_id:
             reasons[host] = "controller: last, so that it moves once"
     if up and not down:
-        least = f"leads fewest partitions ({led.get(brokers[up[0]]['node_id'], 0)})"
+        least = f"leads fewest partitions ({led.get(brokers[up[0]].get('node_id'), 0)})"
         if up[0] == canary or not place.get(up[0]):  # a host planned later is no canary
             chosen = "chosen" if up[0] == canary else "as planned" if up[0] in place else least
             reasons[up[0]] = f"canary: {chosen}"
-    return Plan([[host] for host in todo], done, reasons, unavoidable(topics["partitions"], topics["min_isr"]))
+    return Plan([[host] for host in todo], done, reasons, unavoidable(partitions, min_isr))
 
 
-def plan_controllers(nodes: Mapping[str, Mapping], mode: str, leader_id: int | None) -> Plan:
+def plan_controllers(nodes: Mapping[str, NodeFacts], mode: str, leader_id: int | None) -> Plan:
     """Return the plan that restarts the controllers in `mode`: those that are down first, the quorum's leader last."""
     controllers = {host: node for host, node in nodes.items() if node["role"] == "controller"}
     done = sorted(
@@ -94,7 +96,7 @@ def plan_controllers(nodes: Mapping[str, Mapping], mode: str, leader_id: int | N
     return Plan([[host] for host in todo], done, reasons, {})
 
 
-def controller_troubles(nodes: Mapping[str, Mapping], quorum: Mapping, batch: Iterable[str]) -> list[str]:
+def controller_troubles(nodes: Mapping[str, NodeFacts], quorum: Quorum, batch: Iterable[str]) -> list[str]:
     """Return why no controller of `batch` may be stopped now: another one is down, or a voter lags."""
     reasons = [
         f"{host} does not answer: {node.get('running_error')}"
@@ -111,15 +113,15 @@ def controller_troubles(nodes: Mapping[str, Mapping], quorum: Mapping, batch: It
     return reasons
 
 
-def leaderships(partitions: Mapping) -> dict[int, int]:
+def leaderships(partitions: Partitions) -> dict[int | None, int]:
     """Return how many partitions each broker leads, {broker id: count}."""
-    led: dict[int, int] = {}
+    led: dict[int | None, int] = {}
     for _name, one in _each(partitions):
         led[one["leader"]] = led.get(one["leader"], 0) + 1
     return led
 
 
-def unavoidable(partitions: Mapping, min_isr: Mapping[str, int]) -> dict[str, str]:
+def unavoidable(partitions: Partitions, min_isr: Mapping[str, int]) -> dict[str, str]:
     """Return the partitions that no order of restarts keeps available, {topic-partition: sentence}."""
     sentences = {}
     for name, one in _each(partitions):
@@ -134,7 +136,7 @@ def unavoidable(partitions: Mapping, min_isr: Mapping[str, int]) -> dict[str, st
 
 
 def troubles(
-    topics: Mapping,
+    topics: Topics,
     min_isr: Mapping[str, int],
     expected: Iterable[int],
     excused: Iterable[str] = (),
@@ -177,7 +179,7 @@ def troubles(
     return reasons + (_differ(topics.get("differ") or {}) if reasons else [])
 
 
-def _degraded(partitions: Mapping, min_isr: Mapping[str, int], excused: set[str]) -> dict[str, list[str]]:
+def _degraded(partitions: Partitions, min_isr: Mapping[str, int], excused: set[str]) -> dict[str, list[str]]:
     """Return the degraded partitions, by kind."""
     degraded: dict[str, list[str]] = {OFFLINE: [], BEHIND: [], UNDER: []}
     for name, one in _each(partitions):
@@ -201,7 +203,7 @@ def token(degraded: Mapping[str, Iterable[str]]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
-def last_in_sync(topics: Mapping, stop: int | None = None) -> list[str]:
+def last_in_sync(topics: Topics, stop: int | None = None) -> list[str]:
     """Return why a broker must stay up, one sentence a broker (`stop`, or any): it has the last in-sync replica of
     partitions. Partitions of one replica do not count: they are `unavoidable`."""
     last: dict[int, list[str]] = {}
@@ -232,7 +234,7 @@ def _differ(differ: Mapping) -> list[str]:
     ]
 
 
-def _each(partitions: Mapping) -> Iterator[tuple[str, Mapping]]:
+def _each(partitions: Partitions) -> Iterator[tuple[str, Partition]]:
     for topic, numbers in partitions.items():
         for number, one in numbers.items():
             yield f"{topic}-{number}", one

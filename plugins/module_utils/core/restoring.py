@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import Iterable, Mapping, NamedTuple, Sequence
+from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
+from ..facts import ClusterFacts
 from ..formats import znodes
 from . import phase
 
@@ -116,7 +117,7 @@ def state(
     return Write(path, _json(value), acl, "partition_state")
 
 
-def refused(facts: Mapping) -> str | None:
+def refused(facts: ClusterFacts) -> str | None:
     """Return why ZooKeeper must not be restored, None when it may be."""
     state = phase.longest_log(phase.controllers(facts)).get("zk_migration_state")
     if state == "POST_MIGRATION":
@@ -137,7 +138,7 @@ def needed(detected: phase.PhaseResult, lacking: int) -> bool:
     return lacking > 0
 
 
-def not_at_rest(facts: Mapping) -> list[str]:
+def not_at_rest(facts: ClusterFacts) -> list[str]:
     """Return why nothing may be restored now, as sentences: a process that would write meanwhile runs, or a controller
     may start (facts: see probes.cluster.collect)."""
     reasons = []
@@ -152,7 +153,7 @@ def not_at_rest(facts: Mapping) -> list[str]:
     return reasons
 
 
-def unlisted_brokers(facts: Mapping) -> str | None:
+def unlisted_brokers(facts: ClusterFacts) -> str | None:
     """Return why a live broker must be added to the inventory, None when all are in it: a restore stops every broker
     and reads its disks."""
     known = {str(one) for one in phase.broker_ids(facts)}
@@ -171,7 +172,7 @@ def unread(assignments: Iterable[Iterable[int]], known: Iterable[int]) -> dict[i
     return {broker: count for broker, count in sorted(counts.items()) if broker not in set(known)}
 
 
-def registered(facts: Mapping) -> list[str]:
+def registered(facts: ClusterFacts) -> list[str]:
     """Return which brokers are registered in ZooKeeper, as a sentence: the session of a killed broker outlives it."""
     alive = sorted(facts["zookeeper"].get("broker_ids") or {})
     return [f"brokers are registered in ZooKeeper: {', '.join(alive)}"] if alive else []
@@ -219,12 +220,12 @@ def _with_entries(saved: znodes.Znode, live: znodes.Znode) -> bytes | None:
     old, now = znodes.acls(saved.data, saved.path), znodes.acls(live.data, live.path)
     if all(entry in now for entry in old):
         return None
-    value = _object(live) if live.data else {"version": 1}
+    value: dict[str, Any] = _object(live) if live.data else {"version": 1}
     mine = value.get("acls", [])
     return _json({**value, "acls": [*mine, *(one for one in _object(saved)["acls"] if one not in mine)]})
 
 
-def _object(node: znodes.Znode) -> dict:
+def _object(node: znodes.Znode) -> dict[str, Any]:
     """Return a znode's JSON object, {} without data."""
     if not node.data:
         return {}

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Iterable, Mapping, NamedTuple
 
+from ..facts import ClusterFacts, RunLock
 from ..formats import znodes
 from . import advice, phase, restoring, run_lock, transitions, zk_controller
 
@@ -28,12 +29,12 @@ class ZkControllerRestore(NamedTuple):
     migration: bool
 
 
-def refused(facts: Mapping, detected: phase.PhaseResult, target: str) -> str | None:
+def refused(facts: ClusterFacts, detected: phase.PhaseResult, target: str) -> str | None:
     """Return why a rollback to `target` may not begin; None when it may, or when there is nothing to do."""
     return impossible(facts, detected, target) or ((". ".join(version_1(facts)) or None) if target == ZK else None)
 
 
-def impossible(facts: Mapping, detected: phase.PhaseResult, target: str) -> str | None:
+def impossible(facts: ClusterFacts, detected: phase.PhaseResult, target: str) -> str | None:
     """Return why this phase has no rollback to `target`; None when it has one, or when there is nothing to do."""
     if target not in TARGETS:
         return f"quorumshift_rollback_to is {target!r}. Set it to {' or '.join(TARGETS)}"
@@ -57,7 +58,7 @@ def impossible(facts: Mapping, detected: phase.PhaseResult, target: str) -> str 
     return None
 
 
-def _masked(facts: Mapping, target: str) -> str | None:
+def _masked(facts: ClusterFacts, target: str) -> str | None:
     """Return why the masked controllers are not those of a rollback to this target; None when they are."""
     if target == HYBRID:
         return "The controllers are masked: a rollback to ZooKeeper has begun. Continue with quorumshift_rollback_to=zk"
@@ -71,14 +72,14 @@ def _masked(facts: Mapping, target: str) -> str | None:
     return None
 
 
-def stopped_by_migration(facts: Mapping) -> Mapping | None:
+def stopped_by_migration(facts: ClusterFacts) -> RunLock | None:
     """Return the newest run lock if it is that of a migration, None otherwise. That run masked the controllers because
     the initial copy damaged ZooKeeper."""
     newest = run_lock.newest_in(facts["nodes"], phase.cluster_id(facts))
     return newest if newest and newest["direction"] == run_lock.FORWARD else None
 
 
-def unfinished_target(facts: Mapping, detected: phase.PhaseResult) -> str | None:
+def unfinished_target(facts: ClusterFacts, detected: phase.PhaseResult) -> str | None:
     """Return the target of an unfinished rollback that has restarted at least one node. None otherwise."""
     target = _unfinished(facts).get("target")
     if not target:
@@ -90,27 +91,27 @@ def unfinished_target(facts: Mapping, detected: phase.PhaseResult) -> str | None
     return target if begun and not (impossible(facts, detected, target) or idle(facts, detected, target)) else None
 
 
-def unproved(facts: Mapping, detected: phase.PhaseResult, run: str | None = None) -> bool:
+def unproved(facts: ClusterFacts, detected: phase.PhaseResult, run: str | None = None) -> bool:
     """Return whether another run's rollback to plain ZooKeeper mode was interrupted with only its last gate left: no
     run has verified the cluster since."""
     newest = _unfinished(facts)
     return newest.get("target") == ZK and newest["run"] != run and idle(facts, detected, ZK)
 
 
-def _unfinished(facts: Mapping) -> Mapping:
+def _unfinished(facts: ClusterFacts) -> Mapping:
     """Return the newest run lock if it is that of a rollback that failed or was interrupted, {} otherwise."""
     newest = run_lock.newest_in(facts["nodes"], phase.cluster_id(facts)) or {}
     return {} if newest.get("direction") != run_lock.BACK or run_lock.ended_well(newest) else newest
 
 
-def idle(facts: Mapping, detected: phase.PhaseResult, target: str) -> bool:
+def idle(facts: ClusterFacts, detected: phase.PhaseResult, target: str) -> bool:
     """Return whether there is nothing to roll back."""
     if target == HYBRID:
         return detected.phase == phase.HYBRID and not in_mode(facts, "kraft")
     return detected.phase == phase.ZK and not traces(facts)
 
 
-def in_mode(facts: Mapping, mode: str) -> list[str]:
+def in_mode(facts: ClusterFacts, mode: str) -> list[str]:
     """Return the brokers that run or will start in a mode."""
     nodes = facts["nodes"].items()
     return sorted(
@@ -118,7 +119,7 @@ def in_mode(facts: Mapping, mode: str) -> list[str]:
     )
 
 
-def version_1(facts: Mapping) -> list[str]:
+def version_1(facts: ClusterFacts) -> list[str]:
     """Return why brokers would not start in plain ZooKeeper mode, as sentences without the last full stop: that mode
     rejects a log directory that was formatted during the migration (MetaPropertiesEnsemble, KAFKA-20762)."""
     reasons = []
@@ -134,7 +135,7 @@ def version_1(facts: Mapping) -> list[str]:
     return reasons
 
 
-def traces(facts: Mapping) -> list[str]:
+def traces(facts: ClusterFacts) -> list[str]:
     """Return why a cluster in plain ZooKeeper mode still has traces of a migration, as sentences."""
     reasons = []
     zookeeper = facts["zookeeper"]
@@ -163,12 +164,12 @@ def to_do(detected: phase.PhaseResult, through: str) -> list[str]:
     return [f"rollback step not done: {step['step']}" for step in wanted if not step["done"]]
 
 
-def not_reverted(facts: Mapping, detected: phase.PhaseResult) -> list[str]:
+def not_reverted(facts: ClusterFacts, detected: phase.PhaseResult) -> list[str]:
     """Return why the rollback to plain ZooKeeper mode is not complete."""
     return traces(facts) if detected.phase == phase.ZK else to_do(detected, phase.RevertStep.BROKERS_PLAIN)
 
 
-def not_at_rest(facts: Mapping) -> list[str]:
+def not_at_rest(facts: ClusterFacts) -> list[str]:
     """Return why ZooKeeper's controller cannot be restored now, as sentences: a KRaft controller runs or may start."""
     reasons = restoring.not_at_rest({"nodes": phase.controllers(facts)})
     if not facts["zookeeper"].get("reached"):
@@ -176,7 +177,7 @@ def not_at_rest(facts: Mapping) -> list[str]:
     return reasons
 
 
-def undrained(facts: Mapping) -> str | None:
+def undrained(facts: ClusterFacts) -> str | None:
     """Return why ZooKeeper may lack a committed change of the metadata; None when it has all of them.
 
     A change is committed if a majority of the voters has it on disk. `/migration` has the offset up to which the

@@ -10,8 +10,9 @@ quorum's committed changes to ZooKeeper.
 
 from __future__ import annotations
 
-from typing import Mapping, NamedTuple
+from typing import NamedTuple
 
+from ..facts import ClusterFacts
 from . import advice, phase, rollback
 
 MIB = 1024 * 1024
@@ -29,7 +30,7 @@ class RollbackReadiness(NamedTuple):
     obstacles: tuple[str, ...]
 
 
-def detect(facts: Mapping, detected: phase.PhaseResult) -> RollbackReadiness:
+def detect(facts: ClusterFacts, detected: phase.PhaseResult) -> RollbackReadiness:
     """Return the readiness for a rollback from this phase."""
     targets = [
         target
@@ -42,7 +43,7 @@ def detect(facts: Mapping, detected: phase.PhaseResult) -> RollbackReadiness:
     return RollbackReadiness(tuple(targets), (*_zookeeper(facts, detected), *_disks(facts), *rollback.version_1(facts)))
 
 
-def _zookeeper(facts: Mapping, detected: phase.PhaseResult) -> list[str]:
+def _zookeeper(facts: ClusterFacts, detected: phase.PhaseResult) -> list[str]:
     """Return why a rollback to ZooKeeper would lose changes of the metadata."""
     zookeeper = facts["zookeeper"]
     if not zookeeper.get("reached"):
@@ -58,21 +59,21 @@ def _zookeeper(facts: Mapping, detected: phase.PhaseResult) -> list[str]:
     return [advice.sentences(seen, to_be_written(facts))]
 
 
-def to_be_written(facts: Mapping) -> str:
+def to_be_written(facts: ClusterFacts) -> str:
     """Return what to do where ZooKeeper stays behind the quorum. In Kafka 3.9.2 an active controller that loses the
     answer to a write keeps the old version of `/migration`, and each later write fails."""
     leader = (facts.get("quorum") or {}).get("leader_id")
     nodes = sorted(phase.controllers(facts).items())
-    host, node = next(((host, node) for host, node in nodes if node.get("node_id") == leader), ("", {}))
-    name = f", {host}," if host else ""
-    command = f": systemctl restart {node['service']['name']}" if node.get("service") else ""
+    led = [(host, node.get("service") or {}) for host, node in nodes if node.get("node_id") == leader]
+    name = "".join(f", {host}," for host, _service in led)
+    command = "".join(f": systemctl restart {service['name']}" for _host, service in led if service)
     return (
         f"read in the log of the active controller{name} why it does not write to ZooKeeper. If it reports BadVersion "
         f"for /migration, restart that controller{command}"
     )
 
 
-def _disks(facts: Mapping) -> list[str]:
+def _disks(facts: ClusterFacts) -> list[str]:
     """Return why a broker may fail to start when a rollback restarts it."""
     reasons = []
     for host, node in sorted(facts["nodes"].items()):

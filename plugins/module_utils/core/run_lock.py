@@ -15,6 +15,8 @@ from __future__ import annotations
 import time
 from typing import Mapping, NamedTuple
 
+from ..facts import NodeFacts, RestartRecord, RunLock
+
 FORWARD, BACK, RESTORE = "forward", "back", "restore"
 _PROCESS = ("boot_id", "pid_namespace")
 
@@ -28,10 +30,10 @@ class Verdict(NamedTuple):
     number: int
     over: str | None
     hosts: list[str]
-    newest: Mapping | None
+    newest: RunLock | None
 
 
-def detect(nodes: Mapping[str, Mapping], cluster_id: str, me: Mapping, force_unlock: str) -> Verdict:
+def detect(nodes: Mapping[str, NodeFacts], cluster_id: str, me: Mapping, force_unlock: str) -> Verdict:
     """Return whether a run may lock the cluster.
 
     `nodes`: the facts of each host; `me`: {run, direction, alive: whether the process of the newest lock is alive, None
@@ -60,21 +62,21 @@ def detect(nodes: Mapping[str, Mapping], cluster_id: str, me: Mapping, force_unl
     return verdict(_held(newest, nodes, force_unlock, me["alive"]))
 
 
-def order(nodes: Mapping[str, Mapping]) -> list[str]:
+def order(nodes: Mapping[str, NodeFacts]) -> list[str]:
     """Return the hosts in the order in which they are locked: by node id, which is the same in every inventory."""
     return sorted(nodes, key=lambda host: (nodes[host].get("node_id") is None, nodes[host].get("node_id"), host))
 
 
-def newest_in(nodes: Mapping[str, Mapping], cluster_id: str | None) -> dict | None:
+def newest_in(nodes: Mapping[str, NodeFacts], cluster_id: str | None) -> RunLock | None:
     """Return a cluster's newest run lock on these hosts, None without any."""
     return newest_of(_locks(nodes, cluster_id))
 
 
-def _locks(nodes: Mapping[str, Mapping], cluster_id: str | None) -> dict:
+def _locks(nodes: Mapping[str, NodeFacts], cluster_id: str | None) -> dict[str, RunLock | None]:
     return {host: (node.get("run_locks") or {}).get(cluster_id or "") for host, node in nodes.items()}
 
 
-def newest_of(locks: Mapping[str, Mapping | None]) -> dict | None:
+def newest_of(locks: Mapping[str, RunLock | None]) -> RunLock | None:
     """Return the run lock with the highest number among {host: run lock}; it is closed if it is closed on any host."""
     readable = [run_lock for run_lock in locks.values() if run_lock and not run_lock.get("error")]
     if not readable:
@@ -88,10 +90,12 @@ def newest_of(locks: Mapping[str, Mapping | None]) -> dict | None:
 
 def comparable(one: Mapping | None, other: Mapping | None) -> bool:
     """Return whether one process can see another: same boot of the same kernel, same pid namespace."""
-    return bool(one and other) and all(one.get(key) and one.get(key) == other.get(key) for key in _PROCESS)
+    if not one or not other:
+        return False
+    return all(one.get(key) and one.get(key) == other.get(key) for key in _PROCESS)
 
 
-def status_line(run_lock: Mapping) -> str:
+def status_line(run_lock: RunLock) -> str:
     """Return the line of the status screen about the newest run lock."""
     if not run_lock["closed"]:
         return f"locked by {holder(run_lock)}"
@@ -100,12 +104,12 @@ def status_line(run_lock: Mapping) -> str:
     )
 
 
-def ended_well(run_lock: Mapping) -> bool:
+def ended_well(run_lock: RunLock) -> bool:
     """Return whether the run that held a lock ended without a failure."""
     return bool(run_lock["closed"]) and run_lock.get("how") in (None, "ok")
 
 
-def holder(run_lock: Mapping) -> str:
+def holder(run_lock: RunLock) -> str:
     """Return a run lock's run, direction, user and host, and since when, as text."""
     since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(run_lock["since"]))
     job = f", job {run_lock['job']}" if run_lock.get("job") else ""
@@ -114,13 +118,13 @@ def holder(run_lock: Mapping) -> str:
     return f"run {run_lock['run']} ({direction}) of {run_lock['user']} on {run_lock['host']}{job}, since {since}"
 
 
-def newest_restart(nodes: Mapping[str, Mapping], run: str) -> str:
+def newest_restart(nodes: Mapping[str, NodeFacts], run: str) -> str:
     """Return a run's newest restart of a node, as the end of a sentence; '' when no host has one."""
-    node_restarts = [
-        (node["node_restart"]["steps"][-1]["at"], host, node["node_restart"])
-        for host, node in nodes.items()
-        if (node.get("node_restart") or {}).get("run") == run and node["node_restart"].get("steps")
-    ]
+    node_restarts: list[tuple[float, str, RestartRecord]] = []
+    for host, node in nodes.items():
+        record = node.get("node_restart") or {}
+        if record.get("run") == run and record.get("steps"):
+            node_restarts.append((record["steps"][-1]["at"], host, record))
     if not node_restarts:
         return ""
     _at, host, newest = max(node_restarts, key=lambda one: one[0])
@@ -128,7 +132,7 @@ def newest_restart(nodes: Mapping[str, Mapping], run: str) -> str:
     return f"; its newest restart: {host}, {newest['kind']}: {state}"
 
 
-def _held(newest: Mapping, nodes: Mapping[str, Mapping], force_unlock: str, alive: bool | None) -> str:
+def _held(newest: RunLock, nodes: Mapping[str, NodeFacts], force_unlock: str, alive: bool | None) -> str:
     """Return why an open run lock of another run is not taken over."""
     by = holder(newest) + newest_restart(nodes, newest["run"])
     if alive:

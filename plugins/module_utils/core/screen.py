@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from typing import Mapping, NamedTuple, Sequence
 
+from ..facts import ClusterFacts, NodeFacts
 from . import advice, gates, phase, rollback
 
 
@@ -47,7 +48,7 @@ _WATCH = (
 )
 
 
-def next_step(facts: Mapping, detected: phase.PhaseResult, soak_s: float) -> Next:
+def next_step(facts: ClusterFacts, detected: phase.PhaseResult, soak_s: float) -> Next:
     """Return the next step from the detected phase; `soak_s` in seconds."""
     if phase.restoring(facts):
         return Next(
@@ -73,7 +74,7 @@ def next_step(facts: Mapping, detected: phase.PhaseResult, soak_s: float) -> Nex
     return Next(f"soak until {until} ({duration(left_s)} to go), then finalize", "migrate", True, _WATCH)
 
 
-def _after_unfinished(facts: Mapping, text: str) -> str:
+def _after_unfinished(facts: ClusterFacts, text: str) -> str:
     hosts = phase.unfinished(facts)
     return f"finish the interrupted restart on {', '.join(hosts)}, then {text}" if hosts else text
 
@@ -87,7 +88,7 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def node_lines(facts: Mapping) -> dict[str, dict]:
+def node_lines(facts: ClusterFacts) -> dict[str, dict]:
     """Return {host: {role, id, mode, next, state (KIP-500: offline, fenced, online, stopping), version, lag}}.
 
     `lag` is in offsets behind the quorum's high watermark, None where the node is no replica of the metadata log.
@@ -111,7 +112,7 @@ def node_lines(facts: Mapping) -> dict[str, dict]:
     return lines
 
 
-def _state(node: Mapping, registration: Mapping | None) -> str:
+def _state(node: NodeFacts, registration: Mapping | None) -> str:
     if not node.get("running"):
         return "offline"
     if node["role"] == "broker" and registration and node["running"] != phase.ZK:

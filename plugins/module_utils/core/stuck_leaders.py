@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import Collection, Iterable, Mapping, NamedTuple
 
+from ..facts import NodeFacts, Topics
 from . import restart
 from .advice import shown
 
@@ -53,7 +54,7 @@ class Stuck(NamedTuple):
     under: list[str]
 
 
-def held_out(nodes: Mapping[str, Mapping], topics: Mapping) -> list[HeldOut]:
+def held_out(nodes: Mapping[str, NodeFacts], topics: Topics) -> list[HeldOut]:
     """Return the partitions whose leaders may be stuck. `nodes`, `topics`: probes.cluster.collect."""
     running = {node["node_id"]: node.get("running") for node in nodes.values() if node["role"] == "broker"}
     plain = {one for one, mode in running.items() if mode == "zk" and str(one) in topics["brokers"]}
@@ -66,7 +67,7 @@ def held_out(nodes: Mapping[str, Mapping], topics: Mapping) -> list[HeldOut]:
     return held
 
 
-def without(topics: Mapping, held: Iterable[HeldOut]) -> dict:
+def without(topics: Topics, held: Iterable[HeldOut]) -> dict:
     """Return `topics` without these partitions: the rest must be healthy."""
     names = {(one.topic, str(one.number)) for one in held}
     partitions = {
@@ -76,7 +77,7 @@ def without(topics: Mapping, held: Iterable[HeldOut]) -> dict:
     return {**topics, "partitions": partitions}
 
 
-def leaders(held: Collection[HeldOut], nodes: Mapping[str, Mapping], min_isr: Mapping[str, int]) -> list[Stuck]:
+def leaders(held: Collection[HeldOut], nodes: Mapping[str, NodeFacts], min_isr: Mapping[str, int]) -> list[Stuck]:
     """Return the leaders of these partitions, the one with the least effect of its restart first."""
     hosts = {node["node_id"]: host for host, node in nodes.items() if node["role"] == "broker"}
     stuck = []

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kafka's metadata out of ZooKeeper's tree in one plain form, and what KRaft's copy will make of it.
+"""Kafka's metadata from ZooKeeper's tree in one normal form, and the records that the initial copy makes of it.
 
-Pure: from znodes, wherever they come from (live, a backup, a snapshot file), to JSON-able values. All keys
-of mappings are strings, broker ids and partitions too, so that a value survives JSON unchanged.
+Pure: from znodes of any source (live, a backup, a snapshot file) to JSON-able values. All keys of mappings are strings,
+broker ids and partitions too, so that a value survives JSON unchanged.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _QUOTA_ENTITY = {"users": "user", "clients": "client-id", "ips": "ip"}
 
 
 def normalise(tree, digest_key=None):
-    """Kafka's metadata in one form.
+    """Return Kafka's metadata in normal form.
 
     :arg tree: iterable of objects with ``path``, ``data`` and ``stat`` (:class:`znodes.Znode`) in any order;
-        paths that hold no metadata are passed over.
+        paths without metadata are skipped.
     :arg digest_key: bytes. Secrets (SCRAM credentials, password configs) appear as an HMAC-SHA256 under this key,
-        so that two views made with the same key can be compared; without a key as None.
+        so that two views with the same key can be compared; without a key as None.
     :returns: dict of
 
         - ``cluster_id``; ``controller_epoch`` (int); ``broker_ids`` (sorted ints, registered in ZooKeeper);
@@ -44,7 +44,7 @@ def normalise(tree, digest_key=None):
           {"replicas", "adding", "removing", "leader", "leader_epoch", "controller_epoch", "isr",
           "leader_recovery_state", "version"}}}}``; ``version`` is the data version of the state znode, KRaft's
           partition epoch; all of the state is None where it is missing;
-        - ``delete_topics``: sorted names of topics whose deletion is pending (they stand in ``topics`` as well);
+        - ``delete_topics``: sorted names of topics whose deletion is pending (they are in ``topics`` as well);
         - ``configs``: ``{"topic"|"broker": {entity: {key: value}}}``; the default broker entity is ``""`` as in
           KRaft; a secret's value is ``{"digest": hex or None}``;
         - ``quotas``: list of ``{"entity": {"user"|"client-id"|"ip": name, None for default}, "quotas": {key: float}}``;
@@ -53,7 +53,7 @@ def normalise(tree, digest_key=None):
           "permission"}``;
         - ``delegation_tokens``: ``{token id: ...}`` (:func:`znodes.delegation_token`); ``producer_ids``: None or
           :func:`znodes.producer_id_block`;
-        - ``problems``: list of ``{"path", "reason"}``: what Kafka's copy to KRaft would fail on, or lose.
+        - ``problems``: list of ``{"path", "reason"}``: znodes on which the initial copy fails, or that it loses.
     """
     return _Builder(digest_key).build(tree)
 
@@ -117,7 +117,7 @@ class _Builder:
     def digest(self, *parts):
         if self.digest_key is None:
             return None
-        # Length-prefixed, so that no two different lists of parts read the same
+        # Length-prefixed, so that two different lists of parts never have the same digest
         text = b"".join(b"%d:%s" % (len(part), part) for part in (part.encode("utf-8") for part in parts))
         return hmac.new(self.digest_key, text, hashlib.sha256).hexdigest()
 
@@ -129,14 +129,14 @@ class _Builder:
 
     def broker(self, path, names, node):
         if not names[-1].isdigit():
-            raise znodes.ZnodeError(path, "is no broker id")
+            raise znodes.ZnodeError(path, "is not a broker id")
         self.result["broker_ids"].append(int(names[-1]))
 
     def topic(self, path, names, node):
         topic = znodes.topic(node.data, path)
         if topic["topic_id"] is None:
             # ZkTopicMigrationClient.iterateTopics takes topicIdOpt.get
-            self.problem(path, "has no topic_id, on which the copy to KRaft aborts")
+            self.problem(path, "has no topic_id: the initial copy aborts")
         self.result["topics"][names[-1]] = {**topic, "created_ms": node.stat.ctime}
 
     def partition_state(self, path, names, node):
@@ -172,7 +172,7 @@ class _Builder:
         if len(names) == 6:
             entity["client-id"] = _entity_name(names[5])
         else:
-            # ZkConfigMigrationClient looks for SCRAM in every single-name entity, not in user+client pairs
+            # ZkConfigMigrationClient reads SCRAM in every single-name entity, not in user+client pairs
             for mechanism in znodes.SCRAM_MECHANISMS:
                 if mechanism in configs:
                     self.scram(path, znodes.desanitize(names[3]), mechanism, configs.pop(mechanism))
@@ -181,7 +181,7 @@ class _Builder:
             try:
                 quotas[key] = float(value)
             except ValueError:
-                self.problem(path, f"quota {key!r} is not a number, on which the copy to KRaft aborts")
+                self.problem(path, f"quota {key!r} is not a number: the initial copy aborts")
                 continue
             if not math.isfinite(quotas[key]):
                 self.problem(path, f"quota {key!r} is not finite")
@@ -214,10 +214,10 @@ class _Builder:
             return
         resource_type = znodes.acl_resource_type(type_name)
         if resource_type == "UNKNOWN":
-            self.problem(path, f"resource type {type_name!r} is unknown to Kafka, which passes these ACLs over")
+            self.problem(path, f"resource type {type_name!r} is unknown to Kafka, which skips these ACLs")
         elif "/" in name:
             # AclAuthorizer.loadAllAcls lists one level below the type
-            self.problem(path, "a resource name with a slash: Kafka loses its ACLs at the next start, and in the copy")
+            self.problem(path, "the resource name has a slash: Kafka loses its ACLs at the next start")
         else:
             for entry in entries:
                 self.result["acls"].append(
@@ -246,12 +246,12 @@ def _entity_name(name):
 
 
 def expected_records(metadata):
-    """How many records of each type KRaft's copy makes of this metadata: ``{record type: count}``.
+    """Return how many records of each type the initial copy makes of this metadata: ``{record type: count}``.
 
-    What ``ZkMigrationClient.readAllMetadata`` (3.9) writes into the 'ZK Migration' transaction, its begin, end and
-    ZkMigrationState records aside: a topic, its configs and its partitions unless its deletion is pending; broker
-    configs key by key; quotas key by key; a record for each SCRAM mechanism; for each distinct ACL; for each
-    token; one for the producer ids once a block was taken.
+    The content of the 'ZK Migration' transaction of ``ZkMigrationClient.readAllMetadata`` (3.9), without its begin, end
+    and ZkMigrationState records: topics, their configs and partitions, unless the deletion is pending; broker configs
+    and quotas by key; SCRAM credentials by mechanism; distinct ACLs; tokens; one record of producer ids if a block was
+    allocated.
     """
     topics = _copied_topics(metadata)
     configs = metadata["configs"]
@@ -270,31 +270,31 @@ def expected_records(metadata):
 
 
 def topics_with_replica_on(metadata, broker_ids):
-    """``{topic: [partitions]}`` that have a replica on one of these brokers (ints)."""
+    """Return ``{topic: [partitions]}`` with a replica on one of these brokers (ints)."""
     wanted = set(broker_ids)
-    found = {}
+    by_topic = {}
     for name, partition, assignment in _partitions(metadata["topics"]):
         if wanted.intersection(assignment["replicas"]):
-            found.setdefault(name, []).append(int(partition))
-    return {name: sorted(partitions) for name, partitions in sorted(found.items())}
+            by_topic.setdefault(name, []).append(int(partition))
+    return {name: sorted(partitions) for name, partitions in sorted(by_topic.items())}
 
 
 def unregistered_replicas(metadata):
-    """``{broker id: ["topic-partition"]}`` for brokers that hold replicas but are not registered in ZooKeeper.
+    """Return ``{broker id: ["topic-partition"]}`` of brokers that hold replicas but are not registered in ZooKeeper.
 
-    The copy waits for them for ever (``KRaftMigrationDriver`` WAIT_FOR_BROKERS); topics whose deletion is
-    pending do not count there, nor here.
+    The initial copy waits for them forever (``KRaftMigrationDriver`` WAIT_FOR_BROKERS). Topics whose deletion
+    is pending do not count.
     """
     registered = set(metadata["broker_ids"])
-    found = {}
+    by_broker = {}
     for name, partition, assignment in _partitions(_copied_topics(metadata)):
         for broker_id in set(assignment["replicas"]) - registered:
-            found.setdefault(str(broker_id), []).append(f"{name}-{partition}")
-    return {broker_id: sorted(found[broker_id]) for broker_id in sorted(found, key=int)}
+            by_broker.setdefault(str(broker_id), []).append(f"{name}-{partition}")
+    return {broker_id: sorted(by_broker[broker_id]) for broker_id in sorted(by_broker, key=int)}
 
 
 def under_replicated(metadata):
-    """Sorted ``["topic-partition"]`` with a replica outside the ISR that is not just being added."""
+    """Return the sorted ``["topic-partition"]`` with a replica outside the ISR that is not being added."""
     return sorted(
         f"{name}-{partition}"
         for name, partition, assignment in _partitions(_copied_topics(metadata))
@@ -303,7 +303,7 @@ def under_replicated(metadata):
 
 
 def without_leader(metadata):
-    """Sorted ``["topic-partition"]`` without a leader, or without any state."""
+    """Return the sorted ``["topic-partition"]`` without a leader or without a state."""
     return sorted(
         f"{name}-{partition}"
         for name, partition, assignment in _partitions(_copied_topics(metadata))
@@ -312,7 +312,7 @@ def without_leader(metadata):
 
 
 def reassignments(metadata):
-    """``{"topic-partition": {"adding", "removing"}}`` of the reassignments in flight (KIP-455)."""
+    """Return ``{"topic-partition": {"adding", "removing"}}`` of the reassignments in flight (KIP-455)."""
     return {
         f"{name}-{partition}": {"adding": assignment["adding"], "removing": assignment["removing"]}
         for name, partition, assignment in sorted(_partitions(_copied_topics(metadata)), key=lambda item: item[:2])
@@ -321,8 +321,10 @@ def reassignments(metadata):
 
 
 def max_controller_epoch(metadata):
-    """The highest controller epoch of any partition state, or None: /controller_epoch must be above it before a
-    ZooKeeper controller may lead again (KAFKA-20488)."""
+    """Return the highest controller epoch of all partition states, or None.
+
+    ZooKeeper's controller elects leaders only if /controller_epoch is above it (KAFKA-20488).
+    """
     return max(
         (
             assignment["controller_epoch"]

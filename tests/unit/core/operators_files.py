@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Broker properties as operators have them, and what becomes of each on its way to KRaft."""
+"""Broker properties as operators write them, and their forms in each mode."""
 
 from __future__ import annotations
 
@@ -92,21 +92,21 @@ unclean.leader.election.enable=false
 
 
 def files():
-    """{name: (node id, properties)}, those of the bed's broker too."""
+    """Return {name: (node id, properties)}, with those of the testbed's broker."""
     read = {name: (number, properties.parse(text)) for name, (number, text) in FILES.items()}
     testbed = recorded.facts("zk")["nodes"]["b1"]
-    read["the bed's"] = (testbed["node_id"], testbed["file"]["properties"])
+    read["the testbed's"] = (testbed["node_id"], testbed["file"]["properties"])
     return read
 
 
 def edited(values, changes):
-    """The properties after an edit of their file, read back."""
+    """Return the properties after an edit of their file."""
     text = "".join(f"{key}={value}\n" for key, value in values.items()).replace("\\", "\\\\")
     return properties.parse(properties.edit(text, changes))
 
 
 def modes(node_id, values, listener="CONTROLLER", protocol="PLAINTEXT", extra=None):
-    """{mode: properties} of a broker's whole way and of a controller beside it."""
+    """Return {mode: properties} of a broker in all its modes and of a controller."""
     migration = edited(
         values, kraft_config.to_migration_mode(values, node_id, VOTERS, listener, protocol, dict(extra or {}))
     )

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A command is told where typing it is safe, and nowhere else."""
+"""Clean-up commands are shown only if they are safe."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import clea
 from tests.unit.core import recorded
 
 
-def test_with_nothing_running_the_znode_is_deleted():
+def test_the_znode_is_deleted_if_no_controller_runs():
     facts = recorded.facts("migration_stale")
     facts["zookeeper"].update(connect="z1:2181/kafka", tls=False)
-    reported = clean_up.migration_znode(facts)
-    assert reported.endswith("so type, in this order: zookeeper-shell.sh z1:2181/kafka delete /migration")
+    text = clean_up.migration_znode(facts)
+    assert text.endswith("so run these commands in order: zookeeper-shell.sh z1:2181/kafka delete /migration")
     facts["zookeeper"]["tls"] = True
     assert "zookeeper-shell.sh z1:2181/kafka -zk-tls-config-file FILE delete /migration" in clean_up.migration_znode(
         facts
     )
 
 
-def test_controllers_are_stopped_and_emptied_first():
+def test_controllers_are_stopped_and_wiped_first():
     facts = recorded.facts("controllers_ready")
     steps = clean_up.migration_znode(facts).partition(": ")[2].split("; ")
     assert steps[:2] == [
@@ -34,23 +34,19 @@ def test_controllers_are_stopped_and_emptied_first():
 
 
 @pytest.mark.parametrize("meta", [None, {"cluster.id": "another", "node.id": "101"}])
-def test_nothing_of_somebody_elses_is_emptied(meta):
+def test_a_directory_of_another_cluster_is_not_wiped(meta):
     facts = recorded.facts("controllers_ready")
     facts["nodes"]["c2"]["log_dirs"][0]["meta"] = meta
-    reported = clean_up.migration_znode(facts)
-    assert "on c2: find out whose /var/lib/kafka/metadata is" in reported and "on c2: find /" not in reported
+    text = clean_up.migration_znode(facts)
+    assert "on c2: check /var/lib/kafka/metadata, which does not have" in text and "on c2: find /" not in text
 
 
 @pytest.mark.parametrize("name", ["brokers_joining_1", "hybrid", "dual_write", "brokers_joining_broker_down"])
-def test_nothing_is_deleted_under_brokers_in_another_mode(name):
-    reported = clean_up.migration_znode(recorded.facts(name))
-    assert (
-        reported.startswith("delete nothing while b")
-        and "-delete" not in reported
-        and "zookeeper-shell" not in reported
-    )
+def test_nothing_is_deleted_with_brokers_in_another_mode(name):
+    text = clean_up.migration_znode(recorded.facts(name))
+    assert text.startswith("delete nothing while b") and "-delete" not in text and "zookeeper-shell" not in text
 
 
-def test_nothing_is_deleted_while_a_host_is_unseen():
-    reported = clean_up.migration_znode(recorded.unreached(recorded.facts("controllers_ready"), "c3", answers=False))
-    assert reported.startswith("mend the connection to c3 first") and "delete /" not in reported
+def test_nothing_is_deleted_while_a_host_is_unreached():
+    text = clean_up.migration_znode(recorded.unreached(recorded.facts("controllers_ready"), "c3", answers=False))
+    assert text.startswith("fix the connection to c3 first") and "delete /" not in text

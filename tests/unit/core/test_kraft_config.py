@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each node's properties say in each mode. Whether Kafka takes them is asked in tests/integration."""
+"""Properties of nodes in each mode. tests/integration runs Kafka with them."""
 
 from __future__ import annotations
 
@@ -17,24 +17,22 @@ FLAG = kraft_config.MIGRATION_FLAG
 @pytest.mark.parametrize("name", FILES)
 def test_each_derived_file_starts_its_mode(name):
     node_id, values = FILES[name]
-    reported = operators_files.modes(node_id, values)
-    assert {mode: kraft_config.mode_at_next_start(one) for mode, one in reported.items()} == {
-        mode: mode for mode in reported
-    }
+    modes = operators_files.modes(node_id, values)
+    assert {mode: kraft_config.mode_at_next_start(one) for mode, one in modes.items()} == {mode: mode for mode in modes}
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_second_derivation_changes_nothing(name):
     node_id, values = FILES[name]
-    reported = operators_files.modes(node_id, values)
-    migration, kraft = reported["zk_migration"], reported["kraft"]
+    modes = operators_files.modes(node_id, values)
+    migration, kraft = modes["zk_migration"], modes["kraft"]
     again = kraft_config.to_migration_mode(migration, node_id, operators_files.VOTERS, "CONTROLLER", "PLAINTEXT", {})
     assert operators_files.edited(migration, again) == migration
     assert operators_files.edited(kraft, kraft_config.to_kraft_mode(kraft, node_id)) == kraft
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_way_back_knows_every_key_that_the_way_to_migration_mode_sets(name):
+def test_a_revert_restores_every_key_that_migration_mode_sets(name):
     node_id, values = FILES[name]
     extra = {"listener.name.controller.ssl.keystore.location": "/etc/kafka/own.jks"}
     there = kraft_config.to_migration_mode(values, node_id, operators_files.VOTERS, "CONTROLLER", "PLAINTEXT", extra)
@@ -43,13 +41,13 @@ def test_the_way_back_knows_every_key_that_the_way_to_migration_mode_sets(name):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_what_is_not_of_the_migration_stays(name):
+def test_other_keys_stay(name):
     node_id, values = FILES[name]
-    reported = operators_files.modes(node_id, values)
+    modes = operators_files.modes(node_id, values)
     for mode in ("zk_migration", "kraft"):
         for key in ("log.dirs", "listeners", "advertised.listeners", "min.insync.replicas", "ssl.keystore.password"):
-            assert reported[mode].get(key) == values.get(key), (mode, key)
-    excluded = set(reported["zk_migration"]) - set(reported["kraft"])
+            assert modes[mode].get(key) == values.get(key), (mode, key)
+    excluded = set(modes["zk_migration"]) - set(modes["kraft"])
     assert all(
         key.startswith("zookeeper.")
         or key.startswith(("broker.id", "reserved.broker", "inter.broker.protocol", "cont"))
@@ -96,18 +94,18 @@ def test_migration_mode_of_a_bare_file():
     }
 
 
-def test_an_explicit_map_grows_by_the_controller_listener():
+def test_the_controller_listener_is_added_to_an_explicit_map():
     changed = migrating("explicit map")["listener.security.protocol.map"]
     assert changed == "INTERNAL:PLAINTEXT,CLIENTS:SASL_SSL,CONTROLLER:PLAINTEXT"
 
 
 @pytest.mark.parametrize("name", ["generated id", "no id, generation by default"])
-def test_a_generated_id_is_written_down_and_generation_ends(name):
+def test_a_generated_id_is_written_and_generation_disabled(name):
     changed = migrating(name)
     assert changed["broker.id"] == str(FILES[name][0]) and changed["broker.id.generation.enable"] == "false"
 
 
-def test_the_operators_own_settings_do_not_win_over_the_modes():
+def test_extra_settings_do_not_override_the_keys_of_the_mode():
     changed = migrating("defaults absent", **{"sasl.mechanism.controller.protocol": "PLAIN", FLAG: "false"})
     assert changed["sasl.mechanism.controller.protocol"] == "PLAIN" and changed[FLAG] == "true"
 
@@ -115,8 +113,8 @@ def test_the_operators_own_settings_do_not_win_over_the_modes():
 # To KRaft mode -------------------------------------------------------------------------------------------------------
 
 
-def test_kraft_mode_of_the_beds_broker():
-    node_id, values = FILES["the bed's"]
+def test_kraft_mode_of_the_testbeds_broker():
+    node_id, values = FILES["the testbed's"]
     changes = kraft_config.to_kraft_mode(operators_files.modes(node_id, values)["zk_migration"], node_id)
     assert changes == {
         "process.roles": "broker",
@@ -131,7 +129,7 @@ def test_kraft_mode_of_the_beds_broker():
     }
 
 
-def test_an_authorizer_of_somebody_elses_is_kept():
+def test_another_authorizer_is_kept():
     values = {"authorizer.class.name": "org.example.Ranger", "zookeeper.connect": "z"}
     assert "authorizer.class.name" not in kraft_config.to_kraft_mode(values, 1)
 
@@ -139,15 +137,15 @@ def test_an_authorizer_of_somebody_elses_is_kept():
 # Controllers ---------------------------------------------------------------------------------------------------------
 
 
-def controller(broker, protocol="PLAINTEXT", dialling=("User:ANONYMOUS",), listener="CONTROLLER", **extra):
+def controller(broker, protocol="PLAINTEXT", principals=("User:ANONYMOUS",), listener="CONTROLLER", **extra):
     return kraft_config.controller_properties(
-        broker, 102, "c2:9093", "101@c1:9093,102@c2:9093", "/meta", listener, protocol, dialling, extra
+        broker, 102, "c2:9093", "101@c1:9093,102@c2:9093", "/meta", listener, protocol, principals, extra
     )
 
 
-def test_a_controllers_file_begins_with_who_it_is():
-    reported = controller(FILES["the bed's"][1])
-    assert list(reported)[:9] == [
+def test_a_controllers_file_begins_with_its_identity():
+    properties = controller(FILES["the testbed's"][1])
+    assert list(properties)[:9] == [
         "process.roles",
         "node.id",
         "controller.quorum.voters",
@@ -158,59 +156,63 @@ def test_a_controllers_file_begins_with_who_it_is():
         "log.dirs",
         FLAG,
     ]
-    assert list(reported)[9:] == sorted(list(reported)[9:])
-    assert reported["node.id"] == "102" and reported["log.dirs"] == "/meta"
-    assert reported["listeners"] == reported["advertised.listeners"] == "CONTROLLER://c2:9093"
+    assert list(properties)[9:] == sorted(list(properties)[9:])
+    assert properties["node.id"] == "102" and properties["log.dirs"] == "/meta"
+    assert properties["listeners"] == properties["advertised.listeners"] == "CONTROLLER://c2:9093"
 
 
-def test_a_controller_takes_all_that_it_evaluates():
-    """A key that KRaft reads on the controller and that is not there falls back to Kafka's default, silently."""
+def test_a_controller_takes_every_key_that_it_evaluates():
+    """A controller silently uses Kafka's default for a missing key."""
     broker = {key: f"value of {key}" for key in kraft_config.CONTROLLER_EVALUATES}
-    reported = controller({**broker, "zookeeper.connect": "z:2181/kafka", "password.encoder.secret": "s"})
-    assert {key: reported[key] for key in broker} == broker
-    assert reported["zookeeper.connect"] == "z:2181/kafka" and reported["password.encoder.secret"] == "s"
+    properties = controller({**broker, "zookeeper.connect": "z:2181/kafka", "password.encoder.secret": "s"})
+    assert {key: properties[key] for key in broker} == broker
+    assert properties["zookeeper.connect"] == "z:2181/kafka" and properties["password.encoder.secret"] == "s"
 
 
-def test_the_beds_controller_is_the_one_that_ran():
-    """The recorded controllers' files were made by this function and finalized a real cluster."""
+def test_recorded_controllers_have_the_same_keys():
+    """This function wrote the recorded files, with which a real cluster was finalized."""
     facts = recorded.facts("controllers_ready")
     made = controller(facts["nodes"]["b1"]["file"]["properties"])
     for host in ("c1", "c2", "c3"):
         assert set(facts["nodes"][host]["file"]["properties"]) == set(made)
 
 
-def test_a_controller_dials_brokers_with_the_brokers_security():
-    reported = controller(FILES["SSL between brokers, no map"][1])
-    assert reported["security.inter.broker.protocol"] == "SSL" and reported["ssl.keystore.password"] == "changeit"
-    assert not any(key.startswith(("ssl.", "sasl.")) for key in controller(FILES["the bed's"][1]))
-    over_tls = controller({**FILES["the bed's"][1]}, protocol="SSL")
+def test_a_controller_connects_to_brokers_with_their_security_settings():
+    properties = controller(FILES["SSL between brokers, no map"][1])
+    assert properties["security.inter.broker.protocol"] == "SSL" and properties["ssl.keystore.password"] == "changeit"
+    assert not any(key.startswith(("ssl.", "sasl.")) for key in controller(FILES["the testbed's"][1]))
+    over_tls = controller({**FILES["the testbed's"][1]}, protocol="SSL")
     assert over_tls["ssl.keystore.location"] and over_tls["listener.security.protocol.map"].endswith("CONTROLLER:SSL")
 
 
 def test_super_users_of_controllers():
     blanks = FILES["lower-case listeners, Kerberos, a control plane"][1]
-    reported = controller(blanks, dialling=["User:admin", "User:ANONYMOUS", "User:ANONYMOUS"])
-    assert reported["super.users"] == "User:kafka;User:admin;User:CN=ops,OU=it,O=Example;User:ANONYMOUS"
-    assert reported["authorizer.class.name"] == kraft_config.STANDARD_AUTHORIZER
+    properties = controller(blanks, principals=["User:admin", "User:ANONYMOUS", "User:ANONYMOUS"])
+    assert properties["super.users"] == "User:kafka;User:admin;User:CN=ops,OU=it,O=Example;User:ANONYMOUS"
+    assert properties["authorizer.class.name"] == kraft_config.STANDARD_AUTHORIZER
 
 
-def test_no_authorizer_on_brokers_none_on_controllers():
-    reported = controller({"zookeeper.connect": "z"})
-    assert "authorizer.class.name" not in reported and "super.users" not in reported
+def test_no_authorizer_on_controllers_without_one_on_brokers():
+    properties = controller({"zookeeper.connect": "z"})
+    assert "authorizer.class.name" not in properties and "super.users" not in properties
 
 
-def test_an_authorizer_of_somebody_elses_runs_on_controllers_too():
+def test_controllers_take_another_authorizer():
     assert controller({"authorizer.class.name": "org.example.Ranger"})["authorizer.class.name"] == "org.example.Ranger"
 
 
-def test_what_the_operator_says_wins_over_all_but_the_identity():
-    reported = controller({"num.partitions": "3"}, **{"num.partitions": 6, "node.id": "9", "metadata.log.dir": "/fast"})
+def test_extra_settings_override_all_but_the_identity():
+    properties = controller(
+        {"num.partitions": "3"}, **{"num.partitions": 6, "node.id": "9", "metadata.log.dir": "/fast"}
+    )
     assert (
-        reported["num.partitions"] == "6" and reported["node.id"] == "102" and reported["metadata.log.dir"] == "/fast"
+        properties["num.partitions"] == "6"
+        and properties["node.id"] == "102"
+        and properties["metadata.log.dir"] == "/fast"
     )
 
 
-def test_a_final_controller_has_no_trace_of_zookeeper():
+def test_a_final_controller_has_no_zookeeper_keys():
     migration = controller(FILES["lower-case listeners, Kerberos, a control plane"][1])
     final = operators_files.edited(migration, kraft_config.to_final_controller(migration))
     excluded = set(migration) - set(final)
@@ -222,14 +224,14 @@ def test_a_final_controller_has_no_trace_of_zookeeper():
 # What brokers must agree on ------------------------------------------------------------------------------------------
 
 
-def test_brokers_that_agree():
+def test_no_disagreement_between_recorded_brokers():
     nodes = recorded.facts("zk")["nodes"]
     brokers = {host: node["file"]["properties"] for host, node in nodes.items() if node["role"] == "broker"}
     assert len(brokers) == 3 and kraft_config.disagreements(brokers) == {}
 
 
 @pytest.mark.parametrize("key", ["min.insync.replicas", "zookeeper.connect", "password.encoder.secret", "super.users"])
-def test_brokers_that_disagree(key):
+def test_a_common_key_that_differs_is_a_disagreement(key):
     assert kraft_config.disagreements({"b1": {key: "1"}, "b2": {key: "1"}, "b3": {key: "2"}}) == {
         key: {"b1": "1", "b2": "1", "b3": "2"}
     }
@@ -237,7 +239,7 @@ def test_brokers_that_disagree(key):
 
 
 @pytest.mark.parametrize("key", ["broker.id", "listeners", "broker.rack", "log.dirs", "num.io.threads", FLAG])
-def test_what_brokers_may_have_of_their_own(key):
+def test_a_key_of_the_broker_alone_is_no_disagreement(key):
     assert kraft_config.disagreements({"b1": {key: "1"}, "b2": {key: "2"}}) == {}
 
 
@@ -283,5 +285,5 @@ def test_super_users_without_any():
         ({"listeners": "nonsense"}, None),
     ],
 )
-def test_where_a_broker_is_dialled_by_brokers_and_controllers(properties, address):
+def test_inter_broker_address(properties, address):
     assert kraft_config.inter_broker_address(properties, "10.0.0.1") == address

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hazards of the hosts themselves: clocks, disks, services. What the recorded facts lack of these is added here."""
+"""preflight: clocks, disks and services of hosts. The tests add what the recorded facts lack."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GIB = 1 << 30
 
 
 def clocked(**ahead):
-    """Each host's clock read 0.4 s after it was asked for and 0.6 s before the answer, ahead by so many seconds."""
+    """Return facts in which each host reads its clock 0.4 s after the request and 0.6 s before the answer."""
     facts = collected()
     for host, one in facts.cluster["nodes"].items():
         one.update(asked=[1000.0, 1001.0], time=1000.4 + ahead.get(host, 0))
@@ -27,12 +27,12 @@ def clocked(**ahead):
 
 
 @pytest.mark.parametrize("ahead", [0, 0.5, -0.3, 1.5, -1.3])
-def test_what_the_round_trip_cannot_tell_is_no_finding(ahead):
+def test_no_finding_for_an_offset_within_the_round_trip(ahead):
     assert found(clocked(b2=ahead), "clocks") == []
 
 
 @pytest.mark.parametrize(
-    ("ahead", "severity", "reported"),
+    ("ahead", "severity", "expected"),
     [
         (3, "warns", "the clock of b2 is 2.4 s ahead"),
         (-3, "warns", "the clock of b2 is 2.6 s behind"),
@@ -40,9 +40,9 @@ def test_what_the_round_trip_cannot_tell_is_no_finding(ahead):
         (-40, "blocks", "the clock of b2 is 39.6 s behind"),
     ],
 )
-def test_a_clock_that_is_off(ahead, severity, reported):
+def test_finding_for_a_clock_that_is_off(ahead, severity, expected):
     facts = clocked(b2=ahead)
-    assert the_one(facts, "clocks") == reported
+    assert the_one(facts, "clocks") == expected
     assert found(facts, "clocks")[0]["severity"] == severity
 
 
@@ -52,7 +52,7 @@ def test_the_control_nodes_clock_is_one_finding():
     assert found(facts, "clocks")[0]["severity"] == "blocks"
 
 
-def test_one_host_off_beside_the_control_node():
+def test_one_host_and_the_control_node_are_two_findings():
     facts = clocked(**{**dict.fromkeys(collected().cluster["nodes"], -5), "c3": -9})
     assert [one["seen"] for one in found(facts, "clocks")] == [
         "the control node's clock is 4.6 s ahead of every host's",
@@ -80,7 +80,7 @@ def with_space(host, what, **change):
     return facts
 
 
-def test_disks_with_room():
+def test_no_finding_with_enough_free_space():
     assert found(with_space("b1", "log_dir"), "space") == []
     facts = with_space("b1", "log_dir")
     node(facts, "c1")["space"] = {"log_dir": None}
@@ -88,7 +88,7 @@ def test_disks_with_room():
 
 
 @pytest.mark.parametrize(
-    ("host", "what", "change", "severity", "reported"),
+    ("host", "what", "change", "severity", "expected"),
     [
         ("c1", "log_dir", {"free_bytes": GIB // 2}, "blocks", "c1: /data, for the metadata log, has 512 MiB free and"),
         ("b1", "log_dir", {"free_bytes": GIB // 2}, "blocks", "b1: /data, for the metadata log, has 512 MiB free and"),
@@ -110,13 +110,13 @@ def test_disks_with_room():
         ("b2", "config_file", {"read_only": True}, "blocks", "b2: /etc/kafka, for the new properties file, is mounted"),
     ],
 )
-def test_disks_without_room(host, what, change, severity, reported):
+def test_finding_without_free_space(host, what, change, severity, expected):
     facts = with_space(host, what, **change)
-    assert the_one(facts, "space").startswith(reported)
+    assert the_one(facts, "space").startswith(expected)
     assert found(facts, "space")[0]["severity"] == severity
 
 
-def test_a_large_cluster_needs_more_room():
+def test_a_large_cluster_needs_more_space():
     facts = with_space("c1", "log_dir", free_bytes=2 * GIB)
     one = next(iter(facts.metadata["topics"].values()))
     one["partitions"] = {str(number): one["partitions"]["0"] for number in range(2_000_000)}
@@ -131,18 +131,18 @@ def with_zookeeper(**change):
     return facts, server
 
 
-def test_zookeepers_disk():
+def test_finding_without_free_space_for_zookeeper():
     assert found(with_zookeeper()[0], "zookeeper_space") == []
     seen = the_one(with_zookeeper(free_bytes=100 << 20)[0], "zookeeper_space")
-    assert seen == "b2: /zk, where ZooKeeper keeps its data, has 100 MiB free and needs 136 MiB"
+    assert seen == "b2: /zk, for ZooKeeper's data, has 100 MiB free and needs 136 MiB"
     assert "is mounted read-only" in the_one(with_zookeeper(read_only=True)[0], "zookeeper_space")
 
 
-def test_a_large_tree_needs_more_room_on_zookeepers_disk():
+def test_a_large_snapshot_needs_more_space_for_zookeeper():
     assert "needs 2176 MiB" in the_one(with_zookeeper(snapshot_bytes=GIB)[0], "zookeeper_space")
 
 
-def test_a_zookeeper_whose_configuration_cannot_be_read():
+def test_warning_for_an_unreadable_zookeeper_config():
     facts, server = with_zookeeper()
     server.update(error="/etc/zoo.cfg: permission denied", dirs=[])
     assert "could not be read: /etc/zoo.cfg" in the_one(facts, "zookeeper_space")
@@ -158,25 +158,26 @@ def with_memory(host, **memory):
     return facts
 
 
-def test_memory_of_controllers():
+def test_finding_for_a_controller_with_little_memory():
     assert found(with_memory("c1"), "memory") == []
     assert the_one(with_memory("c1", total_bytes=4 * GIB), "memory").startswith("c1 has 4096 MiB of memory, Kafka")
-    assert the_one(with_memory("c1", available_bytes=GIB // 2), "memory").startswith("c1 has 512 MiB of memory left")
+    little = with_memory("c1", available_bytes=GIB // 2)
+    assert the_one(little, "memory").startswith("c1 has 512 MiB of memory available")
     assert found(with_memory("c1", total_bytes=None, available_bytes=None), "memory") == []
 
 
-def test_a_controller_that_runs_has_its_memory():
+def test_no_finding_for_a_running_controller():
     facts = with_memory("c1", available_bytes=GIB // 2)
     node(facts, "c1")["service"]["active"] = True
     assert found(facts, "memory") == []
 
 
 @pytest.mark.parametrize(("collector", "used", "full"), [("G1", 5.5, True), ("G1", 3, False), ("MSC", 5.5, False)])
-def test_a_heap_that_is_nearly_full(collector, used, full):
+def test_finding_for_a_heap_that_is_nearly_full(collector, used, full):
     heap = {"collector": collector, "old_used_bytes": int(used * GIB), "max_bytes": 6 * GIB}
     facts = with_memory("b1", heap=heap)
     if full:
-        assert the_one(facts, "memory") == "the heap of b1 is nearly full: 5632 of 6144 MiB hold what is old"
+        assert the_one(facts, "memory") == "the heap of b1 is nearly full: the old generation uses 5632 of 6144 MiB"
     else:
         assert found(facts, "memory") == []
 
@@ -190,14 +191,14 @@ def running_with(path, same, overrides=()):
     return facts
 
 
-def test_a_service_that_reads_what_the_tool_edits():
+def test_no_finding_for_a_service_that_reads_the_edited_file():
     facts = running_with("/opt/conf/server.properties", True)  # a link
     node(facts, "b2")["starts_with"] = {"path": "/opt/conf/server.properties", "same": True}
     node(facts, "b1")["starts_with"] = None
     assert found(facts, "config_files") == []
 
 
-def test_a_broker_that_runs_with_another_file():
+def test_finding_for_a_broker_that_runs_with_another_file():
     facts = running_with("/opt/conf/other.properties", False)
     assert the_one(facts, "config_files") == (
         "kafka.service of b2 runs with /opt/conf/other.properties, quorumshift_broker_config_file is "
@@ -205,13 +206,13 @@ def test_a_broker_that_runs_with_another_file():
     )
 
 
-def test_settings_on_the_command_line():
+def test_finding_for_settings_on_the_command_line():
     facts = running_with("/etc/kafka/server.properties", True, ["broker.id", "log.dirs"])
     assert the_one(facts, "config_files") == "kafka.service of b2 runs with --override broker.id, log.dirs"
 
 
 @pytest.mark.parametrize(("host", "role"), [("b1", "broker"), ("c1", "controller")])
-def test_a_drop_in_with_another_file(host, role):
+def test_finding_for_a_drop_in_with_another_file(host, role):
     facts = collected()
     node(facts, host)["starts_with"] = {"path": "/etc/kafka/test.properties", "same": False}
     one = node(facts, host)
@@ -233,31 +234,31 @@ def test_a_drop_in_with_another_file(host, role):
         ("[not set]", None),
     ],
 )
-def test_time_spans_as_systemd_prints_them(text, seconds):
+def test_time_spans_of_systemd(text, seconds):
     assert services.timespan_s(text) == seconds
 
 
 @pytest.mark.parametrize(
-    ("host", "text", "reported"),
+    ("host", "text", "expected"),
     [
         ("b1", "1min 30s", None),
         ("b1", "infinity", None),
         ("c1", "30s", None),
-        ("c1", "5s", "systemd kills kafka-controller.service of c1 5 s after it was told to stop; with 0 partitions"),
-        ("b1", "1min", "systemd kills kafka.service of b1 60 s after it was told to stop; with 650 partitions"),
+        ("c1", "5s", "systemd kills kafka-controller.service of c1 5 s after a stop request; a stop with 0"),
+        ("b1", "1min", "systemd kills kafka.service of b1 60 s after a stop request; a stop with 650"),
         ("b1", "10min", "systemd gives kafka.service of b1 600 s to stop, quorumshift_stop_timeout_s is 300"),
     ],
 )
-def test_the_time_to_stop(host, text, reported):
+def test_finding_for_a_stop_timeout(host, text, expected):
     facts = collected(stop_timeout_s=300)
     node(facts, host)["service"]["timeout_stop"] = text
-    if reported:
-        assert the_one(facts, "stop_timeouts").startswith(reported)
+    if expected:
+        assert the_one(facts, "stop_timeouts").startswith(expected)
     else:
         assert found(facts, "stop_timeouts") == []
 
 
-def test_services_that_are_all_alike_are_one_finding():
+def test_services_with_the_same_settings_share_a_finding():
     facts = collected(stop_timeout_s=300)
     for host in facts.brokers:
         node(facts, host)["service"].update(timeout_stop="10s", restart="on-failure", unit_file_state="disabled")
@@ -267,20 +268,20 @@ def test_services_that_are_all_alike_are_one_finding():
 
 
 @pytest.mark.parametrize(("value", "warned"), [("no", 0), ("on-abnormal", 0), ("on-failure", 1), ("always", 1)])
-def test_automatic_restarts(value, warned):
+def test_warning_for_automatic_restarts(value, warned):
     facts = collected()
     node(facts, "c2")["service"]["restart"] = value
     assert len(found(facts, "restarts")) == warned
 
 
 @pytest.mark.parametrize(("value", "warned"), [("enabled", 0), ("static", 0), ("masked", 0), ("disabled", 1)])
-def test_services_at_boot(value, warned):
+def test_warning_for_a_disabled_service(value, warned):
     facts = collected()
     node(facts, "c2")["service"]["unit_file_state"] = value
     assert len(found(facts, "enabled")) == warned
 
 
-def test_the_beds_controllers_do_not_start_at_boot():
+def test_recorded_controllers_are_not_enabled():
     facts = collected()
     for host, one in recorded.facts("zk_hosts")["nodes"].items():
         node(facts, host)["service"] = one["service"]
@@ -290,7 +291,7 @@ def test_the_beds_controllers_do_not_start_at_boot():
     )
 
 
-def test_a_service_manager_that_tells_less():
+def test_no_finding_for_a_service_manager_other_than_systemd():
     facts = collected(stop_timeout_s=300)
     for one in facts.cluster["nodes"].values():
         one["service"] = {"manager": "service", "name": "kafka", "active": True, "main_pid": 0, "masked": False}
@@ -299,7 +300,7 @@ def test_a_service_manager_that_tells_less():
 
 
 @pytest.mark.parametrize(
-    ("limits", "reported"),
+    ("limits", "expected"),
     [
         (None, []),
         ({"open_files": [5000, 65536], "memory_maps": [9000, 65530]}, []),
@@ -309,8 +310,8 @@ def test_a_service_manager_that_tells_less():
         ),
     ],
 )
-def test_a_broker_near_its_limits(limits, reported):
+def test_warning_for_a_broker_near_its_limits(limits, expected):
     facts = collected()
     node(facts, "b2")["limits"] = limits
-    assert [one["seen"].partition("of b2 ")[2] for one in found(facts, "limits")] == reported
+    assert [one["seen"].partition("of b2 ")[2] for one in found(facts, "limits")] == expected
     assert {one["severity"] for one in found(facts, "limits")} <= {"warns"}

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hazards of the inventory: groups, hosts, identities, versions."""
+"""preflight: groups, hosts, ids and versions of the inventory."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tests.unit.core.preflight_facts import collected, found, node, the_one
 
 
 @pytest.mark.parametrize(("role", "group"), [("broker", "kafka_broker"), ("controller", "kafka_controller")])
-def test_a_group_without_hosts(role, group):
+def test_finding_for_a_group_without_hosts(role, group):
     facts = collected()
     facts.cluster["nodes"] = {host: one for host, one in facts.cluster["nodes"].items() if one["role"] != role}
     assert the_one(facts, "groups") == f"the inventory has no host in the group {group}"
 
 
-def test_a_host_in_both_groups():
+def test_finding_for_a_host_in_both_groups():
     facts = collected()
     node(facts, "c2")["twice"] = True
     assert the_one(facts, "groups") == "c2 is in both groups, kafka_broker and kafka_controller"
 
 
 @pytest.mark.parametrize(("left", "fits"), [(1, True), (2, False), (3, True)])
-def test_the_number_of_controllers(left, fits):
+def test_an_even_number_of_controllers_blocks(left, fits):
     facts = collected()
     for host in ("c1", "c2", "c3")[left:]:
         del facts.cluster["nodes"][host]
@@ -38,18 +38,18 @@ def test_the_number_of_controllers(left, fits):
         assert the_one(facts, "groups") == "the group kafka_controller has 2 hosts"
 
 
-def test_a_host_that_was_not_reached():
+def test_finding_for_a_host_that_was_not_reached():
     facts = collected("zk_no_ssh")
     assert the_one(facts, "reached").startswith("b2 was not reached: it was unreachable")
 
 
-def test_files_and_services_that_are_not_there():
+def test_findings_for_missing_files_and_services():
     facts = collected()
     node(facts, "b1")["file"].update(error="/etc/kafka/server.properties: malformed \\uxxxx escape")
     node(facts, "b2")["file"].update(exists=False, path="/opt/x.properties")
     node(facts, "b3")["service"].update(exists=False, name="kafka.service")
     node(facts, "c1")["service"].update(exists=False, name="kafka-controller.service")
-    node(facts, "c2")["file"]["exists"] = False  # a controller's file is made by the migration
+    node(facts, "c2")["file"]["exists"] = False  # no finding: the migration creates a controller's file
     assert [one["seen"] for one in found(facts, "reached")] == [
         "b1: /etc/kafka/server.properties: malformed \\uxxxx escape",
         "b2 has no file /opt/x.properties",
@@ -61,14 +61,14 @@ def test_files_and_services_that_are_not_there():
 # Identities ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_live_broker_that_is_not_in_the_inventory():
+def test_finding_for_a_registered_broker_outside_the_inventory():
     facts = collected()
     del facts.cluster["nodes"]["b3"]
-    assert the_one(facts, "broker_ids") == "broker 5 is alive in ZooKeeper and is not in the group kafka_broker"
+    assert the_one(facts, "broker_ids") == "broker 5 is registered in ZooKeeper but is not in the group kafka_broker"
 
 
 def dead(facts, host="b3"):
-    """As ZooKeeper and the brokers tell of a broker that is down."""
+    """Return the facts as ZooKeeper and the brokers report them while a broker is down."""
     recorded.down(facts.cluster, host)["nodes"][host]["service"]["active_state"] = "inactive"
     number = node(facts, host)["node_id"]
     del facts.zookeeper["broker_ids"][str(number)]
@@ -85,56 +85,54 @@ def dead(facts, host="b3"):
 def test_a_dead_broker_is_one_finding():
     (only,) = preflight.run(dead(collected()))
     assert only["id"] == "broker_ids"
-    assert only["seen"].startswith("b3 has broker id 5, which is not alive in ZooKeeper (kafka.service is inactive); ")
+    assert only["seen"].startswith("broker 5 on b3 is not registered in ZooKeeper (kafka.service is inactive); ")
     assert " partitions offline: " in only["seen"] and " partitions under-replicated: " in only["seen"]
-    assert only["do"].startswith("start kafka.service on b3. If it is gone for good, reassign its replicas")
+    assert only["do"].startswith("start kafka.service on b3. If the broker is lost, reassign its replicas")
 
 
-def test_what_ails_beside_a_dead_broker_is_a_finding_of_its_own():
+def test_other_partition_problems_beside_a_dead_broker_are_a_separate_finding():
     facts = dead(collected())
     partitions = facts.cluster["topics"]["partitions"]
-    name, one = next((name, reported["0"]) for name, reported in partitions.items() if reported["0"]["isr"] == [1, 2])
+    name, one = next((name, numbers["0"]) for name, numbers in partitions.items() if numbers["0"]["isr"] == [1, 2])
     one["isr"] = [1]
     assert the_one(facts, "partitions") == f"1 partition under-replicated: {name}-0"
 
 
-def test_a_broker_that_runs_without_a_session_in_zookeeper():
+def test_finding_for_a_running_broker_without_a_zookeeper_session():
     facts = collected()
     del facts.zookeeper["broker_ids"]["5"]
-    assert the_one(facts, "broker_ids") == (
-        "b3 has broker id 5, which is not alive in ZooKeeper (kafka.service is active)"
-    )
-    assert found(facts, "broker_ids")[0]["do"].startswith("see in its log why it has no session in ZooKeeper")
+    assert the_one(facts, "broker_ids") == ("broker 5 on b3 is not registered in ZooKeeper (kafka.service is active)")
+    assert found(facts, "broker_ids")[0]["do"].startswith("find in its log why it has no ZooKeeper session")
 
 
-def test_a_broker_that_joined_the_quorum_is_alive_there():
+def test_a_broker_registered_in_the_quorum_is_alive():
     facts = collected("brokers_joining_1")
     joined = next(one for one in facts.brokers.values() if one["running"] == "zk_migration")
     facts.zookeeper["broker_ids"].pop(str(joined["node_id"]), None)
     assert found(facts, "broker_ids") == []
 
 
-def test_a_broker_id_that_could_not_be_read():
+def test_finding_for_an_unreadable_broker_id():
     facts = collected()
     node(facts, "b2")["node_id"] = None
     assert the_one(facts, "broker_ids") == "the broker id of b2 could not be read"
     facts.zookeeper["broker_ids"]["77"] = {}
     assert [one["seen"] for one in found(facts, "broker_ids")] == [
-        "broker 2 is alive in ZooKeeper and is not in the group kafka_broker",
-        "broker 77 is alive in ZooKeeper and is not in the group kafka_broker",
+        "broker 2 is registered in ZooKeeper but is not in the group kafka_broker",
+        "broker 77 is registered in ZooKeeper but is not in the group kafka_broker",
         "the broker id of b2 could not be read",
     ]
 
 
-def test_two_brokers_of_one_id():
+def test_finding_for_two_brokers_with_one_id():
     facts = collected()
     node(facts, "b2")["node_id"] = 1
-    messages = [one for one in found(facts, "broker_ids") if "same broker id" in one["seen"]]
-    assert [one["seen"] for one in messages] == ["b1, b2 have the same broker id, 1"]
-    assert messages[0]["do"].startswith("they may be one host under several names: leave one of these in the inventory")
+    same_id = [one for one in found(facts, "broker_ids") if "same broker id" in one["seen"]]
+    assert [one["seen"] for one in same_id] == ["b1, b2 have the same broker id, 1"]
+    assert same_id[0]["do"].startswith("keep one name in the inventory if they are one host")
 
 
-def test_properties_that_could_not_be_read_are_one_finding():
+def test_unreadable_properties_are_one_finding():
     facts = collected()
     node(facts, "b2")["file"].update(error="/etc/kafka/server.properties: malformed", properties={}, mode=None)
     node(facts, "b2").update(node_id=None, log_dirs=[], next=None)
@@ -143,32 +141,32 @@ def test_properties_that_could_not_be_read_are_one_finding():
 
 
 @pytest.mark.parametrize("hosts", [["b2"], ["b1", "b2", "b3"], ["c1"]])
-def test_hosts_that_were_not_reached_are_a_finding_each(hosts):
+def test_each_unreached_host_is_one_finding(hosts):
     facts = collected()
     for host in hosts:
         recorded.unreached(facts.cluster, host, answers=True)
         if host.startswith("b"):
-            node(facts, host)["node_id"] = None  # as plugin_utils.base.nodes tells of it
+            node(facts, host)["node_id"] = None  # as plugin_utils.base.nodes does
             facts.running.pop(host)
     assert [one["seen"] for one in preflight.run(facts)] == [
         f"{host} was not reached: it was unreachable" for host in hosts
     ]
 
 
-def test_zookeeper_that_does_not_answer_is_one_finding():
+def test_an_unreachable_zookeeper_is_one_finding():
     (only,) = preflight.run(collected("zk_no_zookeeper", metadata=None))
     assert only["id"] == "zookeeper"
     assert only["seen"].startswith("ZooKeeper could not be read: no ZooKeeper session within 5 s")
 
 
-def test_metadata_that_may_not_be_read():
+def test_finding_for_unreadable_zookeeper_metadata():
     facts = collected(metadata=None, metadata_error="ZooKeeper does not let this identity read /config")
     assert the_one(facts, "zookeeper") == (
         "ZooKeeper's metadata could not be read: ZooKeeper does not let this identity read /config"
     )
 
 
-def test_a_chroot_that_is_not_the_brokers():
+def test_finding_for_a_chroot_that_differs_from_the_brokers():
     facts = collected()
     facts.zookeeper["connect"] = "10.78.60.11:2181/staging"
     facts.zookeeper.update(reached=False, error="/staging does not exist in ZooKeeper at z1")
@@ -179,36 +177,36 @@ def test_a_chroot_that_is_not_the_brokers():
     assert found(facts, "zookeeper") == []
 
 
-def test_cluster_ids_that_differ():
+def test_finding_for_another_cluster_id():
     facts = collected()
     mine = facts.zookeeper["cluster_id"]["value"]
     node(facts, "b2")["log_dirs"][1]["meta"]["cluster.id"] = "another"
     assert the_one(facts, "cluster_ids") == (
-        f"b2: /var/lib/kafka/data2/meta.properties says cluster id another, ZooKeeper says {mine}"
+        f"b2: /var/lib/kafka/data2/meta.properties has cluster id another, ZooKeeper has {mine}"
     )
 
 
-def test_no_cluster_id_in_zookeeper():
+def test_finding_for_a_missing_cluster_id_in_zookeeper():
     facts = collected()
     facts.zookeeper["cluster_id"] = {"exists": False, "value": None}
     assert the_one(facts, "cluster_ids") == "/cluster/id does not exist in ZooKeeper"
 
 
 @pytest.mark.parametrize(
-    ("number", "reported"),
+    ("number", "expected"),
     [
         (None, "c2 has no quorumshift_node_id"),
         (5, "c2 has quorumshift_node_id 5, which is the id of b3"),
         (101, "c2 has quorumshift_node_id 101, which is the id of c1"),
     ],
 )
-def test_node_ids_of_controllers(number, reported):
+def test_finding_for_a_missing_or_duplicate_node_id(number, expected):
     facts = collected()
     node(facts, "c2")["node_id"] = number
-    assert the_one(facts, "node_ids") == reported
+    assert the_one(facts, "node_ids") == expected
 
 
-def test_the_node_id_of_a_broker_outside_the_inventory():
+def test_finding_for_the_id_of_a_broker_outside_the_inventory():
     facts = collected()
     facts.zookeeper["broker_ids"]["103"] = {}
     assert the_one(facts, "node_ids") == "c3 has quorumshift_node_id 103, which is the id of broker 103"
@@ -217,13 +215,13 @@ def test_the_node_id_of_a_broker_outside_the_inventory():
 # Versions ------------------------------------------------------------------------------------------------------------
 
 
-def test_mixed_releases():
+def test_finding_for_mixed_releases():
     facts = collected()
     node(facts, "c1")["version"] = "3.9.1"
     assert the_one(facts, "versions").startswith("versions are mixed: b1 3.9.2, b2 3.9.2, b3 3.9.2, c1 3.9.1")
 
 
-def test_a_release_from_which_nothing_migrates():
+def test_finding_for_a_release_before_3_9():
     facts = collected()
     for one in facts.cluster["nodes"].values():
         one["version"] = "3.7.2"
@@ -232,14 +230,14 @@ def test_a_release_from_which_nothing_migrates():
     assert the_one(facts, "versions") == "Kafka 3.7.2 is installed"
 
 
-def test_a_release_that_could_not_be_read():
+def test_finding_for_an_unreadable_release():
     facts = collected()
     node(facts, "b3")["version"] = None
     assert the_one(facts, "versions") == "the Kafka version of b3 could not be read"
 
 
 @pytest.mark.parametrize("value", ["3.8", "3.8-IV0", "3.4-IV0"])
-def test_a_protocol_version_that_is_not_the_releases(value):
+def test_finding_for_an_old_protocol_version(value):
     facts = collected()
     facts.running["b2"]["inter.broker.protocol.version"] = value
     assert the_one(facts, "versions") == f"b2 runs with inter.broker.protocol.version {value}, its release is 3.9.2"
@@ -247,23 +245,23 @@ def test_a_protocol_version_that_is_not_the_releases(value):
 
 
 @pytest.mark.parametrize("value", ["3.9", "3.9-IV0"])
-def test_the_protocol_version_of_the_release(value):
+def test_no_finding_for_the_protocol_version_of_the_release(value):
     facts = collected()
     for values in facts.running.values():
         values["inter.broker.protocol.version"] = value
     assert found(facts, "versions") == []
 
 
-def test_a_broker_that_could_not_be_asked():
+def test_finding_for_an_unreadable_running_config():
     facts = collected()
     facts.running["b1"] = {"error": "Local: Timed out"}
-    assert the_one(facts, "versions") == "the running configuration of b1 could not be asked: Local: Timed out"
+    assert the_one(facts, "versions") == "the running config of b1 could not be read: Local: Timed out"
 
 
 # Generated ids -------------------------------------------------------------------------------------------------------
 
 
-def test_broker_ids_that_zookeeper_generates():
+def test_warning_for_generated_broker_ids():
     facts = collected()
     assert found(facts, "id_generation") == []
     node(facts, "b2")["file"]["properties"].pop("broker.id", None)
@@ -272,5 +270,5 @@ def test_broker_ids_that_zookeeper_generates():
     assert found(facts, "id_generation")[0]["severity"] == "warns"
     node(facts, "c2")["node_id"] = 1001
     assert [one["seen"] for one in found(facts, "id_generation")][1:] == [
-        "node ids of c2 are above 1000, where ZooKeeper generates broker ids"
+        "node ids of c2 are above 1000, in the range of broker ids that ZooKeeper generates"
     ]

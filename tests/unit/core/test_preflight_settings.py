@@ -1,19 +1,19 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hazards of settings and of rights."""
+"""preflight: settings and permissions."""
 
 from __future__ import annotations
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kraft_config
 
-from tests.unit.core.preflight_facts import OVER_TLS, collected, dialling, found, node, the_one
+from tests.unit.core.preflight_facts import OVER_TLS, collected, found, node, the_one, with_controller_principal
 
 # Secrets and settings ------------------------------------------------------------------------------------------------
 
 
-def test_encrypted_configs_without_the_secret():
+def test_finding_for_encrypted_configs_without_the_secret():
     facts = collected()
     del node(facts, "b3")["file"]["properties"]["password.encoder.secret"]
     assert the_one(facts, "encoder_secret") == (
@@ -22,7 +22,7 @@ def test_encrypted_configs_without_the_secret():
     )
 
 
-def test_no_secret_is_needed_where_nothing_is_encrypted():
+def test_no_finding_without_encrypted_configs():
     facts = collected()
     facts.metadata["configs"]["broker"] = {"1": {"num.io.threads": "9"}}
     for host in facts.brokers:
@@ -30,25 +30,24 @@ def test_no_secret_is_needed_where_nothing_is_encrypted():
     assert found(facts, "encoder_secret") == []
 
 
-def test_brokers_that_disagree():
+def test_finding_for_brokers_that_disagree():
     facts = collected()
     node(facts, "b2")["file"]["properties"]["min.insync.replicas"] = "1"
     assert the_one(facts, "agreement") == (
         "brokers disagree on min.insync.replicas, which controllers take from them: b1 2, b2 1, b3 2"
     )
-    said = facts._replace(controller_config={"min.insync.replicas": "2"})
-    assert found(said, "agreement") == []
+    assert found(facts._replace(controller_config={"min.insync.replicas": "2"}), "agreement") == []
 
 
 def test_secrets_that_differ_are_not_shown():
     facts = collected()
     node(facts, "b2")["file"]["properties"]["password.encoder.secret"] = "sealed:other"
-    reported = the_one(facts, "agreement")
-    assert reported.endswith("which controllers take from them: their values differ") and "sealed" not in reported
+    seen = the_one(facts, "agreement")
+    assert seen.endswith("which controllers take from them: their values differ") and "sealed" not in seen
 
 
 @pytest.mark.parametrize(
-    ("key", "own", "severity", "reported"),
+    ("key", "own", "severity", "expected"),
     [
         ("min.insync.replicas", "2", None, None),
         ("num.io.threads", "1", None, None),
@@ -84,17 +83,17 @@ def test_secrets_that_differ_are_not_shown():
         ),
     ],
 )
-def test_settings_of_controllers_that_are_not_the_brokers(key, own, severity, reported):
+def test_finding_for_a_controller_setting_that_differs_from_the_brokers(key, own, severity, expected):
     facts = collected(controller_config={key: own})
-    if reported is None:
+    if expected is None:
         assert found(facts, "overrides") == []
     else:
-        assert the_one(facts, "overrides").startswith(reported)
+        assert the_one(facts, "overrides").startswith(expected)
         assert found(facts, "overrides")[0]["severity"] == severity
         assert "sealed" not in str(found(facts, "overrides"))
 
 
-def test_policies_are_settings_that_controllers_take():
+def test_policies_are_keys_that_controllers_take():
     assert all(kraft_config.taken_from_brokers(key) for key in kraft_config.POLICIES)
 
 
@@ -102,76 +101,78 @@ ALL = ["ALTER", "CREATE", "DESCRIBE", "DESCRIBE_CONFIGS"]
 
 
 @pytest.mark.parametrize(
-    ("cluster", "topic", "reported"),
+    ("cluster", "topic", "expected"),
     [
         (ALL, ALL, None),
         (["DESCRIBE_CONFIGS"], ["DESCRIBE", "DESCRIBE_CONFIGS"], None),
         (
             ["DESCRIBE"],
             ALL,
-            "the tool's principal has no DescribeConfigs on the cluster, which it needs for the brokers'",
+            "the tool's principal has no DescribeConfigs on the cluster, which it needs to read the",
         ),
         (
             ALL,
             ["DESCRIBE_CONFIGS"],
-            "the tool's principal has no Describe on 1 of 2 topics, which it needs for whether",
+            "the tool's principal has no Describe on 1 of 2 topics, which it needs to check",
         ),
         (
             ALL,
             ["DESCRIBE"],
-            "the tool's principal has no DescribeConfigs on 1 of 2 topics, which it needs for min.insync",
+            "the tool's principal has no DescribeConfigs on 1 of 2 topics, which it needs to read min.insync",
         ),
     ],
 )
-def test_what_the_tool_may_read(cluster, topic, reported):
+def test_finding_for_a_missing_permission_of_the_tool(cluster, topic, expected):
     facts = collected(rights={"cluster": cluster, "topics": {"a": ALL, "b": topic}}, client_principal="User:tool")
-    if reported is None:
+    if expected is None:
         assert found(facts, "tool_acls") == []
     else:
-        assert the_one(facts, "tool_acls").startswith(reported)
+        assert the_one(facts, "tool_acls").startswith(expected)
         assert found(facts, "tool_acls")[0]["do"].startswith(
             "grant it: kafka-acls.sh --add --allow-principal User:tool --operation De"
         )
 
 
-def test_a_denied_read_of_brokers_configurations_is_one_finding():
+def test_denied_describe_configs_is_one_finding():
     facts = collected(rights={"cluster": [], "topics": {}})
     facts.running.update({host: {"error": "Cluster authorization failed."} for host in facts.brokers})
     assert found(facts, "versions") == [] and len(found(facts, "tool_acls")) == 1
 
 
-def test_rights_that_could_not_be_asked():
+def test_finding_for_unreadable_permissions():
     facts = collected(rights={"error": "Local: Timed out"})
-    assert the_one(facts, "tool_acls") == "what this tool may read could not be asked: Local: Timed out"
+    assert the_one(facts, "tool_acls") == "the permissions of this tool could not be read: Local: Timed out"
 
 
 @pytest.mark.parametrize(
-    ("principal", "given", "reported"),
+    ("principal", "given", "expected"),
     [
-        ("User:tool", ["User:CN=c"], ["User:tool, as whom this tool dials them, is no super user on controllers"]),
+        ("User:tool", ["User:CN=c"], ["User:tool, this tool's principal, is not a super user on controllers"]),
         ("User:tool", ["User:CN=c", "User:tool"], []),
         ("User:CN=c", ["User:CN=c"], []),
         (None, ["User:CN=c"], []),
     ],
 )
-def test_this_tool_at_the_controllers(principal, given, reported):
+def test_finding_if_the_tool_is_not_a_super_user_on_controllers(principal, given, expected):
     facts = collected(
         controller_protocol="SASL_SSL",
         controller_principal="User:CN=c",
         controller_super_users=given,
         tool_principal=principal,
     )
-    assert [one["seen"] for one in found(facts, "controller_super_users")] == reported
+    assert [one["seen"] for one in found(facts, "controller_super_users")] == expected
 
 
-def test_super_users_that_the_operator_sets_whole():
+def test_super_users_of_quorumshift_controller_config_override_the_others():
     facts = collected(
         controller_protocol="SSL",
         controller_principal="User:CN=c",
         controller_super_users=["User:CN=c"],
         controller_config={"super.users": "User:quorumshift;User:ANONYMOUS"},
     )
-    assert the_one(facts, "controller_super_users").startswith("User:CN=c, as whom controllers dial each other")
+    assert the_one(facts, "controller_super_users").startswith(
+        "User:CN=c, the controllers' principal, is not a super user"
+    )
 
 
 @pytest.mark.parametrize(
@@ -185,7 +186,7 @@ def test_super_users_that_the_operator_sets_whole():
         ("SASL_SSL", "SCRAM-SHA-512", False),
     ],
 )
-def test_the_controller_listener(protocol, mechanism, fits):
+def test_finding_for_scram_on_the_controller_listener(protocol, mechanism, fits):
     config = {"sasl.mechanism.controller.protocol": mechanism} if mechanism else {}
     facts = collected(controller_protocol=protocol, controller_config=config)
     if fits:
@@ -194,16 +195,16 @@ def test_the_controller_listener(protocol, mechanism, fits):
         assert the_one(facts, "controller_listener").startswith(f"the controller listener is {protocol} with ")
 
 
-def test_controllers_on_a_plain_listener_are_anonymous():
-    facts = dialling("User:controller")
-    assert "a controller is User:ANONYMOUS" in found(facts, "controller_acl")[0]["seen"]
+def test_finding_for_a_principal_on_a_plaintext_listener():
+    facts = with_controller_principal("User:controller")
+    assert "controllers are User:ANONYMOUS on the PLAINTEXT listener of b1" in found(facts, "controller_acl")[0]["seen"]
     assert len(found(facts, "controller_acl")) == 3
 
 
-def test_controllers_on_a_secured_listener_have_a_name():
-    facts = dialling("User:ANONYMOUS", **OVER_TLS)
+def test_finding_for_no_principal_on_a_secured_listener():
+    facts = with_controller_principal("User:ANONYMOUS", **OVER_TLS)
     assert (
-        "quorumshift_controller_principal is not set, and brokers and controllers log in at b1"
+        "quorumshift_controller_principal is not set, but the inter-broker listener of b1 uses SSL"
         in found(facts, "controller_acl")[0]["seen"]
     )
 
@@ -221,9 +222,9 @@ def test_controllers_on_a_secured_listener_have_a_name():
         ({"permission": "DENY"}, False),
     ],
 )
-def test_cluster_action_of_controllers(acl, fits):
-    facts = dialling("User:controller", **OVER_TLS)
-    whole = {
+def test_finding_for_controllers_without_cluster_action(acl, fits):
+    facts = with_controller_principal("User:controller", **OVER_TLS)
+    allow = {
         "resource_type": "CLUSTER",
         "resource_name": "kafka-cluster",
         "pattern_type": "LITERAL",
@@ -232,51 +233,50 @@ def test_cluster_action_of_controllers(acl, fits):
         "operation": "CLUSTER_ACTION",
         "permission": "ALLOW",
     }
-    assert set(whole) == set(facts.metadata["acls"][0]), "not the shape of the recorded ACLs"
-    facts.metadata["acls"] = [] if acl is None else [{**whole, **acl}]
-    messages = [one["seen"] for one in found(facts, "controller_acl")]
-    assert messages == (
+    assert set(allow) == set(facts.metadata["acls"][0]), "not the shape of the recorded ACLs"
+    facts.metadata["acls"] = [] if acl is None else [{**allow, **acl}]
+    assert [one["seen"] for one in found(facts, "controller_acl")] == (
         []
         if fits
-        else [f"User:controller, as whom controllers dial {host}, has no ClusterAction there" for host in facts.brokers]
+        else [f"User:controller, the controllers' principal, has no ClusterAction on {host}" for host in facts.brokers]
     )
 
 
-def test_a_denied_cluster_action_wins():
-    facts = dialling("User:controller", **OVER_TLS)
+def test_a_deny_acl_overrides_an_allow_acl():
+    facts = with_controller_principal("User:controller", **OVER_TLS)
     acl = {"resource_type": "CLUSTER", "principal": "User:controller", "host": "*", "operation": "ALL"}
     facts.metadata["acls"] = [{**acl, "permission": "ALLOW"}, {**acl, "host": "10.0.0.1", "permission": "DENY"}]
     assert len(found(facts, "controller_acl")) == 3
 
 
-def test_controllers_that_are_super_users_or_meet_no_authorizer():
-    assert found(dialling("User:quorumshift", **OVER_TLS), "controller_acl") == []
-    facts = dialling("User:controller", **OVER_TLS)
+def test_super_users_need_no_cluster_action():
+    assert found(with_controller_principal("User:quorumshift", **OVER_TLS), "controller_acl") == []
+    facts = with_controller_principal("User:controller", **OVER_TLS)
     for host in facts.brokers:
         del node(facts, host)["file"]["properties"]["authorizer.class.name"]
     assert found(facts, "controller_acl") == []
 
 
 @pytest.mark.parametrize(
-    ("protocol", "principal", "given", "reported"),
+    ("protocol", "principal", "given", "expected"),
     [
         ("PLAINTEXT", "User:ANONYMOUS", ["User:ANONYMOUS"], None),
-        ("PLAINTEXT", "User:ANONYMOUS", [], None),  # the bed's brokers have it as their super user
+        ("PLAINTEXT", "User:ANONYMOUS", [], None),  # a super user of the testbed's brokers
         ("SSL", "User:CN=c", ["User:CN=c", "User:CN=b"], None),
         ("SSL", "User:quorumshift", [], None),
         ("SSL", "User:CN=c", ["User:CN=c", "User:ANONYMOUS"], "User:ANONYMOUS would be a super user on controllers"),
-        ("SSL", "User:CN=c", ["User:CN=b"], "User:CN=c, as whom controllers dial each other, is no super user"),
+        ("SSL", "User:CN=c", ["User:CN=b"], "User:CN=c, the controllers' principal, is not a super user"),
     ],
 )
-def test_super_users_of_controllers(protocol, principal, given, reported):
+def test_finding_for_missing_super_users_of_controllers(protocol, principal, given, expected):
     facts = collected(controller_protocol=protocol, controller_principal=principal, controller_super_users=given)
-    if reported:
-        assert the_one(facts, "controller_super_users").startswith(reported)
+    if expected:
+        assert the_one(facts, "controller_super_users").startswith(expected)
     else:
         assert found(facts, "controller_super_users") == []
 
 
-def test_without_authorizer_nobody_needs_to_be_a_super_user():
+def test_no_super_users_without_an_authorizer():
     facts = collected(controller_protocol="SSL", controller_principal="User:CN=c", controller_super_users=[])
     for host in facts.brokers:
         del node(facts, host)["file"]["properties"]["authorizer.class.name"]
@@ -284,53 +284,53 @@ def test_without_authorizer_nobody_needs_to_be_a_super_user():
 
 
 @pytest.mark.parametrize(
-    ("change", "reported"),
+    ("change", "expected"),
     [
-        ({"exists": False}, "b1: log directory /var/lib/kafka/data1 is not there"),
-        ({"error": "Input/output error"}, "b1: log directory /var/lib/kafka/data1 Input/output error"),
-        ({"meta": {"version": "1"}}, "b1: /var/lib/kafka/data1/meta.properties is of version 1"),
+        ({"exists": False}, "b1: log directory /var/lib/kafka/data1 does not exist"),
+        ({"error": "Input/output error"}, "b1: log directory /var/lib/kafka/data1 cannot be read: Input/output error"),
+        ({"meta": {"version": "1"}}, "b1: /var/lib/kafka/data1/meta.properties has version 1, the format of KRaft"),
     ],
 )
-def test_log_directories(change, reported):
+def test_finding_for_a_broken_log_directory(change, expected):
     facts = collected()
     node(facts, "b1")["log_dirs"][0].update(change)
-    assert the_one(facts, "log_directories") == reported
+    assert the_one(facts, "log_directories") == expected
 
 
-def test_an_authorizer_of_somebody_elses_is_a_warning():
+def test_warning_for_another_authorizer():
     facts = collected()
     node(facts, "b1")["file"]["properties"]["authorizer.class.name"] = "org.example.Ranger"
     assert the_one(facts, "authorizer") == "b1 uses the authorizer org.example.Ranger"
     assert found(facts, "authorizer")[0]["severity"] == "warns"
 
 
-# What else changes with the roll -------------------------------------------------------------------------------------
+# Changes of the rolling restart ---------------------------------------------------------------------------------------
 
 
-def test_a_file_that_was_changed_since_the_broker_started():
+def test_warning_for_a_file_that_differs_from_the_running_config():
     facts = collected()
     facts.running["b1"].update({"num.network.threads": "5", "sasl.enabled.mechanisms": "SCRAM-SHA-256, SCRAM-SHA-512"})
     assert the_one(facts, "running_config") == (
-        "the file of b1 says otherwise than the broker runs: num.network.threads (3, runs with 5)"
+        "the properties file of b1 differs from the running config: num.network.threads (file 3, running 5)"
     )
     facts.metadata["configs"]["broker"]["1"]["num.network.threads"] = "5"
     assert found(facts, "running_config") == []
 
 
-def test_policies_need_their_class_on_controllers():
+def test_warning_for_a_topic_policy():
     facts = collected()
     for host in ("b1", "b3"):
         node(facts, host)["file"]["properties"]["create.topic.policy.class.name"] = "org.example.Policy"
     assert the_one(facts, "topic_policies") == "create.topic.policy.class.name of b1, b3 is org.example.Policy"
 
 
-def test_a_control_plane_listener():
+def test_warning_for_a_control_plane_listener():
     facts = collected()
     node(facts, "b2")["file"]["properties"]["control.plane.listener.name"] = "CONTROL"
     assert the_one(facts, "control_plane") == "b2 has control.plane.listener.name=CONTROL"
 
 
-def test_cruise_control_runs():
+def test_warning_for_cruise_control():
     facts = collected()
     reporter = "com.linkedin.kafka.cruisecontrol.metricsreporter.CruiseControlMetricsReporter"
     node(facts, "b2")["file"]["properties"]["metric.reporters"] = f"org.example.Reporter,{reporter}"
@@ -340,23 +340,23 @@ def test_cruise_control_runs():
 # Listeners -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_broker_that_has_a_listener_of_the_controllers_name():
+def test_finding_for_a_broker_listener_with_the_controllers_name():
     facts = collected()
     assert found(facts, "listeners") == []
     assert [one["seen"] for one in found(facts._replace(controller_listener="internal"), "listeners")] == [
-        f"{host} has a listener INTERNAL, which is to be the name of the controllers'" for host in ("b1", "b2", "b3")
+        f"{host} has a listener INTERNAL, the name of the controller listener" for host in ("b1", "b2", "b3")
     ]
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "reported"),
+    ("key", "value", "expected"),
     [
         ("listeners", "INTERNAL:9092", "the listeners of b2 cannot be read: 'INTERNAL:9092' is not a listener: "),
-        ("inter.broker.listener.name", "GONE", "b2 advertises no listener on which brokers and controllers are to"),
-        ("advertised.listeners", "CLIENTS://b2:9094", "b2 advertises no listener on which brokers and controllers"),
+        ("inter.broker.listener.name", "MISSING", "b2 advertises no inter-broker listener"),
+        ("advertised.listeners", "CLIENTS://b2:9094", "b2 advertises no inter-broker listener"),
     ],
 )
-def test_listeners_with_which_a_broker_does_not_start_again(key, value, reported):
+def test_finding_for_listeners_with_which_a_broker_does_not_start(key, value, expected):
     facts = collected()
     node(facts, "b2")["file"]["properties"][key] = value
-    assert the_one(facts, "listeners").startswith(reported)
+    assert the_one(facts, "listeners").startswith(expected)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hazards in ZooKeeper and of partitions: health, earlier attempts, what its controller is asked to do."""
+"""preflight: partitions, earlier attempts, pending requests and the state of ZooKeeper."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.unit.core.preflight_facts import collected, found, node, the_one
 
 def first_of(facts, replicas=3):
     partitions = facts.cluster["topics"]["partitions"]
-    name = next(name for name, reported in partitions.items() if len(reported["0"]["replicas"]) == replicas)
+    name = next(name for name, numbers in partitions.items() if len(numbers["0"]["replicas"]) == replicas)
     return name, partitions[name]["0"]
 
 
-def test_a_partition_under_replicated():
+def test_finding_for_an_under_replicated_partition():
     facts = collected()
     name, one = first_of(facts)
     one["isr"] = one["isr"][:-1]
@@ -27,50 +27,50 @@ def test_a_partition_under_replicated():
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 3])
-def test_a_partition_offline(replicas):
+def test_finding_for_an_offline_partition(replicas):
     facts = collected()
     name, one = first_of(facts, replicas)
     one.update(leader=-1, isr=one["isr"][:1])
-    assert f"1 partition offline: {name}-0" in [reported["seen"] for reported in found(facts, "partitions")]
+    assert f"1 partition offline: {name}-0" in [finding["seen"] for finding in found(facts, "partitions")]
 
 
-def test_metadata_that_no_broker_gives():
+def test_finding_if_no_broker_returns_metadata():
     facts = collected()
     facts.cluster["topics"] = {"reached": False, "error": "the brokers' metadata could not be read: timed out"}
     assert the_one(facts, "partitions") == "the brokers' metadata could not be read: timed out"
-    assert found(facts, "partitions")[0]["do"].startswith("mend quorumshift_bootstrap_servers")
+    assert found(facts, "partitions")[0]["do"].startswith("fix quorumshift_bootstrap_servers")
 
 
-def moved(facts):
+def first_assignment(facts):
     name = sorted(facts.metadata["topics"])[0]
     return name, facts.metadata["topics"][name]["partitions"]["0"]
 
 
 @pytest.mark.parametrize("change", [{"adding": [5]}, {"removing": [1]}])
-def test_a_reassignment_in_flight(change):
+def test_finding_for_a_reassignment_in_flight(change):
     facts = collected()
-    name, one = moved(facts)
+    name, one = first_assignment(facts)
     one.update(change)
     assert the_one(facts, "reassignments") == f"{name}-0 is being reassigned"
 
 
-def test_a_reassignment_that_nobody_took_up():
+def test_finding_for_a_reassignment_that_has_not_started():
     facts = collected()
     facts.zookeeper["reassign_partitions"] = {"exists": True}
     assert the_one(facts, "reassignments").startswith("/admin/reassign_partitions exists")
 
 
-def test_a_replica_on_a_broker_that_is_not_there():
+def test_finding_for_a_replica_on_an_unregistered_broker():
     facts = collected()
-    name, one = moved(facts)
+    name, one = first_assignment(facts)
     one["replicas"] = [*one["replicas"], 99]
-    assert the_one(facts, "dead_replicas") == f"broker 99 holds replicas and is not there: {name}-0"
+    assert the_one(facts, "dead_replicas") == f"broker 99 holds replicas but is not registered in ZooKeeper: {name}-0"
 
 
-def test_a_broker_that_died_with_many_replicas():
+def test_finding_for_many_replicas_on_an_unregistered_broker():
     facts = collected()
     facts.metadata["broker_ids"].remove(5)
-    assert "broker 5 holds replicas and is not there: " in the_one(facts, "dead_replicas")
+    assert "broker 5 holds replicas but is not registered in ZooKeeper: " in the_one(facts, "dead_replicas")
     assert " more" in the_one(facts, "dead_replicas")
 
 
@@ -78,13 +78,13 @@ def test_a_broker_that_died_with_many_replicas():
 
 
 @pytest.mark.parametrize("name", ["migration_stale", "migration_malformed"])
-def test_a_migration_znode_of_an_earlier_attempt(name):
+def test_finding_for_a_migration_znode_of_an_earlier_attempt(name):
     facts = collected(name)
-    reported = {"migration_stale": "a copy was done up to offset", "migration_malformed": "/migration is malformed"}
-    assert reported[name] in the_one(facts, "stale_migration")
+    expected = {"migration_stale": "of an earlier initial copy", "migration_malformed": "/migration is malformed"}
+    assert expected[name] in the_one(facts, "stale_migration")
 
 
-def test_a_migration_znode_at_the_start():
+def test_no_finding_for_a_migration_znode_before_the_initial_copy():
     facts = collected()
     facts.zookeeper["migration"] = {"exists": True, "kraft_metadata_offset": -1, "malformed": None}
     assert found(facts, "stale_migration") == []
@@ -99,27 +99,29 @@ def formatted(facts, **meta):
     return facts
 
 
-def test_a_controllers_directory_of_this_attempt():
+def test_no_finding_for_a_controller_directory_of_this_attempt():
     assert found(formatted(collected(), version="1"), "controller_directories") == []
 
 
 @pytest.mark.parametrize(
-    ("meta", "reported"),
+    ("meta", "expected"),
     [
         ({}, "c1: /meta is not empty and has no meta.properties"),
-        ({"cluster.id": "other"}, "c1: /meta was formatted for cluster other, node 101"),
-        ({"node.id": "9"}, "c1: /meta was formatted for cluster CLUSTER, node 9"),
+        ({"cluster.id": "other"}, "c1: /meta is formatted for cluster other, node 101"),
+        ({"node.id": "9"}, "c1: /meta is formatted for cluster CLUSTER, node 9"),
     ],
 )
-def test_a_controllers_directory_of_another(meta, reported):
+def test_finding_for_a_controller_directory_of_another_attempt(meta, expected):
     facts = formatted(collected(), **meta)
-    assert the_one(facts, "controller_directories") == reported.replace(
+    assert the_one(facts, "controller_directories") == expected.replace(
         "CLUSTER", facts.zookeeper["cluster_id"]["value"]
     )
-    assert found(facts, "controller_directories")[0]["do"].startswith("if it is of no use to anybody, stop the service")
+    assert found(facts, "controller_directories")[0]["do"].startswith(
+        "if you do not need its content, stop the controller's service"
+    )
 
 
-def test_no_wipe_is_advised_under_brokers_in_migration_mode():
+def test_no_wipe_is_advised_with_brokers_in_migration_mode():
     facts = formatted(collected(), **{"cluster.id": "other"})
     node(facts, "b2").update(running=None, next="zk_migration")
     do = found(facts, "controller_directories")[0]["do"]
@@ -127,54 +129,53 @@ def test_no_wipe_is_advised_under_brokers_in_migration_mode():
 
 
 @pytest.mark.parametrize("state", ["NONE", "MIGRATION", "POST_MIGRATION"])
-def test_a_metadata_log_of_an_earlier_attempt(state):
+def test_finding_for_a_metadata_log_of_an_earlier_attempt(state):
     facts = collected("controllers_ready")
     node(facts, "c2")["metadata_log"]["zk_migration_state"] = state
     assert the_one(facts, "controller_directories") == (
-        f"c2: its metadata log is in state {state}, an earlier attempt's"
+        f"c2: an earlier attempt left the metadata log in state {state}"
     )
 
 
-def test_brokers_that_an_earlier_attempt_registered():
+def test_finding_for_brokers_registered_by_an_earlier_attempt():
     facts = collected("controllers_ready")
     node(facts, "c1")["metadata_log"]["brokers"] = {"2": {}}
-    messages = [one["seen"] for one in found(facts, "controller_directories")]
-    assert messages == [
-        "broker 2 is registered in the controllers' log and runs in mode zk: the copy would not wait for it"
+    assert [one["seen"] for one in found(facts, "controller_directories")] == [
+        "broker 2 is registered in the metadata log but runs in mode zk: the initial copy would not wait for it"
     ]
     facts.zookeeper["migration"]["kraft_metadata_offset"] = None
-    messages = [one["seen"] for one in found(facts, "controller_directories")]
-    assert messages[0] == "brokers are registered in the controllers' log, and /migration stands at None"
+    first, *_others = [one["seen"] for one in found(facts, "controller_directories")]
+    assert first == "brokers are registered in the metadata log, but /migration has offset None"
 
 
-def test_metadata_that_the_copy_would_fail_on():
+def test_finding_for_znodes_on_which_the_initial_copy_fails():
     facts = collected()
     facts.metadata["problems"] = [{"path": "/brokers/topics/x", "reason": "has no topic_id"}]
     assert the_one(facts, "unreadable") == "ZooKeeper /brokers/topics/x: has no topic_id"
 
 
-# What the controller is asked to do ----------------------------------------------------------------------------------
+# Pending requests ----------------------------------------------------------------------------------------------------
 
 
-def lasting(facts, *gathers):
-    """The facts with what all looks have shown: this one and, before it, `looks`."""
-    reported = None
-    for gather in (*gathers, facts):
-        reported = requests.lasting(gather, reported)
-    return facts._replace(lasting=reported)
+def lasting(facts, *earlier):
+    """Return the facts with the requests that these reads have shown: `earlier`, then `facts`."""
+    shown = None
+    for read in (*earlier, facts):
+        shown = requests.lasting(read, shown)
+    return facts._replace(lasting=shown)
 
 
-def test_a_deletion_that_does_not_end():
+def test_finding_for_a_deletion_that_does_not_complete():
     facts = collected()
     name = sorted(facts.metadata["topics"])[0]
     facts.metadata["delete_topics"] = [name]
     facts = lasting(facts)
-    assert the_one(facts, "deletions") == f"the deletion of {name} does not end"
+    assert the_one(facts, "deletions") == f"the deletion of {name} does not complete"
     facts.metadata["delete_topics"] = []
     assert found(lasting(facts), "deletions") == []
 
 
-def test_what_clients_ask_for_all_the_time_is_no_finding():
+def test_a_request_is_a_finding_only_if_every_read_shows_it():
     first, then = collected(), collected()
     first.metadata["delete_topics"], then.metadata["delete_topics"] = ["one"], ["another"]
     assert found(lasting(then, first), "deletions") == []
@@ -182,7 +183,7 @@ def test_what_clients_ask_for_all_the_time_is_no_finding():
     assert "of one does" in the_one(lasting(then, first), "deletions")
 
 
-def test_an_election_that_nobody_takes_up():
+def test_finding_for_an_election_that_does_not_start():
     facts = collected()
     facts.zookeeper["preferred_replica_election"] = {
         "exists": True,
@@ -190,15 +191,17 @@ def test_an_election_that_nobody_takes_up():
         "partitions": [{"topic": "orders", "partition": 3}],
     }
     facts = lasting(facts)
-    assert "elections of orders-3, and no controller" in the_one(facts, "elections")
+    assert "elections of orders-3, but no controller" in the_one(facts, "elections")
 
 
-def test_a_partition_without_a_state():
+def test_finding_for_a_partition_without_a_state():
     facts = collected()
     name = sorted(facts.metadata["topics"])[0]
     facts.metadata["topics"][name]["partitions"]["0"]["leader"] = None
     facts = lasting(facts)
-    assert the_one(facts, "partition_states") == (f"ZooKeeper has no state of {name}-0: no leader was ever elected")
+    assert the_one(facts, "partition_states") == (
+        f"ZooKeeper has no partition state of {name}-0: no leader was ever elected"
+    )
     facts.metadata["delete_topics"] = [name]
     assert found(lasting(facts), "partition_states") == []
 
@@ -210,35 +213,35 @@ def test_a_partition_without_a_state():
         ({"exists": True, "malformed": "is no number", "value": None}, "/controller_epoch is malformed: is no number"),
         (
             {"exists": True, "malformed": None, "value": 0},
-            "/controller_epoch is 0, a partition's state has 2: no leader is elected there",
+            "/controller_epoch is 0, a partition state has 2: the controller elects no leader there",
         ),
     ],
 )
-def test_a_controller_epoch_that_elects_nobody(epoch, seen):
+def test_finding_for_a_controller_epoch_that_prevents_elections(epoch, seen):
     facts = collected()
     facts.zookeeper["controller_epoch"] = epoch
     assert the_one(facts, "controller_epoch") == seen
-    assert "3 with zookeeper-shell.sh" in found(facts, "controller_epoch")[0]["do"] or not epoch["exists"]
+    assert "set /controller_epoch 3" in found(facts, "controller_epoch")[0]["do"] or not epoch["exists"]
 
 
-def test_a_controller_that_can_write_nothing_more():
+def test_finding_for_a_controller_that_can_write_nothing():
     facts = collected()
     assert found(facts, "controller_epoch") == []
     facts.zookeeper["controller_epoch"]["mzxid"] = facts.zookeeper["controller"]["czxid"] + 1
-    assert "can write nothing more" in the_one(facts, "controller_epoch")
+    assert "can write nothing" in the_one(facts, "controller_epoch")
     assert "delete /controller" in found(facts, "controller_epoch")[0]["do"]
 
 
-def test_servers_of_zookeeper():
+def test_findings_for_servers_of_zookeeper():
     serving = {"version": [3, 8, 4], "mode": "follower", "error": None}
     facts = collected()._replace(ensemble={"z1:2181": serving, "z2:2181": dict(serving), "z3:2181": dict(serving)})
     assert found(facts, "ensemble") == []
     facts.ensemble["z2:2181"]["error"] = "connection refused"
-    assert the_one(facts, "ensemble") == "1 of 3 servers of ZooKeeper do not serve (z2:2181: connection refused)"
+    assert the_one(facts, "ensemble") == "1 of 3 ZooKeeper servers do not serve (z2:2181: connection refused)"
     assert found(facts, "ensemble")[0]["severity"] == "warns"
     facts.ensemble["z2:2181"] = {**serving, "mode": "standalone"}
     assert the_one(facts, "ensemble") == (
-        "z2:2181 of 3 servers in the connect string is a ZooKeeper of its own, no member of an ensemble"
+        "z2:2181 of 3 servers in the connect string is standalone, not a member of the ensemble"
     )
     assert found(facts, "ensemble")[0]["severity"] == "blocks"
     assert found(facts._replace(ensemble={"z2:2181": facts.ensemble["z2:2181"]}), "ensemble") == []
@@ -255,21 +258,21 @@ def answering(average, longest, partitions=0, **properties):
     return facts
 
 
-def test_a_zookeeper_that_answers_in_time():
+def test_no_finding_for_a_zookeeper_that_answers_in_time():
     assert found(answering(0.5, 900, 4000), "zookeeper_latency") == []
     silent = {"version": None, "mode": None, "error": None, "latency_ms": None}
     assert found(collected(ensemble={"z1:2181": silent}), "zookeeper_latency") == []
 
 
-def test_a_zookeeper_that_took_a_third_of_a_session_to_answer():
+def test_warning_for_an_answer_that_took_a_third_of_a_session():
     seen = the_one(answering(0.5, 6100), "zookeeper_latency")
-    assert seen.startswith("z1:2181 took 6.1 s to answer once since it was started; sessions of brokers end after 18 s")
+    assert seen.startswith("z1:2181 once took 6.1 s to answer since its start; brokers' sessions expire after 18 s")
     assert found(answering(0.5, 6100, **{"zookeeper.session.timeout.ms": "30000"}), "zookeeper_latency") == []
 
 
-def test_a_zookeeper_that_is_slow_for_as_many_partitions():
+def test_warning_for_a_zookeeper_that_is_slow_for_many_partitions():
     seen = the_one(answering(50, 900, 4000), "zookeeper_latency")
-    assert seen.startswith("z1:2181 takes 50 ms to answer on average: what the restart of a broker with 4")
+    assert seen.startswith("z1:2181 takes 50 ms to answer on average: the restart of a broker with 4")
     fewer, more = answering(50, 900, 100), answering(50, 900, 4000, **{"zookeeper.max.in.flight.requests": "50"})
     for facts in (fewer, more):
         assert found(facts, "zookeeper_latency") == []

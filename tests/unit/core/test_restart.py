@@ -25,7 +25,7 @@ def led(facts, host, count):
 
 
 def planned(facts, mode="zk_migration", canary=None, controller=None):
-    return restart.plan(facts["nodes"], mode, canary, controller, {**facts["topics"], "min_isr": {}})
+    return restart.plan(facts["nodes"], mode, canary, controller, facts["topics"]["partitions"], {})
 
 
 def with_leaders():
@@ -65,8 +65,8 @@ def test_the_order_of_the_runs_plan_is_kept_after_down_canary_and_controller():
     order = ["b3", "b1", "b2"]
 
     def now(canary=None, controller=None):
-        topics = {**facts["topics"], "min_isr": {}}
-        return restart.plan(facts["nodes"], "zk_migration", canary, controller, topics, order)
+        partitions = facts["topics"]["partitions"]
+        return restart.plan(facts["nodes"], "zk_migration", canary, controller, partitions, {}, order)
 
     assert now().batches == [["b3"], ["b1"], ["b2"]] and now().reasons == {"b3": "canary: as planned"}
     assert now(canary="b1").batches == [["b1"], ["b3"], ["b2"]] and now(canary="b1").reasons == {"b1": "canary: chosen"}

@@ -130,7 +130,7 @@ def test_a_fenced_controller_is_a_trace_of_a_migration():
     facts = recorded.facts("zk")
     facts["zookeeper"]["controller_epoch"]["mzxid"] = facts["zookeeper"]["controller"]["czxid"] + 1
     (trace,) = rollback.traces(facts)
-    assert "can write nothing more" in trace and not rollback.idle(facts, phase.detect(facts), "zk")
+    assert "can write nothing" in trace and not rollback.idle(facts, phase.detect(facts), "zk")
 
 
 def test_a_kraft_controller_that_runs_or_may_start_blocks_zookeepers_controller():

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kafka's metadata from znodes: a tree that Kafka 3.9.2 and its tools wrote, and hand-made faults."""
+"""Kafka's metadata from znodes: a tree written by Kafka 3.9.2 and its tools, and faults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STAT = znodes.Stat(*([0] * 11))
 
 
 def tree(**values):
-    """Znodes of ``{path: JSON-able, bytes or None}``."""
+    """Return znodes of ``{path: JSON-able, bytes or None}``."""
     return [
         znodes.Znode(
             path, value if value is None or isinstance(value, bytes) else json.dumps(value).encode(), None, STAT
@@ -40,7 +40,7 @@ def recorded():
     return list(backup_file.Backup(str(RECORDED)).check().znodes())
 
 
-def test_recorded_tree(recorded):
+def test_normal_form_of_a_recorded_tree(recorded):
     seen = zk_metadata.normalise(recorded, b"key")
     assert seen["problems"] == []
     assert seen["broker_ids"] == [1]
@@ -82,11 +82,11 @@ def test_pending_deletions_are_not_copied():
         tree(
             **{
                 "/brokers/topics/keep": topic({"0": [1], "1": [1]}),
-                "/brokers/topics/gone": topic({"0": [9]}),
+                "/brokers/topics/deleted": topic({"0": [9]}),
                 "/config/topics/keep": {"config": {"a": "1", "b": "2"}},
-                "/config/topics/gone": {"config": {"a": "1"}},
+                "/config/topics/deleted": {"config": {"a": "1"}},
                 "/config/topics/orphan": {"config": {"a": "1"}},
-                "/admin/delete_topics/gone": None,
+                "/admin/delete_topics/deleted": None,
                 "/brokers/ids/1": b"",
             }
         )
@@ -94,17 +94,17 @@ def test_pending_deletions_are_not_copied():
     counts = zk_metadata.expected_records(seen)
     assert (counts["TOPIC_RECORD"], counts["PARTITION_RECORD"], counts["CONFIG_RECORD"]) == (1, 2, 2)
     assert zk_metadata.unregistered_replicas(seen) == {}
-    assert list(zk_metadata.topics_with_replica_on(seen, [9])) == ["gone"]
+    assert list(zk_metadata.topics_with_replica_on(seen, [9])) == ["deleted"]
 
 
-def test_missing_state_still_makes_a_record_and_is_leaderless():
+def test_a_partition_without_a_state_makes_a_record_and_has_no_leader():
     seen = zk_metadata.normalise(tree(**{"/brokers/topics/t": topic({"0": [1]})}))
     assert seen["topics"]["t"]["partitions"]["0"]["leader"] is None
     assert zk_metadata.expected_records(seen)["PARTITION_RECORD"] == 1
     assert zk_metadata.without_leader(seen) == zk_metadata.under_replicated(seen) == ["t-0"]
 
 
-def test_preflight_helpers():
+def test_partition_queries():
     seen = zk_metadata.normalise(
         tree(
             **{
@@ -138,10 +138,10 @@ def test_preflight_helpers():
         ("/kafka-acl/Planet/x", {"version": 1, "acls": [{}]}, "'principal' is missing"),
         ("/delegation_token/tokens/x", {"version": 9}, "version 9"),
         ("/latest_producer_id_block", b"", "no data"),
-        ("/brokers/ids/x", None, "no broker id"),
+        ("/brokers/ids/x", None, "not a broker id"),
     ],
 )
-def test_what_the_copy_would_fail_on_is_a_problem(path, value, reason):
+def test_a_znode_on_which_the_initial_copy_fails_is_a_problem(path, value, reason):
     (problem,) = zk_metadata.normalise(tree(**{path: value}))["problems"]
     assert problem["path"] == path and reason in problem["reason"]
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report, from the journals of real runs and from what killed runs, other versions and bad clocks leave."""
+"""The report of real runs, of killed runs, of other versions' artifacts and of wrong clocks."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def recorded(events, paths=FACTS, **more):
 
 
 class Page(html.parser.HTMLParser):
-    """Sees that every element is closed, and keeps texts and what would be loaded."""
+    """Asserts that every element is closed; keeps texts, tags and loaded resources."""
 
     def __init__(self, text):
         super().__init__()
@@ -111,8 +111,8 @@ def page(run):
     return Page(report.render(run, UTC))
 
 
-def test_a_whole_run():
-    story = report_story.tell(recorded(WHOLE))
+def test_page_shows_a_complete_run():
+    story = report_story.story_of(recorded(WHOLE))
     assert (story.outcome, story.phase, story.seconds) == ("done", "dual_write", 61)
     assert story.sentence == "From hybrid to dual_write in 1 min 1 s: 2 restarts of 2 hosts, 2 gates passed."
     assert [(span.name, span.start - T, span.seen - T, span.end - T) for span in story.phases] == [
@@ -126,63 +126,63 @@ def test_a_whole_run():
         ("register", 27, 28),
     ]
     assert (first.own_s, first.admission_s) == (1.5, 2.447)
-    assert story.doubts == []
+    assert story.warnings == []
     shown = page(recorded(WHOLE)).text
     assert "2026-11-21 14:08:48 UTC" in shown
     assert "13.0 between" in shown
     assert "✓ pass" in shown and "359c5f23" in shown
 
 
-def test_sums_of_a_roll():
-    total = report._total("kraft", report_story.tell(recorded(WHOLE)).restarts)
+def test_restarts_of_one_kind_are_summed():
+    total = report._total("kraft", report_story.story_of(recorded(WHOLE)).restarts)
     assert (total["count"], total["failed"], total["stop_s"], total["restart_s"], total["own_s"]) == (2, 0, 4, 17, 3)
     assert total["between_s"] == 13
 
 
-def test_a_closed_gate_stops_and_says_why():
+def test_closed_gate_stops_the_run_with_its_reason():
     run = recorded(
         [phase(0, "dual_write"), gate(9, "before_finalize", result="differ", digest=None, reason="waited & saw")]
     )
-    story = report_story.tell(run)
+    story = report_story.story_of(run)
     assert (story.outcome, story.reasons) == ("stopped", ["waited & saw"])
     assert story.sentence == "Stopped after 9 s: gate before_finalize stayed closed. In dual_write, nothing restarted."
     assert page(run).text.count("waited & saw") == 2
 
 
-def test_a_gate_that_opened_later_did_not_stop_the_run():
+def test_gate_that_opened_later_did_not_stop_the_run():
     events = [gate(1, "after_copy", result="differ"), gate(2, "after_copy"), *WHOLE[7:]]
-    assert report_story.tell(recorded(events)).outcome == "done"
+    assert report_story.story_of(recorded(events)).outcome == "done"
 
 
-def test_a_failed_turn_stops():
+def test_failed_restart_stops_the_run():
     run = recorded(
         [
             phase(0, "zk"),
             gate(1, "before_controllers"),
-            restart(5, "c1", "controller", "died", reason="gone\nits.log says:\nwhy"),
+            restart(5, "c1", "controller", "died", reason="lost\nits.log says:\nwhy"),
         ]
     )
-    story = report_story.tell(run)
-    assert story.outcome == "stopped" and "the turn of c1 (controller) did not end well" in story.sentence
-    assert story.reasons == ["on c1: gone"]
+    story = report_story.story_of(run)
+    assert story.outcome == "stopped" and "the restart of c1 (controller) failed" in story.sentence
+    assert story.reasons == ["on c1: lost"]
     assert [stage[0] for stage in story.restarts[0].stages] == ["failed"]
     assert story.restarts[0].own_s is None
     text = page(run).text
     assert "✕ died" in text and text.count("why") == 1  # with the restart
 
 
-def test_preflight_stops_and_says_what_to_do():
+def test_blocking_finding_stops_the_run_with_what_to_do():
     found = {"id": "versions", "severity": "blocks", "title": "Release", "seen": "b1 runs 3.6", "do": "upgrade it"}
     files = {"preflight.json": json.dumps({"findings": [found], "checks": ["groups", "versions"]})}
     run = recorded([phase(0, "zk")], files=files)
-    story = report_story.tell(run)
+    story = report_story.story_of(run)
     assert (story.outcome, story.reasons) == ("stopped", ["b1 runs 3.6. To do: upgrade it."])
     warning = json.dumps({"findings": [{**found, "severity": "warns"}], "checks": []})
-    assert report_story.tell(recorded([phase(0, "zk")], files={"preflight.json": warning})).outcome == "looked"
+    assert report_story.story_of(recorded([phase(0, "zk")], files={"preflight.json": warning})).outcome == "read-only"
     assert "To do: upgrade it" in page(run).text
 
 
-def test_a_copy_that_differs_stops():
+def test_initial_copy_that_differs_stops_the_run():
     files = {
         "copy-expected.json": json.dumps({"counted": {"records": {"TOPIC_RECORD": 60, "CONFIG_RECORD": 2}}}),
         "copy-awaited.json": json.dumps({"counted": {"records": {"TOPIC_RECORD": 61, "CONFIG_RECORD": 2}}}),
@@ -191,7 +191,7 @@ def test_a_copy_that_differs_stops():
         ),
     }
     run = recorded(WHOLE, files=files)
-    assert report_story.tell(run).outcome == "stopped"
+    assert report_story.story_of(run).outcome == "stopped"
     rows = {row["type"]: row for row in report_files.copy(run)["rows"]}
     assert {kind: row["differs"] for kind, row in rows.items()} == {
         "TOPIC_RECORD": False,
@@ -203,33 +203,33 @@ def test_a_copy_that_differs_stops():
 
 
 @pytest.mark.parametrize("length", range(1, len(WHOLE)))
-def test_a_run_killed_anywhere_says_so(length):
-    """A run ends with a judgement; only the first events alone are those of a look at the cluster."""
+def test_run_killed_at_any_event_has_no_recorded_end(length):
+    """A run ends with a second detection of the phase; a read-only run has no events but phases."""
     run = recorded(WHOLE[:length], FACTS[:1], followed=True)
-    story = report_story.tell(run)
+    story = report_story.story_of(run)
     if length < 3:
-        assert story.outcome == "looked"
+        assert story.outcome == "read-only"
     else:
-        assert story.outcome == "open" and story.sentence.startswith("The run ended without an end")
-        assert story.reasons[0].startswith("The last thing noted is ")
+        assert story.outcome == "open" and story.sentence.startswith("The run has no recorded end")
+        assert story.reasons[0].startswith("The last recorded event is ")
     working = run._replace(paths=[*run.paths, "copy-expected.json"])
-    assert report_story.tell(working).outcome == "open"
+    assert report_story.story_of(working).outcome == "open"
     page(run)
     if length >= 3:
-        assert "No end is noted yet" in page(run._replace(followed=False)).text
+        assert "No end is recorded yet" in page(run._replace(followed=False)).text
 
 
-def test_the_end_that_the_journal_tells_counts():
+def test_ended_event_decides_the_outcome():
     begun = {"t": T - 1, "kind": "event", "name": "begun", "user": "anna", "from": "ops1", "playbook": "migrate"}
     ended = {"t": T + 50, "kind": "event", "name": "ended", "result": "ok"}
-    story = report_story.tell(recorded([begun, *WHOLE[:7], ended], ()))
+    story = report_story.story_of(recorded([begun, *WHOLE[:7], ended], ()))
     assert (story.outcome, story.by, story.events) == ("done", "anna@ops1", [])
     failed = {**ended, "result": "failed", "reason": "b3 became unreachable"}
-    story = report_story.tell(recorded([begun, *WHOLE[:7], failed], ()))
+    story = report_story.story_of(recorded([begun, *WHOLE[:7], failed], ()))
     assert (story.outcome, story.reasons) == ("stopped", ["b3 became unreachable"])
 
 
-def test_a_torn_journal():
+def test_unreadable_lines_of_the_journal_are_counted():
     lines = [
         *map(json.dumps, WHOLE),
         '{"t": 17952',
@@ -240,15 +240,15 @@ def test_a_torn_journal():
     events, unreadable = report_story.parse("\n".join(lines) + "\n")
     assert (events, unreadable) == (WHOLE, 4)
     run = recorded(events, unreadable=unreadable)
-    assert report_story.tell(run).doubts == ["4 lines of the journal could not be read and are left out"]
+    assert report_story.story_of(run).warnings == ["4 lines of the journal could not be read"]
     page(run)
-    assert report_story.tell(recorded([], ())).sentence == "The journal holds no event."
+    assert report_story.story_of(recorded([], ())).sentence == "The journal has no events."
     page(recorded([], ()))
 
 
 @pytest.mark.parametrize("event", WHOLE)
 @pytest.mark.parametrize("value", [None, "x", -1, [], {}, True, float("nan")])
-def test_events_of_another_shape_do_no_harm(event, value):
+def test_malformed_events_do_not_fail_the_report(event, value):
     for key in event:
         if key not in ("t", "kind"):
             page(recorded([*WHOLE[:2], {**event, key: value}]))
@@ -257,49 +257,49 @@ def test_events_of_another_shape_do_no_harm(event, value):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"findings": 3, "batches": {}, "records": [], "counted": 1}'])
-def test_files_of_another_shape_do_no_harm(text):
+def test_malformed_files_do_not_fail_the_report(text):
     names = ("preflight.json", "plan-kraft.json", "copy-expected.json", "copy-awaited.json", "copy-compared.json")
     files = dict.fromkeys([*names, "clients.json", "facts-01-dual_write.json", "diffs/b1-kraft.diff"], text)
     page(recorded(WHOLE, files=files))
 
 
-def test_a_control_node_whose_clock_goes_back():
+def test_control_node_clock_that_goes_back_is_a_warning():
     events = [*WHOLE[:3], *({**event, "t": event["t"] - 3600} for event in WHOLE[7:])]
-    story = report_story.tell(recorded(events))
-    assert story.doubts == ["the control node's clock went back 59 min 9 s before phase dual_write was noted"]
+    story = report_story.story_of(recorded(events))
+    assert story.warnings == ["the control node's clock went back 59 min 9 s before phase dual_write"]
     assert story.seconds == 10
     page(recorded(events))
 
 
 @pytest.mark.parametrize(("off", "way"), [(5000, "ahead of"), (-5000, "behind")])
-def test_a_host_whose_clock_is_off_keeps_its_place(off, way):
-    reported = restart(21 + off, "b1")
-    reported["times"] = {
+def test_restart_of_a_host_with_a_wrong_clock_keeps_its_place(off, way):
+    event = restart(21 + off, "b1")
+    event["times"] = {
         key: value + off if key.endswith("_at") else value for key, value in restart(21, "b1")["times"].items()
     }
-    story = report_story.tell(recorded([*WHOLE[:4], reported, *WHOLE[5:]]))
-    assert len(story.doubts) == 1 and f"the clock of b1 is {way}" in story.doubts[0]
+    story = report_story.story_of(recorded([*WHOLE[:4], event, *WHOLE[5:]]))
+    assert len(story.warnings) == 1 and f"the clock of b1 is {way}" in story.warnings[0]
     assert story.seconds == 61
     assert [name for name, _start, _end in story.restarts[0].stages] == ["stop", "start", "register"]
     assert all(T + 20 <= start <= end <= T + 61 for _name, start, end in story.restarts[0].stages)
 
 
-def test_a_gate_leads_to_the_reports_of_its_jobs():
+def test_gate_links_to_the_reports_of_its_jobs():
     there = "verify/after_kraft/metadata_parity/report.html"
     jobs = {"metadata_parity": "d1", "data_fingerprint": "d2"}
     reports = {"metadata_parity": there, "data_fingerprint": "../../elsewhere/report.html"}
-    messages = [gate(1, "before_kraft", verified="off"), gate(9, "after_kraft", verified=jobs, reports=reports)]
-    run = recorded([phase(0, "hybrid"), *messages], [*FACTS, there])
-    off, on = report_story.tell(run).gates
+    gates = [gate(1, "before_kraft", verified="off"), gate(9, "after_kraft", verified=jobs, reports=reports)]
+    run = recorded([phase(0, "hybrid"), *gates], [*FACTS, there])
+    off, on = report_story.story_of(run).gates
     assert off.reports is None
     assert on.reports == {"metadata_parity": there, "data_fingerprint": ""}
     shown = report.render(run, UTC)
     assert f'href="{there}">metadata_parity</a>' in shown and "elsewhere" not in shown
     closed = gate(9, "after_kraft", result="differ", reports=reports)
-    assert report_story.tell(recorded([closed], [there])).gates[0].reports["metadata_parity"] == there
+    assert report_story.story_of(recorded([closed], [there])).gates[0].reports["metadata_parity"] == there
 
 
-def test_nothing_that_hosts_or_messages_say_becomes_markup():
+def test_text_of_hosts_and_messages_is_escaped():
     evil = '"><script>alert(1)</script>{{ 7 * 7 }}'
     events = [
         phase(0, evil),
@@ -327,7 +327,7 @@ def test_nothing_that_hosts_or_messages_say_becomes_markup():
         assert "</script>49" not in shown.text
 
 
-def test_pictures_are_drawn_and_not_told_as_text():
+def test_pictures_are_svg_elements_not_escaped_text():
     compared = {"records": {"NO_OP_RECORD": 1}, "damage": [], "differences": [], "moved": []}
     run = recorded(WHOLE, files={"copy-compared.json": json.dumps(compared)})
     for shown in (page(run), Page(report.render_cluster("cluster", [run], UTC))):
@@ -336,12 +336,12 @@ def test_pictures_are_drawn_and_not_told_as_text():
     assert "the quorum\N{RIGHT SINGLE QUOTATION MARK}s own" in page(run).text
 
 
-def test_the_page_loads_nothing():
+def test_page_loads_no_resource():
     svg = "<svg xmlns='http://www.w3.org/2000/svg'><script>1</script></svg>"
     run = recorded(WHOLE, files={"clients.svg": svg, "clients.json": '{"verdict": "pass", "lost": 0}'})
-    reported = page(run)
-    assert [one.partition(",")[0] for one in reported.loaded] == ["data:image/svg+xml;base64"]
-    assert base64.b64decode(reported.loaded[0].partition(",")[2]).decode() == svg
+    shown = page(run)
+    assert [one.partition(",")[0] for one in shown.loaded] == ["data:image/svg+xml;base64"]
+    assert base64.b64decode(shown.loaded[0].partition(",")[2]).decode() == svg
     assert "url(http" not in report.render(run) and "@import" not in report.render(run)
 
 
@@ -357,27 +357,27 @@ def test_the_page_loads_nothing():
         "listener.name.a.ssl.key.password=hunter2",
     ],
 )
-def test_secrets_are_not_shown(text):
+def test_secrets_are_masked(text):
     run = recorded([*WHOLE, gate(70, "after_kraft", result="differ", reason=text)])
     assert "hunter2" not in report.render(run)
     assert "hunter2" not in report.render_cluster("c", [run])
 
 
-def test_sealed_values_are_not_shown():
+def test_sealed_values_are_masked():
     reason = "b1 has sealed:3wNcywT0cKoM5T14/po8/Mx3jEl==, see log.dirs=/data"
     run = recorded([gate(0, "after_copy", result="differ", reason=reason)])
     assert "sealed:" not in report.render(run)
     assert "b1 has ********, see log.dirs=/data" in report.render(run)
 
 
-def test_a_diff_is_masked_again():
+def test_secrets_in_a_diff_are_masked():
     text = (
         "--- b1 before\n+++ b1 after\n@@ -1 +1 @@\n a=1\n-ssl.key.password=hunter2\n+ssl.key.password : hunter3\n"
         "+sasl.jaas.config=x \\\n+   hunter4 \\\n+   hunter5\n+b=2\n+password.encoder.iterations=4096\n+c=sealed:AAAA\n"
     )
     lines = report_files.diff(text)
-    reported = "\n".join(line.text for line in lines)
-    assert "hunter" not in reported and "a=1" in reported and "+b=2" in reported and "4096" in reported
+    shown = "\n".join(line.text for line in lines)
+    assert "hunter" not in shown and "a=1" in shown and "+b=2" in shown and "4096" in shown
     run = recorded(WHOLE, files={"diffs/b1-kraft.diff": text})
     assert "hunter" not in report.render(run) and "sealed:" not in report.render(run)
     assert [line.style for line in lines[:6]] == ["hunk", "hunk", "hunk", "same", "remove", "add"]
@@ -385,20 +385,20 @@ def test_a_diff_is_masked_again():
 
 def test_many_hosts_share_rows():
     events = [phase(0, "hybrid"), *(restart(10 * number, f"kafka{number:03}") for number in range(300))]
-    rows = report_timeline.rows(report_story.tell(recorded(events)), str)
+    rows = report_timeline.rows(report_story.story_of(recorded(events)), str)
     assert [row.name for row in rows] == ["", "phase", "restarts"]
-    few = report_timeline.rows(report_story.tell(recorded(events[:4])), str)
+    few = report_timeline.rows(report_story.story_of(recorded(events[:4])), str)
     assert [row.name for row in few] == ["", "phase", "kafka000", "kafka001", "kafka002"]
 
 
-def test_what_is_noted_for_the_end_stands_in_the_table_alone():
+def test_summary_events_are_in_the_table_only():
     took = {"t": T + 61, "kind": "event", "name": "took", "node_restart": "kraft", "planned_s": 20.0, "took_s": 12.0}
-    story = report_story.tell(recorded([*WHOLE, took]))
-    assert "noted" not in [row.name for row in report_timeline.rows(story, str)]
+    story = report_story.story_of(recorded([*WHOLE, took]))
+    assert "events" not in [row.name for row in report_timeline.rows(story, str)]
     assert [event.name for event in story.events] == ["took"]
 
 
-def test_plans_and_diffs_stand_in_the_order_of_the_migration():
+def test_plans_and_diffs_are_in_the_order_of_the_migration():
     modes = ("kraft", "controller_final", "zk_migration")
     files = {f"plan-{mode}.json": json.dumps({"kind": mode, "batches": [["b1"]]}) for mode in modes}
     assert [plan["kind"] for plan in report_files.plans(recorded([], files=files))] == [
@@ -416,7 +416,7 @@ def test_plans_and_diffs_stand_in_the_order_of_the_migration():
     ]
 
 
-def test_the_facts_kept_last_are_judged():
+def test_phase_is_detected_from_the_newest_facts():
     assert report_story.last_facts(["facts-9-zk.json", "facts-10-hybrid.json", "x"]) == "facts-10-hybrid.json"
     node = {"role": "broker", "reached": True, "running": None, "running_error": "refused", "next": "zk", "node_id": 1}
     facts = {"nodes": {"b1": node}, "zookeeper": {"reached": False, "error": "no answer"}, "quorum": {}, "topics": {}}
@@ -437,8 +437,7 @@ def test_durations():
     ]
 
 
-def test_written_pages(tmp_path):
-    """A run's first page renews the page of the run before it, which has an end now."""
+def test_first_page_of_a_run_renews_the_page_of_the_previous_run(tmp_path):
     first, second = (
         run_artifacts.RunArtifacts(str(tmp_path), "cluster-1", f"2026112{day}T000000-aaaa") for day in (1, 2)
     )
@@ -446,11 +445,11 @@ def test_written_pages(tmp_path):
         first.note(**event)
     first.save("diffs/b1-kraft.diff", "+a=1\n")
     path = pathlib.Path(report.write(first))
-    assert "No end is noted yet" in path.read_text()
+    assert "No end is recorded yet" in path.read_text()
     for event in WHOLE:
         second.note(**event)
     assert report.write(second) != str(path)
-    assert "The run ended without an end" in path.read_text()
+    assert "The run has no recorded end" in path.read_text()
     cluster = (tmp_path / "cluster-1" / "index.html").read_text()
     assert cluster.index("20261122T000000-aaaa/index.html") < cluster.index("20261121T000000-aaaa/index.html")
     assert 'href="diffs/b1-kraft.diff"' in path.read_text()
@@ -458,7 +457,7 @@ def test_written_pages(tmp_path):
     report.write_all(str(tmp_path / "cluster-1"))
 
 
-def test_a_report_that_cannot_be_written_stops_no_run(tmp_path, monkeypatch):
+def test_report_that_cannot_be_written_does_not_stop_the_run(tmp_path, monkeypatch):
     warned = []
     monkeypatch.setattr(base.display, "warning", warned.append)
     monkeypatch.setattr(report, "render", lambda recorded: 1 / 0)
@@ -469,7 +468,7 @@ def test_a_report_that_cannot_be_written_stops_no_run(tmp_path, monkeypatch):
     assert len(warned) == 1 and "ZeroDivisionError" in warned[0] and "20261121T000000-aaaa" in warned[0]
 
 
-def test_no_run_yet(tmp_path):
+def test_cluster_without_runs_has_an_empty_page(tmp_path):
     nothing = run_artifacts.RunArtifacts(str(tmp_path), "cluster-1", "20261121T000000-aaaa")
     assert report.write(nothing) is None
     assert not list(tmp_path.iterdir())

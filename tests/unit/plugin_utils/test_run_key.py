@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The key of a run, asked for by the forks of many hosts at once."""
+"""The key of a run, when the forks of many hosts ask for it at once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _ask(directory, barrier, answers):
 
 
 def slowly(secrets):
-    """Leave the other forks time to look at a key that is not written yet."""
+    """Give the other forks time to see that the key is not written yet."""
     make = secrets.token_hex
     secrets.token_hex = lambda size: time.sleep(0.05) or make(size)
 

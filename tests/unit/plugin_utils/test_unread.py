@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why a host's facts are missing, in the words of whoever knows."""
+"""The message for a host whose facts are missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import unre
 
 
 @pytest.mark.parametrize(
-    ("gathered", "reported"),
+    ("gathered", "message"),
     [
         (None, "--limit or --start-at-task excluded it"),
         (
@@ -23,5 +23,5 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import unre
         ({"failed": True, "msg": "no Python there"}, "its facts could not be read: no Python there"),
     ],
 )
-def test_why_a_host_was_not_read(gathered, reported):
-    assert unread(gathered) == reported
+def test_message_says_why_the_facts_are_missing(gathered, message):
+    assert unread(gathered) == message

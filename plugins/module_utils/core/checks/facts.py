@@ -1,18 +1,20 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the checks look at, and what they find."""
+"""The input of the checks and their findings."""
 
 from __future__ import annotations
 
 from types import MappingProxyType
 from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
+from ...facts import ClusterFacts, MetadataLog, NodeFacts, ZooKeeperFacts
 from .. import phase
 
 
 class Finding(NamedTuple):
-    """One thing that a check found. `warns`: it is less grave than its check's severity says."""
+    """What is wrong (`seen`) and what to do (`do`), both without a final full stop. `warns`: a warning although its
+    check blocks."""
 
     seen: str
     do: str
@@ -20,19 +22,18 @@ class Finding(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What the checks look at. `cluster`: probes.cluster.collect; `metadata`: judgements.zk_metadata.normalise of
-    ZooKeeper, None when it could not be read; `running`: each broker host's running configuration ({"error"} when it
-    could not be asked); `controller_config`: the operator's quorumshift_controller_config;
-    `controller_listener`, `controller_protocol`: name and security protocol of the controller listener;
-    `controller_principal`: what a controller is to the brokers;
-    `controller_super_users`: the principals of quorumshift_controller_super_users;
-    `min_isr`: {topic: int}; `metadata_error`: why `metadata` is None;
-    `stop_timeout_s`: quorumshift_stop_timeout_s; `rights`: probes.topics.rights, None when no broker answers;
-    `client_principal`, `tool_principal`: whom brokers and controllers see when this tool dials, None when only they
-    know; `lasting`: of hazards.requests.under_way, what every look has shown; `ensemble`: what each server of
-    ZooKeeper answers, probes.zk_servers.look; `notifications`: probes.zookeeper.notifications."""
+    """The input of the checks.
 
-    cluster: Mapping
+    `cluster`: probes.cluster.collect; `metadata`: zk_metadata.normalise of ZooKeeper, None if it could not be read
+    (`metadata_error`: why); `running`: {broker host: running config, or {"error"}}; `controller_config`,
+    `controller_super_users`, `stop_timeout_s`: the variables quorumshift_*; `controller_listener`,
+    `controller_protocol`: name and security protocol of the controller listener; `controller_principal`: the
+    controllers' principal on brokers; `min_isr`: {topic: int}; `rights`: probes.topics.rights, None if no broker
+    answers; `client_principal`, `tool_principal`: this tool's principal on brokers and controllers, None if unknown;
+    `lasting`: requests.lasting; `ensemble`: probes.zk_servers.gather; `notifications`: probes.zookeeper.notifications.
+    """
+
+    cluster: ClusterFacts
     metadata: Mapping | None
     running: Mapping[str, Mapping[str, str]]
     controller_config: Mapping[str, str]
@@ -51,22 +52,22 @@ class Facts(NamedTuple):
     notifications: Mapping[str, int] = MappingProxyType({})
 
     @property
-    def brokers(self) -> dict[str, Mapping]:
+    def brokers(self) -> dict[str, NodeFacts]:
         """The nodes of the group kafka_broker."""
         return {host: node for host, node in self.cluster["nodes"].items() if node["role"] == "broker"}
 
     @property
-    def controllers(self) -> dict[str, Mapping]:
+    def controllers(self) -> dict[str, NodeFacts]:
         """The nodes of the group kafka_controller."""
         return phase.controllers(self.cluster)
 
     @property
     def dead(self) -> dict[int, str | None]:
-        """The brokers that should be alive and are not, {broker id: host}; none can be told without ZooKeeper."""
+        """{broker id: host} of brokers that neither ZooKeeper nor the quorum lists; {} without ZooKeeper."""
         if not self.zookeeper.get("reached"):
             return {}
-        alive = {int(one) for one in self.zookeeper.get("broker_ids") or {}}
-        alive |= {int(one) for log in logs_of(self) for one in log.get("brokers") or {}}
+        alive = {int(broker) for broker in self.zookeeper.get("broker_ids") or {}}
+        alive |= {int(broker) for log in logs_of(self) for broker in log.get("brokers") or {}}
         return {
             node["node_id"]: host
             for host, node in sorted(self.brokers.items())
@@ -74,27 +75,29 @@ class Facts(NamedTuple):
         }
 
     @property
-    def zookeeper(self) -> Mapping:
-        """What ZooKeeper testifies."""
+    def zookeeper(self) -> ZooKeeperFacts:
+        """What ZooKeeper reports."""
         return self.cluster["zookeeper"]
 
 
-def logs_of(facts: Facts) -> list[Mapping]:
-    return [node["metadata_log"] for node in facts.controllers.values() if phase.usable_log(node)]
+def logs_of(facts: Facts) -> list[MetadataLog]:
+    """Return the metadata logs of the controllers that have a usable one."""
+    return phase.metadata_logs(facts.controllers.values())
 
 
-def values_of(node: Mapping) -> Mapping[str, str]:
+def values_of(node: NodeFacts) -> Mapping[str, str]:
+    """Return the properties in a node's file, {} if it could not be read."""
     return (node.get("file") or {}).get("properties") or {}
 
 
-def partitions_of(node: Mapping) -> int:
+def partitions_of(node: NodeFacts) -> int:
     """Return how many replicas a node's log directories hold."""
     return sum(directory.get("partitions") or 0 for directory in node.get("log_dirs") or [])
 
 
-def by_text(reported: Mapping[str, Any]) -> dict[Sequence[str], Any]:
-    """Return {hosts: what is told of them}: one entry for all hosts of which the same is told."""
+def grouped(values: Mapping[str, Any]) -> dict[Sequence[str], Any]:
+    """Return {hosts: value} of {host: value}: one entry for all hosts with the same value."""
     hosts: dict[Any, list[str]] = {}
-    for host, one in sorted(reported.items()):
-        hosts.setdefault(one, []).append(host)
-    return {tuple(names): one for one, names in hosts.items()}
+    for host, value in sorted(values.items()):
+        hosts.setdefault(value, []).append(host)
+    return {tuple(names): value for value, names in hosts.items()}

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hazards: who cannot reach whom, and ports that are taken.
+"""Checks of connections between hosts and of the controllers' ports.
 
-Before controllers run, nothing listens on their port. A host that can reach it is then refused, which most firewalls
-do not do: they drop, or answer that there is no way. So a refusal passes here, and proves nothing; the real
-connections are made once the controllers are up and before any broker is restarted (node_paths, `required`).
+Before the controllers run, nothing listens on their ports, and a reachable host refuses the connection. Most firewalls
+drop it, or answer "no route". So a refusal is no finding here. The tool connects again once the controllers are up,
+before it restarts a broker (node_facts, `connectivity_required`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from __future__ import annotations
 from typing import Iterable, Mapping
 
 from ...addresses import AddressError, parse_zookeeper_connect
+from ...facts import NodeFacts
 from .. import kraft_config
 from ..advice import shown
-from .facts import Facts, Finding, by_text, values_of
+from .facts import Facts, Finding, grouped, values_of
 
 _WHAT = {
     "zookeeper": "ZooKeeper at",
@@ -23,88 +24,90 @@ _WHAT = {
     "broker": "the inter-broker listener of",
 }
 _DO = {
-    "zookeeper": "open ZooKeeper's port for them: brokers and controllers read and write there until the end of the "
-    "migration",
-    "controller": "open the controllers' port for them, or correct quorumshift_controller_host and "
+    "zookeeper": "open ZooKeeper's port for these hosts: brokers and controllers use it until the migration is "
+    "finalized",
+    "controller": "open the controllers' port for these hosts, or correct quorumshift_controller_host and "
     "quorumshift_controller_port: brokers and controllers fetch the metadata there",
-    "broker": "open the brokers' inter-broker port for them: controllers send LeaderAndIsr and UpdateMetadata there",
+    "broker": "open the brokers' inter-broker port for these hosts: controllers send LeaderAndIsr and UpdateMetadata "
+    "there",
 }
 
 
-def targets(host: str, nodes: Mapping[str, Mapping]) -> list[dict]:
-    """Return whom a host has to reach: [{kind, to, address}] (nodes: see probes.cluster.collect)."""
+def targets(host: str, nodes: Mapping[str, NodeFacts]) -> list[dict]:
+    """Return the addresses that a host must reach: [{kind, to, address}] (`nodes`: probes.cluster.collect)."""
     own = nodes[host]
-    brokers = {one: node for one, node in sorted(nodes.items()) if node["role"] == "broker" and values_of(node)}
+    brokers = {name: node for name, node in sorted(nodes.items()) if node["role"] == "broker" and values_of(node)}
     readers = [own] if own["role"] == "broker" else list(brokers.values())
     connect = next((values_of(node).get("zookeeper.connect") for node in readers), None)
     try:
         servers = parse_zookeeper_connect(connect).servers if connect else ()
     except AddressError:
-        servers = ()  # no broker starts with it either
-    messages = [{"kind": "zookeeper", "to": str(server), "address": str(server)} for server in servers]
-    for one, node in sorted(nodes.items()):
-        if node["role"] == "controller" and one != host:
-            messages.append({"kind": "controller", "to": one, "address": node["address"]})
+        servers = ()  # the broker does not start with it either
+    addresses = [{"kind": "zookeeper", "to": str(server), "address": str(server)} for server in servers]
+    for name, node in sorted(nodes.items()):
+        if node["role"] == "controller" and name != host:
+            addresses.append({"kind": "controller", "to": name, "address": node["address"]})
     if own["role"] == "controller":
-        for one, node in brokers.items():
+        for name, node in brokers.items():
             address = kraft_config.inter_broker_address(values_of(node), node["host_address"])
             if address:
-                messages.append({"kind": "broker", "to": one, "address": address})
-    return messages
+                addresses.append({"kind": "broker", "to": name, "address": address})
+    return addresses
 
 
 def not_begun(nodes: Mapping[str, Mapping]) -> bool:
-    """Say whether every broker that was read still starts in plain ZooKeeper mode."""
+    """Return whether every broker that was read still starts in plain ZooKeeper mode."""
     modes = [(node.get("file") or {}).get("mode") for node in nodes.values() if node["role"] == "broker"]
     return all(mode in ("zk", None) for mode in modes)
 
 
 def reachability(facts: Facts) -> Iterable[Finding]:
-    """Everybody reaches whom the migration makes them need, as far as that can be told before controllers run."""
-    excluded = set(facts.dead.values())
-    failed, dialled = {}, {}
+    """Yield the connections that the migration needs and that failed."""
+    dead = set(facts.dead.values())  # reported by the check `broker_ids`
+    failed, tried = {}, {}
     for host, node in facts.cluster["nodes"].items():
-        reported = node.get("paths") or {}
-        dialled[host] = reported.get("dialled") or {}
+        connections = node.get("paths") or {}
+        tried[host] = connections.get("dialled") or {}
         failed[host] = [
-            one
-            for one in reported.get("failed") or []
-            if one["to"] not in excluded and not (one["reason"] == "refused" and _silent(facts, one))
+            target
+            for target in connections.get("failed") or []
+            if target["to"] not in dead and not (target["reason"] == "refused" and _not_started(facts, target))
         ]
-    yield from unanswered(failed, dialled)
+    yield from unanswered(failed, tried)
     for host, node in sorted(facts.cluster["nodes"].items()):
         reason, broker = node.get("running_reason"), node["role"] == "broker"
-        taken = ((node.get("paths") or {}).get("listen") or {}).get("error")  # see `controller_ports`
-        if not reason or host in excluded or (not broker and (reason == "refused" or taken)):
+        in_use = ((node.get("paths") or {}).get("listen") or {}).get("error")  # see `controller_ports`
+        if not reason or host in dead or (not broker and (reason == "refused" or in_use)):
             continue
         client = "quorumshift_client" if broker else "quorumshift_controller_client"
         yield Finding(
-            f"the probe host cannot ask {host}: {node['running_error']}",
-            f"open the port for the probe host, correct {client}, or choose another quorumshift_probe_host",
+            f"the probe host cannot query {host}: {node['running_error']}",
+            f"open the port for the probe host, correct {client}, or set another quorumshift_probe_host",
         )
 
 
-def _silent(facts: Facts, target: Mapping) -> bool:
-    """Say whether it is right that nothing listens there: a controller that is not up yet."""
+def _not_started(facts: Facts, target: Mapping) -> bool:
+    """Return whether the target is a controller that does not run yet."""
     node = facts.cluster["nodes"].get(target["to"]) or {}
     return target["kind"] == "controller" and not (node.get("service") or {}).get("active")
 
 
-def unanswered(failed: Mapping[str, list[Mapping]], dialled: Mapping[str, Mapping[str, int]]) -> Iterable[Finding]:
-    """Yield what hosts did not reach, folded; `failed` and `dialled` by host as node_paths returns them. A host that
-    reaches some server of the ZooKeeper ensemble is only warned of."""
+def unanswered(failed: Mapping[str, list[Mapping]], tried: Mapping[str, Mapping[str, int]]) -> Iterable[Finding]:
+    """Yield the failed connections, grouped; `failed` and `tried` ({kind: count}) by host as node_facts returns them.
+
+    A host that reaches some servers of the ZooKeeper ensemble gets a warning.
+    """
     for kind, what in _WHAT.items():
-        reported = {}
-        for host, failures in failed.items():
-            ours = [one for one in failures if one["kind"] == kind]
-            if ours:
-                some = kind == "zookeeper" and len(ours) < dialled[host].get(kind, 0)
-                reported[host] = (
-                    some,
-                    tuple(_named(one) for one in ours),
-                    tuple(sorted({one["error"] for one in ours})),
+        failures = {}
+        for host, all_failed in failed.items():
+            targets = [target for target in all_failed if target["kind"] == kind]
+            if targets:
+                failures[host] = (
+                    kind == "zookeeper" and len(targets) < tried[host].get(kind, 0),
+                    tuple(_named(target) for target in targets),
+                    tuple(sorted({target["error"] for target in targets})),
                 )
-        for hosts, (some, names, errors) in by_text(reported).items():
+        for hosts, (some, names, errors) in grouped(failures).items():
             yield Finding(
                 f"{shown(hosts)} cannot connect to {what} {shown(names)}: {'; '.join(errors)}",
                 _DO[kind],
@@ -117,30 +120,30 @@ def _named(target: Mapping) -> str:
 
 
 def controller_ports(facts: Facts) -> Iterable[Finding]:
-    """Each controller can listen at the address by which it is known to all."""
+    """Yield the controllers that cannot listen on their own address."""
     several = len({node.get("host_address") for node in facts.cluster["nodes"].values()}) > 1
     for host, node in sorted(facts.controllers.items()):
-        reported = (node.get("paths") or {}).get("listen")
-        if not reported:
+        listen = (node.get("paths") or {}).get("listen")
+        if not listen:
             continue
-        where = f"{reported['address']} on {host}"
-        if reported["error"] == "taken":
+        where = f"{listen['address']} on {host}"
+        if listen["error"] == "taken":
             yield Finding(
-                f"{where} is taken by {reported['holder'] or 'a process that the tool may not see'}",
-                "stop what listens there, or set quorumshift_controller_port to a free port",
+                f"{where} is in use by {listen['holder'] or 'a process that the tool cannot see'}",
+                "stop this process, or set quorumshift_controller_port to a free port",
             )
-        elif reported["error"] == "foreign":
+        elif listen["error"] == "foreign":
             yield Finding(
-                f"{where} resolves to {reported['resolved']}, which is no address of that host",
-                "set quorumshift_controller_host to one of its own: the controller listens there",
+                f"{where} resolves to {listen['resolved']}, which is not an address of that host",
+                "set quorumshift_controller_host to an address of the host",
             )
-        elif reported["error"]:
+        elif listen["error"]:
             yield Finding(
-                f"{where} cannot be listened on: {reported['error']}",
+                f"{where} cannot be bound: {listen['error']}",
                 "correct quorumshift_controller_host and quorumshift_controller_port",
             )
-        elif reported["loopback"] and several:
+        elif listen["loopback"] and several:
             yield Finding(
-                f"{where} resolves to {reported['resolved']} there, where no other host reaches it",
-                "correct /etc/hosts of that host, or set quorumshift_controller_host to an address",
+                f"{where} resolves to the loopback address {listen['resolved']}, which other hosts cannot reach",
+                f"correct /etc/hosts of {host}, or set quorumshift_controller_host to an address",
             )

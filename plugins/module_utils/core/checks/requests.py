@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hazards: what the controller of ZooKeeper mode is asked to do, and does within moments on a healthy cluster.
+"""Checks of requests that ZooKeeper's controller completes within moments on a healthy cluster.
 
-Clients ask for it all the time, so what is seen once is no finding: `under_way` tells what one look shows, and a check
-finds what every look has shown while the module waited (Facts.lasting).
+Clients send them all the time, so a request that is seen once is no finding. `under_way` returns the requests of one
+read; the checks report the requests that every read has shown while the module waited (Facts.lasting).
 """
 
 from __future__ import annotations
@@ -18,57 +18,57 @@ CHECKS = DELETIONS, ELECTIONS, STATES = "deletions", "elections", "partition_sta
 
 
 def under_way(facts: Facts) -> dict[str, list[str]]:
-    """Return {check id: sorted topics or partitions} of what is asked for and not done."""
+    """Return {check id: sorted topics or partitions} of the requests that are not completed."""
     if facts.metadata is None:
         return {}
     pending = set(facts.metadata["delete_topics"])
     election = facts.zookeeper.get("preferred_replica_election") or {}
     return {
         DELETIONS: sorted(pending),
-        ELECTIONS: sorted(f"{one['topic']}-{one['partition']}" for one in election.get("partitions") or ()),
+        ELECTIONS: sorted(f"{asked['topic']}-{asked['partition']}" for asked in election.get("partitions") or ()),
         STATES: sorted(
             f"{name}-{number}"
             for name, topic in facts.metadata["topics"].items()
             if name not in pending
-            for number, one in topic["partitions"].items()
-            if one["leader"] is None
+            for number, partition in topic["partitions"].items()
+            if partition["leader"] is None
         ),
     }
 
 
 def lasting(facts: Facts, before: Mapping[str, Iterable[str]] | None) -> dict[str, list[str]]:
-    """Return `under_way` without what an earlier look (`before`, None: there was none) has not shown."""
-    reported = under_way(facts)
+    """Return `under_way`, limited to what the earlier reads (`before`, None at the first read) have shown too."""
+    now = under_way(facts)
     if before is None:
-        return reported
-    return {check: [name for name in names if name in set(before.get(check, ()))] for check, names in reported.items()}
+        return now
+    return {check: [name for name in names if name in set(before.get(check, ()))] for check, names in now.items()}
 
 
 def deletions(facts: Facts) -> Iterable[Finding]:
-    """No topic waits for its deletion: the copy leaves such a topic out, and its files stay on the disks as strays."""
+    """Yield the pending topic deletions: the initial copy leaves these topics out, their files stay as -stray."""
     for names in _lasting(facts, DELETIONS):
         yield Finding(
-            f"the deletion of {shown(names)} does not end",
-            "start the broker that holds a replica and is down. With the copy such a topic is gone, and its "
+            f"the deletion of {shown(names)} does not complete",
+            "start the broker that is down and holds a replica. The initial copy leaves the topic out, and its "
             "directories stay on the disks, renamed to -stray",
         )
 
 
 def elections(facts: Facts) -> Iterable[Finding]:
-    """No election of preferred leaders waits in ZooKeeper: it is not copied."""
+    """Yield the pending elections of preferred leaders: the initial copy leaves them out."""
     for names in _lasting(facts, ELECTIONS):
         yield Finding(
-            f"/admin/preferred_replica_election asks for elections of {shown(names)}, and no controller takes it up",
-            "look at the controller's log, or delete the znode and ask again: kafka-leader-election.sh",
+            f"/admin/preferred_replica_election requests elections of {shown(names)}, but no controller starts them",
+            "check the controller's log, or delete the znode and request the elections again: kafka-leader-election.sh",
         )
 
 
 def partition_states(facts: Facts) -> Iterable[Finding]:
-    """Every partition has its state: KRaft's controllers drop changes that hold one without."""
+    """Yield the partitions without a state: KRaft's controllers drop changes that contain one."""
     for names in _lasting(facts, STATES):
         yield Finding(
-            f"ZooKeeper has no state of {shown(names)}: no leader was ever elected",
-            "start a broker that is to hold a replica, or delete the topic",
+            f"ZooKeeper has no partition state of {shown(names)}: no leader was ever elected",
+            "start a broker of the replica list, or delete the topic",
         )
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hazards: what ZooKeeper holds."""
+"""Checks of ZooKeeper's servers and content."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from ..advice import shown
 from .facts import Facts, Finding, partitions_of, values_of
 
 OLDEST_ZOOKEEPER = (3, 5)
-"""The oldest server of which Kafka's docs say that the client of 3.9, ZooKeeper 3.8, speaks to it."""
+"""The oldest server that Kafka's docs support for the client of 3.9, ZooKeeper 3.8."""
 
 NOTIFICATIONS = 1000
-"""From here on they cost: 1,245 of them, with three changes a second, kept a cluster of three brokers busy."""
+"""Measured: 1,245 of them, with three changes a second, keep a cluster of three brokers busy."""
 
-SLOW_S = 30  # of writing in a restart: half of what a stop without it is given (services.STOP_S)
+SLOW_S = 30  # seconds of writes in a restart: half of services.STOP_S
 
 
 def zookeeper(facts: Facts) -> Iterable[Finding]:
-    """ZooKeeper can be read, and it is the brokers' own."""
-    ours = facts.zookeeper.get("connect")
-    theirs = {host: values_of(node).get("zookeeper.connect") for host, node in facts.brokers.items()}
-    for host, text in sorted(theirs.items()):
-        if ours and text and _chroot(text) != _chroot(ours):
+    """Yield a ZooKeeper that cannot be read, or whose chroot is not the brokers'."""
+    own = facts.zookeeper.get("connect")
+    of_brokers = {host: values_of(node).get("zookeeper.connect") for host, node in facts.brokers.items()}
+    for host, connect in sorted(of_brokers.items()):
+        if own and connect and _chroot(connect) != _chroot(own):
             yield Finding(
-                f"quorumshift_zookeeper_connect has the chroot {_chroot(ours) or '/'}, zookeeper.connect of {host} has "
-                f"{_chroot(text) or '/'}",
-                f"set quorumshift_zookeeper_connect to {text}",
+                f"quorumshift_zookeeper_connect has the chroot {_chroot(own) or '/'}, zookeeper.connect of {host} has "
+                f"{_chroot(connect) or '/'}",
+                f"set quorumshift_zookeeper_connect to {connect}",
             )
             return
     if not facts.zookeeper.get("reached"):
         yield Finding(
             f"ZooKeeper could not be read: {facts.zookeeper.get('error')}",
-            "mend the connection, quorumshift_zookeeper_connect or quorumshift_zookeeper_client",
+            "fix the connection, quorumshift_zookeeper_connect or quorumshift_zookeeper_client",
         )
     elif facts.metadata is None:
         yield Finding(
             f"ZooKeeper's metadata could not be read: {facts.metadata_error}",
-            "mend the connection or quorumshift_zookeeper_client, or raise quorumshift_probe_timeout",
+            "fix the connection or quorumshift_zookeeper_client, or raise quorumshift_probe_timeout",
         )
 
 
@@ -49,107 +49,109 @@ def _chroot(connect: str) -> str:
 
 
 def stale_migration(facts: Facts) -> Iterable[Finding]:
-    """No trace of an earlier attempt in ZooKeeper: with it the copy is skipped and ZooKeeper's metadata deleted."""
+    """Yield the /migration of an earlier attempt: KRaft would skip the initial copy and delete ZooKeeper's metadata."""
     migration = facts.zookeeper.get("migration") or {}
     do = clean_up.migration_znode(facts.cluster)
     if migration.get("malformed"):
         yield Finding(f"/migration is malformed: {migration['malformed']}", do)
     elif (migration.get("kraft_metadata_offset") or -1) > 0:
         yield Finding(
-            f"/migration says that a copy was done up to offset {migration['kraft_metadata_offset']}, yet the cluster "
-            "runs in ZooKeeper mode: a new quorum would skip the copy and delete topics, ACLs and configs in ZooKeeper",
+            f"/migration has offset {migration['kraft_metadata_offset']} of an earlier initial copy: a new quorum "
+            "would skip the initial copy and delete topics, ACLs and configs in ZooKeeper",
             do,
         )
 
 
 def controller_epoch(facts: Facts) -> Iterable[Finding]:
-    """/controller_epoch is above every partition state's, and as the controller's election left it: else ZooKeeper's
-    controller elects no leader, now or after a way back."""
+    """Yield a /controller_epoch with which ZooKeeper's controller elects no leader, now or after a rollback: below that
+    of a partition state, or written since the controller's election."""
     if not facts.zookeeper.get("reached"):
         return
     epoch = facts.zookeeper.get("controller_epoch") or {}
     highest = zk_metadata.max_controller_epoch(facts.metadata) if facts.metadata else None
-    above = f"set it to {(highest or 0) + 1} with zookeeper-shell.sh, then restart the broker that is the controller"
+    connect = facts.zookeeper.get("connect") or "ZOOKEEPER/CHROOT"
+    set_epoch = f"zookeeper-shell.sh {connect} set /controller_epoch {(highest or 0) + 1}"
+    raise_epoch = f"raise it, then restart the controller's broker: {set_epoch}"
     if epoch.get("malformed"):
-        yield Finding(f"/controller_epoch is malformed: {epoch['malformed']}", above)
+        yield Finding(f"/controller_epoch is malformed: {epoch['malformed']}", raise_epoch)
     elif not epoch.get("exists"):
-        yield Finding(
-            "/controller_epoch does not exist", "restart the broker that is the controller: it is written then"
-        )
+        yield Finding("/controller_epoch does not exist", "restart the controller's broker: the election writes it")
     elif highest is not None and epoch["value"] < highest:
         yield Finding(
-            f"/controller_epoch is {epoch['value']}, a partition's state has {highest}: no leader is elected there",
-            above,
+            f"/controller_epoch is {epoch['value']}, a partition state has {highest}: the controller elects no leader "
+            "there",
+            raise_epoch,
         )
     fenced = zk_controller.fenced_sentence(facts.zookeeper)
     if fenced:
-        yield Finding(fenced, "delete /controller with zookeeper-shell.sh: a broker is elected that can")
+        yield Finding(fenced, f"start a new election: zookeeper-shell.sh {connect} delete /controller")
 
 
 def notifications(facts: Facts) -> Iterable[Finding]:
-    """Few change notifications: a broker reads all of a directory again with each new one."""
+    """Yield the directories with many change notifications: a broker reads all of them again with each new one."""
     for directory, count in sorted(facts.notifications.items()):
         if count >= NOTIFICATIONS:
             yield Finding(
                 f"ZooKeeper has {count} change notifications in {directory}. Each new one makes every broker read all "
                 "of them again (ZkNodeChangeNotificationListener), which slows restarts and requests",
-                "find the client that changes configs, quotas, users, ACLs or tokens all the time, and pause it 15 "
-                "minutes before the migration: that is how long a notification stays",
+                "find the client that changes configs, quotas, users, ACLs or tokens all the time. Pause it 15 minutes "
+                "before the migration: a notification expires after this time",
             )
 
 
 def ensemble(facts: Facts) -> Iterable[Finding]:
-    """Every server of the connect string serves, and is one that Kafka's client speaks to."""
-    lost = {server: one["error"] for server, one in sorted(facts.ensemble.items()) if one.get("error")}
-    if lost:
-        reported = "; ".join(f"{server}: {error}" for server, error in lost.items())
+    """Yield the servers of the connect string that do not serve, are standalone, or are too old for Kafka's client."""
+    down = {server: answer["error"] for server, answer in sorted(facts.ensemble.items()) if answer.get("error")}
+    if down:
+        errors = "; ".join(f"{server}: {error}" for server, error in down.items())
         yield Finding(
-            f"{len(lost)} of {len(facts.ensemble)} servers of ZooKeeper do not serve ({reported})",
-            "start them, or open the way from the probe host to them: until the migration is done, losing ZooKeeper "
-            "stops it and the way back",
+            f"{len(down)} of {len(facts.ensemble)} ZooKeeper servers do not serve ({errors})",
+            "start them, or open their port for the probe host: migration and rollback stop if ZooKeeper loses its "
+            "quorum",
             warns=True,
         )
-    alone = [server for server, one in sorted(facts.ensemble.items()) if one.get("mode") == "standalone"]
+    alone = [server for server, answer in sorted(facts.ensemble.items()) if answer.get("mode") == "standalone"]
     if alone and len(facts.ensemble) > 1:
         yield Finding(
-            f"{shown(alone)} of {len(facts.ensemble)} servers in the connect string is a ZooKeeper of its own, no "
-            "member of an ensemble",
-            "correct the connect string, or the server's configuration: it holds other data than the others",
+            f"{shown(alone)} of {len(facts.ensemble)} servers in the connect string is standalone, not a member of the "
+            "ensemble",
+            "correct the connect string or the server's configuration: a standalone server has data of its own",
         )
-    for server, one in sorted(facts.ensemble.items()):
-        version = one.get("version")
+    for server, answer in sorted(facts.ensemble.items()):
+        version = answer.get("version")
         if version and tuple(version) < OLDEST_ZOOKEEPER:
             yield Finding(
                 f"{server} is ZooKeeper {'.'.join(map(str, version))}",
-                f"upgrade it to {'.'.join(map(str, OLDEST_ZOOKEEPER))} at least, which Kafka 3.9's client wants",
+                f"upgrade it to {'.'.join(map(str, OLDEST_ZOOKEEPER))} or later: Kafka 3.9's client needs it",
             )
 
 
 def latency(facts: Facts) -> Iterable[Finding]:
-    """ZooKeeper answers fast enough for sessions to live and for what a restart changes to be written.
+    """Yield the servers that answer too slowly for the brokers' sessions, or for the writes of a restart.
 
-    A restart changes the state of each of the broker's partitions twice, when its leaders move away and when its
-    replicas are back; Kafka has `zookeeper.max.in.flight.requests` of them under way (KafkaZkClient).
+    A restart writes the state of each of the broker's partitions twice: when leaders move away, and when replicas are
+    in sync again. Kafka has `zookeeper.max.in.flight.requests` writes in flight (KafkaZkClient).
     """
     values = next((values_of(node) for node in facts.brokers.values() if values_of(node)), {})
     session_ms = _number(values.get("zookeeper.session.timeout.ms"), 18000)
     in_flight = _number(values.get("zookeeper.max.in.flight.requests"), 10)
     most = max((partitions_of(node) for node in facts.brokers.values()), default=0)
-    for server, one in sorted(facts.ensemble.items()):
-        average, longest = one.get("latency_ms") or (0, 0)
+    for server, answer in sorted(facts.ensemble.items()):
+        average, longest = answer.get("latency_ms") or (0, 0)
         written_s = 2 * most * average / in_flight / 1000
         if longest > session_ms / 3:
             yield Finding(
-                f"{server} took {longest / 1000:.1f} s to answer once since it was started; sessions of brokers end "
-                f"after {session_ms / 1000:g} s without an answer",
-                "see why (its log says `fsync-ing the write ahead log` of slow disks), and reset the figure with the "
-                "four letter word srst: a broker whose session ends has its leaders moved away",
+                f"{server} once took {longest / 1000:.1f} s to answer since its start; brokers' sessions expire after "
+                f"{session_ms / 1000:g} s",
+                "find the cause (slow disks: `fsync-ing the write ahead log` in its log), then reset the figure with "
+                "the four letter word srst: a broker loses its leaders when its session expires",
             )
         elif written_s > SLOW_S:
             yield Finding(
-                f"{server} takes {average:g} ms to answer on average: what the restart of a broker with {most} "
-                f"partitions changes takes {written_s:.0f} s to be written",
-                "see why: a disk of its own for dataLogDir helps most. The rolls take that much longer, a broker each",
+                f"{server} takes {average:g} ms to answer on average: the restart of a broker with {most} partitions "
+                f"writes for {written_s:.0f} s",
+                "find the cause: a separate disk for dataLogDir helps most. Each restart of a broker takes that much "
+                "longer",
             )
 
 
@@ -158,16 +160,16 @@ def _number(text: str | None, default: int) -> int:
 
 
 def unreadable(facts: Facts) -> Iterable[Finding]:
-    """ZooKeeper holds nothing that the copy would fail on, or lose."""
+    """Yield the znodes on which the initial copy would fail, or that it would lose."""
     for problem in (facts.metadata or {}).get("problems", []):
         yield Finding(
             f"ZooKeeper {problem['path']}: {problem['reason']}",
-            "mend or remove it: the copy would fail on it, or lose it",
+            "fix or remove it: the initial copy would fail on it, or lose it",
         )
 
 
 def encoder_secret(facts: Facts) -> Iterable[Finding]:
-    """Encrypted dynamic configs can be decrypted by the controllers."""
+    """Yield the brokers without the secret that decrypts ZooKeeper's encrypted configs for the controllers."""
     if facts.metadata is None:
         return
     encrypted = sorted(
@@ -183,5 +185,6 @@ def encoder_secret(facts: Facts) -> Iterable[Finding]:
             yield Finding(
                 f"ZooKeeper holds encrypted configs ({shown(encrypted, 3)}), and {host} has no "
                 f"{kraft_config.ENCODER_SECRET}",
-                f"set {kraft_config.ENCODER_SECRET} as where they were written: controllers would copy ciphertext",
+                f"set the {kraft_config.ENCODER_SECRET} that encrypted them: without it controllers would copy "
+                "ciphertext",
             )

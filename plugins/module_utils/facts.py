@@ -1,0 +1,296 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The shapes of what probes read and core decides on. All of them are JSON-able.
+
+probes.node.facts makes NodeFacts on a host, action plugins add where it is reached, and probes.cluster.collect adds
+what the running cluster says and makes ClusterFacts. Times are in epoch seconds, sizes in bytes. A key that is missing
+was not read; None means that there is nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, TypedDict
+
+
+class Service(TypedDict, total=False):
+    """A unit as systemd shows it (probes.service.state). Without systemd the first five keys alone."""
+
+    manager: str
+    name: str
+    active: bool
+    main_pid: int  # 0 while it is down
+    masked: bool
+    exists: bool
+    sub_state: str
+    active_state: str
+    result: str
+    restart: str
+    timeout_stop: str
+    unit_file_state: str
+    starts_with: str | None
+    invocation: str
+    restarts: int
+    started_at: float | None
+
+
+class PropertiesFile(TypedDict, total=False):
+    """A node's properties file; secrets are sealed under the run's key (seal.seal)."""
+
+    path: str
+    exists: bool
+    sha256: str | None
+    error: str | None
+    mode: str | None  # in which it starts a node: kraft_config.mode_at_next_start
+    properties: dict[str, str]
+
+
+class LogDirectory(TypedDict, total=False):
+    """One log directory; `meta` is meta.properties."""
+
+    path: str
+    exists: bool
+    in_use: bool | None
+    meta: dict[str, str] | None
+    error: str | None
+    partitions: int
+    stray: list[str]
+    free_bytes: int
+    total_bytes: int
+    empty: bool
+
+
+class BrokerRegistration(TypedDict):
+    """A broker in the metadata log (RegisterBrokerRecord and its changes)."""
+
+    epoch: int
+    incarnation_id: str
+    is_migrating_zk_broker: bool
+    fenced: bool
+    in_controlled_shutdown: bool
+    rack: str | None
+    log_dirs: list[str]
+    registered_offset: int
+
+
+class ControllerRegistration(TypedDict):
+    """A controller in the metadata log (RegisterControllerRecord)."""
+
+    incarnation_id: str
+    zk_migration_ready: bool
+    end_points: list[dict]
+    registered_offset: int
+
+
+class MetadataLog(TypedDict, total=False):
+    """The summary of a metadata log (formats.metadata_image.summarise). `error` alone where it cannot be read."""
+
+    dir: str
+    error: str
+    quorum_state: dict | None
+    log_start_offset: int
+    log_end_offset: int
+    last_epoch: int
+    last_no_op_or_any_timestamp_ms: int | None
+    last_change_offset: int | None
+    checkpoint: dict | None
+    metadata_version: int | None
+    zk_migration_state: str | None
+    zk_migration_state_offset: int | None
+    features: dict[str, int]
+    brokers: dict[str, BrokerRegistration]
+    controllers: dict[str, ControllerRegistration]
+    client_metrics: dict[str, list[str]]
+    open_transaction: dict | None
+    zk_migration_transactions: list[dict]
+    image_counts: dict | None
+
+
+class RunLock(TypedDict, total=False):
+    """Who may act on a cluster, as one host keeps it (core.run_lock). `error` alone where it cannot be read."""
+
+    number: int
+    run: str
+    direction: str
+    target: str | None
+    excluded: list[str]
+    user: str
+    host: str
+    job: str | None
+    process: dict | None
+    since: float
+    closed: bool
+    how: str
+    error: str
+
+
+class RestartSpec(TypedDict, total=False):
+    """What the worker of a restart needs (restart_worker.begin). `changes` or `content`, or neither for a repair.
+
+    `kind`: core.transitions.TRANSITIONS; `mode`: that the node is to run in; `changes`: {key: value, or None to remove
+    it}; `content`: the whole file; `format`: argv that formats an empty log directory; `registered`: ids, as text, of
+    the brokers registered in the quorum.
+    """
+
+    id: str
+    kind: str | None
+    mode: str | None
+    run: str
+    node_id: int
+    cluster_id: str
+    state_dir: str
+    service: str
+    config_file: str
+    changes: dict[str, str | None] | None
+    content: dict[str, str] | None
+    owner: str
+    format: list[str] | None
+    log_file: str
+    kafka_home: str
+    stop_timeout_s: float
+    start_timeout_s: float
+    registered: list[str]
+    run_key: str
+
+
+class RestartStep(TypedDict):
+    """One step of a restart, and when it was begun."""
+
+    name: str
+    at: float
+
+
+class RestartRecord(TypedDict, total=False):
+    """A host's record of its newest restart (restart_record.Record). `outcome` is None while it goes on."""
+
+    id: str
+    kind: str
+    mode: str
+    run: str
+    service: str
+    config_file: str
+    steps: list[RestartStep]
+    outcome: str | None
+    message: str
+    changed: bool
+    times: dict[str, float]
+    diff: dict[str, str]
+    ended_at: float
+
+
+class NodeFacts(TypedDict, total=False):
+    """One broker or controller. Of a host that was not reached: role, reached, error, node_id and addresses."""
+
+    role: str
+    reached: bool
+    error: str
+    time: float
+    asked: list[float]  # when, by the control node's clock, the reading was asked for and arrived
+    hostname: str
+    service: Service
+    file: PropertiesFile
+    runs_with: dict | None
+    starts_with: dict | None
+    node_id: int | None
+    log_dirs: list[LogDirectory]
+    space: dict[str, dict | None]
+    metadata_log: MetadataLog | None
+    node_restart: RestartRecord | None
+    copy: dict | None
+    run_locks: dict[str, RunLock]
+    journals: dict[str, dict]
+    digest_keys: dict[str, str]
+    version: str | None
+    limits: dict | None
+    memory: dict
+    # added by action plugins
+    host_address: str
+    address: str
+    twice: bool
+    paths: dict | None
+    # added by probes.cluster.collect
+    next: str | None
+    running: str | None
+    running_error: str
+    running_reason: str
+    metadata_version: int | None
+
+
+class Replica(TypedDict):
+    """A voter or observer as the quorum's leader sees it (DescribeQuorum)."""
+
+    id: int
+    log_end_offset: int
+    caught_up_ms: int
+
+
+class Quorum(TypedDict, total=False):
+    """The quorum as its leader describes it. `error` where no leader answers."""
+
+    reached: bool
+    error: str
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: list[Replica]
+    observers: list[Replica]
+
+
+class Partition(TypedDict):
+    """A partition as brokers serve it; a leader of -1 is none."""
+
+    leader: int
+    replicas: list[int]
+    isr: list[int]
+
+
+Partitions = Mapping[str, Mapping[str, Partition]]
+"""Partitions by topic and number; numbers are text as keys, as in JSON."""
+
+
+class Topics(TypedDict, total=False):
+    """The brokers' metadata (probes.topics.read). Broker ids are text as keys, as in JSON.
+
+    `differ`: where brokers of different modes serve different in-sync replicas; `single`: partitions that have one
+    replica without the excluded hosts, and more with them (core.excluded).
+    """
+
+    reached: bool
+    error: str
+    brokers: dict[str, str]
+    controller_id: int
+    partitions: Partitions
+    differ: dict
+    single: list[str]
+
+
+class ZooKeeperFacts(TypedDict, total=False):
+    """What ZooKeeper has of the migration (probes.zookeeper.migration_znodes). `error` where it cannot be read.
+
+    Each of the znodes is {exists, malformed (None, or the reason), ...its values}.
+    """
+
+    reached: bool
+    error: str
+    connect: str
+    tls: bool
+    zxid: int
+    controller: dict[str, Any]
+    controller_epoch: dict[str, Any]
+    migration: dict[str, Any]
+    cluster_id: dict[str, Any]
+    broker_ids: dict[str, dict]
+    delete_topics: list[str]
+    reassign_partitions: dict[str, Any]
+    preferred_replica_election: dict[str, Any]
+
+
+class ClusterFacts(TypedDict, total=False):
+    """Everything from which a phase is detected and a gate decided. `excluded`: hosts without which it was read."""
+
+    time: float
+    nodes: dict[str, NodeFacts]
+    zookeeper: ZooKeeperFacts
+    quorum: Quorum
+    topics: Topics
+    excluded: dict[str, NodeFacts]
