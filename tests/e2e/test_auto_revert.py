@@ -132,7 +132,7 @@ def test_the_cause_is_reported_while_controllers_are_unreachable(fresh):
             fresh,
             "its listener does not answer",
             "put back and it is up in mode zk again",
-            "b2 was put back; what it left in the quorum was not looked for, as c1, c2, c3 could not be read: ",
+            "b2 reverted automatically. c1, c2, c3 could not be read, so its registration in the quorum may be left",
             extra=faults.ALIVE,
             kill_when=cut_off,
         )

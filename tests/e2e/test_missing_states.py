@@ -35,7 +35,7 @@ def test_missing_partition_states_are_created(fresh):
 
     ran = fresh.play(kill_when=created_without_states, timeout=900)
     assert ran.code == 0 and phase(ran) == "dual_write", ran.text
-    assert f"ZooKeeper had no state of {TOPIC}-0" in ran.text, ran.text
+    assert f"created in ZooKeeper: the state of {TOPIC}-0" in ran.text, ran.text
     fresh.wait_in_sync()
     with fresh.zookeeper() as client:
         for name in client.get_children(znodes.TOPICS):

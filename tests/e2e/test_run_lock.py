@@ -89,7 +89,7 @@ def test_another_control_node_takes_over_with_the_token(fresh):
     """It waits until the restart that the dead run began has ended."""
     wrong = fresh.play(under=ELSEWHERE, extra={"quorumshift_force_unlock": "20200101T000000-0000"})
     assert wrong.code == 2 and "quorumshift_force_unlock names another run, 20200101T000000-0000" in wrong.text
-    assert "; its newest turn: " in wrong.text
+    assert "; its newest restart: " in wrong.text
     token = {"quorumshift_force_unlock": holder(wrong)}
     ran = fresh.play(under=ELSEWHERE, extra=token, kill_when=nth(1, STOPS))
     assert ran.code < 0, ran.text

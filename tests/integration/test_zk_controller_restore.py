@@ -190,7 +190,7 @@ def test_a_failed_restore_is_reported():
         client.set_acls(znodes.CONTROLLER_EPOCH, [make_acl("world", "anyone", read=True, admin=True)])
         with pytest.raises(
             zk_controller_restore.ZkControllerError,
-            match=r"^/controller_epoch was not set: the ACL there .* have no controller$",
+            match=r"^/controller_epoch was not set: the ACL there .* without a controller$",
         ):
             zk_controller_restore.restore_zk_controller(client, [], {}, 10, 30)
         assert not client.get(znodes.CONTROLLER)[1].ephemeralOwner and client.exists(znodes.MIGRATION)
