@@ -1,14 +1,13 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The rate of data_fingerprint against Kafka's own ConsumerPerformance, on the same topics of one broker in one run.
+"""Compare the rate of data_fingerprint with Kafka's ConsumerPerformance on the same topics of one broker.
 
 Usage: ``PYTHONPATH=.build:.:spark .venv/bin/python tests/benchmarks/fingerprint.py [--records N] ...``
 
-Three topics of the same records: one that keeps all, one written in transactions (a marker, so a gap between offsets,
-after every few records), one compacted (nearly nothing but gaps). Prints one line of JSON a measurement, with
-records and megabytes a second: the job's whole time but Spark's start, cold and warm, and ConsumerPerformance by its
-own account and by the clock.
+Three topics have the same records: one keeps all, one is written in transactions (markers leave gaps between offsets),
+one is compacted (mostly gaps). Prints a line of JSON per measurement, with records and megabytes per second: of the job
+without Spark's start, cold and warm, and of ConsumerPerformance, by its own report and by the clock.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ from tests.integration.servers import BUILD, free_port, java, kraft_broker, kraf
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Rates of data_fingerprint and of ConsumerPerformance.")
-    parser.add_argument("--records", type=int, default=1_000_000, help="in each topic")
+    parser.add_argument("--records", type=int, default=1_000_000, help="records in each topic")
     parser.add_argument("--size", type=int, default=200, help="bytes of a value")
     parser.add_argument("--partitions", type=int, default=8)
     parser.add_argument("--transaction", type=int, default=100, help="records of a transaction, over all partitions")
-    parser.add_argument("--cores", type=int, default=2, help="of local Spark")
+    parser.add_argument("--cores", type=int, default=2, help="cores of local Spark")
     parser.add_argument("--topics", nargs="+", default=["plain", "transactional", "compacted"])
     options = parser.parse_args()
     address = HostPort("127.0.0.1", free_port())
@@ -52,9 +51,9 @@ def main() -> int:
         spark = session(options.cores)
         try:
             for topic in options.topics:
-                for number, what in enumerate(("fingerprint, first", "fingerprint, warm")):
+                for number, what in enumerate(("fingerprint, cold", "fingerprint, warm")):
                     measure(what, topic, options, fingerprint, admin, broker, spark, home / f"{topic}-{number}")
-                if topic != "compacted":  # it waits for the records that compaction took
+                if topic != "compacted":  # the tool would wait for the compacted records
                     measure("ConsumerPerformance", topic, options, consumer_performance, broker, topic, options)
         finally:
             spark.stop()
@@ -63,19 +62,19 @@ def main() -> int:
 
 def measure(what: str, topic: str, options: argparse.Namespace, function: Any, *arguments: Any) -> None:
     seconds = function(*(arguments if function is consumer_performance else (*arguments, topic)))
-    reported = {"what": what, "topic": topic, "records": options.records, **seconds}
+    result = {"what": what, "topic": topic, "records": options.records, **seconds}
     for name, took in seconds.items():
         if took:
             rate = options.records / took
-            reported[name.replace("seconds", "records/s")] = round(rate)
-            reported[name.replace("seconds", "MB/s")] = round(rate * options.size / 1e6, 1)
-    print(json.dumps(reported), flush=True)
+            result[name.replace("seconds", "records/s")] = round(rate)
+            result[name.replace("seconds", "MB/s")] = round(rate * options.size / 1e6, 1)
+    print(json.dumps(result), flush=True)
 
 
 def fingerprint(
     admin: AdminClient, broker: Any, spark: SparkSession, output: pathlib.Path, topic: str
 ) -> Dict[str, float]:
-    """Seconds of a run without baseline: by the clock, and of Spark's reading alone."""
+    """Return the seconds of a run without a baseline, and of Spark's reading."""
     output.mkdir()
     job = {
         "nonce": output.name,
@@ -91,23 +90,21 @@ def fingerprint(
 
 
 def consumer_performance(broker: Any, topic: str, options: argparse.Namespace) -> Dict[str, float]:
-    """Seconds by the clock, JVM and joining the group included, and of its fetching alone."""
+    """Return the seconds by the clock, with the JVM's start and the group's rebalance, and of fetching."""
     began = time.monotonic()
     arguments = ["--bootstrap-server", str(broker.address), "--topic", topic, "--messages", str(options.records)]
     command = [*java(), "org.apache.kafka.tools.ConsumerPerformance", *arguments, "--timeout", "60000"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=1800, check=True)
     seconds = time.monotonic() - began
     rows = [line.split(", ") for line in done.stdout.splitlines() if line.count(", ") > 5]
-    reported = dict(zip((name.strip() for name in rows[0]), rows[1]))
-    if int(reported["data.consumed.in.nMsg"]) < options.records:
-        raise RuntimeError(
-            f"ConsumerPerformance read {reported['data.consumed.in.nMsg']} records: {done.stderr[-500:]}"
-        )
-    return {"seconds": round(seconds, 3), "seconds reading": int(reported["fetch.time.ms"]) / 1000}
+    row = dict(zip((name.strip() for name in rows[0]), rows[1]))
+    if int(row["data.consumed.in.nMsg"]) < options.records:
+        raise RuntimeError(f"ConsumerPerformance read {row['data.consumed.in.nMsg']} records: {done.stderr[-500:]}")
+    return {"seconds": round(seconds, 3), "seconds reading": int(row["fetch.time.ms"]) / 1000}
 
 
 def fill(admin: AdminClient, broker: Any, options: argparse.Namespace) -> None:
-    """Make the topics; each gets the same records, a key in ten new."""
+    """Create the topics and produce the same records to each; ten records share a key."""
     compact = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.bytes": str(1 << 20)}
     body = os.urandom(options.size - 12)
     for topic in options.topics:
@@ -135,13 +132,13 @@ def fill(admin: AdminClient, broker: Any, options: argparse.Namespace) -> None:
         if topic == "transactional":
             producer.commit_transaction(60)
         if producer.flush(120):
-            raise RuntimeError(f"{topic}: not everything could be produced")
+            raise RuntimeError(f"{topic}: records not acknowledged within 120 s")
         if topic == "compacted":
             wait_for(lambda: _cleaned(broker) == options.partitions, 120, "the compaction of every partition")
 
 
 def _cleaned(broker: Any) -> int:
-    """How many partitions the cleaner has been at."""
+    """Return the number of partitions that the log cleaner has cleaned."""
     path = broker.home / "data" / "cleaner-offset-checkpoint"
     return path.read_text().count("compacted ") if path.exists() else 0
 

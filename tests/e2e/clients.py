@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The witness on the bed in the hands of a test, and what ZooKeeper holds whoever its controller is."""
+"""Verification clients for tests, and the lasting content of ZooKeeper."""
 
 from __future__ import annotations
 
@@ -18,47 +18,47 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zookeeper
 from tools.demo import testbed as demo_testbed
 from tools.e2e.testbed import ROOT, Testbed
 
-# What a running cluster moves by itself, and what its controllers keep of their own
-MOVES = {"controller", "controller_epoch", "migration", "notification", "partition_state", "producer_id_block"}
+# Kinds of znodes that a running cluster changes by itself or that belong to its controllers
+VOLATILE = {"controller", "controller_epoch", "migration", "notification", "partition_state", "producer_id_block"}
 
 
 @contextlib.contextmanager
-def witnessed(made: pathlib.Path) -> Iterator[Callable[[], dict]]:
-    """The witness runs, with its files in `made`; yields a function that stops it and returns its verdict."""
-    (made / "config.json").write_text(json.dumps(demo_testbed.TestbedInventory().clients_config()))
-    _clients(made, "run", "--config", made / "config.json", "--daemon")
+def running_clients(directory: pathlib.Path) -> Iterator[Callable[[], dict]]:
+    """Run the clients with their files in `directory`; yield a function that stops them and returns their verdict."""
+    (directory / "config.json").write_text(json.dumps(demo_testbed.TestbedInventory().clients_config()))
+    _clients(directory, "run", "--config", directory / "config.json", "--daemon")
 
     def verdict() -> dict:
-        _clients(made, "stop", "--json", made / "result.json", check=False)
-        return json.loads((made / "result.json").read_text())
+        _clients(directory, "stop", "--json", directory / "result.json", check=False)
+        return json.loads((directory / "result.json").read_text())
 
     try:
         yield verdict
     finally:
         with contextlib.suppress(subprocess.SubprocessError):
-            _clients(made, "stop", "--json", made / "result.json", check=False)
+            _clients(directory, "stop", "--json", directory / "result.json", check=False)
 
 
-def nothing_lost(result: dict, acknowledged: int) -> None:
-    """The witness's verdict: more than so many messages were acknowledged and read again, each once and in order."""
-    counts = {key: result[key] for key in ("lost", "duplicated", "reordered", "aborted_visible")}
-    print(f"{result['acked']} acknowledged, {counts}; longest stall {result['by_phase']}")
-    assert counts == dict.fromkeys(counts, 0) and result["acked"] > acknowledged
-    assert result["run"]["audit"]["done"], result["run"]["audit"]
+def assert_nothing_lost(verdict: dict, acknowledged: int) -> None:
+    """Assert that more than `acknowledged` messages were acknowledged, and each was read once and in order."""
+    counts = {key: verdict[key] for key in ("lost", "duplicated", "reordered", "aborted_visible")}
+    print(f"{verdict['acked']} acknowledged, {counts}; longest stall {verdict['by_phase']}")
+    assert counts == dict.fromkeys(counts, 0) and verdict["acked"] > acknowledged
+    assert verdict["run"]["audit"]["done"], verdict["run"]["audit"]
 
 
-def held(testbed: Testbed) -> dict[str, tuple]:
-    """{path: (value, ACL)} of what lasts in ZooKeeper, the topics that the witness makes and deletes aside."""
+def lasting_znodes(testbed: Testbed) -> dict[str, tuple]:
+    """Return {path: (value, ACL)} of the znodes that last, without topics that the clients create and delete."""
     with testbed.zookeeper() as client:
         return {
             node.path: (_value(node.data), node.acl)
             for node in read_tree(client)
-            if not node.stat.ephemeralOwner and znodes.kind(node.path) not in MOVES and ".admin." not in node.path
+            if not node.stat.ephemeralOwner and znodes.kind(node.path) not in VOLATILE and ".admin." not in node.path
         }
 
 
-def _clients(made: pathlib.Path, command: str, *options: object, check: bool = True) -> None:
-    argv = [sys.executable, "-m", "canary_clients", command, "--dir", made / "run", *options]
+def _clients(directory: pathlib.Path, command: str, *options: object, check: bool = True) -> None:
+    argv = [sys.executable, "-m", "canary_clients", command, "--dir", directory / "run", *options]
     subprocess.run(list(map(str, argv)), cwd=ROOT, check=check, timeout=600)
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The bed for tests. Those of a module begin on a freshly seeded one; how they leave it is no matter to the next."""
+"""Fixtures of the testbed. Each module begins on a freshly seeded cluster, and need not clean up after itself."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ import re
 import pytest
 import yaml
 
-from tools.demo.testbed import VARIANT
+from tools.demo.testbed import VARIANT, TestbedInventory
 from tools.e2e.testbed import INVENTORY, KEPT, Testbed
 
-# Each variant has its tests: those of the secured bed are run by its molecule scenario, after the migration.
+# The molecule scenario `secure` runs test_secure.py, after its migration.
 collect_ignore = [] if VARIANT == "secure" else ["test_secure.py"]
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
-    """Keeps the hosts' logs of a test that failed: the next reset empties them."""
+    """Keep the hosts' logs of a failed test: the next reset deletes them."""
     report = yield
     if report.failed and call.excinfo and "testbed" in item.fixturenames and INVENTORY.exists():
-        place = KEPT / re.sub(r"[^\w.-]+", "-", item.nodeid.rpartition("/")[2])
-        with contextlib.suppress(OSError):  # of a bed that is not reached any more nothing is kept
-            Testbed().keep_logs(place)
-            report.sections.append(("logs of the hosts", str(place)))
+        directory = KEPT / re.sub(r"[^\w.-]+", "-", item.nodeid.rpartition("/")[2])
+        with contextlib.suppress(OSError):  # the testbed may be unreachable
+            TestbedInventory().keep_logs(directory)
+            report.sections.append(("logs of the hosts", str(directory)))
     return report
 
 
 @pytest.fixture(scope="session")
 def testbed():
-    """This checkout's bed."""
+    """This checkout's testbed."""
     if not INVENTORY.exists():
-        pytest.fail("the bed is not up: make testbed-up")
+        pytest.fail("the testbed is down: run `make testbed-up`")
     return Testbed()
 
 
 @pytest.fixture(scope="module")
 def fresh(testbed):
-    """The bed, reset to a ZooKeeper-mode cluster at the module's beginning."""
+    """The testbed, reset to a ZooKeeper-mode cluster when the module begins."""
     testbed.reset()
     testbed.wait_in_sync()
     if VARIANT == "secure":
@@ -50,7 +50,7 @@ def fresh(testbed):
 
 @pytest.fixture
 def inventory(fresh, tmp_path):
-    """A function that writes a copy of the inventory, changed by a function of its groups, and returns its path."""
+    """A function that writes a copy of the inventory, changed by a function of the groups, and returns its path."""
 
     def changed(change):
         tree = yaml.safe_load(INVENTORY.read_text())

@@ -1,13 +1,13 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Record the facts of every phase from real runs on the bed, for the unit tests of the judgements.
+"""Record the facts of every phase from real runs on the testbed, for the unit tests of `core`.
 
     PYTHONPATH=.build:. python -m tests.e2e.record_facts [ACT ...]
 
-Each act starts from a reset bed, or from where the one before it ended, and writes
-`tests/unit/fixtures/facts/NAME.json.gz` for each state it brings about. Without arguments all acts run, in order.
-Secrets are sealed under a key of the run that recorded them, which is kept nowhere.
+Each act starts from a reset testbed or from the end of the act before. It writes
+`tests/unit/fixtures/facts/NAME.json.gz` for each state that it reaches. Without arguments all acts run, in order.
+Secrets are sealed under a key of the recording run, which is not kept.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from tools.e2e.testbed import ROOT, Testbed, nth, wait_for
 
 FACTS = ROOT / "tests" / "unit" / "fixtures" / "facts"
 CONFIGS = "/var/lib/quorumshift/*/configs"
-# One topic of each replication factor, and the largest of Kafka's own; the whole list is in `zk` alone.
+# One topic of each replication factor and the first ones by name; only the fixture `zk` has all topics.
 KEPT_TOPICS = 6
 
 
 def main(names: list[str]) -> None:
-    """Run the acts named, all by default."""
+    """Run the named acts, all by default."""
     testbed = Testbed() if set(names) != {"native"} else None
     for name in names or list(ACTS):
         began = time.monotonic()
@@ -52,26 +52,26 @@ def main(names: list[str]) -> None:
         print(f"act {name} took {time.monotonic() - began:.0f} s", flush=True)
 
 
-def record(testbed: Testbed, name: str, whole: bool = False) -> None:
-    """Look at the cluster as `status` does and keep the facts as fixture `name`."""
-    keep(name, looked_at(testbed, name), whole)
+def record(testbed: Testbed, name: str, all_topics: bool = False) -> None:
+    """Gather facts as `status` does and save them as fixture `name`."""
+    save(name, gather(testbed, name), all_topics)
 
 
-def looked_at(testbed: Testbed, name: str = "facts") -> dict:
-    """The facts as `status` judges them."""
+def gather(testbed: Testbed, name: str = "facts") -> dict:
+    """Return the facts that `status` gathers."""
     with tempfile.TemporaryDirectory() as directory:
-        reported = {"quorumshift_artifacts_dir": directory, "quorumshift_record": True}
-        ran = testbed.play("status", extra=reported, timeout=300)
-        found = sorted(pathlib.Path(directory).glob("*/*/facts-*.json"))
-        if not found:
-            raise RuntimeError(f"status left no facts (code {ran.code}):\n{ran.text}")
-        print(f"  {name}: {found[-1].stem.split('-', 2)[2]} ({ran.seconds:.1f} s)", flush=True)
-        return json.loads(found[-1].read_text())
+        extra = {"quorumshift_artifacts_dir": directory, "quorumshift_record": True}
+        ran = testbed.play("status", extra=extra, timeout=300)
+        files = sorted(pathlib.Path(directory).glob("*/*/facts-*.json"))
+        if not files:
+            raise RuntimeError(f"status saved no facts (code {ran.code}):\n{ran.text}")
+        print(f"  {name}: {files[-1].stem.split('-', 2)[2]} ({ran.seconds:.1f} s)", flush=True)
+        return json.loads(files[-1].read_text())
 
 
-def keep(name: str, facts: dict, whole: bool = False) -> None:
-    """Write the fixture, small: a few topics, the same bytes for the same facts."""
-    if not whole and facts["topics"].get("reached"):
+def save(name: str, facts: dict, all_topics: bool = False) -> None:
+    """Write the fixture with a few topics; equal facts give equal bytes."""
+    if not all_topics and facts["topics"].get("reached"):
         partitions = facts["topics"]["partitions"]
         chosen = {}
         for topic in sorted(partitions):
@@ -85,7 +85,7 @@ def keep(name: str, facts: dict, whole: bool = False) -> None:
 
 @contextlib.contextmanager
 def stopped(testbed: Testbed, host: str, service: str):
-    """The service of a host, stopped for a while."""
+    """Stop a host's service; start it at the end."""
     testbed.run(host, f"systemctl stop {service}")
     try:
         yield
@@ -95,9 +95,9 @@ def stopped(testbed: Testbed, host: str, service: str):
 
 @contextlib.contextmanager
 def no_ssh(testbed: Testbed, host: str):
-    """A host that no longer takes connections to its sshd, while Kafka goes on."""
-    mark = "-p tcp --dport 22 -j REJECT --reject-with tcp-reset"
-    testbed.run(host, f"(sleep 0.5; iptables -I INPUT {mark}; sleep 45; iptables -D INPUT {mark}) >/dev/null 2>&1 &")
+    """Reject connections to the host's sshd for 45 s, while Kafka runs."""
+    rule = "-p tcp --dport 22 -j REJECT --reject-with tcp-reset"
+    testbed.run(host, f"(sleep 0.5; iptables -I INPUT {rule}; sleep 45; iptables -D INPUT {rule}) >/dev/null 2>&1 &")
     _forget_ssh(testbed, host)
     time.sleep(1.5)
     try:
@@ -119,8 +119,8 @@ def _forget_ssh(testbed: Testbed, host: str) -> None:
     )
 
 
-def broker_down(testbed: Testbed, name: str) -> None:
-    """Record with one broker down, and put it back."""
+def record_broker_down(testbed: Testbed, name: str) -> None:
+    """Record with one broker down, then start it."""
     with stopped(testbed, "b2", "kafka"):
         record(testbed, name)
     testbed.wait_in_sync()
@@ -130,10 +130,10 @@ def broker_down(testbed: Testbed, name: str) -> None:
 
 
 def plain(testbed: Testbed) -> None:
-    """ZooKeeper mode, before anything, and what may be missing."""
+    """ZooKeeper mode before a migration: healthy, then with a broker, SSH or ZooKeeper down."""
     testbed.reset()
-    record(testbed, "zk", whole=True)
-    broker_down(testbed, "zk_broker_down")
+    record(testbed, "zk", all_topics=True)
+    record_broker_down(testbed, "zk_broker_down")
     with no_ssh(testbed, "b2"):
         record(testbed, "zk_no_ssh")
     testbed.on_each(testbed.brokers, "systemctl stop zookeeper")
@@ -143,55 +143,55 @@ def plain(testbed: Testbed) -> None:
 
 
 def metadata(testbed: Testbed) -> None:
-    """What preflight looks at beside the facts: ZooKeeper's metadata, running configurations, min.insync.replicas."""
+    """The preflight's other inputs: ZooKeeper's metadata, running configs, min.insync.replicas."""
     connections = testbed.connections()
     with testbed.zookeeper() as client:
-        reported = zookeeper.metadata(client, timeout=10)
-    found = topics.read(connections.bootstrap, connections.client, 5)
-    asked = ("inter.broker.protocol.version",)
+        zk_metadata = zookeeper.metadata(client, timeout=10)
+    served = topics.read(connections.bootstrap, connections.client, 5)
+    keys = ("inter.broker.protocol.version",)
     running = {
-        host: topics.broker_configs(connections.bootstrap, connections.client, int(one), 5)
-        for host, one in zip(testbed.brokers, sorted(found["brokers"]))
+        host: topics.broker_configs(connections.bootstrap, connections.client, int(broker_id), 5)
+        for host, broker_id in zip(testbed.brokers, sorted(served["brokers"]))
     }
-    keep(
+    save(
         "zk_preflight",
         {
-            "metadata": reported,
-            "running": {host: {key: values[key] for key in asked} for host, values in running.items()},
-            "min_isr": topics.min_isr(connections.bootstrap, connections.client, found["partitions"], 5),
+            "metadata": zk_metadata,
+            "running": {host: {key: values[key] for key in keys} for host, values in running.items()},
+            "min_isr": topics.min_isr(connections.bootstrap, connections.client, served["partitions"], 5),
         },
-        whole=True,
+        all_topics=True,
     )
 
 
 def hosts(testbed: Testbed) -> None:
-    """What preflight looks at on the hosts, and what the tool's principal may do."""
+    """The preflight's facts of the hosts, and the rights of the tool's principal."""
     connections = testbed.connections()
-    reported = ("service", "runs_with", "starts_with", "space", "asked", "time")
-    nodes = looked_at(testbed)["nodes"]
-    found = topics.read(connections.bootstrap, connections.client, 5)
-    keep(
+    keys = ("service", "runs_with", "starts_with", "space", "asked", "time")
+    nodes = gather(testbed)["nodes"]
+    served = topics.read(connections.bootstrap, connections.client, 5)
+    save(
         "zk_hosts",
         {
-            "nodes": {host: {key: node[key] for key in reported} for host, node in nodes.items()},
-            "rights": topics.rights(connections.bootstrap, connections.client, sorted(found["partitions"])[:5], 5),
+            "nodes": {host: {key: node[key] for key in keys} for host, node in nodes.items()},
+            "rights": topics.rights(connections.bootstrap, connections.client, sorted(served["partitions"])[:5], 5),
         },
-        whole=True,
+        all_topics=True,
     )
 
 
 def joining(testbed: Testbed) -> None:
-    """Controllers one by one, brokers one by one, the copy held and let go."""
-    testbed.play(extra={"quorumshift_canary": "nobody"})
+    """Controllers, then brokers in migration mode one by one, then the initial copy, paused once."""
+    testbed.play(extra={"quorumshift_canary": "no-such-host"})
     record(testbed, "controllers_ready")
     with stopped(testbed, "c3", "kafka-controller"):
         record(testbed, "controllers_starting_two")
     testbed.wait_listening("c3", 9093)
-    broker_down(testbed, "controllers_ready_broker_down")
+    record_broker_down(testbed, "controllers_ready_broker_down")
     testbed.play(kill_when=nth(1, " is up ("))
     record(testbed, "brokers_joining_1")
     testbed.wait_in_sync()
-    broker_down(testbed, "brokers_joining_broker_down")
+    record_broker_down(testbed, "brokers_joining_broker_down")
     testbed.play(kill_when=nth(1, " is up ("))
     testbed.wait_in_sync()
     record(testbed, "brokers_joining_2")
@@ -202,15 +202,15 @@ def joining(testbed: Testbed) -> None:
     time.sleep(5)
     copying(testbed)
     testbed.wait_in_sync()
-    wait_for(lambda: _offset(testbed) > 0, 120, "the copy")
+    wait_for(lambda: _offset(testbed) > 0, 120, "the initial copy")
 
 
 def copying(testbed: Testbed) -> None:
-    """Stop every controller's process the moment KRaft has claimed /controller, before its copy is committed."""
-    pids = [_pid_here(testbed, host, "controller.properties") for host in testbed.controllers]
-    locked = threading.Event()
+    """Pause every controller when KRaft takes over /controller, before the initial copy is committed."""
+    pids = [_local_pid(testbed, host, "controller.properties") for host in testbed.controllers]
+    paused = threading.Event()
 
-    def hold() -> None:
+    def pause() -> None:
         with testbed.zookeeper() as client:
             deadline = time.monotonic() + 300
             while time.monotonic() < deadline:
@@ -218,74 +218,76 @@ def copying(testbed: Testbed) -> None:
                     if json.loads(client.get("/controller")[0]).get("kraftControllerEpoch", -1) > 0:
                         for pid in pids:
                             os.kill(pid, signal.SIGSTOP)
-                        locked.set()
+                        paused.set()
                         return
                 time.sleep(0.002)
 
-    watcher = threading.Thread(target=hold)
+    watcher = threading.Thread(target=pause)
     watcher.start()
-    roll = threading.Thread(target=lambda: testbed.play(kill_when=nth(1, "Compare the copy"), timeout=150))
+    roll = threading.Thread(target=lambda: testbed.play(kill_when=nth(1, "Compare the initial copy"), timeout=150))
     roll.start()
     try:
-        if locked.wait(300):
+        if paused.wait(300):
             time.sleep(3)
             record(testbed, "copying")
     finally:
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
-        # After a pause that outlasts their sessions the one that copied ends with a fatal fault, and its successor
-        # goes on without ZooKeeper; new processes begin the copy again.
+        # The pause outlasts their ZooKeeper sessions: the copying controller fails, and its successor runs without
+        # ZooKeeper. New processes begin the copy again.
         testbed.on_each(testbed.controllers, "systemctl restart kafka-controller")
     roll.join()
     watcher.join()
 
 
-def _pid_here(testbed: Testbed, host: str, file: str) -> int:
-    """The process id that a host's Kafka has on this machine, where it can be stopped without the way through ssh."""
+def _local_pid(testbed: Testbed, host: str, file: str) -> int:
+    """Return the pid of a host's Kafka process on this machine, which can be paused without ssh."""
     for entry in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if f"/etc/kafka/{file}" in (entry / "cmdline").read_text():
-                reported = (entry / "root" / "etc" / "kafka" / file).read_text()
-                if f"//{testbed.addresses[host]}:" in reported:
+                properties = (entry / "root" / "etc" / "kafka" / file).read_text()
+                if f"//{testbed.addresses[host]}:" in properties:
                     return int(entry.name)
-    raise RuntimeError(f"no process of {host} runs {file} here")
+    raise RuntimeError(f"this machine has no process of {host} with {file}")
 
 
 def unwritable(testbed: Testbed) -> None:
-    """A copy that cannot begin: KRaft has claimed /controller, and /migration takes no writes. The cluster does not
-    come out of it by itself within two minutes once it takes them again: reset it."""
+    """An initial copy that cannot begin: KRaft has taken over /controller, and /migration rejects writes.
+
+    The cluster does not recover within two minutes after writes are allowed again: reset it.
+    """
     with testbed.zookeeper() as client:
         client.set_acls("/migration", [make_acl("world", "anyone", read=True, admin=True)])
         testbed.play(kill_when=nth(1, " is up ("), timeout=150)
-        wait_for(lambda: json.loads(client.get("/controller")[0]).get("kraftControllerEpoch", -1) > 0, 90, "the claim")
+        wait_for(lambda: json.loads(client.get("/controller")[0]).get("kraftControllerEpoch", -1) > 0, 90, "KRaft")
         time.sleep(5)
         record(testbed, "copying_held")
 
 
 def copy(testbed: Testbed) -> None:
-    """What the copy was judged from: ZooKeeper's metadata before and after it, and the transaction in the log."""
-    found = pathlib.Path(testbed.variables["quorumshift_artifacts_dir"]).glob("*/*/copy-expected.json")
-    before = json.loads(max(found, key=lambda path: path.stat().st_mtime).read_text())["counted"]
+    """The inputs of the copy's comparison: counts of ZooKeeper's metadata before and after it, and the transaction."""
+    files = pathlib.Path(testbed.variables["quorumshift_artifacts_dir"]).glob("*/*/copy-expected.json")
+    before = json.loads(max(files, key=lambda path: path.stat().st_mtime).read_text())["counted"]
     after = initial_copy.counted(types.SimpleNamespace(connections=testbed.connections()))
     facts = json.loads(gzip.decompress((FACTS / "hybrid.json.gz").read_bytes()))
     log = phase.longest_log(phase.controllers(facts))
-    keep("copy", {"before": before, "after": after, "transactions": log["zk_migration_transactions"]}, whole=True)
+    save("copy", {"before": before, "after": after, "transactions": log["zk_migration_transactions"]}, all_topics=True)
 
 
 def rolling_kraft(testbed: Testbed) -> None:
-    """Hybrid, the KRaft roll, dual-write."""
+    """Hybrid, the restarts in KRaft mode, dual-write."""
     record(testbed, "hybrid")
     copy(testbed)
-    broker_down(testbed, "hybrid_broker_down")
+    record_broker_down(testbed, "hybrid_broker_down")
     testbed.play(kill_when=nth(1, " is up ("))
     testbed.wait_in_sync()
     record(testbed, "hybrid_1_kraft")
-    broker_down(testbed, "hybrid_1_kraft_broker_down")
+    record_broker_down(testbed, "hybrid_1_kraft_broker_down")
     with no_ssh(testbed, "b3"):
         record(testbed, "hybrid_1_kraft_no_ssh")
     testbed.play()
     record(testbed, "dual_write")
-    broker_down(testbed, "dual_write_broker_down")
+    record_broker_down(testbed, "dual_write_broker_down")
     with stopped(testbed, "c2", "kafka-controller"):
         record(testbed, "dual_write_one_controller_down")
     testbed.wait_listening("c2", 9093)
@@ -295,7 +297,7 @@ def rolling_kraft(testbed: Testbed) -> None:
     for host in testbed.controllers:
         testbed.wait_listening(host, 9093)
     testbed.wait_in_sync()
-    # a controller that starts while ZooKeeper is away ends after zookeeper.connection.timeout.ms; these have started
+    # only after the controllers started: one that starts without ZooKeeper exits after zookeeper.connection.timeout.ms
     testbed.on_each(testbed.brokers, "systemctl stop zookeeper")
     record(testbed, "dual_write_no_zookeeper")
     testbed.on_each(testbed.brokers, "systemctl start zookeeper")
@@ -303,7 +305,7 @@ def rolling_kraft(testbed: Testbed) -> None:
 
 
 MASK = (
-    # `systemctl mask` refuses a unit whose file stands in /etc/systemd/system
+    # `systemctl mask` rejects a unit whose file is in /etc/systemd/system
     "cd /etc/systemd/system && systemctl stop kafka-controller && test -L kafka-controller.service || "
     "{ mv kafka-controller.service /root/ && ln -s /dev/null kafka-controller.service && systemctl daemon-reload; }"
 )
@@ -314,14 +316,14 @@ UNMASK = (
 
 
 def revert_brokers(testbed: Testbed) -> None:
-    """Back from dual-write by hand, as Kafka's documentation has it: brokers to migration mode."""
+    """Revert brokers from dual-write to migration mode by hand, as in Kafka's documentation."""
     for host in testbed.brokers:
         _restore(testbed, host, "before-kraft")
     record(testbed, "revert_brokers_hybrid")
 
 
 def revert_controllers(testbed: Testbed) -> None:
-    """Controllers down and masked, ZooKeeper's controller back."""
+    """Stop and mask the controllers; let brokers elect ZooKeeper's controller."""
     testbed.on_each(testbed.controllers, MASK)
     record(testbed, "reverting_controllers_down")
     with testbed.zookeeper() as client:
@@ -333,7 +335,7 @@ def revert_controllers(testbed: Testbed) -> None:
 
 
 def revert(testbed: Testbed) -> None:
-    """The rest of the way back, with each step seen, and what may be left behind."""
+    """The other steps of the rollback, then stale and malformed values of /migration."""
     testbed.on_each(testbed.brokers, "systemctl stop zookeeper")
     record(testbed, "reverting_no_zookeeper")
     testbed.on_each(testbed.brokers, "systemctl start zookeeper")
@@ -362,8 +364,8 @@ def revert(testbed: Testbed) -> None:
 
 
 def again(testbed: Testbed) -> None:
-    """A second migration over the brokers' old metadata logs, up to a copy that cannot begin."""
-    testbed.play(extra={"quorumshift_canary": "nobody"})
+    """A second migration over the brokers' old metadata logs, up to an initial copy that cannot begin."""
+    testbed.play(extra={"quorumshift_canary": "no-such-host"})
     testbed.on_each(("c2", "c3"), "systemctl stop kafka-controller")
     record(testbed, "controllers_starting_one")
     testbed.on_each(("c2", "c3"), "systemctl start kafka-controller")
@@ -379,7 +381,7 @@ def again(testbed: Testbed) -> None:
 
 
 def finalizing(testbed: Testbed) -> None:
-    """From wherever the cluster is to the finalized one, controller by controller."""
+    """From any phase to finalized, controller by controller."""
     ran = testbed.play()
     token = ran.text.split("quorumshift_finalize_token=")[-1].split()[0]
     soak = {"quorumshift_soak": "0s", "quorumshift_finalize_token": token}
@@ -391,7 +393,7 @@ def finalizing(testbed: Testbed) -> None:
     record(testbed, "finalizing_2")
     testbed.play(extra=soak)
     record(testbed, "finalized")
-    broker_down(testbed, "finalized_broker_down")
+    record_broker_down(testbed, "finalized_broker_down")
     with stopped(testbed, "c1", "kafka-controller"):
         record(testbed, "finalized_one_controller_down")
     testbed.wait_listening("c1", 9093)
@@ -409,11 +411,11 @@ def native(_testbed: Testbed | None) -> None:
         broker = stack.enter_context(servers.kraft_broker(home, 1, voters))
         connections = Connections.from_options({"bootstrap_servers": str(broker.address)})
         nodes = {}
-        for host, role, one in (("b1", "broker", broker), ("c1", "controller", controller)):
-            reported = node.facts(role, str(one.home / "server.properties"), "kafka", "key of the recording", "", "")
-            nodes[host] = {**reported, "reached": True, "address": str(one.address), "host_address": "127.0.0.1"}
+        for host, role, server in (("b1", "broker", broker), ("c1", "controller", controller)):
+            facts = node.facts(role, str(server.home / "server.properties"), "kafka", "key of the recording", "", "")
+            nodes[host] = {**facts, "reached": True, "address": str(server.address), "host_address": "127.0.0.1"}
         text = json.dumps(cluster.collect(nodes, connections))
-        keep("kraft_native", json.loads(text.replace(str(home), "/var/lib/kafka")), whole=True)
+        save("kraft_native", json.loads(text.replace(str(home), "/var/lib/kafka")), all_topics=True)
 
 
 def _offset(testbed: Testbed) -> int:

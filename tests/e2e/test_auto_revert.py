@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One migration in which broker after broker cannot start: each is put back where that is safe, and the run goes on
-once the cause is mended."""
+"""Brokers that fail to start in one migration: each reverts automatically where that is safe; after a fix the next run
+continues."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import ka
 from tools.e2e import faults
 from tools.e2e.testbed import INVENTORY, LOG, nth
 
-SEEN_UP_S = 60
+START_TIMEOUT_S = 60
 
 
 @pytest.fixture
 def for_b2(fresh, tmp_path):
-    """An inventory in which broker b2 alone gets these settings in migration mode."""
+    """A function that returns an inventory in which only b2 gets these settings in migration mode."""
 
     def changed(settings):
         tree = yaml.safe_load(INVENTORY.read_text())
@@ -36,16 +36,15 @@ def for_b2(fresh, tmp_path):
 
 
 def roll(testbed, *wanted, down=1, extra=None, **options):
-    """Run the playbook, b2 first; it must fail with all of `wanted`, and never have had more than `down` brokers
-    down."""
-    extra = {"quorumshift_canary": "b2", "quorumshift_start_timeout_s": SEEN_UP_S, **(extra or {})}
+    """Run the playbook, b2 first; assert that it fails with all of `wanted` and at most `down` brokers down at once."""
+    extra = {"quorumshift_canary": "b2", "quorumshift_start_timeout_s": START_TIMEOUT_S, **(extra or {})}
     with faults.Availability(testbed) as availability:
         ran = testbed.play("migrate", extra=extra, **options)
-    reported = ran.text.replace("\\n", "\n").replace('\\"', '"')
+    output = ran.text.replace("\\n", "\n").replace('\\"', '"')
     assert ran.code != 0, ran.text
     assert len(availability.worst) <= down, availability.worst
-    for tokens in wanted:
-        assert tokens in reported, ran.text
+    for message in wanted:
+        assert message in output, ran.text
     return ran
 
 
@@ -53,19 +52,20 @@ def node_restart(testbed, host):
     return json.loads(testbed.run(host, "cat /var/lib/quorumshift/*/restart.json"))
 
 
-def file_of(testbed, host):
+def properties_of(testbed, host):
     return testbed.run(host, "cat /etc/kafka/server.properties")
 
 
-def plain(testbed):
+def plain_brokers(testbed):
     """The brokers whose file starts them in plain ZooKeeper mode."""
-    return [host for host in testbed.brokers if "zookeeper.metadata.migration.enable" not in file_of(testbed, host)]
+    flag = "zookeeper.metadata.migration.enable"
+    return [host for host in testbed.brokers if flag not in properties_of(testbed, host)]
 
 
-def registered(testbed, broker_id):
-    """Whether the quorum has a registration of this broker; it has none afterwards."""
-    scratch_dirs = [kafka_wire.HostPort(testbed.addresses[host], 9093) for host in testbed.controllers]
-    return kafka_wire.unregister_broker(kafka_wire.describe_quorum_any(scratch_dirs).source, broker_id)
+def unregister(testbed, broker_id):
+    """Remove the broker's registration from the quorum; return whether there was one."""
+    controllers = [kafka_wire.HostPort(testbed.addresses[host], 9093) for host in testbed.controllers]
+    return kafka_wire.unregister_broker(kafka_wire.describe_quorum_any(controllers).source, broker_id)
 
 
 def phase_after(testbed):
@@ -73,12 +73,12 @@ def phase_after(testbed):
     return next(line for line in reversed(ran.text.splitlines()) if line.startswith("Cluster ")).rpartition(": ")[2]
 
 
-def put_back_to_plain(testbed, before):
-    """b2 runs as before its turn, whole; nothing of it is left in the quorum."""
+def assert_reverted_to_plain(testbed, before):
+    """Assert that b2 runs in sync with its old file and the quorum has no registration of it."""
     assert node_restart(testbed, "b2")["outcome"] == "reverted"
-    assert file_of(testbed, "b2") == before
+    assert properties_of(testbed, "b2") == before
     testbed.wait_in_sync()
-    assert phase_after(testbed) == "controllers_ready" and not registered(testbed, 2)
+    assert phase_after(testbed) == "controllers_ready" and not unregister(testbed, 2)
 
 
 @pytest.mark.parametrize(
@@ -87,10 +87,10 @@ def put_back_to_plain(testbed, before):
         ("num.io.threads", "none", "Invalid value none for configuration num.io.threads"),
         ("ssl.keystore.password", "not-this-one", "keystore password was incorrect"),
     ],
-    ids=["a value that Kafka refuses", "a wrong keystore password"],
+    ids=["a value that Kafka rejects", "a wrong keystore password"],
 )
-def test_a_setting_that_does_not_do(fresh, for_b2, setting, value, quoted):
-    before = file_of(fresh, "b2")
+def test_a_broker_with_a_wrong_setting_reverts(fresh, for_b2, setting, value, quoted):
+    before = properties_of(fresh, "b2")
     roll(
         fresh,
         "kafka did not come up in mode zk_migration: kafka ended while it started",
@@ -98,13 +98,13 @@ def test_a_setting_that_does_not_do(fresh, for_b2, setting, value, quoted):
         "Its properties file was put back and it is up in mode zk again. Mend the cause and run again.",
         inventory=for_b2({setting: value}),
     )
-    put_back_to_plain(fresh, before)
+    assert_reverted_to_plain(fresh, before)
     assert "not-this-one" not in LOG.read_text()
 
 
-def test_a_registration_that_a_put_back_left(fresh):
-    """The broker gets as far as its registration; it is removed, and that is read back."""
-    before = file_of(fresh, "b2")
+def test_a_reverted_broker_leaves_no_registration(fresh):
+    """The broker registers before it reverts; the run removes its registration and checks that."""
+    before = properties_of(fresh, "b2")
     with faults.never_seen_up(fresh, "b2", once=True):
         roll(
             fresh,
@@ -112,37 +112,37 @@ def test_a_registration_that_a_put_back_left(fresh):
             "removed from the quorum: the registration of broker [2]",
             "put back and it is up in mode zk again",
         )
-    put_back_to_plain(fresh, before)
+    assert_reverted_to_plain(fresh, before)
 
 
-def test_controllers_that_are_gone_while_a_broker_goes_back(fresh):
-    """Why the broker was put back is told all the same, and the next run removes its registration."""
-    before = file_of(fresh, "b2")
-    with contextlib.ExitStack() as excluded:
-        cut = [excluded.enter_context(faults.Unreachable(host)) for host in fresh.controllers]
+def test_the_cause_is_reported_while_controllers_are_unreachable(fresh):
+    """The next run removes the registration."""
+    before = properties_of(fresh, "b2")
+    with contextlib.ExitStack() as stack:
+        controllers = [stack.enter_context(faults.Unreachable(host)) for host in fresh.controllers]
 
-        def begin(line):
+        def cut_off(line):
             if "b2 stops" in line:
-                for host in cut:
-                    host.begin()
+                for controller in controllers:
+                    controller.begin()
             return False
 
-        excluded.enter_context(faults.never_seen_up(fresh, "b2", once=True))
+        stack.enter_context(faults.never_seen_up(fresh, "b2", once=True))
         roll(
             fresh,
             "its listener does not answer",
             "put back and it is up in mode zk again",
-            "b2 was put back; what it left in the quorum was not looked for, as c1, c2, c3 could not be read: ",
+            "b2 reverted automatically. c1, c2, c3 could not be read, so its registration in the quorum may be left",
             extra=faults.ALIVE,
-            kill_when=begin,
+            kill_when=cut_off,
         )
-    assert node_restart(fresh, "b2")["outcome"] == "reverted" and file_of(fresh, "b2") == before
+    assert node_restart(fresh, "b2")["outcome"] == "reverted" and properties_of(fresh, "b2") == before
     fresh.wait_in_sync()
     assert phase_after(fresh) == "controllers_starting"
     assert "broker 2 is registered in the quorum" in LOG.read_text().rpartition("\n$ ")[2]
 
 
-def test_the_port_taken_for_good(fresh):
+def test_a_broker_whose_port_stays_taken_cannot_revert(fresh):
     with faults.port_taken(fresh, "b2", 9092):
         roll(
             fresh,
@@ -150,61 +150,61 @@ def test_the_port_taken_for_good(fresh):
             "Going back to mode zk did not work either",
             "Its file starts it in mode zk",
         )
-        roll(fresh, "kafka did not come up in mode zk: ")  # the repair, while the cause lasts
-    # Its registration stays in the quorum until it is up again: the next run sees to both.
+        roll(fresh, "kafka did not come up in mode zk: ")  # the next run's repair fails too
+    # its registration stays in the quorum until the next run starts it
     assert phase_after(fresh) == "controllers_starting"
-    for reported in ("broker 2 is registered in the quorum", "next: finish the interrupted restart on b2"):
-        assert reported in LOG.read_text().rpartition("\n$ ")[2], reported
+    for message in ("broker 2 is registered in the quorum", "next: finish the interrupted restart on b2"):
+        assert message in LOG.read_text().rpartition("\n$ ")[2], message
 
 
-def test_a_full_log_disk(fresh):
+def test_a_full_log_disk_is_reported(fresh):
     path = "/var/lib/kafka/data1"
     with faults.disk_full(fresh, "b2", path):
         ran = roll(fresh, "did not come up in mode zk_migration")
     assert "No space left on device" in ran.text
 
 
-def test_no_way_back_once_the_copy_has_begun(fresh):
-    while len(plain(fresh)) > 1:
+def test_no_broker_reverts_once_the_initial_copy_has_begun(fresh):
+    while len(plain_brokers(fresh)) > 1:
         fresh.play(extra={"quorumshift_canary": "b2"}, kill_when=nth(1, " is up ("))
-    (last,) = plain(fresh)
+    (last,) = plain_brokers(fresh)
     with faults.never_seen_up(fresh, last), faults.ended_when_copied(fresh, last):
         ran = roll(fresh, "Its properties file was not put back: ", "it stays in mode zk_migration")
-    # which of the two it is, is a matter of how fast the copy was
+    # the speed of the copy decides which message
     begun = r"not put back: (/controller is owned by KRaft|/migration has kraft_metadata_offset \d+)"
     assert re.search(begun, ran.text), ran.text
     assert node_restart(fresh, last)["outcome"] == "failed"
-    assert "zookeeper.metadata.migration.enable=true" in file_of(fresh, last)
+    assert "zookeeper.metadata.migration.enable=true" in properties_of(fresh, last)
     assert phase_after(fresh) in ("copying", "hybrid")
 
 
-def test_put_back_in_the_kraft_roll(fresh):
+def test_a_broker_reverts_to_migration_mode(fresh):
     with faults.port_taken(fresh, "b2", 9092, once=True):
         roll(fresh, "did not come up in mode kraft", "Address already in use", "is up in mode zk_migration again")
     assert node_restart(fresh, "b2")["outcome"] == "reverted"
     assert phase_after(fresh) == "hybrid"
 
 
-def put_back_to_migration_mode(testbed, before):
-    """b2 runs in migration mode again, with its file as it was, and nothing else has changed."""
+def assert_reverted_to_migration_mode(testbed, before):
+    """Assert that b2 runs in sync in migration mode with its old file and the phase is hybrid."""
     assert node_restart(testbed, "b2")["outcome"] == "reverted"
-    assert file_of(testbed, "b2") == before
+    assert properties_of(testbed, "b2") == before
     testbed.wait_in_sync()
     assert phase_after(testbed) == "hybrid"
 
 
-def test_a_setting_that_kraft_alone_refuses(fresh):
-    """Somebody's own edit between the rolls: a broker in ZooKeeper mode does not wait for its registration."""
+def test_a_broker_with_a_setting_that_fails_only_in_kraft_mode_reverts(fresh):
+    """An operator's edit between the restarts: in ZooKeeper mode a broker does not wait for its registration."""
     setting = "initial.broker.registration.timeout.ms=1"
     fresh.run("b2", f"echo {setting} >> /etc/kafka/server.properties")
-    before = file_of(fresh, "b2")
+    before = properties_of(fresh, "b2")
     roll(fresh, "did not come up in mode kraft", "is up in mode zk_migration again")
-    put_back_to_migration_mode(fresh, before)
+    assert_reverted_to_migration_mode(fresh, before)
     fresh.run("b2", f"sed -i /{setting}/d /etc/kafka/server.properties")
 
 
-def test_a_full_log_disk_in_the_kraft_roll(fresh):
-    """In KRaft mode a broker comes up without a log directory that fails (KIP-858): no other broker is stopped."""
+def test_no_other_broker_stops_after_a_log_disk_fails_in_kraft_mode(fresh):
+    """In KRaft mode a broker starts without a failed log directory (KIP-858)."""
     with faults.disk_full(fresh, "b2", "/var/lib/kafka/data2"):
         roll(fresh, "may be stopped. Seen last: ", "partitions under-replicated: ")
     assert node_restart(fresh, "b2")["outcome"] == "done"
@@ -214,8 +214,8 @@ def test_a_full_log_disk_in_the_kraft_roll(fresh):
     assert phase_after(fresh) == "hybrid"
 
 
-def test_a_wrong_keystore_password_in_the_kraft_roll(fresh):
-    """The old file has it too, so there is no way back: it is said, and the broker comes up once the file is mended."""
+def test_a_broker_with_a_wrong_password_in_both_files_cannot_revert(fresh):
+    """The run reports it, and the broker starts once its file is fixed."""
     path = "/etc/kafka/server.properties"
     key = "ssl.keystore.password="
     fresh.run("b1", f"cp -p {path} /root/right; sed -i 's/{key}.*/{key}wrong/' {path}")
@@ -224,7 +224,7 @@ def test_a_wrong_keystore_password_in_the_kraft_roll(fresh):
     fresh.run("b1", f"sed -i /{key}/d {path}; grep {key} /root/right >> {path}; rm /root/right")
 
 
-def test_the_cause_mended_a_run_arrives(fresh):
+def test_a_run_continues_to_dual_write_after_the_fix(fresh):
     ran = fresh.play(extra={"quorumshift_canary": "b2"})
     assert ran.code == 0, ran.text
     assert phase_after(fresh) == "dual_write"

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A quorum that skips the copy and then empties ZooKeeper (KAFKA-17146), really done: the run stops it and tells."""
+"""A quorum skips the initial copy and empties ZooKeeper (KAFKA-17146): the run stops the controllers and reports it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tools.e2e import faults
 
 @pytest.fixture
 def damaged(fresh):
-    """The run under which it happens, and the topics that ZooKeeper held before."""
-    held = topics(fresh)
-    return faults.migration_that_empties_zookeeper(fresh), held
+    """The damaging run, and the topics that were in ZooKeeper before."""
+    before = topics(fresh)
+    return faults.migration_that_empties_zookeeper(fresh), before
 
 
 def topics(testbed):
@@ -24,22 +24,22 @@ def topics(testbed):
         return set(client.get_children("/brokers/topics"))
 
 
-def test_the_controllers_are_stopped_and_the_backup_has_what_is_gone(fresh, damaged):
-    ran, held = damaged
+def test_the_controllers_are_stopped_and_the_backup_has_the_deleted_topics(fresh, damaged):
+    ran, before = damaged
     assert ran.code != 0
     assert "the metadata log has no committed transaction 'ZK Migration': the initial copy was skipped" in ran.text, (
         ran.text
     )
-    assert f"{len(held)} topics are missing in ZooKeeper" in ran.text, ran.text
+    assert f"{len(before)} topics are missing in ZooKeeper" in ran.text, ran.text
     assert "The controllers were stopped and masked." in ran.text, ran.text
     assert "/backup of c1 and c2" in ran.text, ran.text
     assert topics(fresh) == set()
     for host in fresh.controllers:
         fresh.run(host, "systemctl start kafka-controller")
-        assert fresh.run(host, "systemctl is-active kafka-controller", check=False) == "inactive", "it stays down"
-    for kept in fresh.on_each(["c1", "c2"], "zcat /var/lib/quorumshift/*/backup/zookeeper-*.jsonl.gz"):
-        paths = {json.loads(line).get("path") for line in kept.splitlines()}
-        assert {f"/brokers/topics/{topic}" for topic in held} <= paths
+        assert fresh.run(host, "systemctl is-active kafka-controller", check=False) == "inactive", host
+    for backup in fresh.on_each(["c1", "c2"], "zcat /var/lib/quorumshift/*/backup/zookeeper-*.jsonl.gz"):
+        paths = {json.loads(line).get("path") for line in backup.splitlines()}
+        assert {f"/brokers/topics/{topic}" for topic in before} <= paths
     again = fresh.play()
     assert again.code != 0 and "The phase is reverting" in again.text, again.text
     assert all(again.recap(host).get("changed", 0) == 0 for host in fresh.addresses), again.text

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One migration that is killed again and again: each new run goes on from where the last one died."""
+"""One migration that is killed again and again: each run continues where the last one was killed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pytest
 
 from tools.e2e.testbed import nth, wait_for
 
-# What the turn's progress says once the node is down.
+# A restart's progress line once the node is down
 STOPPED = " gets its new properties file"
 
 
 def is_down(hosts):
-    """A `kill_when` that fits as soon as one of these hosts is down and has its new file."""
+    """Return a `kill_when` that is true once one of these hosts is down and has its new file."""
     return lambda line: any(line.strip() == f"{host}{STOPPED}" for host in hosts)
 
 
@@ -29,69 +29,64 @@ def status(testbed):
     return phase_line(testbed.play("status"))
 
 
-def kept_counts(testbed):
-    """What each keeper remembers of the copy."""
-    return [
-        json.loads(reported)
-        for reported in testbed.on_each(testbed.controllers[:2], "cat /var/lib/quorumshift/*/copy.json")
-    ]
+def saved_counts(testbed):
+    """Return each backup host's count of the metadata before the initial copy."""
+    return list(map(json.loads, testbed.on_each(testbed.controllers[:2], "cat /var/lib/quorumshift/*/copy.json")))
 
 
 @pytest.fixture(scope="module")
-def incarnations(fresh):
-    """Processes of the brokers before anything began."""
+def processes(fresh):
+    """The brokers' pids before the first run."""
     return fresh.on_each(fresh.brokers, "systemctl show kafka -p MainPID --value")
 
 
-def private(testbed):
-    """Directories here that hold credentials on their way."""
+def scratch_dirs(testbed):
+    """Return the control node's scratch directories, which hold credentials."""
     cluster = testbed.run(testbed.controllers[0], "ls /var/lib/quorumshift").split()[0]
     return sorted(str(path) for path in pathlib.Path("/tmp").glob(f"quorumshift-{cluster}-*"))
 
 
-def test_killed_with_a_backup_on_its_way(fresh, incarnations):
-    ran = fresh.play(kill_when=lambda line: line.startswith("TASK") and "Read it back and compare" in line)
+def test_killed_while_the_backup_is_copied(fresh, processes):
+    ran = fresh.play(kill_when=nth(1, "Read the second copy and compare it with ZooKeeper] ***"))
     assert ran.code < 0, ran.text
-    assert private(fresh)
+    assert scratch_dirs(fresh)
 
 
-def test_killed_while_controllers_start(fresh, incarnations):
+def test_the_next_run_purges_the_scratch_directories(fresh, processes):
     ran = fresh.play(kill_when=nth(2, " starts"))
     assert ran.code < 0, ran.text
-    assert private(fresh) == []
+    assert scratch_dirs(fresh) == []
     for host in fresh.controllers:
         fresh.wait_listening(host, 9093)
-    assert fresh.on_each(fresh.brokers, "systemctl show kafka -p MainPID --value") == incarnations
+    assert fresh.on_each(fresh.brokers, "systemctl show kafka -p MainPID --value") == processes
     assert "controllers_" in status(fresh)
 
 
-def test_killed_in_the_middle_of_a_brokers_turn(fresh):
-    """The turn's worker finishes it, whatever becomes of the control process."""
+def test_the_worker_finishes_a_restart_after_the_control_process_is_killed(fresh):
     ran = fresh.play(kill_when=is_down(fresh.brokers))
     assert ran.code < 0, ran.text
     host = next(host for host in fresh.brokers if f"{host}{STOPPED}" in ran.text)
     fresh.wait_listening(host, 9092)
-    wait_for(lambda: '"outcome": "done"' in fresh.run(host, "cat /var/lib/quorumshift/*/restart.json"), 120, "the turn")
+    record = "cat /var/lib/quorumshift/*/restart.json"
+    wait_for(lambda: '"outcome": "done"' in fresh.run(host, record), 120, "the end of the restart")
     fresh.wait_in_sync()
     assert "brokers_joining" in status(fresh)
 
 
-def test_killed_right_after_the_trigger(fresh):
-    """What ZooKeeper held before the copy is known to whoever comes after."""
+def test_the_count_before_the_initial_copy_survives_a_killed_run(fresh):
     ran = fresh.play(kill_when=nth(2, " is up ("))
     assert ran.code < 0, ran.text
     fresh.wait_in_sync()
-    for kept in kept_counts(fresh):
-        assert not kept["compared"] and kept["counted"]["records"], kept
+    for saved in saved_counts(fresh):
+        assert not saved["compared"] and saved["counted"]["records"], saved
 
 
-def test_killed_in_the_kraft_roll(fresh):
-    """The run that comes after the copy counts it before it stops any broker."""
+def test_the_next_run_compares_the_initial_copy_before_it_stops_a_broker(fresh):
     ran = fresh.play(kill_when=is_down(fresh.brokers))
     assert ran.code < 0, ran.text
-    for kept in kept_counts(fresh):
-        assert kept["compared"]
-        counted = ", ".join(f"{name} {count}" for name, count in kept["counted"]["records"].items())
+    for saved in saved_counts(fresh):
+        assert saved["compared"]
+        counted = ", ".join(f"{name} {count}" for name, count in saved["counted"]["records"].items())
         assert f"copied: {counted}\n" in ran.text, ran.text
     host = next(host for host in fresh.brokers if f"{host}{STOPPED}" in ran.text)
     fresh.wait_listening(host, 9092)
@@ -99,25 +94,25 @@ def test_killed_in_the_kraft_roll(fresh):
     assert "hybrid" in status(fresh)
 
 
-def test_journals_that_are_torn_gone_or_wrong_are_said_and_not_believed(fresh):
-    """The runs that come after this test arrive with these journals."""
+def test_torn_missing_and_wrong_journals_are_reported_and_ignored(fresh):
+    """The next runs succeed with these journals."""
     journal = "/var/lib/quorumshift/*/journal.jsonl"
     moved = next(host for host in fresh.brokers if '"mode": "kraft"' in fresh.run(host, f"tail -n 1 {journal}"))
-    excluded = next(host for host in fresh.brokers if host != moved)
+    missing = next(host for host in fresh.brokers if host != moved)
     torn = fresh.controllers[0]
     fresh.run(torn, f'printf \'{{"t": 17, "na\' | tee -a {journal}')
-    fresh.run(excluded, f"rm {journal}")
+    fresh.run(missing, f"rm {journal}")
     fresh.run(moved, f"""sed -i '$s/"mode": "kraft"/"mode": "zk_migration"/' {journal}""")
     ran = fresh.play("status", extra={"quorumshift_history": True})
     assert ran.code == 0 and phase_line(ran).endswith(": hybrid"), ran.text
-    said = [line.strip() for line in ran.text.splitlines() if line.strip().startswith("journal: ")]
-    assert len(said) == 3 and all(line.endswith("show, not on journals") for line in said), ran.text
-    assert any(f"1 line of {torn}'s journal cannot be read" in line for line in said), said
-    assert any(f"the journal of {excluded} lacks run " in line for line in said), said
-    assert any(f"{moved}'s journal says that its newest restart ended in mode zk_migration" in line for line in said)
+    notes = [line.strip() for line in ran.text.splitlines() if line.strip().startswith("journal: ")]
+    assert len(notes) == 3 and all(line.endswith("show, not on journals") for line in notes), ran.text
+    assert any(f"1 line of {torn}'s journal cannot be read" in line for line in notes), notes
+    assert any(f"the journal of {missing} lacks run " in line for line in notes), notes
+    assert any(f"{moved}'s journal says that its newest restart ended in mode zk_migration" in line for line in notes)
 
 
-def test_the_last_run_arrives(fresh):
+def test_the_last_run_reaches_dual_write(fresh):
     ran = fresh.play()
     assert ran.code == 0, ran.text
     assert phase_line(ran).endswith(": dual_write")
@@ -129,11 +124,11 @@ def test_a_run_with_nothing_to_do_changes_nothing(fresh):
     after = fresh.fingerprint(locked=True)
     assert ran.code == 0, ran.text
     assert all(ran.recap(host).get("changed", 0) == 0 for host in (*fresh.addresses, "localhost")), ran.text
-    for host in fresh.addresses:  # in dual-write /migration moves all the time
+    for host in fresh.addresses:  # without znodes: in dual-write /migration changes all the time
         assert after[host] == before[host]
 
 
-def test_a_killed_finalization_goes_on(fresh):
+def test_the_next_run_continues_a_killed_finalization(fresh):
     ran = fresh.play()
     token = ran.text.split("quorumshift_finalize_token=")[-1].split()[0]
     extra = {"quorumshift_soak": "0s", "quorumshift_finalize_token": token}

@@ -1,8 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One migration in which a turn's worker is killed at each of its steps, in the middle of each roll: the next run finds
-the turn, ends it before anything else, and goes on."""
+"""A restart's worker is killed after each of its steps: the next run finishes that restart first."""
 
 from __future__ import annotations
 
@@ -15,9 +14,8 @@ from tools.e2e import faults
 STEPS = [("keep the old file", 0), ("stop", 0), ("stop", 0.4), ("write the file", 0), ("start", 0), ("register", 0)]
 
 
-def killed(testbed, kind, step, after):
-    """Run until the worker of the next turn of this kind is killed; the run says so, and no more than one broker is
-    ever down."""
+def kill_worker(testbed, kind, step, after):
+    """Kill the worker of the next such restart; assert that the run reports it and at most one broker is down."""
     with contextlib.ExitStack() as stack:
         for host in testbed.brokers:
             stack.enter_context(faults.worker_killed(testbed, host, kind, step, after))
@@ -31,14 +29,14 @@ def killed(testbed, kind, step, after):
 @pytest.mark.parametrize(
     ("kind", "step", "after"), [(kind, *step) for kind in ("zk_migration", "kraft") for step in STEPS]
 )
-def test_a_worker_is_killed(fresh, kind, step, after):
-    killed(fresh, kind, step, after)
+def test_a_run_reports_a_killed_worker(fresh, kind, step, after):
+    kill_worker(fresh, kind, step, after)
 
 
-def test_a_run_finishes_what_is_left_and_arrives(fresh):
+def test_a_run_finishes_the_restart_and_reaches_dual_write(fresh):
     with faults.Availability(fresh) as availability:
         ran = fresh.play()
     assert ran.code == 0, ran.text
-    assert "a turn was left unfinished" in ran.text
+    assert "an earlier run left a restart half done" in ran.text
     assert len(availability.worst) <= 1, availability.worst
     assert ": dual_write" in ran.text

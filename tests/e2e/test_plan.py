@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""playbooks/plan.yml tells what a run then does, and changes nothing."""
+"""playbooks/plan.yml prints what the next run does, and changes nothing."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ FAST = {"quorumshift_verify": False, "quorumshift_soak": "0s"}
 
 @pytest.fixture(scope="module")
 def fast(tmp_path_factory):
-    """What all runs are given: evidence of their own, so that no other run's figures are known."""
-    return {**FAST, "quorumshift_artifacts_dir": str(tmp_path_factory.mktemp("evidence"))}
+    """Variables of all runs: an empty artifacts directory, so that no earlier run gives estimates."""
+    return {**FAST, "quorumshift_artifacts_dir": str(tmp_path_factory.mktemp("artifacts"))}
 
 
-def standing(testbed):
-    """What a plan may not change. In dual-write /migration moves with every write of the controllers'."""
-    return {path: one for path, one in testbed.fingerprint(locked=True).items() if path != znodes.MIGRATION}
+def stable_state(testbed):
+    """Return what a plan must not change. In dual-write the controllers change /migration with every write."""
+    return {path: state for path, state in testbed.fingerprint(locked=True).items() if path != znodes.MIGRATION}
 
 
 def planned(testbed, fast, target="", **extra):
-    """The plan as it is printed: {what a roll is called: hosts in order}, and all of its text. Nothing changes."""
-    before = standing(testbed)
+    """Return the printed plan as {rolling restart: hosts in order}, and its text; assert that nothing changed."""
+    before = stable_state(testbed)
     ran = testbed.play("plan", extra={**fast, "quorumshift_rollback_to": target, **extra})
     assert ran.code == 0 and changed(ran, testbed) == [], ran.text
-    assert standing(testbed) == before
+    assert stable_state(testbed) == before
     rolls = re.findall(r"^ +\d+  (restart .*?): (.*)$", ran.text, re.MULTILINE)
-    return {what: re.findall(r"(?:^|then )(\w+)", hosts) for what, hosts in rolls}, ran.text
+    return {name: re.findall(r"(?:^|then )(\w+)", hosts) for name, hosts in rolls}, ran.text
 
 
 def restarted(ran):
-    """The hosts in the order in which a run stopped them."""
+    """Return the hosts in the order in which a run stopped them."""
     return re.findall(r"^    (\w+) stops$", ran.text, re.MULTILINE)
 
 
-def test_a_migration_is_as_planned(fresh, fast):
+def test_a_migration_follows_its_plan(fresh, fast):
     rolls, text = planned(fresh, fast, quorumshift_canary="b2")
     brokers = rolls["restart brokers in migration mode"]
     assert brokers[0] == "b2" and sorted(brokers) == sorted(fresh.brokers), text
@@ -53,12 +53,12 @@ def test_a_migration_is_as_planned(fresh, fast):
     assert restarted(ran)[: len(brokers)] == brokers, ran.text
     assert restarted(ran)[len(brokers) :] == rolls["restart brokers in KRaft mode"], ran.text
     assert "    plan: 13 steps ahead; 10 restarts; their time is unknown until the first one on this" in ran.text
-    for what in ("bring up the controllers", "restart brokers in migration mode", "restart brokers in KRaft mode"):
-        assert re.search(rf"^  {what}: no estimate, took .* s$", ran.text, re.MULTILINE), ran.text
+    for name in ("bring up the controllers", "restart brokers in migration mode", "restart brokers in KRaft mode"):
+        assert re.search(rf"^  {name}: no estimate, took .* s$", ran.text, re.MULTILINE), ran.text
     assert "differs from the plan" not in ran.text, ran.text
 
 
-def test_a_way_back_is_as_planned(fresh, fast):
+def test_a_rollback_follows_its_plan(fresh, fast):
     rolls, text = planned(fresh, fast, "zk")
     assert re.search(r"time: .* s for 6 restarts, at \d+ s each as in this cluster's journals", text), text
     checked = fresh.play("rollback", "--check", extra={**fast, "quorumshift_rollback_to": "zk"})
@@ -66,10 +66,10 @@ def test_a_way_back_is_as_planned(fresh, fast):
     ran = back(fresh, "zk", **fast)
     assert ran.code == 0 and phase(ran) == "zk", ran.text
     assert restarted(ran)[:3] == rolls["restart brokers back in migration mode"], (rolls, ran.text)
-    for what in ("restart brokers back in migration mode", "restart brokers in plain ZooKeeper mode"):
-        assert re.search(rf"^  {what}: planned .* s, took .* s$", ran.text, re.MULTILINE), ran.text
+    for name in ("restart brokers back in migration mode", "restart brokers in plain ZooKeeper mode"):
+        assert re.search(rf"^  {name}: planned .* s, took .* s$", ran.text, re.MULTILINE), ran.text
     last = rolls["restart brokers in plain ZooKeeper mode"]
-    # Whom the brokers elect after the controllers, nobody knew: that one goes last, and it is said
-    reported = r"differs from the plan \((.*)\): (b\d) controller: last, so that it moves once$"
-    otherwise = re.search(reported, ran.text, re.MULTILINE)
-    assert restarted(ran)[-3:] == last if not otherwise else restarted(ran)[-1] == otherwise[2], ran.text
+    # The plan cannot know which broker becomes controller: that one is restarted last, and the run reports it
+    pattern = r"differs from the plan \((.*)\): (b\d) controller: last, so that it moves once$"
+    moved = re.search(pattern, ran.text, re.MULTILINE)
+    assert restarted(ran)[-3:] == last if not moved else restarted(ran)[-1] == moved[2], ran.text

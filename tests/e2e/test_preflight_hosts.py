@@ -1,8 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What hosts, networks and rights can have wrong, brought about on a real cluster: many at once, since preflight lists
-all of them."""
+"""Preflight's findings about hosts, networks and rights, many in one run, since it lists all of them."""
 
 from __future__ import annotations
 
@@ -21,12 +20,11 @@ DROP_IN = "/etc/systemd/system/kafka.service.d/test.conf"
 
 
 @contextlib.contextmanager
-def brought_about(testbed, *pairs):
-    """Commands on hosts, [(host, command, command that undoes it)], undone in the end."""
-    done = contextlib.ExitStack()
-    with done:
-        for host, command, undo in pairs:
-            done.callback(testbed.run, host, undo)
+def caused(testbed, *faults):
+    """Cause faults, each (host, command, command that undoes it); undo them at the end."""
+    with contextlib.ExitStack() as stack:
+        for host, command, undo in faults:
+            stack.callback(testbed.run, host, undo)
             testbed.run(host, command)
         yield
 
@@ -40,17 +38,17 @@ def drop_in(host, *lines):
     )
 
 
-def firewall(host, port, what, source=None):
-    rule = f"INPUT -p tcp --dport {port} {f'-s {source}' if source else ''} -j {what}"
+def firewall(host, port, target, source=None):
+    rule = f"INPUT -p tcp --dport {port} {f'-s {source}' if source else ''} -j {target}"
     return host, f"iptables -I {rule}", f"iptables -D {rule}"
 
 
-def reported(directory):
-    """What preflight left as evidence: {check: [(severity, seen)]}."""
+def findings(directory):
+    """Return the run's findings, {check: [(severity, seen)]}."""
     (path,) = directory.glob("*/*/preflight.json")
     found = {}
-    for one in json.loads(path.read_text())["findings"]:
-        found.setdefault(one["id"], []).append((one["severity"], one["seen"]))
+    for finding in json.loads(path.read_text())["findings"]:
+        found.setdefault(finding["id"], []).append((finding["severity"], finding["seen"]))
     return found
 
 
@@ -66,7 +64,7 @@ def reported(directory):
     "overrides",
     "zookeeper_space",
 )
-def test_everything_that_hosts_can_have_wrong(fresh, tmp_path):
+def test_all_faults_of_hosts_are_found(fresh, tmp_path):
     b2, c3 = fresh.addresses["b2"], fresh.addresses["c3"]
     c1, c2 = (f"{fresh.addresses[host]}:9093" for host in ("c1", "c2"))
     wrong = (
@@ -84,16 +82,16 @@ def test_everything_that_hosts_can_have_wrong(fresh, tmp_path):
         "quorumshift_state_dir": "/dev/shm/quorumshift",  # 64 MiB
         "quorumshift_controller_config": {"min.insync.replicas": 1, "password.encoder.secret": "another"},
     }
-    with brought_about(fresh, *wrong):
+    with caused(fresh, *wrong):
         refused(fresh, "Blocking findings: ", extra=extra)
-    found = reported(tmp_path)
+    found = findings(tmp_path)
     shown = json.dumps(found, indent=1)
     assert found["controller_ports"][0][1].startswith(f"{c1} on c1 is in use by python3 (pid "), shown
-    late = "a TCP connection did not come within 5 s"
+    timeout = "a TCP connection did not come within 5 s"
     assert found["reachability"] == [
-        ("blocks", f"b1, b2, b3, c1, c3 cannot connect to the controllers' port of c2 ({c2}): {late}"),
-        ("blocks", f"c3 cannot connect to the inter-broker listener of b2 ({b2}:9092): {late}"),
-        ("blocks", f"the probe host cannot query c2: {c2}: {late}"),
+        ("blocks", f"b1, b2, b3, c1, c3 cannot connect to the controllers' port of c2 ({c2}): {timeout}"),
+        ("blocks", f"c3 cannot connect to the inter-broker listener of b2 ({b2}:9092): {timeout}"),
+        ("blocks", f"the probe host cannot query c2: {c2}: {timeout}"),
     ], shown
     assert [seen for _severity, seen in found["config_files"]] == [
         f"kafka.service of b1 will start with /etc/kafka/other.properties, quorumshift_broker_config_file is {FILE}"
@@ -113,39 +111,39 @@ def test_everything_that_hosts_can_have_wrong(fresh, tmp_path):
 
 
 @pytest.mark.provokes("tool_acls")
-def test_a_principal_without_rights(fresh, tmp_path):
+def test_missing_rights_of_the_tools_principal_are_found(fresh, tmp_path):
     connections = fresh.connections()
     credential = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-    upsertion = UserScramCredentialUpsertion("nobody", credential, b"of-importance")
+    upsertion = UserScramCredentialUpsertion("norights", credential, b"norights-password")
     admin = topics.admin(connections.bootstrap, connections.client, 5)
     for future in admin.alter_user_scram_credentials([upsertion]).values():
         future.result()
     client = {
         **fresh.variables["quorumshift_client"],
-        "sasl_username": "nobody",
-        "sasl_password": "of-importance",
+        "sasl_username": "norights",
+        "sasl_password": "norights-password",
     }
     extra = {"quorumshift_artifacts_dir": str(tmp_path), "quorumshift_client": client}
-    refused(fresh, "--allow-principal User:nobody --operation DescribeConfigs --cluster", extra=extra)
-    found = reported(tmp_path)
+    refused(fresh, "--allow-principal User:norights --operation DescribeConfigs --cluster", extra=extra)
+    found = findings(tmp_path)
     lacking = [seen.partition(", which")[0] for _severity, seen in found.pop("tool_acls")]
     assert lacking[0] == "the tool's principal has no DescribeConfigs on the cluster", lacking
     assert lacking[1].startswith("the tool's principal has no Describe on "), lacking
     assert lacking[2].startswith("the tool's principal has no DescribeConfigs on "), lacking
-    assert all(one.endswith(f" of {count(fresh)} topics") for one in lacking[1:]), lacking
-    assert set(found) <= {"enabled"}, "one cause, one check"
+    assert all(seen.endswith(f" of {count_topics(fresh)} topics") for seen in lacking[1:]), lacking
+    assert set(found) <= {"enabled"}, "one cause gives one finding"
 
 
-def count(testbed):
+def count_topics(testbed):
     with testbed.zookeeper() as client:
         return len(client.get_children("/brokers/topics"))
 
 
-def test_no_automatic_restart_undoes_a_stop(fresh):
-    """What the check `restarts` says of systemd, seen with a unit that cannot start: c3 has no properties yet."""
+def test_systemd_does_not_restart_a_stopped_service(fresh):
+    """`systemctl stop` ends a unit that Restart=always restarts: one that cannot start, since c3 has no properties."""
     path = "/etc/systemd/system/kafka-controller.service.d/test.conf"
     make = f"mkdir -p {path.rpartition('/')[0]}; printf '[Service]\\nRestart=always\\nRestartSec=1\\n' > {path}"
-    with brought_about(fresh, ("c3", f"{make}; systemctl daemon-reload", f"rm {path}; systemctl daemon-reload")):
+    with caused(fresh, ("c3", f"{make}; systemctl daemon-reload", f"rm {path}; systemctl daemon-reload")):
         fresh.run("c3", "systemctl start kafka-controller; sleep 6; systemctl stop kafka-controller; sleep 2")
         shown = fresh.run("c3", "systemctl show kafka-controller -p ActiveState,NRestarts").splitlines()
         assert "ActiveState=active" not in shown and "ActiveState=activating" not in shown
@@ -157,10 +155,10 @@ def test_no_automatic_restart_undoes_a_stop(fresh):
 
 
 @pytest.mark.provokes("reachability")
-def test_a_port_that_a_firewall_refuses_is_seen_before_any_broker_is_restarted(fresh):
-    """REJECT with a reset looks like a port on which nothing listens yet, so it shows only once the controllers run."""
+def test_a_rejecting_firewall_is_found_before_any_broker_is_restarted(fresh):
+    """A reset looks like a port without a listener, so it shows only once the controllers run."""
     source = fresh.addresses["b1"]
-    with brought_about(fresh, firewall("c2", 9093, "REJECT --reject-with tcp-reset", source)):
+    with caused(fresh, firewall("c2", 9093, "REJECT --reject-with tcp-reset", source)):
         ran = refused(
             fresh,
             "This run has restarted no broker.",

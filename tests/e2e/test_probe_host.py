@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The migration with a host of the cluster as probe host: the control node needs SSH to the hosts, and no more."""
+"""A migration with a cluster host as probe host: the control node needs only SSH to the hosts."""
 
 from __future__ import annotations
 
@@ -20,34 +20,35 @@ CA = "/root/ca.pem"
 
 
 @pytest.fixture(scope="module")
-def probing(fresh, tmp_path_factory):
-    """Options that name a probe host, which has the two packages and the CA's certificate; secrets are in a file."""
-    made = tmp_path_factory.mktemp("packages")
+def options(fresh, tmp_path_factory):
+    """Install two packages and the CA certificate on the probe host; the options of its runs."""
+    directory = tmp_path_factory.mktemp("packages")
     names = (ROOT / "requirements.in").read_text().split()
     platform = ("--python-version", "3.11", "--platform", "manylinux_2_28_x86_64", "--platform", "manylinux2014_x86_64")
-    wanted = [name for name in names if name.partition("==")[0] in ("kazoo", "confluent-kafka")]
-    pip = (sys.executable, "-m", "pip", "install", "-q", "--only-binary=:all:", *platform, "--target", str(made / "p"))
-    subprocess.run([*pip, *wanted], check=True, timeout=300)
-    subprocess.run(["tar", "-C", str(made / "p"), "-czf", str(made / "p.tar.gz"), "."], check=True)
-    fresh.send(PROBE, [made / "p.tar.gz"], "/root")
+    packages = [name for name in names if name.partition("==")[0] in ("kazoo", "confluent-kafka")]
+    target = ("--target", str(directory / "p"))
+    pip = (sys.executable, "-m", "pip", "install", "-q", "--only-binary=:all:", *platform, *target)
+    subprocess.run([*pip, *packages], check=True, timeout=300)
+    subprocess.run(["tar", "-C", str(directory / "p"), "-czf", str(directory / "p.tar.gz"), "."], check=True)
+    fresh.send(PROBE, [directory / "p.tar.gz"], "/root")
     fresh.run(PROBE, f"mkdir -p {PACKAGES} && tar -C {PACKAGES} -xzf /root/p.tar.gz")
     fresh.run(PROBE, f"cat > {CA} <<'END'\n{(STATE / 'ca.pem').read_text()}END")
     client = {**fresh.variables["quorumshift_client"], "ssl_cafile": CA}
-    variables = made / "variables.json"
+    variables = directory / "variables.json"
     variables.write_text(json.dumps({"quorumshift_probe_host": PROBE, "quorumshift_client": client}))
     return "-e", f"@{variables}"
 
 
-def test_to_dual_write(fresh, probing):
+def test_a_run_reaches_dual_write_through_ssh_alone(fresh, options):
     with faults.cut_off_from_the_control_node(fresh):
-        ran = fresh.play("migrate", *probing)
+        ran = fresh.play("migrate", *options)
         assert ran.code == 0, ran.text
         assert ": dual_write" in ran.text
-        again = fresh.play("migrate", *probing)
+        again = fresh.play("migrate", *options)
     assert again.code == 0 and all(again.recap(host).get("changed", 0) == 0 for host in fresh.addresses), again.text
 
 
-def test_status(fresh, probing):
-    ran = fresh.play("status", *probing, extra={"quorumshift_history": True})
+def test_status_shows_the_history(fresh, options):
+    ran = fresh.play("status", *options, extra={"quorumshift_history": True})
     assert ran.code == 0 and ": dual_write" in ran.text, ran.text
-    assert "ended well" in ran.text and "kraft  done" in ran.text, "the history below the screen"
+    assert "ended well" in ran.text and "kraft  done" in ran.text, ran.text

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hazards brought about on a real cluster: the playbook stops, says what, where and what to type, changes nothing."""
+"""Faults that stop a migration: the playbook reports what is wrong, where, and what to do, and changes nothing."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ METADATA = "/var/lib/kafka/metadata"
 
 
 def refused(testbed, *wanted, untouched=True, changed=(), **options):
-    """Run the playbook; it must fail with all of `wanted` in its message and leave everything alone, but `changed`."""
+    """Run the playbook; assert that it fails with all of `wanted` and changes no host but those in `changed`."""
     before = testbed.fingerprint(locked=True)
     ran = testbed.play("migrate", **options)
     after = testbed.fingerprint(locked=True)
     assert ran.code != 0, ran.text
-    for tokens in wanted:
-        assert tokens in ran.text.replace("\\n", "\n").replace('\\"', '"'), ran.text
+    for message in wanted:
+        assert message in ran.text.replace("\\n", "\n").replace('\\"', '"'), ran.text
     if untouched:
         assert after == before, _difference(before, after)
     for host in set(testbed.addresses) - set(changed):
@@ -34,17 +34,15 @@ def refused(testbed, *wanted, untouched=True, changed=(), **options):
 
 
 def _difference(before, after):
-    return {one: (before.get(one), after.get(one)) for one in {**before, **after} if before.get(one) != after.get(one)}
-
-
-def settled(testbed):
-    testbed.wait_in_sync()
+    return {key: (before.get(key), after.get(key)) for key in {**before, **after} if before.get(key) != after.get(key)}
 
 
 @contextlib.contextmanager
 def formatted(testbed, host, cluster_id, node_id, served=False):
-    """A controller's log directory that Kafka's own tool formatted for somebody else; `served`: and in which a quorum
-    of this one controller, born in KRaft mode, has begun its metadata log."""
+    """Format a controller's log directory with Kafka's tool for these ids; empty it at the end.
+
+    `served`: also let a KRaft quorum of this one controller write a metadata log there.
+    """
     file = "/tmp/other.properties"
     lines = (
         "process.roles=controller",
@@ -63,7 +61,7 @@ def formatted(testbed, host, cluster_id, node_id, served=False):
                 host, f"systemd-run --collect --unit=other --uid=kafka /opt/kafka/bin/kafka-server-start.sh {file}"
             )
             testbed.wait_listening(host, 9093)
-            wait_for(lambda: _leads(testbed, host), 60, f"the quorum of {host} alone")
+            wait_for(lambda: _leads(testbed, host), 60, f"a quorum of only {host}")
             testbed.run(host, "systemctl stop other")
         yield
     finally:
@@ -72,15 +70,15 @@ def formatted(testbed, host, cluster_id, node_id, served=False):
 
 def _leads(testbed, host):
     try:
-        reported = kafka_wire.describe_quorum(kafka_wire.HostPort(testbed.addresses[host], 9093), None, 2)
+        quorum = kafka_wire.describe_quorum(kafka_wire.HostPort(testbed.addresses[host], 9093), None, 2)
     except kafka_wire.WireError:
         return False
-    return reported.high_watermark > 1
+    return quorum.high_watermark > 1
 
 
 @contextlib.contextmanager
 def znode(testbed, path, data):
-    """A znode that is not there otherwise."""
+    """Create a znode; delete it at the end."""
     with testbed.zookeeper() as client:
         client.create(path, data, makepath=True)
     try:
@@ -95,22 +93,22 @@ def znode(testbed, path, data):
 
 @pytest.mark.provokes("groups")
 @pytest.mark.parametrize("group", ["kafka_broker", "kafka_controller"])
-def test_a_missing_group(fresh, inventory, group):
-    reported = {
+def test_a_missing_group_is_refused(fresh, inventory, group):
+    messages = {
         "kafka_broker": "the inventory's group kafka_broker is empty",
         "kafka_controller": "the inventory has no host in the group kafka_controller",
     }
-    refused(fresh, reported[group], inventory=inventory(lambda groups: groups.pop(group)))
+    refused(fresh, messages[group], inventory=inventory(lambda groups: groups.pop(group)))
 
 
 @pytest.mark.provokes("groups")
-def test_an_even_number_of_controllers(fresh, inventory):
+def test_an_even_number_of_controllers_is_refused(fresh, inventory):
     path = inventory(lambda groups: groups["kafka_controller"]["hosts"].pop("c3"))
     refused(fresh, "the group kafka_controller has 2 hosts", "Give it an odd number", inventory=path)
 
 
 @pytest.mark.provokes("groups")
-def test_a_host_in_both_groups(fresh, inventory):
+def test_a_host_in_both_groups_is_refused(fresh, inventory):
     def both(groups):
         groups["kafka_controller"]["hosts"]["b1"] = {
             **groups["kafka_broker"]["hosts"]["b1"],
@@ -122,27 +120,27 @@ def test_a_host_in_both_groups(fresh, inventory):
 
 
 @pytest.mark.provokes("broker_ids")
-def test_a_live_broker_that_is_not_in_the_inventory(fresh, inventory):
+def test_a_live_broker_outside_the_inventory_is_refused(fresh, inventory):
     path = inventory(lambda groups: groups["kafka_broker"]["hosts"].pop("b3"))
     refused(fresh, "broker 5 is registered in ZooKeeper but is not in the group kafka_broker", inventory=path)
 
 
 @pytest.mark.provokes("node_ids")
-@pytest.mark.parametrize(("number", "whose"), [(5, "b3"), (101, "c1")])
-def test_node_ids_that_collide(fresh, inventory, number, whose):
+@pytest.mark.parametrize(("number", "owner"), [(5, "b3"), (101, "c1")])
+def test_colliding_node_ids_are_refused(fresh, inventory, number, owner):
     def collide(groups):
         groups["kafka_controller"]["hosts"]["c2"]["quorumshift_node_id"] = number
 
     refused(
         fresh,
-        f"c2 has quorumshift_node_id {number}, which is the id of {whose}",
+        f"c2 has quorumshift_node_id {number}, which is the id of {owner}",
         "Choose an id that no broker and no other controller has",
         inventory=inventory(collide),
     )
 
 
 @pytest.mark.provokes("cluster_ids")
-def test_a_host_of_another_cluster(fresh):
+def test_a_host_of_another_cluster_is_refused(fresh):
     path = "/var/lib/kafka/data2/meta.properties"
     fresh.run("b2", f"cp -a {path} {path}.test; sed -i 's/^cluster.id=.*/cluster.id=another/' {path}")
     try:
@@ -152,7 +150,7 @@ def test_a_host_of_another_cluster(fresh):
 
 
 @pytest.mark.provokes("zookeeper")
-def test_a_chroot_that_is_another_clusters(fresh):
+def test_a_missing_chroot_is_refused(fresh):
     connect = fresh.variables["quorumshift_zookeeper_connect"].partition("/")[0] + "/staging"
     refused(fresh, "/staging does not exist in ZooKeeper", extra={"quorumshift_zookeeper_connect": connect})
 
@@ -161,19 +159,19 @@ def test_a_chroot_that_is_another_clusters(fresh):
 
 
 @pytest.mark.provokes("versions")
-def test_a_protocol_version_that_is_not_the_releases(fresh):
+def test_an_inter_broker_protocol_version_of_another_release_is_refused(fresh):
     with faults.edited(fresh, "b2", "s/^inter.broker.protocol.version=.*/inter.broker.protocol.version=3.8/"):
         refused(fresh, "b2 runs with inter.broker.protocol.version 3.8, its release is 3.9.2", "Set it to 3.9 on every")
 
 
 @pytest.mark.provokes("versions")
-def test_releases_that_are_mixed(fresh):
+def test_mixed_releases_are_refused(fresh):
     with faults.other_release(fresh, "b2"):
         refused(fresh, "versions are mixed: b1 3.9.2, b2 3.9.1, b3 3.9.2", "Finish the upgrade first")
 
 
 @pytest.mark.provokes("broker_ids")
-def test_a_broker_that_is_down(fresh):
+def test_a_broker_that_is_down_is_refused(fresh):
     fresh.run("b3", "systemctl stop kafka")
     try:
         wait_for(lambda: "5" not in _live(fresh), 30, "broker 5 to leave ZooKeeper")
@@ -187,7 +185,7 @@ def test_a_broker_that_is_down(fresh):
         )
     finally:
         fresh.run("b3", "systemctl start kafka")
-        settled(fresh)
+        fresh.wait_in_sync()
 
 
 def _live(testbed):
@@ -196,8 +194,8 @@ def _live(testbed):
 
 
 @pytest.mark.provokes("dead_replicas")
-def test_a_replica_on_a_broker_that_is_long_gone(fresh):
-    """A topic with a replica on broker 9, as a replaced broker leaves it."""
+def test_a_replica_on_a_removed_broker_is_refused(fresh):
+    """A topic with a replica on broker 9, as after the replacement of a broker."""
     state = {"controller_epoch": 1, "leader": 1, "version": 1, "leader_epoch": 0, "isr": [1]}
     topic = {
         "version": 3,
@@ -217,33 +215,33 @@ def test_a_replica_on_a_broker_that_is_long_gone(fresh):
         with fresh.zookeeper() as client:
             client.delete("/brokers/topics/left-behind", recursive=True)
         fresh.reset()
-        settled(fresh)
+        fresh.wait_in_sync()
 
 
 @pytest.mark.provokes("reassignments")
-def test_a_reassignment_in_flight(fresh):
-    """Held by throttled followers that may copy one byte a second."""
+def test_a_running_reassignment_is_refused(fresh):
+    """It cannot end: the new replica's broker is stopped."""
     with fresh.zookeeper() as client:
         topics = {}
         for name in client.get_children("/brokers/topics"):
             topics[name] = json.loads(client.get(f"/brokers/topics/{name}")[0])["partitions"]
-    name, replicas = next((name, reported["0"]) for name, reported in sorted(topics.items()) if len(reported["0"]) == 2)
-    spare = next(one for one in (1, 2, 5) if one not in replicas)
+    name, replicas = next((name, parts["0"]) for name, parts in sorted(topics.items()) if len(parts["0"]) == 2)
+    spare = next(broker_id for broker_id in (1, 2, 5) if broker_id not in replicas)
     plan = {"version": 1, "partitions": [{"topic": name, "partition": 0, "replicas": [replicas[0], spare]}]}
-    # the controller takes it up; with the spare broker stopped it cannot end
     host = {1: "b1", 2: "b2", 5: "b3"}[spare]
     fresh.run(host, "systemctl stop kafka")
     try:
-        with znode_taken_up(fresh, plan):
+        with reassigning(fresh, plan):
             refused(fresh, f"{name}-0 is being reassigned", "kafka-reassign-partitions.sh --cancel")
     finally:
         fresh.run(host, "systemctl start kafka")
         fresh.reset()
-        settled(fresh)
+        fresh.wait_in_sync()
 
 
 @contextlib.contextmanager
-def znode_taken_up(testbed, plan):
+def reassigning(testbed, plan):
+    """Start a reassignment through ZooKeeper; delete its znode at the end."""
     with testbed.zookeeper() as client:
         client.create("/admin/reassign_partitions", json.dumps(plan).encode())
     time.sleep(3)
@@ -253,24 +251,24 @@ def znode_taken_up(testbed, plan):
             client.delete("/admin/reassign_partitions")
 
 
-# What an earlier attempt left, what is missing -----------------------------------------------------------------------
+# Leftovers of an earlier attempt -------------------------------------------------------------------------------------
 
 
 @pytest.mark.provokes("stale_migration")
-def test_a_migration_znode_of_an_earlier_attempt(fresh):
+def test_a_migration_znode_of_an_earlier_attempt_is_refused(fresh):
     with znode(fresh, "/migration", json.dumps(faults.COPIED_LONG_AGO).encode()):
         ran = refused(fresh, "of an earlier initial copy", "delete /migration")
     assert "The phase is unknown" in ran.text
 
 
 @pytest.mark.provokes("stale_migration")
-def test_a_torn_migration_znode(fresh):
+def test_a_malformed_migration_znode_is_refused(fresh):
     with znode(fresh, "/migration", b"{torn"):
         refused(fresh, "/migration is malformed", "delete /migration")
 
 
 @pytest.mark.provokes("encoder_secret")
-def test_a_missing_encoder_secret(fresh):
+def test_a_missing_encoder_secret_is_refused(fresh):
     path = "/etc/kafka/server.properties"
     fresh.run("b2", f"cp -a {path} {path}.test; sed -i /^password.encoder.secret/d {path}")
     try:
@@ -288,7 +286,7 @@ WIPE = "If you do not need its content, stop the controller's service and empty 
 
 
 @pytest.mark.provokes("controller_directories")
-def test_a_controllers_directory_that_is_not_empty(fresh):
+def test_a_nonempty_controller_directory_is_refused(fresh):
     fresh.run("c2", f"touch {METADATA}/old")
     try:
         refused(fresh, f"c2: {METADATA} is not empty and has no meta.properties", WIPE)
@@ -297,7 +295,7 @@ def test_a_controllers_directory_that_is_not_empty(fresh):
 
 
 @pytest.mark.provokes("controller_directories")
-def test_a_controllers_directory_of_another_cluster(fresh):
+def test_a_controller_directory_of_another_cluster_is_refused(fresh):
     with formatted(fresh, "c2", "AAAAAAAAQsShqPpAhOVFDg", 102):
         refused(
             fresh,
@@ -308,13 +306,13 @@ def test_a_controllers_directory_of_another_cluster(fresh):
 
 
 @pytest.mark.provokes("controller_directories")
-def test_a_controllers_directory_of_another_node(fresh):
+def test_a_controller_directory_of_another_node_is_refused(fresh):
     with formatted(fresh, "c2", cluster_id(fresh), 103):
         refused(fresh, f"c2: {METADATA} is formatted for cluster {cluster_id(fresh)}, node 103", WIPE)
 
 
 @pytest.mark.provokes("controller_directories")
-def test_a_controllers_directory_of_these_ids_and_another_attempt(fresh):
+def test_a_controller_directory_of_another_attempt_is_refused(fresh):
     with formatted(fresh, "c2", cluster_id(fresh), 102, served=True):
         refused(fresh, "c2: an earlier attempt left the metadata log in state NONE", WIPE)
 
@@ -324,11 +322,11 @@ def cluster_id(testbed):
         return json.loads(client.get("/cluster/id")[0])["id"]
 
 
-# Ways around the playbook ----------------------------------------------------------------------------
+# Partial runs of the playbook ----------------------------------------------------------------------------------------
 
 
-def cut(testbed, *options):
-    """Run a cut of the playbook; whatever it says, nothing may be half applied."""
+def run_partially(testbed, *options):
+    """Run a part of the playbook; assert that nothing changes."""
     before = testbed.fingerprint()
     ran = testbed.play("migrate", *options, extra={"quorumshift_gate_timeout_s": 5})
     after = testbed.fingerprint()
@@ -337,27 +335,32 @@ def cut(testbed, *options):
 
 
 @pytest.mark.parametrize("limit", ["b1", "kafka_broker", "kafka_controller", "localhost,b1,b2,b3,c1", "!c3"])
-def test_limit(fresh, limit):
-    ran = cut(fresh, "--limit", limit)
+def test_limit_is_refused(fresh, limit):
+    ran = run_partially(fresh, "--limit", limit)
     assert ran.code != 0 and f"--limit {limit} excludes hosts. " in ran.text, ran.text
 
 
 @pytest.mark.parametrize("tag", ["always", "nothing"])
-def test_tags(fresh, tag):
-    ran = cut(fresh, "--tags", tag)
+def test_tags_are_refused(fresh, tag):
+    ran = run_partially(fresh, "--tags", tag)
     assert ran.code != 0 and "exclude tasks. " in ran.text, ran.text
 
 
 @pytest.mark.parametrize(
     "task",
-    ["*Begin the controller's turn", "*Admit the batch", "*Take the broker's turn", "*Take the controller's turn"],
+    [
+        "Begin starting the controller",
+        "Wait until the batch may be stopped",
+        "Restart the broker",
+        "Restart the controller",
+    ],
 )
-def test_start_at_task(fresh, task):
-    cut(fresh, "--start-at-task", task)
+def test_start_at_task_changes_nothing(fresh, task):
+    run_partially(fresh, "--start-at-task", f"*{task}")
 
 
-def test_check_mode_tells_what_a_run_would_do_and_changes_nothing(fresh):
-    ran = cut(fresh, "--check", "--diff")
+def test_check_mode_shows_the_next_changes_and_changes_nothing(fresh):
+    ran = run_partially(fresh, "--check", "--diff")
     assert ran.code == 0, ran.text
     assert all(ran.recap(host)["changed"] == 1 for host in fresh.controllers), ran.text
     assert all(ran.recap(host)["changed"] == 0 for host in (*fresh.brokers, "localhost")), ran.text

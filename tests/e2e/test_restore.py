@@ -1,8 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A migration that emptied ZooKeeper, undone by playbooks/restore_zookeeper.yml under clients that go on: nothing that
-was acknowledged is lost, and ZooKeeper holds what it held."""
+"""playbooks/restore_zookeeper.yml after a migration emptied ZooKeeper, while clients run.
+
+No acknowledged message is lost, and ZooKeeper has the same content as before.
+"""
 
 from __future__ import annotations
 
@@ -11,57 +13,58 @@ import time
 
 import pytest
 
-from tests.e2e.clients import held, nothing_lost, witnessed
+from tests.e2e.clients import assert_nothing_lost, lasting_znodes, running_clients
 from tools.e2e import faults
+from tools.e2e.testbed import nth
 
 
 @pytest.fixture(scope="module")
 def clients(fresh, tmp_path_factory):
-    """The witness on the bed; a function that stops it and returns its verdict."""
-    with witnessed(tmp_path_factory.mktemp("witness")) as verdict:
-        yield verdict
+    """Verification clients; a function that stops them and returns their verdict."""
+    with running_clients(tmp_path_factory.mktemp("clients")) as stop:
+        yield stop
 
 
 def unchanged(ran, testbed):
     return all(ran.recap(host).get("changed", 0) == 0 for host in testbed.addresses)
 
 
-def cut_off_while_it_writes(testbed, token):
-    """Everything stands still: the screen and a run forward say what to type, and not that brokers are to start."""
+def kill_while_it_writes(testbed, token):
+    """Kill the restore; assert that status and migrate.yml ask for it again and not for a start of the brokers."""
     killed = testbed.play(
         "restore_zookeeper",
         extra={"quorumshift_restore_token": token},
-        kill_when=lambda line: line.startswith("TASK") and "Bring back what is missing" in line,
+        kill_when=nth(1, "restore : Restore what is missing in ZooKeeper] ***"),
     )
     assert killed.code < 0, killed.text
     status = testbed.play("status")
-    typed = [line.strip() for line in status.text.splitlines() if line.strip().startswith("ansible-playbook ")]
-    assert len(typed) == 1 and "restore_zookeeper" in typed[0], status.text
+    commands = [line.strip() for line in status.text.splitlines() if line.strip().startswith("ansible-playbook ")]
+    assert len(commands) == 1 and "restore_zookeeper" in commands[0], status.text
     assert "brokers are down for a restore, run " in status.text and "Start it" not in status.text, status.text
     forward = testbed.play()
     assert forward.code != 0 and "brokers are down for a restore, run " in forward.text, forward.text
     assert unchanged(forward, testbed), forward.text
 
 
-def copies_that_differ(testbed):
-    """One host's copy is torn: that the two differ is said, then that it is torn; the other one is enough."""
-    whole, torn = testbed.controllers[:2]
-    kept = "cd /var/lib/quorumshift/*/backup &&"
-    testbed.run(torn, f"{kept} cp -a *.gz /root/kept.gz && head -c 30000 /root/kept.gz > $(ls *.gz)")
-    for given, said in (
+def refuse_a_torn_backup(testbed):
+    """Truncate one host's backup; assert that it is refused and the other host's is accepted."""
+    complete, torn = testbed.controllers[:2]
+    in_backup_dir = "cd /var/lib/quorumshift/*/backup &&"
+    testbed.run(torn, f"{in_backup_dir} cp -a *.gz /root/kept.gz && head -c 30000 /root/kept.gz > $(ls *.gz)")
+    for extra, message in (
         ({}, f"{torn} has zookeeper-"),
         ({"quorumshift_restore_from": torn}, "is torn: it ends within its compressed data"),
     ):
-        ran = testbed.play("restore_zookeeper", extra=given)
-        assert ran.code != 0 and said in ran.text and "quorumshift_restore_from" in ran.text, ran.text
+        ran = testbed.play("restore_zookeeper", extra=extra)
+        assert ran.code != 0 and message in ran.text and "quorumshift_restore_from" in ran.text, ran.text
         assert unchanged(ran, testbed), ran.text
-    ran = testbed.play("restore_zookeeper", extra={"quorumshift_restore_from": whole})
+    ran = testbed.play("restore_zookeeper", extra={"quorumshift_restore_from": complete})
     assert ran.code == 0 and "-e quorumshift_restore_token=" in ran.text, ran.text
-    testbed.run(torn, f"{kept} mv /root/kept.gz $(ls *.gz)")
+    testbed.run(torn, f"{in_backup_dir} mv /root/kept.gz $(ls *.gz)")
 
 
-def one_left_out(testbed, inventory, token):
-    """A broker that is not in the inventory would go on: refused before anything is stopped."""
+def refuse_an_incomplete_inventory(testbed, inventory, token):
+    """Assert that a missing broker is refused before any node stops: the restore would not stop it."""
     ran = testbed.play(
         "restore_zookeeper",
         extra={"quorumshift_restore_token": token},
@@ -71,23 +74,23 @@ def one_left_out(testbed, inventory, token):
     assert unchanged(ran, testbed), ran.text
 
 
-def test_what_a_migration_emptied_is_restored(fresh, clients, inventory):
+def test_a_restore_loses_nothing(fresh, clients, inventory):
     time.sleep(10)
-    before = held(fresh)
+    before = lasting_znodes(fresh)
     emptied = faults.migration_that_empties_zookeeper(fresh)
     assert "The controllers were stopped and masked." in emptied.text, emptied.text
-    assert not any(path.startswith("/brokers/topics/") for path in held(fresh))
+    assert not any(path.startswith("/brokers/topics/") for path in lasting_znodes(fresh))
 
-    copies_that_differ(fresh)
-    asked = fresh.play("restore_zookeeper")
-    assert asked.code == 0 and unchanged(asked, fresh), asked.text
-    assert re.search(r"missing from ZooKeeper: .*\d+ topic", asked.text), asked.text
-    token = re.search(r"-e quorumshift_restore_token=(\S+?:[0-9a-f]{6})", asked.text).group(1)
+    refuse_a_torn_backup(fresh)
+    planned = fresh.play("restore_zookeeper")
+    assert planned.code == 0 and unchanged(planned, fresh), planned.text
+    assert re.search(r"missing from ZooKeeper: .*\d+ topic", planned.text), planned.text
+    token = re.search(r"-e quorumshift_restore_token=(\S+?:[0-9a-f]{6})", planned.text).group(1)
     wrong = fresh.play("restore_zookeeper", extra={"quorumshift_restore_token": token[:-1] + "x"})
     assert wrong.code != 0 and "the token given is" in wrong.text and unchanged(wrong, fresh), wrong.text
 
-    one_left_out(fresh, inventory, token)
-    cut_off_while_it_writes(fresh, token)
+    refuse_an_incomplete_inventory(fresh, inventory, token)
+    kill_while_it_writes(fresh, token)
     done = fresh.play("restore_zookeeper", extra={"quorumshift_restore_token": token})
     assert done.code == 0, done.text
     print(f"restored in {done.seconds:.0f} s")
@@ -96,16 +99,16 @@ def test_what_a_migration_emptied_is_restored(fresh, clients, inventory):
     assert "there is nothing to restore" in again.text
 
     fresh.wait_in_sync()
-    after = held(fresh)
-    assert {path: reported for path, reported in before.items() if after.get(path) != reported} == {}
-    nothing_lost(clients(), 10_000)
+    after = lasting_znodes(fresh)
+    assert {path: value for path, value in before.items() if after.get(path) != value} == {}
+    assert_nothing_lost(clients(), 10_000)
 
 
-def test_brokers_run_plain_and_controllers_stay_down(fresh):
+def test_brokers_have_their_old_files_and_controllers_stay_down(fresh):
     for host in fresh.brokers:
         name = "/etc/kafka/server.properties"
-        kept = f"/var/lib/quorumshift/*/configs/{name.rpartition('/')[2]}.before-zk_migration"
-        fresh.run(host, f"cmp {name} {kept}")
+        saved = f"/var/lib/quorumshift/*/configs/{name.rpartition('/')[2]}.before-zk_migration"
+        fresh.run(host, f"cmp {name} {saved}")
     for host in fresh.controllers:
         fresh.run(host, "systemctl start kafka-controller")
         assert fresh.run(host, "systemctl is-active kafka-controller", check=False) == "inactive"
@@ -114,7 +117,7 @@ def test_brokers_run_plain_and_controllers_stay_down(fresh):
     assert "controllers down" in status.text.replace("done   ", "")
 
 
-def test_a_forward_run_refuses(fresh):
+def test_a_migration_is_refused_while_controllers_are_masked(fresh):
     ran = fresh.play()
     assert ran.code != 0 and "The phase is reverting" in ran.text and unchanged(ran, fresh), ran.text
 

@@ -1,8 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A migration taken back by playbooks/rollback.yml, under clients that go on: to plain ZooKeeper mode without a trace,
-to hybrid brokers, and forward again; nothing that was acknowledged is lost, no metadata either."""
+"""playbooks/rollback.yml while clients run: to plain ZooKeeper mode without a trace, to hybrid, then forward again.
+
+No acknowledged message and no metadata is lost.
+"""
 
 from __future__ import annotations
 
@@ -12,70 +14,66 @@ import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
-from tests.e2e.clients import held, nothing_lost, witnessed
+from tests.e2e.clients import assert_nothing_lost, lasting_znodes, running_clients
 from tools.e2e.rollbacks import back, changed, files, no_trace, phase
 
-MADE, EXCLUDED, CHANGED = "made.on.kraft", "scratch.rf2-2", "eu.orders"
+CREATED, DELETED, CHANGED = "created.on.kraft", "scratch.rf2-2", "eu.orders"
 
 
 @pytest.fixture(scope="module")
 def clients(fresh, tmp_path_factory):
-    """The witness on the bed; a function that stops it and returns its verdict."""
-    with witnessed(tmp_path_factory.mktemp("witness")) as verdict:
-        yield verdict
+    """Verification clients; a function that stops them and returns their verdict."""
+    with running_clients(tmp_path_factory.mktemp("clients")) as stop:
+        yield stop
 
 
-def migrated(testbed, expected="dual_write", **extra):
+def migrate(testbed, expected="dual_write", **extra):
     ran = testbed.play(extra=extra, timeout=1800)
     assert ran.code == 0 and phase(ran) == expected, ran.text
     return ran
 
 
-def changes_on_kraft(testbed):
-    """Metadata is made, changed and deleted while KRaft's controllers have it."""
+def change_metadata(testbed):
+    """Create a topic, delete one, and change a config."""
     admin = testbed.admin()
-    admin.create_topics([NewTopic(MADE, 3, 3)])[MADE].result(60)
-    admin.delete_topics([EXCLUDED])[EXCLUDED].result(60)
+    admin.create_topics([NewTopic(CREATED, 3, 3)])[CREATED].result(60)
+    admin.delete_topics([DELETED])[DELETED].result(60)
     entry = ConfigEntry("retention.ms", "123456789", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ConfigResource.Type.TOPIC, CHANGED, incremental_configs=[entry])
     admin.incremental_alter_configs([resource])[resource].result(60)
 
 
 def test_from_dual_write_to_zookeeper_without_a_trace(fresh, clients):
-    before, plain = held(fresh), files(fresh)
-    migrated(fresh)
-    changes_on_kraft(fresh)
+    before, plain = lasting_znodes(fresh), files(fresh)
+    migrate(fresh)
+    change_metadata(fresh)
     ran = back(fresh, "zk")
     assert ran.code == 0 and phase(ran) == "zk", ran.text
     print(f"rolled back in {ran.seconds:.0f} s")
     assert files(fresh) == plain
-    after = held(fresh)
+    after = lasting_znodes(fresh)
     no_trace(fresh)
-    assert znodes.topic_path(MADE) in after and znodes.topic_path(EXCLUDED) not in after
-    touched = (znodes.topic_path(EXCLUDED), f"/config/topics/{CHANGED}", f"/config/topics/{EXCLUDED}")
-    lost = {
-        path: reported
-        for path, reported in before.items()
-        if not path.startswith(touched) and after.get(path) != reported
-    }
-    assert lost == {}
+    assert znodes.topic_path(CREATED) in after and znodes.topic_path(DELETED) not in after
+    changed_paths = (znodes.topic_path(DELETED), f"/config/topics/{CHANGED}", f"/config/topics/{DELETED}")
+    kept = {path: value for path, value in before.items() if not path.startswith(changed_paths)}
+    assert {path: value for path, value in kept.items() if after.get(path) != value} == {}
     assert after[f"/config/topics/{CHANGED}"][0]["config"]["retention.ms"] == "123456789"
     again = back(fresh, "zk")
     assert again.code == 0 and changed(again, fresh) == [], again.text
 
 
-def test_forward_again_and_back_to_hybrid_brokers(fresh, clients):
-    migrated(fresh)
+def test_a_second_migration_is_rolled_back_to_hybrid(fresh, clients):
+    migrate(fresh)
     ran = back(fresh, "hybrid")
     assert ran.code == 0 and phase(ran) == "hybrid", ran.text
     again = back(fresh, "hybrid")
     assert again.code == 0 and changed(again, fresh) == [], again.text
 
 
-def test_forward_once_more_to_the_end(fresh, clients):
-    stopped = migrated(fresh)
+def test_no_rollback_after_finalization(fresh, clients):
+    stopped = migrate(fresh)
     token = re.search(r"quorumshift_finalize_token=(\S+)", stopped.text).group(1)
-    migrated(fresh, "finalized", quorumshift_finalize_token=token, quorumshift_soak="0s")
+    migrate(fresh, "finalized", quorumshift_finalize_token=token, quorumshift_soak="0s")
     ran = back(fresh, "zk")
     assert ran.code != 0 and "cannot be rolled back to ZooKeeper" in ran.text and changed(ran, fresh) == [], ran.text
-    nothing_lost(clients(), 50_000)
+    assert_nothing_lost(clients(), 50_000)

@@ -1,8 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A migration is taken back without a broker and a controller that are lost, which return afterwards as the last screen
-says."""
+"""A rollback that excludes a lost broker and a lost controller; they return as the last screen says."""
 
 from __future__ import annotations
 
@@ -24,13 +23,13 @@ LOST = ("b3", "c3")
 
 @pytest.fixture(scope="module")
 def lost(fresh):
-    """In dual-write a broker's and a controller's host are lost. (The files of before, the hosts)."""
+    """Dual-write without the hosts of a broker and a controller: (the plain mode's files, the hosts)."""
     plain = files(fresh)
     ran = fresh.play(extra=FAST)
     assert ran.code == 0 and phase(ran) == "dual_write", ran.text
     for host, service in zip(LOST, ("kafka", "kafka-controller")):
-        killed = f"systemctl kill --signal=KILL {service}; systemctl stop {service}; systemctl reset-failed {service}"
-        fresh.run(host, f"{killed}; true")
+        kill = f"systemctl kill --signal=KILL {service}; systemctl stop {service}; systemctl reset-failed {service}"
+        fresh.run(host, f"{kill}; true")
     hosts = [faults.Unreachable(host) for host in LOST]
     for host in hosts:
         host.begin()
@@ -39,68 +38,67 @@ def lost(fresh):
         host.end()
 
 
-def test_with_them_it_is_refused(fresh, lost):
+def test_a_rollback_with_lost_hosts_is_refused(fresh, lost):
     ran = back(fresh, "zk", **FAST)
     assert ran.code != 0 and "A run must lock every broker and controller, and 2 cannot be locked" in ran.text, ran.text
 
 
-def test_a_host_that_serves_is_not_left_out(fresh, lost):
+def test_a_serving_host_cannot_be_excluded(fresh, lost):
     ran = back(fresh, "zk", quorumshift_exclude_hosts="b3,c3,b1", **FAST)
     assert ran.code != 0 and "b1 answers in mode kraft. Stop it, or do not exclude it. Nothing was changed." in ran.text
 
 
-def test_no_migration_goes_on_without_them(fresh, lost):
+def test_a_migration_cannot_exclude_hosts(fresh, lost):
     ran = fresh.play(extra={**FAST, "quorumshift_exclude_hosts": "b3,c3"})
     assert ran.code != 0 and "only a rollback may exclude hosts. Nothing was changed." in ran.text, ran.text
 
 
 def test_a_last_in_sync_replica_keeps_the_gate_closed(fresh, lost):
-    """Of topics with two replicas one is on the lost broker. Each gets another one, as the runbook says."""
+    """Topics with two replicas lost one; a reassignment gives them another, as the runbook says."""
     connections = fresh.connections()
 
     def read():
         return topics.read(connections.bootstrap, connections.client, 5)
 
-    def missed():
-        reported = read()
-        return reported["reached"] and len(reported["brokers"]) == len(fresh.brokers) - 1
+    def broker_is_dead():
+        metadata = read()
+        return metadata["reached"] and len(metadata["brokers"]) == len(fresh.brokers) - 1
 
-    wait_for(missed, 60, "the cluster to miss the broker")
+    wait_for(broker_is_dead, 60, "the cluster to mark the broker as dead")
     ran = back(fresh, "zk", quorumshift_exclude_hosts="b3,c3", **FAST)
     assert ran.code != 0 and "partitions have their last in-sync replica on broker 1: " in ran.text, ran.text
     left = [fresh.node_id(host) for host in ("b1", "b2")]
     short = {
         TopicPartition(name, int(number)): left
-        for name, numbers in read()["partitions"].items()
-        for number, one in numbers.items()
-        if len(one["replicas"]) == 2 and len(one["isr"]) == 1
+        for name, partitions in read()["partitions"].items()
+        for number, partition in partitions.items()
+        if len(partition["replicas"]) == 2 and len(partition["isr"]) == 1
     }
-    client = TestbedInventory().kafka_python()
-    admin = KafkaAdminClient(**client)
+    admin = KafkaAdminClient(**TestbedInventory().kafka_python())
     try:
         assert not any(admin.alter_partition_reassignments(short).values())
     finally:
         admin.close()
 
-    def whole():
+    def in_sync():
         partitions = read().get("partitions") or {}
-        return all(sorted(partitions[one.topic][str(one.partition)]["isr"]) == sorted(left) for one in short)
+        return all(sorted(partitions[tp.topic][str(tp.partition)]["isr"]) == sorted(left) for tp in short)
 
-    wait_for(whole, 120, "the new replicas to be in sync")
+    wait_for(in_sync, 120, "the new replicas to be in sync")
 
 
-def test_without_them(fresh, lost):
+def test_a_rollback_excludes_lost_hosts(fresh, lost):
     plain, hosts = lost
     ran = back(fresh, "zk", quorumshift_exclude_hosts="b3,c3", **FAST)
     assert ran.code == 0 and phase(ran) == "zk", ran.text
     no_trace(fresh)
-    reported = re.findall(r"! (b3|c3) was excluded: (.*)", ran.text)
-    assert [host for host, _do in reported] == ["b3", "c3"], ran.text
+    excluded = re.findall(r"! (b3|c3) was excluded: (.*)", ran.text)
+    assert [host for host, _instruction in excluded] == ["b3", "c3"], ran.text
     for host in hosts:
         host.end()
-    # What the screen says is done
-    (kept,) = re.findall(r"replace its properties file by (\S+), if that file exists", reported[0][1])
-    fresh.run("b3", f"cat {kept} > /etc/kafka/server.properties && systemctl start kafka")
+    # follow the screen's instructions
+    (saved,) = re.findall(r"replace its properties file by (\S+), if that file exists", excluded[0][1])
+    fresh.run("b3", f"cat {saved} > /etc/kafka/server.properties && systemctl start kafka")
     fresh.run("c3", "rm -rf /var/lib/kafka/metadata/* /etc/kafka/controller.properties")
     fresh.wait_in_sync()
     assert files(fresh) == plain
@@ -108,6 +106,6 @@ def test_without_them(fresh, lost):
     assert again.code == 0 and phase(again) == "zk" and changed(again, fresh) == [], again.text
 
 
-def test_and_forward_again_with_them(fresh, lost):
+def test_the_next_migration_includes_them(fresh, lost):
     ran = fresh.play(extra=FAST)
     assert ran.code == 0 and phase(ran) == "dual_write", ran.text

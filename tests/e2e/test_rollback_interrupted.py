@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rollbacks from early phases, from a half-done finalization, and one that is killed at each of its steps."""
+"""Rollbacks from early phases and from a started finalization, and one that is killed at each step."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ FAST = {"quorumshift_verify": False, "quorumshift_soak": "0s"}
 
 @pytest.fixture(scope="module")
 def plain(fresh):
-    """The hosts' files before anything began."""
+    """The hosts' files before the first migration."""
     return files(fresh)
 
 
-def taken_over(testbed, killed):
-    """The word that turns round what a killed run has begun: a rollback asks for it."""
+def force_unlock(testbed):
+    """Return the variable that lets a rollback replace a killed migration; assert that a rollback asks for it."""
     ran = back(testbed, "zk", **FAST)
     assert ran.code != 0 and "would reverse its direction" in ran.text, ran.text
     assert changed(ran, testbed) == [], ran.text
@@ -33,55 +33,55 @@ def taken_over(testbed, killed):
 
 
 def at(text, count=1):
-    """A `kill_when` that fits at the task of this name."""
+    """Return a `kill_when` that is true at the `count`th task of this name."""
     return nth(count, f"{text}] ***")
 
 
-def test_without_a_target_it_is_refused(fresh, plain):
+def test_a_rollback_without_a_target_is_refused(fresh, plain):
     ran = back(fresh, "", **FAST)
     assert ran.code != 0 and "quorumshift_rollback_to is ''. Set it to zk or hybrid" in ran.text, ran.text
     assert changed(ran, fresh) == [], ran.text
 
 
-def test_nothing_is_taken_back_where_nothing_has_begun(fresh, plain):
+def test_a_rollback_in_phase_zk_changes_nothing(fresh, plain):
     ran = back(fresh, "zk", **FAST)
     assert ran.code == 0 and changed(ran, fresh) == [] and phase(ran) == "zk", ran.text
 
 
-def test_from_controllers_that_stand_alone(fresh, plain):
-    killed = fresh.play(extra=FAST, kill_when=at("Plan the roll to zk_migration"))
+def test_rollback_after_the_controllers_started(fresh, plain):
+    killed = fresh.play(extra=FAST, kill_when=at("Plan restarts of kind zk_migration"))
     assert killed.code < 0, killed.text
-    ran = back(fresh, "zk", **FAST, **taken_over(fresh, killed))
+    ran = back(fresh, "zk", **FAST, **force_unlock(fresh))
     assert ran.code == 0 and phase(ran) == "zk", ran.text
     assert files(fresh) == plain
     no_trace(fresh)
 
 
-def test_from_half_of_the_brokers_joined(fresh, plain):
+def test_rollback_after_one_broker_joined(fresh, plain):
     killed = fresh.play(extra=FAST, kill_when=nth(1, " is up ("))
     assert killed.code < 0, killed.text
     fresh.wait_in_sync()
-    ran = back(fresh, "zk", **FAST, **taken_over(fresh, killed))
+    ran = back(fresh, "zk", **FAST, **force_unlock(fresh))
     assert ran.code == 0 and phase(ran) == "zk", ran.text
     assert files(fresh) == plain
     no_trace(fresh)
 
 
 STEPS = (
-    at("Take the broker's turn", 2),
-    at("Hand over the controllers"),
-    at("Stop the controller and keep it down"),
-    at("Stop the controller and keep it down", 2),
-    at("Hand the cluster back to ZooKeeper's controller"),
-    at("Take the broker's turn"),
+    at("Restart the broker", 2),
+    at("Select the controllers to stop, the quorum's leader last"),
+    at("Stop and mask the controller"),
+    at("Stop and mask the controller", 2),
+    at("rollback : Restore ZooKeeper's controller"),
+    at("Restart the broker"),
     nth(1, " gets its new properties file"),
-    at("Leave nothing of the migration on the controller"),
-    at("Gate after_revert"),
+    at("Remove every trace of the migration from the controller"),
+    at("Open gate after_revert"),
 )
 
 
-def test_killed_at_each_step(fresh, plain):
-    """From dual-write; each next run goes on by itself, since it goes the same way."""
+def test_a_rollback_killed_at_each_step_reaches_zk(fresh, plain):
+    """Each next rollback continues without a token, since its direction is the same."""
     ran = fresh.play(extra=FAST)
     assert ran.code == 0 and phase(ran) == "dual_write", ran.text
     for number, kill_when in enumerate(STEPS):
@@ -103,11 +103,11 @@ def test_killed_at_each_step(fresh, plain):
     assert again.code == 0 and changed(again, fresh) == [], again.text
 
 
-def test_killed_before_its_last_gate(fresh, plain):
-    """Nothing is left to take back then, and nobody has seen it: the next run passes the gate and ends what is open."""
+def test_the_next_rollback_opens_the_last_gate_of_a_killed_one(fresh, plain):
+    """Nothing is left to roll back then, but no run has proved it."""
     ran = fresh.play(extra=FAST)
     assert ran.code == 0 and phase(ran) == "dual_write", ran.text
-    killed = back(fresh, "zk", kill_when=at("Gate after_revert"), **FAST)
+    killed = back(fresh, "zk", kill_when=at("Open gate after_revert"), **FAST)
     assert killed.code < 0, killed.text
     status = fresh.play("status").text
     assert "interrupted before its last gate" in status and "rollback.yml -e quorumshift_rollback_to=zk" in status
@@ -117,15 +117,15 @@ def test_killed_before_its_last_gate(fresh, plain):
     no_trace(fresh)
     again = back(fresh, "zk", **FAST)
     assert again.code == 0 and changed(again, fresh) == [] and "gate after_revert:" not in again.text, again.text
-    assert "cut off" not in fresh.play("status").text
+    assert "interrupted before its last gate" not in fresh.play("status").text
 
 
-def test_from_a_half_done_finalization(fresh, plain):
+def test_rollback_from_a_started_finalization(fresh, plain):
     stopped = fresh.play(extra=FAST)
     token = {"quorumshift_finalize_token": re.search(r"quorumshift_finalize_token=(\S+)", stopped.text).group(1)}
     killed = fresh.play(extra={**FAST, **token}, kill_when=nth(1, " is up ("))
     assert killed.code < 0, killed.text
-    ran = back(fresh, "zk", **FAST, **taken_over(fresh, killed))
+    ran = back(fresh, "zk", **FAST, **force_unlock(fresh))
     assert ran.code == 0 and phase(ran) == "zk", ran.text
     assert files(fresh) == plain
     no_trace(fresh)
@@ -134,22 +134,21 @@ def test_from_a_half_done_finalization(fresh, plain):
 KEEPS_DOWN = "/etc/systemd/system/kafka-controller.service.d/quorumshift-keeps-it-down.conf"
 
 
-def test_controllers_that_were_stopped_too_early(fresh, plain):
-    """What the quorum has committed and ZooKeeper lacks keeps it from being handed back; started again, as the runbook
-    says, the controllers write it, and the way back goes on."""
-    killed = fresh.play(extra=FAST, kill_when=at("Plan the roll to kraft"))
+def test_no_rollback_while_zookeeper_lacks_committed_changes(fresh, plain):
+    """The controllers stopped too early. Started again, as the runbook says, they write the changes to ZooKeeper."""
+    killed = fresh.play(extra=FAST, kill_when=at("Plan restarts of kind kraft"))
     assert killed.code < 0, killed.text
-    token, admin = taken_over(fresh, killed), fresh.admin()
+    unlock, admin = force_unlock(fresh), fresh.admin()
     with faults.dropped(fresh, fresh.controllers, "OUTPUT -p tcp --dport 2181"):
-        admin.create_topics([NewTopic("made.too.late", 1, 3)])["made.too.late"].result(60)
-        closed = back(fresh, "zk", **FAST, **token, quorumshift_gate_timeout_s=5)
+        admin.create_topics([NewTopic("created.too.late", 1, 3)])["created.too.late"].result(60)
+        closed = back(fresh, "zk", **FAST, **unlock, quorumshift_gate_timeout_s=5)
         assert closed.code != 0 and "gate before_revert" in closed.text, closed.text
         fresh.ad_hoc("kafka_controller", "service_stop", service="kafka-controller", state="masked")
     ran = back(fresh, "zk", **FAST)
     assert ran.code != 0 and "controller was not restored: the quorum has changes up to" in ran.text, ran.text
     assert "without a controller. Nothing was changed" in ran.text, ran.text
     with fresh.zookeeper() as client:
-        assert client.exists("/migration") and not client.exists(znodes.topic_path("made.too.late"))
+        assert client.exists("/migration") and not client.exists(znodes.topic_path("created.too.late"))
 
     fresh.on_each(fresh.controllers, f"rm {KEEPS_DOWN}; systemctl daemon-reload; systemctl start kafka-controller")
     ran = back(fresh, "zk", **FAST)
@@ -157,35 +156,35 @@ def test_controllers_that_were_stopped_too_early(fresh, plain):
     assert files(fresh) == plain
     no_trace(fresh)
     with fresh.zookeeper() as client:
-        assert client.exists(znodes.topic_path("made.too.late"))
+        assert client.exists(znodes.topic_path("created.too.late"))
 
 
 AS_FORMATTED = "s/^version=0$/version=1/; s/^broker.id=/node.id=/"
 AS_IN_ZOOKEEPER_MODE = "s/^version=1$/version=0/; s/^node.id=/broker.id=/"
 
 
-def restarted_over(testbed, host, script):
-    """Restart a broker over meta.properties that were changed by a script of sed."""
+def restart_with_meta_properties(testbed, host, script):
+    """Restart a broker after a sed script edited its meta.properties."""
     testbed.run(
         host, f"systemctl stop kafka; sed -i '{script}' /var/lib/kafka/data*/meta.properties; systemctl start kafka"
     )
     testbed.wait_in_sync()
 
 
-def test_a_broker_that_was_formatted_during_the_migration(fresh, plain):
-    """As one that was replaced. Plain ZooKeeper mode would refuse its log directories (KAFKA-20762)."""
-    killed = fresh.play(extra=FAST, kill_when=at("Plan the roll to kraft"))
+def test_no_rollback_with_a_broker_formatted_during_the_migration(fresh, plain):
+    """As after a replacement. A broker in plain ZooKeeper mode rejects such log directories (KAFKA-20762)."""
+    killed = fresh.play(extra=FAST, kill_when=at("Plan restarts of kind kraft"))
     assert killed.code < 0, killed.text
-    restarted_over(fresh, "b3", AS_FORMATTED)
+    restart_with_meta_properties(fresh, "b3", AS_FORMATTED)
     status = fresh.play("status")
     assert "rollback to zk:" in status.text and "rollback: meta.properties of b3 has version=1" in status.text
-    token = taken_over(fresh, killed)
-    ran = back(fresh, "zk", **FAST, **token)
+    unlock = force_unlock(fresh)
+    ran = back(fresh, "zk", **FAST, **unlock)
     assert ran.code != 0 and "meta.properties of b3 has version=1 in /var/lib/kafka/data1" in ran.text, ran.text
     assert changed(ran, fresh) == [], ran.text
-    restarted_over(fresh, "b3", AS_IN_ZOOKEEPER_MODE)
+    restart_with_meta_properties(fresh, "b3", AS_IN_ZOOKEEPER_MODE)
     assert "rollback to zk: possible" in fresh.play("status").text
-    ran = back(fresh, "zk", **FAST, **token)
+    ran = back(fresh, "zk", **FAST, **unlock)
     assert ran.code == 0 and phase(ran) == "zk", ran.text
     assert files(fresh) == plain
     no_trace(fresh)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The playbooks as AWX runs them: by ansible-runner, each job in a container of its own, cancelled, launched again."""
+"""The playbooks as AWX runs them: by ansible-runner, each job in its own container; cancelled and launched again."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ import time
 
 import pytest
 
-from tools.e2e.testbed import FAST, INVENTORY, ROOT
+from tools.e2e.testbed import ELSEWHERE, FAST, INVENTORY, ROOT
 
 JOB = "4711"
 TOOLS = os.path.dirname(sys.executable)
 RUNNER = os.path.join(TOOLS, "ansible-runner")
-ELSEWHERE = ("unshare", "--fork", "--pid", "--mount-proc")
 
 
 @pytest.fixture
 def launch(tmp_path):
-    """launch(playbook, extra variables, stop when a line of the output fits) -> (exit code, output, events)."""
+    """launch(playbook, extra variables, text of the line that cancels it) -> (exit code, output, events)."""
     number = iter(range(99))
 
     def run(playbook, extra=None, cancel_when=None):
@@ -59,7 +58,7 @@ def launch(tmp_path):
     return run
 
 
-def test_status_is_one_screen_in_the_jobs_output(fresh, launch):
+def test_status_shows_one_screen_in_the_jobs_output(fresh, launch):
     code, output, events = launch("status")
     assert code == 0, output
     assert re.search(r"^Cluster \S+: zk$", output, re.MULTILINE)
@@ -67,7 +66,7 @@ def test_status_is_one_screen_in_the_jobs_output(fresh, launch):
     assert any("Cluster " in event.get("stdout", "") for event in events)
 
 
-def test_a_cancelled_job_is_launched_again_with_the_word(fresh, launch):
+def test_a_cancelled_job_is_launched_again_with_the_token(fresh, launch):
     code, output, _events = launch("migrate", cancel_when=" starts")
     assert code != 0, output
     time.sleep(1)
@@ -78,4 +77,4 @@ def test_a_cancelled_job_is_launched_again_with_the_word(fresh, launch):
     assert code == 0, output
     assert re.search(r"^Cluster \S+: dual_write$", output, re.MULTILINE)
     assert "with the extra variable quorumshift_finalize_token=" in output
-    assert any(" is up (" in event.get("stdout", "") for event in events), "progress is no event"
+    assert any(" is up (" in event.get("stdout", "") for event in events), "no event has the progress"

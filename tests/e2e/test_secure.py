@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The secured bed after its migration: who is let in on the controllers' listener, and who is not.
+"""The secured testbed after its migration: which principals the controllers' listener authorizes.
 
-Run by the molecule scenario `secure`, with TESTBED_VARIANT=secure.
+The molecule scenario `secure` runs these tests with TESTBED_VARIANT=secure.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from tools.e2e.testbed import STATE
 
 @pytest.fixture(scope="module")
 def controllers(testbed) -> list[HostPort]:
-    """Where the controllers listen: on IPv6."""
+    """The controllers' IPv6 addresses."""
     texts = [testbed.run(host, "cat /etc/kafka/controller.properties") for host in testbed.controllers]
-    listeners = [one for text in texts for one in parse_listeners(properties.parse(text)["listeners"])]
-    assert len(listeners) == len(texts) and all(":" in one.host for one in listeners), listeners
-    return [HostPort(one.host, one.port) for one in listeners]
+    listeners = [listener for text in texts for listener in parse_listeners(properties.parse(text)["listeners"])]
+    assert len(listeners) == len(texts) and all(":" in listener.host for listener in listeners), listeners
+    return [HostPort(listener.host, listener.port) for listener in listeners]
 
 
-def presenting(name: str) -> Security:
-    """How somebody with a certificate of the bed's authority connects, whose CN is `name`."""
+def with_certificate(name: str) -> Security:
+    """Return the connection settings of a client whose certificate, of the testbed's authority, has the CN `name`."""
     directory = STATE / "tls" / "tests"
     directory.mkdir(parents=True, exist_ok=True)
     key, request, certificate = (directory / f"{name}.{kind}" for kind in ("key", "csr", "pem"))
     signed_by = ("-CA", STATE / "ca.pem", "-CAkey", STATE / "ca.key", "-set_serial", "4711", "-days", "2")
+    output = ("-keyout", key, "-out", request)
     commands = (
-        ("req", "-new", "-newkey", "rsa:2048", "-nodes", "-subj", f"/O=Bed/CN={name}", "-keyout", key, "-out", request),
+        ("req", "-new", "-newkey", "rsa:2048", "-nodes", "-subj", f"/O=Testbed/CN={name}", *output),
         ("x509", "-req", "-in", request, *signed_by, "-out", certificate),
     )
     for command in commands:
@@ -45,55 +46,48 @@ def presenting(name: str) -> Security:
     return Security.from_options({"security_protocol": "SSL", **{key: str(path) for key, path in options.items()}})
 
 
-def test_the_tool_is_let_in(testbed, controllers):
+def test_the_tool_is_authorized(testbed, controllers):
     found = kafka_wire.describe_quorum_any(controllers, testbed.connections().controller_client, 10)
     assert found.quorum is not None, found.explain()
     assert sorted(voter.id for voter in found.quorum.voters) == [101, 102, 103]
     assert sorted(broker.id for broker in found.quorum.observers) == [1, 2, 5]
 
 
-def test_who_is_no_super_user_is_denied(controllers):
-    """StandardAuthorizer: a certificate of the same authority is not enough."""
-    stranger = presenting("stranger")
+def test_a_stranger_is_denied(controllers):
+    """StandardAuthorizer: a certificate of the same authority gives no rights."""
+    stranger = with_certificate("stranger")
     for address in controllers:
-        assert kafka_wire.api_versions(address, stranger, 10).api_keys, "ApiVersions needs no permission"
+        assert kafka_wire.api_versions(address, stranger, 10).api_keys, "ApiVersions needs no authorization"
         with pytest.raises(kafka_wire.KafkaError) as caught:
             kafka_wire.describe_quorum(address, stranger, 10)
         assert caught.value.name == "CLUSTER_AUTHORIZATION_FAILED"
 
 
 def test_an_application_is_denied(controllers):
-    """A user who may much on brokers, by ACL, may nothing on controllers that his ACLs do not say."""
+    """The ACLs of a user on brokers give it no other rights on controllers."""
     for address in controllers:
         with pytest.raises(kafka_wire.KafkaError) as caught:
-            kafka_wire.describe_quorum(address, presenting("app1"), 10)
+            kafka_wire.describe_quorum(address, with_certificate("app1"), 10)
         assert caught.value.name == "CLUSTER_AUTHORIZATION_FAILED"
 
 
-def test_without_a_certificate_nobody_talks_to_controllers(controllers):
-    nobody = Security.from_options({"security_protocol": "SSL", "ssl_cafile": str(STATE / "ca.pem")})
+def test_a_client_without_a_certificate_cannot_connect(controllers):
+    anonymous = Security.from_options({"security_protocol": "SSL", "ssl_cafile": str(STATE / "ca.pem")})
     for address in controllers:
         with pytest.raises(kafka_wire.TlsError):
-            kafka_wire.api_versions(address, nobody, 10)
+            kafka_wire.api_versions(address, anonymous, 10)
 
 
-def test_turns_saw_controllers_come_up(testbed):
-    """The turn's worker has no certificate for the only listener of a controller; it is done for what it saw else."""
+def test_restarts_of_controllers_succeeded_without_a_certificate(testbed):
+    """The worker has no certificate for the controller's only listener; other signs show that the controller is up."""
     for host in testbed.controllers:
-        node_restart = json.loads(testbed.run(host, "cat /var/lib/quorumshift/*/restart.json"))
-        assert (node_restart["kind"], node_restart["mode"], node_restart["outcome"]) == (
-            "controller_final",
-            "controller_final",
-            "done",
-        )
-        assert (
-            node_restart["times"]["stopped_at"]
-            < node_restart["times"]["answered_at"]
-            < node_restart["times"]["registered_at"]
-        )
+        restart = json.loads(testbed.run(host, "cat /var/lib/quorumshift/*/restart.json"))
+        assert [restart[key] for key in ("kind", "mode", "outcome")] == ["controller_final", "controller_final", "done"]
+        times = restart["times"]
+        assert times["stopped_at"] < times["answered_at"] < times["registered_at"]
 
 
-def test_super_users_of_controllers(testbed):
+def test_controllers_have_the_configured_super_users(testbed):
     for host in testbed.controllers:
         values = properties.parse(testbed.run(host, "cat /etc/kafka/controller.properties"))
         users = values["super.users"].split(";")
@@ -104,8 +98,8 @@ def test_super_users_of_controllers(testbed):
         assert testbed.run(host, "stat -c '%U %a' /etc/kafka/controller.properties") == "kafka 640"
 
 
-def test_controllers_kept_zookeepers_znodes_to_kafka(testbed):
-    """What controllers wrote while they wrote to ZooKeeper carries the ACL that brokers with zookeeper.set.acl give."""
+def test_controllers_restricted_their_znodes_to_kafka(testbed):
+    """Controllers in dual-write set the same ACLs as brokers with zookeeper.set.acl."""
     with testbed.zookeeper() as client:
         for path in ("/controller", "/migration"):
             acls = client.get_acls(path)[0]

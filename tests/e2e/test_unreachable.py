@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hosts that cannot be reached any more in the middle of a roll: it stops there, and goes on when they are back."""
+"""Hosts become unreachable during rolling restarts: the run stops there, and the next run continues."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CANARY = {"quorumshift_canary": "b2"}
 
 
 def roll(testbed, host, at):
-    """Run until the host is cut off, from the first line that contains `at`; the run, with the host reachable again."""
+    """Run, and cut the host off at the first line that contains `at`; reconnect it and return the failed run."""
     with faults.Unreachable(host) as lost:
 
         def cut(line):
@@ -37,8 +37,8 @@ def processes(testbed):
     return dict(zip(testbed.brokers, testbed.on_each(testbed.brokers, "systemctl show kafka -p MainPID --value")))
 
 
-def test_a_broker_that_is_gone_before_its_turn(fresh):
-    """The one in its turn goes to its end, and nobody's turn begins after that."""
+def test_no_restart_begins_after_a_broker_becomes_unreachable(fresh):
+    """The restart that has begun ends."""
     before = processes(fresh)
     ran = roll(fresh, "b1", "b2 stops")
     restarted = {host for host, pid in processes(fresh).items() if pid != before[host]}
@@ -46,23 +46,23 @@ def test_a_broker_that_is_gone_before_its_turn(fresh):
     assert "b1 stops" not in ran.text
 
 
-def test_a_controller_that_is_gone(fresh):
-    """Its log is read before each stop, so no broker is stopped."""
+def test_no_broker_stops_while_a_controller_is_unreachable(fresh):
+    """The run reads every controller's log before each stop."""
     before = processes(fresh)
-    roll(fresh, "c3", "Gate before_trigger")
+    roll(fresh, "c3", "Open gate before_trigger")
     assert processes(fresh) == before
 
 
-def test_a_broker_that_is_gone_in_its_turn(fresh):
-    """The turn ends by itself, and the next run reads how."""
-    host = next(one for one in fresh.brokers if node_restart(fresh, one).get("kind") != "zk_migration")
+def test_the_restart_of_an_unreachable_broker_ends(fresh):
+    """The next run reads its outcome."""
+    host = next(host for host in fresh.brokers if node_restart(fresh, host).get("kind") != "zk_migration")
     ran = roll(fresh, host, f"{host} stops")
     assert f"{host} is up" not in ran.text
     fresh.wait_in_sync()
     assert node_restart(fresh, host)["outcome"] == "done"
 
 
-def test_a_run_arrives_when_all_are_back(fresh):
+def test_a_run_reaches_dual_write_once_all_hosts_are_reachable(fresh):
     ran = fresh.play(extra=CANARY)
     assert ran.code == 0 and ": dual_write" in ran.text, ran.text
     again = fresh.play()

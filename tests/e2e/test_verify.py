@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The Spark job on a real cluster in dual-write: it agrees when nothing is wrong, and finds what was planted."""
+"""The Spark job metadata_parity in dual-write: it passes on a healthy cluster and finds planted differences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster i
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import NewTopic
 
-from tests.e2e.comparing import nothing_left, verify
+from tests.e2e.comparing import assert_nothing_left, verify
 from tools.e2e import faults
 from tools.e2e.testbed import wait_for
 
@@ -30,7 +30,7 @@ def dual_write(fresh):
     return fresh
 
 
-def test_views_agree(dual_write):
+def test_a_healthy_cluster_passes(dual_write):
     ran, result = verify(dual_write)
     assert ran.code == 0 and result["verdict"] == "pass", (ran.text, result["reasons"])
     assert all(ran.recap(host).get("changed", 0) == 0 for host in dual_write.brokers), ran.text
@@ -38,19 +38,19 @@ def test_views_agree(dual_write):
     assert {"topic", "partition", "config", "quota", "scram", "acl", "delegation_token", "producer_ids"} <= kinds, kinds
     assert all(counts["skipped"] == 0 for counts in result["counts"].values())
     assert re.search(r"\d+ comparisons of 5 views agree \(\d+ s\)", ran.text), ran.text
-    nothing_left(dual_write)
+    assert_nothing_left(dual_write)
 
 
-def test_a_broker_that_serves_stale_metadata(dual_write):
-    """It goes on serving clients what it knew when it lost the controllers."""
+def test_a_broker_with_stale_metadata_fails(dual_write):
+    """A broker that lost the controllers serves the last metadata that it read."""
     host = dual_write.brokers[-1]
     stale, admin = dual_write.node_id(host), dual_write.admin()
 
     def created():
-        asked = admin.create_topics([NewTopic("made.meanwhile", 3, 2)], request_timeout=8)["made.meanwhile"]
+        future = admin.create_topics([NewTopic("created.meanwhile", 3, 2)], request_timeout=8)["created.meanwhile"]
         try:
-            asked.result(20)
-        except KafkaException as error:  # the one cut off was asked, and cannot pass it on
+            future.result(20)
+        except KafkaException as error:  # the request may reach the broker that cannot forward it
             return error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
         return True
 
@@ -58,21 +58,19 @@ def test_a_broker_that_serves_stale_metadata(dual_write):
         wait_for(created, 120, "the topic to be created")
         ran, result = verify(dual_write)
     dual_write.wait_in_sync()
-    admin.delete_topics(["made.meanwhile"])["made.meanwhile"].result(60)
+    admin.delete_topics(["created.meanwhile"])["created.meanwhile"].result(60)
     assert ran.code != 0 and result["verdict"] in ("differ", "incomplete"), (ran.text, result["reasons"])
     assert f"broker {stale}" in "; ".join(result["reasons"]), result["reasons"]
-    nothing_left(dual_write)
+    assert_nothing_left(dual_write)
     ran, result = verify(dual_write)
-    assert result["verdict"] == "pass", ("all is well again:", result["reasons"])
+    assert result["verdict"] == "pass", result["reasons"]
 
 
-def planted(client):
-    """Change ZooKeeper by hand, as tools do that go around the controller; {what differs: (kind, text in its key)}."""
+def plant_differences(client):
+    """Change ZooKeeper without the controller; return {name: (kind, key)} of the differences."""
 
     def change(path, **keys):
-        reported = json.loads(client.get(path)[0])
-        reported.update(keys)
-        client.set(path, json.dumps(reported).encode())
+        client.set(path, json.dumps({**json.loads(client.get(path)[0]), **keys}).encode())
 
     topic = json.loads(client.get(OF_TOPIC)[0])
     state = json.loads(client.get(STATE)[0])
@@ -83,7 +81,7 @@ def planted(client):
     change(other, topic_id="AAAAAAAAAAAAAAAAAAAAAQ")
     client.delete("/brokers/topics/eu.clicks", recursive=True)
     client.create(
-        "/brokers/topics/nobody.made.it",
+        "/brokers/topics/only.in.zookeeper",
         json.dumps({"version": 3, "partitions": {}, "topic_id": "AAAAAAAAAAAAAAAAAAAAAg"}).encode(),
     )
     change("/config/topics/media.thumbnails", config={"max.message.bytes": "5242881", "compression.type": "lz4"})
@@ -107,41 +105,41 @@ def planted(client):
         "isr": ("partition", f'["{TOPIC}",3]'),
         "id": ("topic", '["eu.payments"]'),
         "a topic missing": ("topic", '["eu.clicks"]'),
-        "a topic too many": ("topic", '["nobody.made.it"]'),
+        "a topic too many": ("topic", '["only.in.zookeeper"]'),
     }
 
 
-def test_what_was_planted_is_found_with_both_sides(dual_write):
+def test_planted_differences_are_found_with_both_sides(dual_write):
     with dual_write.zookeeper() as client:
-        wanted = planted(client)
+        wanted = plant_differences(client)
     ran, result = verify(dual_write)
     assert ran.code != 0 and result["verdict"] == "differ", (ran.text, result["reasons"])
-    found = {(one["kind"], one["key"]) for one in result["differences"]}
+    found = {(difference["kind"], difference["key"]) for difference in result["differences"]}
     assert set(wanted.values()) <= found, set(wanted.values()) - found
     assert {"acl", "scram"} <= {kind for kind, _key in found}
     assert {"LITERAL", "PREFIXED"} <= {json.loads(key)[1] for kind, key in found if kind == "acl"}
     assert any(json.loads(key)[:2] == ["broker", None] for kind, key in found if kind == "config")
-    for one in result["differences"]:
-        assert len(one["sides"]) == 2 and one["do"], one
+    for difference in result["differences"]:
+        assert len(difference["sides"]) == 2 and difference["do"], difference
     assert "stays closed: differ: " in ran.text and "/report.html" in ran.text, ran.text
-    nothing_left(dual_write)
+    assert_nothing_left(dual_write)
 
 
-def followed(seen):
-    """Every voter follows the quorum's leader."""
-    return seen["reached"] and not gates.trailing(seen, [], 2)
+def caught_up(described):
+    """Return whether every voter has caught up with the quorum's leader."""
+    return described["reached"] and not gates.trailing(described, [], 2)
 
 
-def test_a_controller_whose_log_lags(dual_write):
-    """The log of the quorum's leader is compared; a voter behind it closes the gate by itself."""
+def test_a_lagging_voter_closes_the_gate(dual_write):
+    """The job compares only the leader's log, so the gate checks that every voter has caught up."""
     nodes = {host: {"address": f"{dual_write.addresses[host]}:9093"} for host in dual_write.controllers}
-    seen = quorum(nodes, dual_write.connections())
-    behind = next(voter["id"] for voter in seen["voters"] if voter["id"] != seen["leader_id"])
-    host = next(one for one in dual_write.controllers if dual_write.node_id(one) == behind)
-    others = [dual_write.addresses[one] for one in dual_write.controllers if one != host]
+    described = quorum(nodes, dual_write.connections())
+    lagging = next(voter["id"] for voter in described["voters"] if voter["id"] != described["leader_id"])
+    host = next(host for host in dual_write.controllers if dual_write.node_id(host) == lagging)
+    others = [dual_write.addresses[other] for other in dual_write.controllers if other != host]
     rules = [f"{chain} {address}" for address in others for chain in ("INPUT -s", "OUTPUT -d")]
     with faults.dropped(dual_write, [host], *rules):
         ran = dual_write.play(extra={"quorumshift_gate_timeout_s": 20})
-    wait_for(lambda: followed(quorum(nodes, dual_write.connections())), 60, "every voter to catch up")
+    wait_for(lambda: caught_up(quorum(nodes, dual_write.connections())), 60, "every voter to catch up")
     assert ran.code != 0, ran.text
-    assert re.search(rf"voter {behind} has not caught up with the quorum's leader for \d+ s", ran.text), ran.text
+    assert re.search(rf"voter {lagging} has not caught up with the quorum's leader for \d+ s", ran.text), ran.text

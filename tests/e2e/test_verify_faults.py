@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What keeps the comparison from being made closes the gate, and is named: never a pass, and nothing is left behind."""
+"""A failed comparison closes the gate with the cause; it never passes, and no input of the job is left behind."""
 
 from __future__ import annotations
 
@@ -12,71 +12,71 @@ import subprocess
 
 import pytest
 
-from tests.e2e.comparing import METADATA, killed, nothing_left, verify
+from tests.e2e.comparing import METADATA, assert_nothing_left, killed, verify
 
 
 @pytest.fixture(scope="module")
 def zk(fresh):
-    """A cluster that was compared once: the baseline of what follows."""
+    """A cluster with a baseline, from one comparison."""
     first = verify(fresh)
     assert first.ran.code == 0 and first.result["verdict"] == "pass", first.ran.text
     return fresh
 
 
-def closed(testbed, compared, *reported):
-    """The run failed over verdict `error`, and its message tells all of this; what the job read is gone."""
+def assert_closed(testbed, compared, *patterns):
+    """Assert that the run failed with verdict `error` and a message with `patterns`, and left no input of the job."""
     assert compared.ran.code != 0, compared.ran.text
-    said = re.search(r"gate before_controllers stays closed: (.*)", compared.ran.text)
-    assert said and said.group(1).startswith("error: "), compared.ran.text
-    for text in reported:
-        assert re.search(text, said.group(1)), said.group(0)
+    message = re.search(r"gate before_controllers stays closed: (.*)", compared.ran.text)
+    assert message and message.group(1).startswith("error: "), compared.ran.text
+    for pattern in patterns:
+        assert re.search(pattern, message.group(1)), message.group(0)
     assert compared.result.get("verdict") in (None, "error"), compared.result
     assert "Traceback" not in compared.ran.text, compared.ran.text
-    nothing_left(testbed)
+    assert_nothing_left(testbed)
 
 
 @pytest.mark.parametrize(
-    ("part", "reported"),
+    ("part", "pattern"),
     [
         ("driver", "the Spark job left no result: spark-submit was ended by signal 9 after"),
         ("supervisor", "the process that watches over it is gone"),
         ("worker", "run again|run the gate again"),
     ],
 )
-def test_a_part_of_the_job_that_is_killed(zk, part, reported):
+def test_a_killed_process_of_the_job_closes_the_gate(zk, part, pattern):
     with killed(zk, part):
         compared = verify(zk)
-    closed(zk, compared, reported)
+    assert_closed(zk, compared, pattern)
 
 
-def test_a_result_of_another_submission_counts_for_nothing(zk):
+def test_a_result_of_another_submission_is_rejected(zk):
     root = pathlib.Path(zk.variables["quorumshift_artifacts_dir"])
 
     def plant():
         newest = max(root.glob(f"*/*/verify/*/{METADATA}"), key=lambda path: path.stat().st_mtime)
-        reported = {"schema": 1, "verdict": "pass", "nonce": "0" * 32, "reasons": []}
-        (newest / "result.json").write_text(json.dumps(reported))
+        result = {"schema": 1, "verdict": "pass", "nonce": "0" * 32, "reasons": []}
+        (newest / "result.json").write_text(json.dumps(result))
 
     with killed(zk, "driver", first=plant):
         ran = verify(zk).ran
     assert ran.code != 0 and "stays closed: error: the result is of another submission" in ran.text, ran.text
-    nothing_left(zk)
+    assert_nothing_left(zk)
 
 
-def test_a_broker_that_the_spark_host_cannot_reach(zk):
+def test_an_unreachable_broker_closes_the_gate(zk):
     host = zk.brokers[1]
-    reported = zk.run(host, "echo $SSH_CONNECTION").split()[0]
+    control_node = zk.run(host, "echo $SSH_CONNECTION").split()[0]
     port = zk.variables["quorumshift_bootstrap_servers"].split(",")[1].rpartition(":")[2]
-    rule = f"INPUT -p tcp -s {reported} --dport {port} --syn -j REJECT"
+    rule = f"INPUT -p tcp -s {control_node} --dport {port} --syn -j REJECT"
     zk.run(host, f"iptables -I {rule}")
     try:
         compared = verify(zk)
     finally:
         zk.run(host, f"iptables -D {rule}")
-    closed(zk, compared, r"view broker:\d+ could not be read: .*run the gate again")
+    assert_closed(zk, compared, r"view broker:\d+ could not be read: .*run the gate again")
 
 
-def test_a_broker_that_is_down(zk):
+def test_a_broker_that_is_down_closes_the_gate(zk):
     host = zk.brokers[2]
     zk.run(host, "systemctl stop kafka")
     try:
@@ -84,24 +84,24 @@ def test_a_broker_that_is_down(zk):
     finally:
         zk.run(host, "systemctl start kafka")
     zk.wait_in_sync()
-    closed(zk, compared, r"view broker:\d+ could not be read")
+    assert_closed(zk, compared, r"view broker:\d+ could not be read")
 
 
-def test_a_torn_baseline(zk):
+def test_a_torn_baseline_closes_the_gate(zk):
     root = pathlib.Path(zk.variables["quorumshift_artifacts_dir"])
-    kept = next(root.glob("*/baseline/entities.parquet"))
-    whole = kept.read_bytes()
-    kept.write_bytes(whole[: len(whole) // 2])
+    baseline = next(root.glob("*/baseline/entities.parquet"))
+    content = baseline.read_bytes()
+    baseline.write_bytes(content[: len(content) // 2])
     try:
         compared = verify(zk)
     finally:
-        kept.write_bytes(whole)
-    closed(zk, compared, "baseline entities.parquet cannot be read", "remove the directory baseline")
+        baseline.write_bytes(content)
+    assert_closed(zk, compared, "baseline entities.parquet cannot be read", "remove the directory baseline")
 
 
 @pytest.mark.parametrize("left_kib", [24, 150, 200])
-def test_a_full_disk_under_the_evidence(zk, tmp_path, left_kib):
-    small = tmp_path / "evidence"
+def test_a_full_disk_of_artifacts_is_reported(zk, tmp_path, left_kib):
+    small = tmp_path / "artifacts"
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={left_kib}k", "tmpfs", str(small)], check=True)
     try:
@@ -110,10 +110,10 @@ def test_a_full_disk_under_the_evidence(zk, tmp_path, left_kib):
         subprocess.run(["umount", str(small)], check=True)
     assert ran.code != 0 and re.search(f"{small}/.*No space left on device", ran.text), ran.text
     assert "Traceback" not in ran.text, ran.text
-    nothing_left(zk)
+    assert_nothing_left(zk)
 
 
-def test_a_full_disk_under_what_the_job_reads(zk, tmp_path):
+def test_a_full_disk_of_the_jobs_input_is_reported(zk, tmp_path):
     small = tmp_path / "input"
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32k", "tmpfs", str(small)], check=True)
@@ -126,11 +126,11 @@ def test_a_full_disk_under_what_the_job_reads(zk, tmp_path):
     assert "Traceback" not in ran.text, ran.text
 
 
-def test_a_bound_that_is_over(zk):
+def test_a_timeout_closes_the_gate(zk):
     compared = verify(zk, quorumshift_spark_timeout_s=5)
-    closed(zk, compared, r"it was ended after 5 s, its bound \(quorumshift_spark_timeout_s\)")
+    assert_closed(zk, compared, r"it was ended after 5 s, its bound \(quorumshift_spark_timeout_s\)")
 
 
-def test_the_next_one_passes(zk):
+def test_the_next_comparison_passes(zk):
     compared = verify(zk)
     assert compared.ran.code == 0 and compared.result["verdict"] == "pass", compared.ran.text

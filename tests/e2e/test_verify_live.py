@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Under clients and metadata changes the comparison has no false alarm: twenty times in a row, in dual-write."""
+"""Twenty comparisons in dual-write have no false alarm while clients run and metadata changes."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ GATES = 20
 
 @pytest.fixture(scope="module")
 def observers(fresh):
-    """Producers, consumers, transactions; topics, ACLs, users, quotas and configurations that come, change and go."""
-    reported = Observers(DIRECTORY)
-    reported.begin()
+    """Verification clients, and changes of topics, ACLs, users, quotas and configs."""
+    observers = Observers(DIRECTORY)
+    observers.begin()
     try:
         ran = fresh.play()
         assert ran.code == 0, ran.text
-        yield reported
+        yield observers
     finally:
-        reported.stop_all()
+        observers.stop_all()
 
 
-def test_twenty_in_a_row(fresh, observers):
+def test_twenty_comparisons_pass(fresh, observers):
     rows = []
     for number in range(1, GATES + 1):
         began = time.time()
@@ -49,7 +49,7 @@ def test_twenty_in_a_row(fresh, observers):
         )
         (DIRECTORY / "gates.json").write_text(json.dumps(rows, indent=1) + "\n")
     assert [row["verdict"] for row in rows] == ["pass"] * GATES, [row["reasons"] for row in rows]
-    assert any(row["moved"] for row in rows), "nothing changed while it was compared"
+    assert any(row["moved"] for row in rows), "no metadata changed during the comparisons"
     (DIRECTORY / "marks.jsonl").touch()
     verdict = clients_verdict(observers) or {}
     assert verdict.get("verdict") == "pass" and verdict["acked"] > 0, verdict

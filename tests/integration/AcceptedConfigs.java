@@ -8,8 +8,8 @@ import kafka.server.KafkaConfig;
 import org.apache.kafka.common.config.ConfigDef;
 
 /**
- * Says of each properties file given whether Kafka would start with it: a line `ok TAB path`, or `no TAB path TAB reason`.
- * With `--secrets` it prints the names of all settings of type PASSWORD instead.
+ * Prints for each properties file whether Kafka accepts it: `ok TAB path TAB mode`, or `no TAB path TAB reason`. With `--secrets` it
+ * prints the names of all settings of type PASSWORD instead.
  */
 public class AcceptedConfigs {
     public static void main(String[] arguments) throws Exception {

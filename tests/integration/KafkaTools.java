@@ -8,9 +8,9 @@ import java.lang.reflect.InvocationTargetException;
 import java.util.Arrays;
 import org.apache.kafka.common.utils.Exit;
 
-/** Runs Kafka's command line tools one after the other in one JVM: a line of stdin is a class and its arguments, by tabs. */
+/** Runs Kafka's command line tools in one JVM: each line of stdin is a class and its arguments, separated by tabs. */
 public class KafkaTools {
-    /** The code of a tool's first exit: some catch what is thrown here and exit again. */
+    /** The code of a tool's first exit: some tools catch the exception and exit again. */
     private static Integer exitCode;
 
     public static void main(String[] none) throws Exception {

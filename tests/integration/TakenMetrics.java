@@ -9,10 +9,10 @@ import org.apache.kafka.common.metrics.KafkaMetric;
 import org.apache.kafka.common.metrics.MetricsReporter;
 
 /**
- * A metric.reporters that brings about, while the file `taken.metrics.when` exists, what two threads do by chance that make a network
- * client each at the same moment: the new client for AlterPartition cannot register its metrics, and its thread ends.
+ * A metrics reporter that ends the broker's AlterPartition thread while the file `taken.metrics.when` exists: the thread's new network
+ * client cannot register its metrics. Without it, that happens when two threads create a network client at the same moment.
  *
- * Kafka tells a reporter of a metric while it registers it, and lets an Error of it through.
+ * Kafka calls the reporter while it registers a metric, and does not catch the reporter's Error.
  */
 public class TakenMetrics implements MetricsReporter {
     private boolean before = false;

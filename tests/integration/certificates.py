@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A CA and certificates of its own for tests, made by openssl; Kafka and ZooKeeper read the PEM files."""
+"""A test CA and its certificates, made by openssl; Kafka and ZooKeeper read the PEM files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Dict, NamedTuple
 
 
 class Certificate(NamedTuple):
-    """`certfile` and `keyfile` are PEM files, `store` holds both, as a PEM key store of the servers does."""
+    """PEM files: `certfile`, `keyfile`, and `store` with both, a server's PEM keystore."""
 
     certfile: str
     keyfile: str
@@ -33,7 +33,7 @@ class Authority:
         )
 
     def issue(self, name: str, hosts: str = "", keypassword: str = "") -> Certificate:
-        """A certificate for CN=`name`; `hosts` is a subjectAltName such as `DNS:localhost,IP:::1`."""
+        """Return a new certificate for CN=`name`; `hosts` is a subjectAltName such as `DNS:localhost,IP:::1`."""
         path = self._directory / f"{self._name}-{name}"
         key, request, certificate, store = (f"{path}.{kind}" for kind in ("key", "csr", "pem", "store.pem"))
         protection = ["-passout", f"pass:{keypassword}"] if keypassword else ["-nodes"]
@@ -51,7 +51,7 @@ class Authority:
         return Certificate(certificate, key, store)
 
     def kafka_keys(self, certificate: Certificate, prefix: str = "") -> Dict[str, str]:
-        """The server properties that make a Kafka listener present `certificate` and trust this CA."""
+        """Return the properties of a Kafka listener that presents `certificate` and trusts this CA."""
         return {
             f"{prefix}ssl.keystore.type": "PEM",
             f"{prefix}ssl.keystore.location": certificate.store,

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A broker on ZooKeeper with every kind of metadata that a migration copies, and the controller that copies it."""
+"""A broker on ZooKeeper with every kind of metadata that the initial copy covers, and the controller that copies it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SETTINGS = {
 
 
 def seed(home: pathlib.Path, broker: servers.KafkaServer) -> None:
-    """Every kind of metadata that the copy knows, by Kafka's own tools."""
+    """Create every kind of metadata with Kafka's tools."""
     at = ("--bootstrap-server", str(broker.listeners["PLAINTEXT"]))
     client = home / "client.properties"
     client.write_text(
@@ -84,7 +84,7 @@ def seed(home: pathlib.Path, broker: servers.KafkaServer) -> None:
             *(*as_admin, "--create", "--max-life-time-period", "86400000", "--renewer-principal", "User:bob x"),
         ),
     ]
-    # A producer id block is taken when an idempotent producer starts
+    # an idempotent producer allocates a block of producer ids
     jobs.append(("org.apache.kafka.tools.ProducerPerformance", *_producer(broker)))
     done = subprocess.run(
         [*servers.java(), str(TOOLS)],
@@ -107,9 +107,9 @@ def _producer(broker):
 
 @contextlib.contextmanager
 def broker(home: pathlib.Path, zk, settings: Mapping[str, str]) -> Iterator[servers.KafkaServer]:
-    """Broker 1 on ZooKeeper below CHROOT, with listeners PLAINTEXT and SASL, and its metadata. `settings`: SETTINGS,
-    or some of them otherwise."""
-    # Kafka takes the id that is there; the controller's format must give the same
+    """Run broker 1 on ZooKeeper below CHROOT, with listeners PLAINTEXT and SASL, and seed it. `settings`: SETTINGS or a
+    variation."""
+    # the controller is formatted with the same cluster id
     with zookeeper.connect(zk.connect) as root:
         identity = json.dumps({"version": "1", "id": servers.CLUSTER_ID}).encode()
         root.create(CHROOT + znodes.CLUSTER_ID, identity, makepath=True)
@@ -120,14 +120,14 @@ def broker(home: pathlib.Path, zk, settings: Mapping[str, str]) -> Iterator[serv
 
 
 class Migrating(NamedTuple):
-    """The controller of a migration, and what brings the broker, which stands still, into it."""
+    """The controller of a migration, and its stopped broker."""
 
     controller: servers.KafkaServer
     broker: servers.KafkaServer
     voters: str
 
     def join(self) -> None:
-        """Start the broker in migration mode: the copy begins."""
+        """Start the broker in migration mode: the initial copy begins."""
         self.broker.configure(
             {
                 **servers.controller_keys(self.voters),
@@ -140,7 +140,7 @@ class Migrating(NamedTuple):
 
 @contextlib.contextmanager
 def migration(home: pathlib.Path, zk, stopped: servers.KafkaServer) -> Iterator[Migrating]:
-    """The controller, with what it needs of the broker's settings."""
+    """Run the controller, with the settings that it shares with the broker."""
     address = HostPort("127.0.0.1", servers.free_port())
     voters = f"3000@{address}"
     same = ("password.encoder.secret", "listener.security.protocol.map", "super.users", "delegation.token.secret.key")

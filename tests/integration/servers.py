@@ -1,16 +1,16 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Real ZooKeeper and Kafka servers on loopback, for tests: started here, ended here.
+"""Real ZooKeeper and Kafka servers on loopback, for tests.
 
     with workdir("my_test") as home, zookeeper(home) as zk:
         with zk_broker(home, 1, zk.connect) as broker:
             ... broker.address ...
 
-Every server is a context manager that returns once it serves, with its log under `.build/tests/<name>.<pid>/`, and
-kills the server at its end (a broker without its controller would take long to stop); `stop()` stops it in order. A
-server that does not come up in time raises with the end of its log. Jars: `.build/kafka/libs`, or the directory that
-QUORUMSHIFT_KAFKA_LIBS names.
+Every server is a context manager that returns once the server is ready. At its end it kills the server, since a broker
+without its controller takes long to stop; `stop()` stops it in order. A server that does not start in time raises an
+error with the end of its log, which is under `.build/tests/<name>.<pid>/`. The jars are in `.build/kafka/libs` or in
+the directory QUORUMSHIFT_KAFKA_LIBS.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ log4j.appender.stdout.layout.ConversionPattern=[%d] %p %m (%c)%n
 
 
 def kafka_libs() -> pathlib.Path:
-    """The directory of Kafka's jars. Raises FileNotFoundError when they have not been fetched yet."""
+    """Return the directory of Kafka's jars. Raise FileNotFoundError if it is incomplete."""
     named = os.environ.get("QUORUMSHIFT_KAFKA_LIBS")
     libs = pathlib.Path(named) if named else BUILD / "kafka" / "libs"
     if not named and not (libs / ".complete").exists():
-        raise FileNotFoundError(f"{libs} is not complete: Kafka's jars have not been fetched")
+        raise FileNotFoundError(f"{libs} is incomplete: run `extensions/molecule/testbed/testbed.py jars`")
     return libs
 
 
 def class_path() -> str:
-    """All jars, sorted, so that every run loads the same classes."""
+    """Return the class path of all jars, sorted, so that every run loads the same classes."""
     return os.pathsep.join(str(jar) for jar in sorted(kafka_libs().glob("*.jar")))
 
 
 @contextlib.contextmanager
 def workdir(name: str) -> Iterator[pathlib.Path]:
-    """A fresh directory `.build/tests/<name>.<pid>`; those that dead processes left under this name are removed."""
+    """Create a fresh directory `.build/tests/<name>.<pid>`; remove those of dead processes."""
     parent = BUILD / "tests"
     parent.mkdir(parents=True, exist_ok=True)
     for old in parent.glob(f"{name}.*"):
@@ -72,7 +72,7 @@ def workdir(name: str) -> Iterator[pathlib.Path]:
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """A port on which nothing listens now."""
+    """Return a port without a listener."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as sock:
         sock.bind((host, 0))
@@ -80,32 +80,34 @@ def free_port(host: str = "127.0.0.1") -> int:
 
 
 def wait_for(condition: Callable[[], object], seconds: float, what: str) -> object:
-    """The first true value of `condition`, asked every 0.1 s. Raises TimeoutError saying what was waited for."""
+    """Return the first true value of `condition`, called every 0.1 s. Raise TimeoutError that names `what`."""
     end = time.monotonic() + seconds
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > end:
-            raise TimeoutError(f"{what} did not come within {seconds:g} s; last seen: {value!r}")
+            raise TimeoutError(f"{what}: not within {seconds:g} s; last value: {value!r}")
         time.sleep(0.1)
 
 
-def settled(admin: AdminClient, brokers: int) -> bool:
-    """Whether the broker that answers knows so many brokers and the controller: one that has just started knows none,
-    and a request of librdkafka's to the controller, sent then, may never be answered."""
-    seen = admin.list_topics(timeout=10)
-    return len(seen.brokers) == brokers and seen.controller_id in seen.brokers
+def knows_controller(admin: AdminClient, brokers: int) -> bool:
+    """Return whether the answering broker knows `brokers` brokers and the controller.
+
+    A broker that just started does not, and librdkafka may never get a response to a request to the controller then.
+    """
+    metadata = admin.list_topics(timeout=10)
+    return len(metadata.brokers) == brokers and metadata.controller_id in metadata.brokers
 
 
 def in_sync(admin: AdminClient, topic: str, replicas: int) -> bool:
-    """Whether the broker that answers knows the topic's partitions, each led and with so many replicas in sync."""
+    """Return whether each partition of the topic has a leader and `replicas` replicas in sync."""
     partitions = admin.list_topics(topic, timeout=10).topics[topic].partitions.values()
-    return bool(partitions) and all(len(one.isrs) == replicas and one.leader >= 0 for one in partitions)
+    return bool(partitions) and all(len(p.isrs) == replicas and p.leader >= 0 for p in partitions)
 
 
 class JavaServer:
-    """One JVM. `address` is where it serves clients, `log` the file with what it printed."""
+    """One JVM. `address` is its client address, `log` the file of its output."""
 
     def __init__(self, home: pathlib.Path, name: str, address: HostPort, command: Sequence[str]) -> None:
         self.name = name
@@ -119,20 +121,20 @@ class JavaServer:
 
     @property
     def pid(self) -> int:
-        """The process id. Raises RuntimeError when it was never started."""
+        """The process id. Raise RuntimeError if it was never started."""
         if self._process is None:
             raise RuntimeError(f"{self.name} was not started")
         return self._process.pid
 
     def start(self, ready: Callable[[], object], seconds: float = START_SECONDS) -> None:
-        """Starts the JVM and waits until `ready()`; ends it and raises with the log's end when that does not come."""
+        """Start the JVM and wait until `ready()`; else kill it and raise RuntimeError with the log's end."""
         self.kill()
         self._log_start = self.log.stat().st_size if self.log.exists() else 0
         with open(self.log, "ab") as log:
             self._process = subprocess.Popen(
                 self._command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True
             )
-        # ends the JVM when this process dies without coming to its `finally`: then the watcher's input ends
+        # kills the JVM if this process dies: the watcher's standard input ends
         watch = ["sh", "-c", f"read _; kill -9 {self._process.pid}"]
         self._watcher = subprocess.Popen(
             watch, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
@@ -146,7 +148,7 @@ class JavaServer:
             raise
 
     def stop(self) -> None:
-        """SIGTERM, then SIGKILL after STOP_SECONDS."""
+        """Send SIGTERM, then SIGKILL after STOP_SECONDS."""
         if self._process is None:
             return
         self._process.terminate()
@@ -155,7 +157,7 @@ class JavaServer:
         self.kill()
 
     def kill(self) -> None:
-        """SIGKILL, as a power cut."""
+        """Send SIGKILL."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()
@@ -166,27 +168,27 @@ class JavaServer:
             self._watcher = None
 
     def add_classes(self, directory: pathlib.Path) -> None:
-        """Has the next start find the classes in a directory as well."""
+        """Add a directory to the class path of the next start."""
         self._command[self._command.index("-cp") + 1] += f"{os.pathsep}{directory}"
 
     def printed(self, text: str) -> bool:
-        """Whether the log has `text` since the last start."""
+        """Return whether the log has `text` since the last start."""
         with open(self.log, "rb") as log:
             log.seek(self._log_start)
             return text.encode() in log.read()
 
     def tail(self, lines: int = 30) -> str:
-        """The end of the log."""
+        """Return the end of the log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
     def _alive(self) -> bool:
         if self._process is not None and self._process.poll() is not None:
-            raise RuntimeError(f"{self.name} ended with {self._process.returncode}")
+            raise RuntimeError(f"{self.name} exited with {self._process.returncode}")
         return True
 
 
 class ZooKeeperServer(JavaServer):
-    """A ZooKeeper; `connect` is its connect string without chroot, `tls_address` is None without TLS."""
+    """A ZooKeeper server; `connect` is its connect string without chroot, `tls_address` is None without TLS."""
 
     tls_address: HostPort | None = None
 
@@ -203,8 +205,8 @@ class KafkaServer(JavaServer):
     listeners: Dict[str, HostPort]
 
     def format(self, cluster_id: str = CLUSTER_ID) -> None:
-        """Runs `kafka-storage format`, as a controller needs it before its first start."""
-        # in one word: a ZooKeeper-mode broker may draw an id that begins with "-"
+        """Run `kafka-storage format`, which a KRaft node needs before its first start."""
+        # one argument: a generated cluster id may begin with "-"
         arguments = ["format", f"--cluster-id={cluster_id}", "--config", str(self.home / "server.properties")]
         done = subprocess.run(
             [*java(), "kafka.tools.StorageTool", *arguments],
@@ -217,7 +219,7 @@ class KafkaServer(JavaServer):
             raise RuntimeError(f"{self.name}: storage format failed: {done.stdout}{done.stderr}")
 
     def configure(self, changes: Mapping[str, str | None]) -> None:
-        """Changes the configuration of the next start; None removes a key."""
+        """Change the configuration of the next start; None removes a key."""
         for key, value in changes.items():
             if value is None:
                 self.properties.pop(key, None)
@@ -226,16 +228,16 @@ class KafkaServer(JavaServer):
         _write_properties(self.home / "server.properties", self.properties)
 
     def start(self, ready: Callable[[], object] | None = None, seconds: float = START_SECONDS) -> None:
-        """Starts it; without `ready`, until it logs that it started."""
+        """Start it and wait until `ready()`, by default until it logs that it started."""
         super().start(ready or self.is_started, seconds)
 
     def is_started(self) -> bool:
-        """Whether this start's log says that the server is up."""
+        """Return whether the server has logged that it started."""
         return self.printed("started (kafka.server.")
 
 
-def compiled(source: pathlib.Path, home: pathlib.Path) -> pathlib.Path:
-    """The directory with the classes of a Java source that needs Kafka's."""
+def compile_java(source: pathlib.Path, home: pathlib.Path) -> pathlib.Path:
+    """Compile a Java source against Kafka's jars; return the directory of its classes."""
     classes = home / "classes"
     command = ["javac", "-cp", class_path(), "-d", str(classes), str(source)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=START_SECONDS, check=False)
@@ -245,7 +247,7 @@ def compiled(source: pathlib.Path, home: pathlib.Path) -> pathlib.Path:
 
 
 def java(options: Sequence[str] = ()) -> List[str]:
-    """The command line up to the main class."""
+    """Return the command line up to the main class."""
     return ["java", *JVM_FLAGS, *options, "-cp", class_path()]
 
 
@@ -258,9 +260,9 @@ def zookeeper(
     host: str = "127.0.0.1",
     ready: Callable[[], object] | None = None,
 ) -> Iterator[ZooKeeperServer]:
-    """A ZooKeeper server; `settings` adds to zoo.cfg, a `secureClientPort` there becomes `tls_address`.
+    """Run a ZooKeeper server; `settings` adds to zoo.cfg, and its `secureClientPort` becomes `tls_address`.
 
-    `ready` replaces the wait for an answer to `srvr` that names a mode (a quorum member alone never gives one).
+    `ready` replaces the wait until `srvr` reports a mode, which a member without quorum never does.
     """
     address = HostPort(host, free_port(host))
     config = home / name / "zoo.cfg"
@@ -299,7 +301,7 @@ def zk_broker(
     listeners: Mapping[str, str] | None = None,
     jvm: Sequence[str] = (),
 ) -> contextlib.AbstractContextManager:
-    """A broker in ZooKeeper mode (with the migration flag in `settings`, in migration mode)."""
+    """Run a broker in ZooKeeper mode, or in migration mode with the flag in `settings`."""
     properties = {
         "broker.id": str(node_id),
         "zookeeper.connect": zookeeper_connect,
@@ -318,7 +320,7 @@ def kraft_broker(
     jvm: Sequence[str] = (),
     cluster_id: str = CLUSTER_ID,
 ) -> contextlib.AbstractContextManager:
-    """A KRaft broker of the quorum `voters` (`id@host:port,...`), its directory formatted."""
+    """Run a KRaft broker of the quorum `voters` (`id@host:port,...`) with a formatted directory."""
     properties = {"process.roles": "broker", "node.id": str(node_id), **controller_keys(voters), **_BROKER_SETTINGS}
     return _kafka(home, f"broker-{node_id}", node_id, properties, settings, listeners, jvm, cluster_id)
 
@@ -333,9 +335,9 @@ def kraft_controller(
     cluster_id: str = CLUSTER_ID,
     ready: Callable[[], object] | None = None,
 ) -> contextlib.AbstractContextManager:
-    """A KRaft controller at `address`, its directory formatted; listener security comes with `settings`.
+    """Run a KRaft controller at `address` with a formatted directory; `settings` has its listener's security.
 
-    Alone of several voters it never logs that it started: give `ready`, or take kraft_controllers.
+    One of several voters never logs alone that it started: pass `ready`, or use kraft_controllers.
     """
     properties = {"process.roles": "controller", "node.id": str(node_id), **controller_keys(voters)}
     listeners = {"CONTROLLER": str(address)}
@@ -350,7 +352,7 @@ def kraft_controllers(
     settings: Mapping[str, str | None] | None = None,
     cluster_id: str = CLUSTER_ID,
 ) -> Iterator[List[KafkaServer]]:
-    """A quorum of controllers 101, 102, ... at `addresses`, with the same `settings`, once each has started."""
+    """Run a quorum of controllers 101, 102, ... at `addresses` with the same `settings`; all have started."""
     voters = ",".join(f"{101 + index}@{address}" for index, address in enumerate(addresses))
     with contextlib.ExitStack() as stack:
         controllers = [
@@ -365,28 +367,28 @@ def kraft_controllers(
 
 
 class Migrating(NamedTuple):
-    """A quorum of two controllers in migration mode, and the keys with which a broker joins it."""
+    """A quorum of two controllers in migration mode, and the settings with which a broker joins it."""
 
-    scratch_dirs: List[HostPort]
+    addresses: List[HostPort]
     controllers: List[KafkaServer]
     to_migration: Dict[str, str]
 
 
 @contextlib.contextmanager
 def migrating_controllers(home: pathlib.Path, zookeeper_connect: str) -> Iterator[Migrating]:
-    """Two controllers in migration mode beside the ZooKeeper-mode brokers under `zookeeper_connect`."""
+    """Run two controllers in migration mode for the ZooKeeper-mode brokers under `zookeeper_connect`."""
     cluster_id = json.loads(zk_wire.read_znodes(zookeeper_connect, ["/cluster/id"])["/cluster/id"][0])["id"]
-    scratch_dirs = [HostPort("127.0.0.1", free_port()) for dummy in range(2)]
-    voters = ",".join(f"{101 + index}@{place}" for index, place in enumerate(scratch_dirs))
-    # on a busy machine the default of 2 s lets leadership move in the middle
+    addresses = [HostPort("127.0.0.1", free_port()) for dummy in range(2)]
+    voters = ",".join(f"{101 + index}@{address}" for index, address in enumerate(addresses))
+    # with the default of 2 s the leader changes on a busy machine
     patient = {"controller.quorum.fetch.timeout.ms": "20000", "controller.quorum.request.timeout.ms": "10000"}
     keys = {**migration_keys(zookeeper_connect), **patient}
-    with kraft_controllers(home, scratch_dirs, keys, cluster_id) as controllers:
-        yield Migrating(scratch_dirs, controllers, {**keys, **controller_keys(voters)})
+    with kraft_controllers(home, addresses, keys, cluster_id) as controllers:
+        yield Migrating(addresses, controllers, {**keys, **controller_keys(voters)})
 
 
 def controller_keys(voters: str) -> Dict[str, str]:
-    """The keys with which a broker or controller finds the quorum."""
+    """Return the settings with which a broker or controller finds the quorum."""
     return {
         "controller.quorum.voters": voters,
         "controller.listener.names": "CONTROLLER",
@@ -396,7 +398,7 @@ def controller_keys(voters: str) -> Dict[str, str]:
 
 
 def migration_keys(zookeeper_connect: str) -> Dict[str, str]:
-    """What a controller, or a broker beside its controller_keys, needs to run in migration mode (KIP-866)."""
+    """Return the settings of migration mode (KIP-866); a broker also needs controller_keys."""
     return {"zookeeper.connect": zookeeper_connect, "zookeeper.metadata.migration.enable": "true"}
 
 

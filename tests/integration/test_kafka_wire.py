@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The Kafka probe against real brokers and controllers: each node mode, each kind of listener, each way to fail.
+"""The Kafka probe against real brokers and controllers: each node mode, each kind of listener, each error.
 
-With QUORUMSHIFT_RECORD set, the answers of the migration are written for the unit tests; without, they are compared.
+With QUORUMSHIFT_RECORD set, the responses in each mode are saved for the unit tests; without it they are compared.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ TO_KRAFT = {
 
 
 class Recorder:
-    """Asks a node through the public calls, keeping the bytes of its answers."""
+    """Calls the probe's public functions and records the bytes of the responses."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.answers: dict = {}
         self._last: dict = {}
-        asked = kafka_wire.KafkaConnection._ask
+        original = kafka_wire.KafkaConnection._ask
 
         def ask(connection, key, version, *rest, **more):
-            answer = asked(connection, key, version, *rest, **more)
+            answer = original(connection, key, version, *rest, **more)
             self._last[key] = {"version": version, "answer": answer.hex()}
             return answer
 
@@ -80,7 +80,7 @@ class Recorder:
         return caught.value
 
 
-def test_each_mode_shows_through_a_migration(monkeypatch):
+def test_each_mode_is_detected_during_a_migration(monkeypatch):
     recorder = Recorder(monkeypatch)
     with servers.workdir("kafka_wire_modes") as home, servers.zookeeper(home) as zookeeper:
         connect = f"{zookeeper.connect}/kafka/one"
@@ -88,11 +88,11 @@ def test_each_mode_shows_through_a_migration(monkeypatch):
         listeners = {name: f"127.0.0.1:{servers.free_port()}" for name in ("PLAINTEXT", "SASL_PLAINTEXT")}
         with servers.zk_broker(home, 1, connect, sasl, listeners) as broker:
             assert recorder.mode("zk", broker.address) == "zk"
-            _same_partitions(broker.address)
+            _assert_partitions_agree(broker.address)
             assert recorder.refused("zk", broker.address, kafka_wire.KafkaError).name == "UNSUPPORTED_VERSION"
 
-            with servers.migrating_controllers(home, connect) as (scratch_dirs, controllers, to_migration):
-                search = servers.wait_for(lambda: _settled(scratch_dirs, 2), 30, "a quorum of two")
+            with servers.migrating_controllers(home, connect) as (addresses, controllers, to_migration):
+                search = servers.wait_for(lambda: _caught_up(addresses, 2), 30, "a quorum of two")
                 leader, follower = _leader_first(controllers, search)
                 assert recorder.mode("controller_migration", leader.address) == "controller_migration"
                 quorum = recorder.quorum("controller_migration", leader.address)
@@ -106,14 +106,14 @@ def test_each_mode_shows_through_a_migration(monkeypatch):
                 broker.stop()
                 broker.configure(to_migration)
                 seen = []
-                broker.start(lambda: _note_mode(broker, seen) and broker.is_started())
-                assert seen and set(seen) == {"zk_migration"}, "shows its mode from its first answer on"
-                servers.wait_for(lambda: _copied(connect), 30, "the copy")
+                broker.start(lambda: _record_mode(broker, seen) and broker.is_started())
+                assert seen and set(seen) == {"zk_migration"}, "the first response shows the mode"
+                servers.wait_for(lambda: _copied(connect), 30, "the initial copy")
                 assert recorder.mode("zk_migration", broker.address) == "zk_migration"
                 without_login = kafka_wire.api_versions(broker.listeners["SASL_PLAINTEXT"])
                 assert without_login.zk_migration_ready and 4 in without_login.api_keys
                 assert recorder.refused("zk_migration", broker.address, kafka_wire.KafkaError).code == 35
-                quorum = servers.wait_for(lambda: _with_observer(scratch_dirs), 10, "the broker as observer")
+                quorum = servers.wait_for(lambda: _with_observer(addresses), 10, "the broker as observer")
                 assert quorum.observers[0].id == 1 and quorum.observers[0].directory_id
                 assert 0 < quorum.observers[0].log_end_offset <= quorum.high_watermark + 5
 
@@ -121,20 +121,20 @@ def test_each_mode_shows_through_a_migration(monkeypatch):
                 broker.configure(TO_KRAFT)
                 broker.start()
                 assert recorder.mode("kraft", broker.address) == "kraft"
-                _same_partitions(broker.address)
-                assert recorder.quorum("kraft", broker.address).leader_id == leader.node_id, "forwarded to the leader"
+                _assert_partitions_agree(broker.address)
+                assert recorder.quorum("kraft", broker.address).leader_id == leader.node_id, "not forwarded"
 
                 for controller in (follower, leader):
                     controller.stop()
                     controller.configure({"zookeeper.connect": None, "zookeeper.metadata.migration.enable": None})
                     controller.start()
-                servers.wait_for(lambda: _settled(scratch_dirs, 2), 30, "a quorum of two")
+                servers.wait_for(lambda: _caught_up(addresses, 2), 30, "a quorum of two")
                 assert recorder.mode("controller_final", leader.address) == "controller_final"
-                # a controller that just started says (1, 1) until it has read its log
+                # a starting controller reports (1, 1) until it has read its log
                 servers.wait_for(lambda: _metadata_version(leader.address) == (21, 21), 20, "metadata.version 3.9-IV0")
 
                 follower.kill()
-                search = kafka_wire.describe_quorum_any(scratch_dirs, timeout=3)
+                search = kafka_wire.describe_quorum_any(addresses, timeout=3)
                 assert isinstance(search.outcomes[follower.address], kafka_wire.Unreachable)
                 assert str(follower.address) in search.explain()
     if os.environ.get("QUORUMSHIFT_RECORD"):
@@ -143,7 +143,7 @@ def test_each_mode_shows_through_a_migration(monkeypatch):
     assert set(recorded) == set(recorder.answers)
     for name, answers in recorder.answers.items():
         old, new = recorded[name]["api_versions"], answers["api_versions"]
-        assert _shape(old) == _shape(new), f"{name} answers otherwise than recorded"
+        assert _shape(old) == _shape(new), f"{name}: the response differs from the recorded one"
 
 
 def _shape(recorded: dict) -> tuple:
@@ -155,8 +155,8 @@ def _metadata_version(address):
     return kafka_wire.api_versions(address).finalized_features["metadata.version"]
 
 
-def _settled(scratch_dirs, voters):
-    search = kafka_wire.describe_quorum_any(scratch_dirs, timeout=2)
+def _caught_up(addresses, voters):
+    search = kafka_wire.describe_quorum_any(addresses, timeout=2)
     caught_up = [voter for voter in search.quorum.voters if voter.log_end_offset > 0] if search.quorum else []
     return search if len(caught_up) == voters else None
 
@@ -165,7 +165,7 @@ def _leader_first(controllers, search):
     return sorted(controllers, key=lambda controller: controller.node_id != search.quorum.leader_id)
 
 
-def _note_mode(broker, seen):
+def _record_mode(broker, seen):
     try:
         answer = kafka_wire.api_versions(broker.address, timeout=1)
     except kafka_wire.WireError:
@@ -179,14 +179,14 @@ def _copied(connect):
     return json.loads(data)["kraft_metadata_offset"] > 0
 
 
-def _with_observer(scratch_dirs):
-    search = kafka_wire.describe_quorum_any(scratch_dirs, timeout=2)
+def _with_observer(addresses):
+    search = kafka_wire.describe_quorum_any(addresses, timeout=2)
     return search.quorum if search.quorum and search.quorum.observers else None
 
 
 @pytest.fixture(scope="module")
 def secure():
-    """A KRaft broker with TLS, mutual TLS and SASL listeners, on IPv4 and IPv6, and an authorizer behind them."""
+    """A KRaft broker with TLS, mutual TLS and SASL listeners on IPv4 and IPv6, and an authorizer."""
     with servers.workdir("kafka_wire_secure") as home:
         authority = Authority(home / "tls")
         server = authority.issue("server", "IP:127.0.0.1,IP:::1")
@@ -213,9 +213,9 @@ def secure():
             settings[f"listener.name.{name}.plain.sasl.jaas.config"] = f'{PLAIN} user_carol="carol secret";'
             settings[f"listener.name.{name}.scram-sha-256.sasl.jaas.config"] = scram
             settings[f"listener.name.{name}.scram-sha-512.sasl.jaas.config"] = scram
-        place = HostPort("127.0.0.1", servers.free_port())
-        controllers = servers.kraft_controllers(home, [place], authorizer)
-        with controllers, servers.kraft_broker(home, 1, f"101@{place}", settings, listeners) as broker:
+        address = HostPort("127.0.0.1", servers.free_port())
+        controllers = servers.kraft_controllers(home, [address], authorizer)
+        with controllers, servers.kraft_broker(home, 1, f"101@{address}", settings, listeners) as broker:
             _add_scram_users(str(broker.listeners["INSIDE"]))
             broker.authority = authority
             broker.other_authority = Authority(home / "other-tls", "other")
@@ -224,7 +224,7 @@ def secure():
 
 def _add_scram_users(bootstrap):
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    # one request may alter each user once
+    # a request may alter each user only once
     for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
         credential = ScramCredentialInfo(mechanism, 4096)
         changes = [
@@ -234,15 +234,15 @@ def _add_scram_users(bootstrap):
             future.result(20)
 
 
-def _same_partitions(address):
-    """What this very broker serves is what librdkafka reads in it."""
+def _assert_partitions_agree(address):
+    """Assert that the probe reads the same partitions from this broker as librdkafka."""
     admin = AdminClient({"bootstrap.servers": str(address)})
-    servers.wait_for(lambda: servers.settled(admin, 1), 60, "a broker that knows the controller")
-    with contextlib.suppress(KafkaException):  # it is there the second time
+    servers.wait_for(lambda: servers.knows_controller(admin, 1), 60, "a broker that knows the controller")
+    with contextlib.suppress(KafkaException):  # the topic exists at the second call
         admin.create_topics([NewTopic("seen.by.both", 3, 1)])["seen.by.both"].result(30)
     servers.wait_for(lambda: servers.in_sync(admin, "seen.by.both", 1), 30, "the topic")
-    mine = topics.served_by(address, Security(), 10)
-    assert mine == topics.read([address], Security(), 10)["partitions"] and len(mine["seen.by.both"]) == 3
+    served = topics.served_by(address, Security(), 10)
+    assert served == topics.read([address], Security(), 10)["partitions"] and len(served["seen.by.both"]) == 3
 
 
 def _client(secure, protocol, **options):
@@ -259,21 +259,21 @@ def _login(mechanism, user, password=None):
 @pytest.mark.parametrize(
     ("mechanism", "user"), [("SCRAM-SHA-256", "alice"), ("SCRAM-SHA-512", "alice"), ("PLAIN", "carol")]
 )
-def test_sasl_over_tls(secure, listener, mechanism, user):
+def test_sasl_over_tls_authenticates(secure, listener, mechanism, user):
     security = _client(secure, "SASL_SSL", **_login(mechanism, user))
     address = secure.listeners[listener]
-    servers.wait_for(lambda: _leader_or_refusal(address, security), 10, "the credential on the broker")
+    servers.wait_for(lambda: _leader_or_none(address, security), 10, "the credential on the broker")
     assert kafka_wire.describe_quorum(address, security).leader_id == 101
 
 
-def _leader_or_refusal(address, security):
+def _leader_or_none(address, security):
     try:
         return kafka_wire.describe_quorum(address, security).leader_id
     except kafka_wire.AuthenticationFailed:
         return None
 
 
-def test_sasl_without_tls(secure):
+def test_sasl_without_tls_authenticates(secure):
     security = _client(secure, "SASL_PLAINTEXT", **_login("PLAIN", "carol"))
     assert kafka_wire.describe_quorum(secure.listeners["SASLPLAIN"], security).leader_id == 101
 
@@ -286,7 +286,7 @@ def test_api_versions_needs_no_credentials(secure, listener):
     assert answer == kafka_wire.api_versions(secure.listeners["INSIDE"])
 
 
-def test_the_user_counts_and_not_only_the_password(secure):
+def test_a_user_without_rights_is_denied(secure):
     security = _client(secure, "SASL_SSL", **_login("SCRAM-SHA-256", "bob,=x"))
     with pytest.raises(kafka_wire.KafkaError) as caught:
         kafka_wire.describe_quorum(secure.listeners["SASLTLS"], security)
@@ -294,27 +294,27 @@ def test_the_user_counts_and_not_only_the_password(secure):
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN"])
-def test_wrong_password(secure, mechanism):
+def test_a_wrong_password_is_reported_and_not_shown(secure, mechanism):
     security = _client(secure, "SASL_SSL", **_login(mechanism, "alice", "not it"))
     with pytest.raises(kafka_wire.AuthenticationFailed, match="'alice' was refused") as caught:
         kafka_wire.describe_quorum(secure.listeners["SASLTLS"], security)
     assert "not it" not in str(caught.value)
 
 
-def test_mechanism_not_offered(secure):
+def test_a_mechanism_that_the_broker_lacks_is_reported(secure):
     security = _client(secure, "SASL_PLAINTEXT", **_login("SCRAM-SHA-512", "alice"))
     with pytest.raises(kafka_wire.AuthenticationFailed, match="does not offer SCRAM-SHA-512, but PLAIN"):
         kafka_wire.describe_quorum(secure.listeners["SASLPLAIN"], security)
 
 
-def test_mechanism_of_libraries_only(secure):
+def test_an_unsupported_mechanism_is_rejected(secure):
     security = _client(secure, "SASL_SSL", sasl_mechanism="GSSAPI")
     with pytest.raises(SecurityError, match=r"client\.sasl_mechanism: GSSAPI"):
         kafka_wire.describe_quorum(secure.listeners["SASLTLS"], security)
 
 
 @pytest.mark.parametrize("keypassword", ["", "pass phrase"])
-def test_mutual_tls(secure, keypassword):
+def test_mutual_tls_authenticates(secure, keypassword):
     probe = secure.authority.issue("probe", keypassword=keypassword)
     files = {"ssl_certfile": probe.certfile, "ssl_keyfile": probe.keyfile}
     if keypassword:
@@ -323,7 +323,7 @@ def test_mutual_tls(secure, keypassword):
     assert kafka_wire.describe_quorum(secure.listeners["MUTUAL"], security).leader_id == 101
 
 
-def test_a_key_that_does_not_open(secure):
+def test_an_unusable_key_is_reported(secure):
     locked = secure.authority.issue("locked", keypassword="pass phrase")
     other = secure.authority.issue("probe-other")
     for keyfile, password in ((locked.keyfile, None), (locked.keyfile, "wrong"), (other.keyfile, None)):
@@ -332,19 +332,19 @@ def test_a_key_that_does_not_open(secure):
             kafka_wire.api_versions(secure.listeners["MUTUAL"], security)
 
 
-def test_client_certificate_missing(secure):
+def test_a_missing_client_certificate_is_reported(secure):
     with pytest.raises(kafka_wire.TlsError, match=r"requires a client certificate|requires one and none was sent"):
         kafka_wire.api_versions(secure.listeners["MUTUAL"], _client(secure, "SSL"))
 
 
-def test_client_certificate_of_another_ca(secure):
+def test_a_client_certificate_of_another_ca_is_reported(secure):
     stranger = secure.other_authority.issue("probe")
     security = _client(secure, "SSL", ssl_certfile=stranger.certfile, ssl_keyfile=stranger.keyfile)
     with pytest.raises(kafka_wire.TlsError, match=r"did not accept the client certificate|does not trust the CA"):
         kafka_wire.api_versions(secure.listeners["MUTUAL"], security)
 
 
-def test_server_certificate_of_another_ca(secure):
+def test_a_server_certificate_of_another_ca_is_reported(secure):
     security = _client(secure, "SSL", ssl_cafile=secure.other_authority.cafile)
     with pytest.raises(kafka_wire.TlsError, match="the server's certificate was not accepted"):
         kafka_wire.api_versions(secure.listeners["TLS"], security)
@@ -352,7 +352,7 @@ def test_server_certificate_of_another_ca(secure):
     assert kafka_wire.api_versions(secure.listeners["TLS"], unchecked).api_keys
 
 
-def test_server_certificate_for_another_host(secure):
+def test_a_server_certificate_for_another_host_is_reported(secure):
     _host, port = secure.listeners["TLS"]
     elsewhere = HostPort("localhost", port)
     with pytest.raises(kafka_wire.TlsError, match=r"not accepted: .*'localhost'"):
@@ -361,20 +361,20 @@ def test_server_certificate_for_another_host(secure):
 
 
 @pytest.mark.parametrize(
-    ("listener", "protocol", "error", "says"),
+    ("listener", "protocol", "error", "message"),
     [
         ("INSIDE", "SSL", kafka_wire.WireError, "TLS"),
         ("TLS", "PLAINTEXT", kafka_wire.ProtocolError, "the listener speaks TLS"),
     ],
 )
-def test_wrong_protocol_is_named_and_quick(secure, listener, protocol, error, says):
+def test_a_wrong_protocol_is_reported_quickly(secure, listener, protocol, error, message):
     start = time.monotonic()
-    with pytest.raises(error, match=says):
+    with pytest.raises(error, match=message):
         kafka_wire.api_versions(secure.listeners[listener], _client(secure, protocol), timeout=3)
     assert time.monotonic() - start < 4
 
 
-def test_a_request_without_authentication_is_not_answered(secure):
+def test_the_broker_closes_a_connection_without_authentication(secure):
     security = _client(secure, "SSL")
     with pytest.raises(kafka_wire.Unreachable) as caught:
         kafka_wire.describe_quorum(secure.listeners["SASLTLS"], security)

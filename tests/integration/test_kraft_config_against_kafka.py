@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The properties of every mode, derived from operators' files, shown to Kafka's own KafkaConfig."""
+"""KafkaConfig accepts the properties of every mode that are derived from operators' files."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.integration import servers
 from tests.unit.core import operators_files
 
 pytestmark = pytest.mark.real
-JUDGE = pathlib.Path(__file__).with_name("AcceptedConfigs.java")
-AS_KAFKA_SAYS = {
+PROGRAM = pathlib.Path(__file__).with_name("AcceptedConfigs.java")
+KAFKA_MODES = {
     "zk": "zookeeper",
     "zk_migration": "zookeeper+migration",
     "kraft": "broker",
@@ -38,9 +38,9 @@ CASES = {
 }
 
 
-def asked(*arguments):
-    """What AcceptedConfigs prints."""
-    command = [*servers.java(), str(JUDGE), *map(str, arguments)]
+def run(*arguments):
+    """Return the lines that AcceptedConfigs prints."""
+    command = [*servers.java(), str(PROGRAM), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -48,37 +48,37 @@ def asked(*arguments):
 
 @pytest.fixture(scope="module")
 def verdicts():
-    """{(name, protocol, mode): Kafka's words}, one JVM for all."""
+    """{(name, protocol, mode): fields of the line that AcceptedConfigs prints}, from one JVM."""
     with servers.workdir("kraft_config") as home:
         paths = {}
         for (name, protocol), extra in CASES.items():
             node_id, values = operators_files.files()[name]
-            reported = operators_files.modes(node_id, values, "CONTROLLER", protocol, extra)
-            for mode, one in reported.items():
+            modes = operators_files.modes(node_id, values, "CONTROLLER", protocol, extra)
+            for mode, settings in modes.items():
                 path = home / f"{len(paths)}.properties"
-                path.write_text(properties.edit("", one), encoding="latin-1")
+                path.write_text(properties.edit("", settings), encoding="latin-1")
                 paths[str(path)] = (name, protocol, mode)
-        return {paths[line.split("\t")[1]]: line.split("\t") for line in asked(*paths)}
+        return {paths[line.split("\t")[1]]: line.split("\t") for line in run(*paths)}
 
 
-@pytest.mark.parametrize("mode", AS_KAFKA_SAYS)
+@pytest.mark.parametrize("mode", KAFKA_MODES)
 @pytest.mark.parametrize("case", CASES, ids=", ".join)
 def test_kafka_accepts_each_mode(verdicts, case, mode):
-    answer, _path, tokens = verdicts[(*case, mode)]
-    assert (answer, tokens) == ("ok", AS_KAFKA_SAYS[mode])
+    verdict, _path, kafka_mode = verdicts[(*case, mode)]
+    assert (verdict, kafka_mode) == ("ok", KAFKA_MODES[mode])
 
 
-def test_kafka_refuses_what_is_not_derived():
-    """The judge is able to say no."""
+def test_kafka_rejects_incomplete_properties():
+    """AcceptedConfigs can print `no`."""
     with servers.workdir("kraft_config_refused") as home:
         path = home / "mixed.properties"
         path.write_text("process.roles=broker\nnode.id=1\ncontroller.quorum.voters=2@c:9093\n")
-        (line,) = asked(path)
+        (line,) = run(path)
     assert line.startswith("no\t") and "controller.listener.names" in line
 
 
 def test_every_password_of_kafka_is_a_secret_here():
-    """Certificates are of type PASSWORD too, for their length; they are public."""
-    names = asked("--secrets")
+    """Kafka gives certificates the type PASSWORD, too; they are public."""
+    names = run("--secrets")
     assert len(names) > 10
     assert [name for name in names if not seal.is_secret(name) and not re.search("certificate", name)] == []

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A controller's logins to brokers, tried by Kafka's own client against real brokers behind mutual TLS."""
+"""A controller's logins to brokers, tried with Kafka's client against real brokers with mutual TLS."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ PASSWORD = "not-to-be-shown"
 
 
 class Cluster:
-    """Brokers with a listener that wants to know who comes, and a Kafka home whose tool is the real one."""
+    """Brokers with an authenticating listener, and a Kafka home with the real tool."""
 
     def __init__(
         self,
         home: pathlib.Path,
         brokers: list[servers.KafkaServer],
         listener: dict[str, str],
-        ours: Authority | None = None,
+        authority: Authority | None = None,
     ) -> None:
-        self.brokers, self.ours, self.listener = brokers, ours, listener
+        self.brokers, self.authority, self.listener = brokers, authority, listener
         self.kafka_home = home / "kafka"
         tool = self.kafka_home / "bin" / "kafka-broker-api-versions.sh"
         tool.parent.mkdir(parents=True)
@@ -51,35 +51,35 @@ class Cluster:
         tool.chmod(0o755)
 
     def attempt(self, keys: dict, **changes) -> dict:
-        settings, untried = kraft_config.inter_broker_client({**self.listener, **keys})
-        assert not untried
-        given = {
+        settings, unsupported = kraft_config.inter_broker_client({**self.listener, **keys})
+        assert not unsupported
+        arguments = {
             "kafka_home": str(self.kafka_home),
             "user": getpass.getuser(),
             "settings": settings,
             "brokers": [str(broker.address) for broker in self.brokers],
             "timeout": TIMEOUT_S,
         }
-        return logins.attempt(**{**given, **changes})
+        return logins.attempt(**{**arguments, **changes})
 
 
 @pytest.fixture(scope="module")
 def cluster():
     with servers.workdir("logins") as home, servers.zookeeper(home) as zk:
-        ours = Authority(home / "tls")
-        keys = ours.kafka_keys(ours.issue("broker", "DNS:localhost,IP:127.0.0.1"))
+        authority = Authority(home / "tls")
+        keys = authority.kafka_keys(authority.issue("broker", "DNS:localhost,IP:127.0.0.1"))
 
         def broker(node_id: int):
             listeners = {"INTERNAL": f"127.0.0.1:{servers.free_port()}"}
             return servers.zk_broker(home, node_id, zk.connect, {**LISTENER, **keys}, listeners)
 
         with broker(1) as one, broker(2) as two:
-            yield Cluster(home, [one, two], LISTENER, ours)
+            yield Cluster(home, [one, two], LISTENER, authority)
 
 
 @pytest.fixture(scope="module")
-def with_login():
-    """A broker whose listener wants a password."""
+def sasl_cluster():
+    """A broker whose listener requires a password."""
     listener = {
         "inter.broker.listener.name": "INTERNAL",
         "listener.security.protocol.map": "INTERNAL:SASL_PLAINTEXT",
@@ -87,26 +87,26 @@ def with_login():
         "sasl.enabled.mechanisms": "PLAIN",
     }
     with servers.workdir("logins_sasl") as home, servers.zookeeper(home) as zk:
-        known = login(PASSWORD, f'user_broker="{PASSWORD}"')
+        users = login(PASSWORD, f'user_broker="{PASSWORD}"')
         listeners = {"INTERNAL": f"127.0.0.1:{servers.free_port()}"}
-        with servers.zk_broker(home, 1, zk.connect, {**listener, **known}, listeners) as broker:
+        with servers.zk_broker(home, 1, zk.connect, {**listener, **users}, listeners) as broker:
             yield Cluster(home, [broker], listener)
 
 
 def login(password: str, *options: str) -> dict[str, str]:
     module = "org.apache.kafka.common.security.plain.PlainLoginModule"
-    reported = " ".join(("required", 'username="broker"', f'password="{password}"', *options))
-    return {"listener.name.internal.plain.sasl.jaas.config": f"{module} {reported};"}
+    jaas = " ".join((module, "required", 'username="broker"', f'password="{password}"', *options))
+    return {"listener.name.internal.plain.sasl.jaas.config": f"{jaas};"}
 
 
 @pytest.fixture
-def opened(cluster, tmp_path):
-    """The settings of a controller whom brokers trust: a store of the kind that most have, and its password."""
-    issued, store = cluster.ours.issue("controller"), tmp_path / "keystore.p12"
+def trusted(cluster, tmp_path):
+    """The settings of a controller that brokers trust: a PKCS12 keystore and its password."""
+    issued, store = cluster.authority.issue("controller"), tmp_path / "keystore.p12"
     exported = ("-in", issued.certfile, "-inkey", issued.keyfile, "-out", str(store), "-passout", f"pass:{PASSWORD}")
     subprocess.run(["openssl", "pkcs12", "-export", *exported], check=True, capture_output=True)
     return {
-        **cluster.ours.kafka_keys(issued),
+        **cluster.authority.kafka_keys(issued),
         "ssl.keystore.type": "PKCS12",
         "ssl.keystore.location": str(store),
         "ssl.keystore.password": PASSWORD,
@@ -115,72 +115,70 @@ def opened(cluster, tmp_path):
 
 
 @pytest.fixture
-def others(cluster, tmp_path):
+def other_authority(cluster, tmp_path):
     return Authority(tmp_path, "other")
 
 
-def test_let_in_by_all(cluster, opened):
-    assert cluster.attempt(opened) == {"answered": [1, 2], "errors": []}
+def test_all_brokers_accept_the_login(cluster, trusted):
+    assert cluster.attempt(trusted) == {"answered": [1, 2], "errors": []}
 
 
-def test_found_by_one_of_them(cluster, opened):
-    assert cluster.attempt(opened, brokers=[str(cluster.brokers[0].address)])["answered"] == [1, 2]
+def test_one_broker_names_the_others(cluster, trusted):
+    assert cluster.attempt(trusted, brokers=[str(cluster.brokers[0].address)])["answered"] == [1, 2]
 
 
-def test_a_certificate_that_brokers_do_not_trust(cluster, others):
-    stranger = others.kafka_keys(others.issue("controller"))
-    reported = cluster.attempt({**stranger, "ssl.truststore.location": cluster.ours.cafile})
-    assert reported["answered"] == []
-    assert any("certificate" in error for error in reported["errors"]), reported
-    assert any(str(broker.address.port) in error for broker in cluster.brokers for error in reported["errors"]), (
-        reported
-    )
+def test_an_untrusted_certificate_is_reported(cluster, other_authority):
+    stranger = other_authority.kafka_keys(other_authority.issue("controller"))
+    result = cluster.attempt({**stranger, "ssl.truststore.location": cluster.authority.cafile})
+    assert result["answered"] == []
+    assert any("certificate" in error for error in result["errors"]), result
+    assert any(str(broker.address.port) in error for broker in cluster.brokers for error in result["errors"]), result
 
 
-def test_no_certificate(cluster, opened):
-    without = {key: value for key, value in opened.items() if "key" not in key}
-    reported = cluster.attempt(without)
-    assert reported["answered"] == [] and any("certificate" in error for error in reported["errors"]), reported
+def test_a_missing_certificate_is_reported(cluster, trusted):
+    without = {key: value for key, value in trusted.items() if "key" not in key}
+    result = cluster.attempt(without)
+    assert result["answered"] == [] and any("certificate" in error for error in result["errors"]), result
 
 
-def test_brokers_whom_the_controller_does_not_trust(cluster, opened, others):
-    reported = cluster.attempt({**opened, "ssl.truststore.location": others.cafile})
-    assert reported["answered"] == []
-    assert any("unable to find valid certification path" in error for error in reported["errors"]), reported
+def test_untrusted_brokers_are_reported(cluster, trusted, other_authority):
+    result = cluster.attempt({**trusted, "ssl.truststore.location": other_authority.cafile})
+    assert result["answered"] == []
+    assert any("unable to find valid certification path" in error for error in result["errors"]), result
 
 
-def test_a_store_that_is_not_there(cluster, opened):
-    reported = cluster.attempt({**opened, "ssl.keystore.location": "/nowhere/keystore.pem"})
-    assert "/nowhere/keystore.pem" in " ".join(reported["errors"]), reported
+def test_a_missing_keystore_is_reported(cluster, trusted):
+    result = cluster.attempt({**trusted, "ssl.keystore.location": "/nowhere/keystore.pem"})
+    assert "/nowhere/keystore.pem" in " ".join(result["errors"]), result
 
 
-def test_a_wrong_password_is_told_and_not_shown(cluster, opened):
-    reported = cluster.attempt({**opened, "ssl.keystore.password": "a-wrong-password"})
-    assert reported["answered"] == [] and "Failed to load SSL keystore" in " ".join(reported["errors"]), reported
-    assert "a-wrong-password" not in str(reported)
+def test_a_wrong_keystore_password_is_reported_and_not_shown(cluster, trusted):
+    result = cluster.attempt({**trusted, "ssl.keystore.password": "a-wrong-password"})
+    assert result["answered"] == [] and "Failed to load SSL keystore" in " ".join(result["errors"]), result
+    assert "a-wrong-password" not in str(result)
 
 
-def test_nobody_there(cluster, opened):
-    reported = cluster.attempt(opened, brokers=[f"127.0.0.1:{servers.free_port()}"])
-    assert reported["answered"] == [] and "METADATA failed" in " ".join(reported["errors"]), reported
+def test_an_unreachable_broker_is_reported(cluster, trusted):
+    result = cluster.attempt(trusted, brokers=[f"127.0.0.1:{servers.free_port()}"])
+    assert result["answered"] == [] and "METADATA failed" in " ".join(result["errors"]), result
 
 
-def test_a_bound(cluster, opened):
-    assert cluster.attempt(opened, timeout=0.2) == {"answered": [], "errors": ["no answer in 0.2 s"]}
+def test_a_timeout_is_reported(cluster, trusted):
+    assert cluster.attempt(trusted, timeout=0.2) == {"answered": [], "errors": ["no answer in 0.2 s"]}
 
 
-def test_no_kafka_and_no_user(cluster, opened, tmp_path):
-    (error,) = cluster.attempt(opened, kafka_home=str(tmp_path))["errors"]
+def test_a_missing_tool_and_a_missing_user_are_reported(cluster, trusted, tmp_path):
+    (error,) = cluster.attempt(trusted, kafka_home=str(tmp_path))["errors"]
     assert error == f"{tmp_path}/bin/kafka-broker-api-versions.sh of quorumshift_kafka_home: No such file or directory"
-    (error,) = cluster.attempt(opened, user="nobody-of-that-name")["errors"]
-    assert error == "there is no user nobody-of-that-name on this host"
+    (error,) = cluster.attempt(trusted, user="no-such-user")["errors"]
+    assert error == "there is no user no-such-user on this host"
 
 
-def test_a_login_by_password(with_login):
-    assert with_login.attempt(login(PASSWORD)) == {"answered": [1], "errors": []}
+def test_a_login_by_password_is_accepted(sasl_cluster):
+    assert sasl_cluster.attempt(login(PASSWORD)) == {"answered": [1], "errors": []}
 
 
-def test_a_password_that_is_refused(with_login):
-    reported = with_login.attempt(login("a-wrong-password"))
-    assert reported["answered"] == [] and "Authentication failed" in " ".join(reported["errors"]), reported
-    assert "a-wrong-password" not in str(reported)
+def test_a_rejected_password_is_reported_and_not_shown(sasl_cluster):
+    result = sasl_cluster.attempt(login("a-wrong-password"))
+    assert result["answered"] == [] and "Authentication failed" in " ".join(result["errors"]), result
+    assert "a-wrong-password" not in str(result)

@@ -1,11 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+"""The metadata log reader against real Kafka: a migration from ZooKeeper, rolling files, Kafka's own dump.
 
-"""The metadata log reader against real Kafka: a real migration from ZooKeeper, rolling files, Kafka's own dump.
-
-One cluster, taken through its life in the order of the tests. QUORUMSHIFT_RECORD_FIXTURES=1 records the stopped log
-and Kafka's dump of it as the unit tests' fixture.
+The tests use one cluster, in their order. QUORUMSHIFT_RECORD_FIXTURES=1 saves the stopped log and Kafka's dump of it as
+the unit tests' fixture.
 """
 
 from __future__ import annotations
@@ -78,21 +77,20 @@ def cluster():
 
 
 def admin(address):
-    """A client of a broker that names a controller: one that has just started does not, and librdkafka waits for it no
-    longer than for an answer."""
+    """Return an admin client once the broker names a controller, which a broker that just started does not."""
     client = kafka.AdminClient({"bootstrap.servers": str(address)})
     servers.wait_for(
-        lambda: client.list_topics(timeout=SECONDS).controller_id >= 0, SECONDS, "a controller to be named"
+        lambda: client.list_topics(timeout=SECONDS).controller_id >= 0, SECONDS, "a controller in the broker's metadata"
     )
     return client
 
 
 def cluster_id_of(address):
-    client = admin(address)  # its futures fail when it is collected
+    client = admin(address)  # a reference: its futures fail once it is garbage-collected
     return client.describe_cluster(request_timeout=SECONDS).result(SECONDS).cluster_id
 
 
-def done(futures):
+def wait_all(futures):
     for future in futures.values():
         future.result(SECONDS)
 
@@ -118,11 +116,11 @@ def create(client, prefix, count, partitions=3):
     topics = [
         kafka.NewTopic(f"{prefix}.{n}", partitions, 1, config={"retention.ms": str(1000 + n)}) for n in range(count)
     ]
-    done(client.create_topics(topics))
+    wait_all(client.create_topics(topics))
 
 
 def metadata(client):
-    """What the broker answers, None while it knows no broker yet."""
+    """Return the broker's metadata, None while it knows no broker."""
     try:
         return client.list_topics(timeout=SECONDS)
     except KafkaException as error:
@@ -132,24 +130,24 @@ def metadata(client):
 
 
 def topics_of(client):
-    found = metadata(client)
-    return found.topics if found else {}
+    response = metadata(client)
+    return response.topics if response else {}
 
 
 def has_controller(address):
-    """Whether a new client finds the controller; one that has asked too early waits long before it asks again."""
-    found = metadata(admin(address))
-    return found and found.controller_id in found.brokers
+    """Return whether a new client finds the controller; a client that asked too early waits long before it retries."""
+    response = metadata(admin(address))
+    return response and response.controller_id in response.brokers
 
 
 def fill(address):
-    """What the copy will find in ZooKeeper."""
+    """Create the metadata for the initial copy."""
     servers.wait_for(lambda: has_controller(address), SECONDS, "a controller in the broker's metadata")
     client = admin(address)
     create(client, "before", 5)
-    done(client.create_acls([acl("before"), acl("x", kafka.AclPermissionType.DENY)]))
-    done(client.alter_user_scram_credentials([scram("alice", kafka.ScramMechanism.SCRAM_SHA_256)]))
-    done(client.alter_user_scram_credentials([scram("bob", kafka.ScramMechanism.SCRAM_SHA_512)]))
+    wait_all(client.create_acls([acl("before"), acl("x", kafka.AclPermissionType.DENY)]))
+    wait_all(client.alter_user_scram_credentials([scram("alice", kafka.ScramMechanism.SCRAM_SHA_256)]))
+    wait_all(client.alter_user_scram_credentials([scram("bob", kafka.ScramMechanism.SCRAM_SHA_512)]))
     set_quota(address, "producer_byte_rate=1000,consumer_byte_rate=2000", "--entity-type", "users", "--entity-default")
 
 
@@ -159,9 +157,9 @@ def set_quota(address, config, *entity):
 
 
 def run(command):
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def summary(cluster, **options):
@@ -184,21 +182,21 @@ def migrated(cluster):
     return now if now["zk_migration_state"] == "MIGRATION" else None
 
 
-def test_recorded_serializations_are_this_kafkas():
-    """The unit tests' fixture of all record types and versions is what these jars write."""
+def test_the_fixture_of_record_types_is_current():
+    """These jars write the unit tests' fixture of all record types and versions."""
     program = DATA / "RecordMetadata.java"
     printed = run(["java", *servers.JVM_FLAGS, "-cp", servers.class_path(), str(program)])
     assert printed.encode() == gzip.decompress((DATA / "metadata_records.jsonl.gz").read_bytes())
 
 
-def test_controller_before_the_copy(cluster):
+def test_the_log_before_the_initial_copy(cluster):
     before = cluster.before
     assert before["zk_migration_state"] == "PRE_MIGRATION"
     assert (before["metadata_version"], before["brokers"], before["open_transaction"]) == (21, {}, None)
     assert before["quorum_state"]["leaderId"] == 101
 
 
-def test_copy_is_the_one_that_kafka_logs(cluster):
+def test_the_initial_copy_has_the_records_that_kafka_logs(cluster):
     now = servers.wait_for(lambda: migrated(cluster), SECONDS, "state MIGRATION in the metadata log")
     manifest = servers.wait_for(
         lambda: re.search(r"The record types were \{(.*?)\}", cluster.controller.log.read_text()), SECONDS, "manifest"
@@ -217,13 +215,13 @@ def test_copy_is_the_one_that_kafka_logs(cluster):
     assert (counts["acls"], counts["scram"], counts["quotas"]) == (2, 2, 2)
 
 
-def test_broker_in_kraft_mode(cluster):
-    # A broker that has not heard the KRaft controller yet would not stop in a controlled way.
+def test_registrations_of_a_broker_that_changes_to_kraft_mode(cluster):
+    # a broker that knows no KRaft controller yet does no controlled shutdown
     servers.wait_for(lambda: cluster.controller.printed("to DUAL_WRITE state"), SECONDS, "DUAL_WRITE")
     client = admin(cluster.broker.address)
     create(client, "hybrid", 1)
     servers.wait_for(lambda: "hybrid.0" in topics_of(client), SECONDS, "a topic of the KRaft controller at the broker")
-    first = summary(cluster)["brokers"]["1"]
+    before = summary(cluster)["brokers"]["1"]
     cluster.broker.stop()
     stopped = summary(cluster)["brokers"]["1"]
     assert (stopped["fenced"], stopped["in_controlled_shutdown"]) == (True, True)
@@ -240,12 +238,12 @@ def test_broker_in_kraft_mode(cluster):
     )
     cluster.broker.start()
     broker = summary(cluster)["brokers"]["1"]
-    assert broker["epoch"] > first["epoch"] and broker["registered_offset"] >= broker["epoch"]
+    assert broker["epoch"] > before["epoch"] and broker["registered_offset"] >= broker["epoch"]
     assert (broker["is_migrating_zk_broker"], broker["fenced"], broker["in_controlled_shutdown"]) == (False,) * 3
     assert len(broker["log_dirs"]) == 1
 
 
-def test_reads_a_log_that_rolls_meanwhile(cluster):
+def test_a_rolling_log_is_read_without_errors(cluster):
     client, ends, failures, stop = admin(cluster.broker.address), [], [], threading.Event()
 
     def read():
@@ -259,10 +257,10 @@ def test_reads_a_log_that_rolls_meanwhile(cluster):
     reader = threading.Thread(target=read)
     reader.start()
     try:
-        for node_restart in range(8):
-            create(client, f"roll{node_restart}", 20)
-            if node_restart % 3 == 2:
-                done(client.delete_topics([f"roll{node_restart}.{n}" for n in range(20)]))
+        for number in range(8):
+            create(client, f"roll{number}", 20)
+            if number % 3 == 2:
+                wait_all(client.delete_topics([f"roll{number}.{n}" for n in range(20)]))
     finally:
         stop.set()
         reader.join()
@@ -271,20 +269,20 @@ def test_reads_a_log_that_rolls_meanwhile(cluster):
     assert len({checkpoint for _end, checkpoint in ends}) > 2
 
 
-def test_counts_are_what_clients_see(cluster):
+def test_counts_agree_with_clients_metadata(cluster):
     client = admin(cluster.broker.address)
-    done(client.create_partitions([kafka.NewPartitions("before.0", 7)]))
-    done(client.create_acls([acl("later")]))
-    done(client.delete_acls([kafka.AclBindingFilter(
+    wait_all(client.create_partitions([kafka.NewPartitions("before.0", 7)]))
+    wait_all(client.create_acls([acl("later")]))
+    wait_all(client.delete_acls([kafka.AclBindingFilter(
         kafka.ResourceType.TOPIC, "x", kafka.ResourcePatternType.PREFIXED, None, None,
         kafka.AclOperation.ANY, kafka.AclPermissionType.ANY,
     )]))  # fmt: skip
     deletion = kafka.UserScramCredentialDeletion("bob", kafka.ScramMechanism.SCRAM_SHA_512)
-    done(client.alter_user_scram_credentials([deletion]))
+    wait_all(client.alter_user_scram_credentials([deletion]))
     set_quota(cluster.broker.address, "request_percentage=12.25", "--entity-type", "clients", "--entity-name", "ä b")
-    done(client.delete_topics(["before.4"]))
+    wait_all(client.delete_topics(["before.4"]))
     counts = count(image_of(cluster))
-    topics = servers.wait_for(lambda: as_many_topics(client, counts), SECONDS, f"{counts['topics']} topics in metadata")
+    topics = servers.wait_for(lambda: caught_up_topics(client, counts), SECONDS, f"{counts['topics']} topics")
     acls = client.describe_acls(kafka.AclBindingFilter(
         kafka.ResourceType.ANY, None, kafka.ResourcePatternType.ANY, None, None,
         kafka.AclOperation.ANY, kafka.AclPermissionType.ANY,
@@ -295,13 +293,13 @@ def test_counts_are_what_clients_see(cluster):
     assert len(acls) == 2
 
 
-def as_many_topics(client, counts):
-    """A broker's metadata once it has caught up with the log."""
+def caught_up_topics(client, counts):
+    """Return the broker's topics once it has caught up with the log, else None."""
     topics = topics_of(client)
     return topics if len(topics) == counts["topics"] else None
 
 
-def test_every_record_is_what_kafka_dumps(cluster):
+def test_every_record_agrees_with_kafkas_dump(cluster):
     cluster.broker.kill()
     cluster.controller.stop()
     files = metadata_log.list_files(cluster.directory)
@@ -331,25 +329,25 @@ def record_fixture(directory, text):
     with tarfile.open(DATA / "metadata_log.tar.xz", "w:xz") as tar:
         for file in sorted(Path(directory).iterdir()):
             if file.suffix in (".log", ".checkpoint", ".txt") or file.name == "quorum-state":
-                tar.add(file, f"__cluster_metadata-0/{file.name}", filter=without_machine)
+                tar.add(file, f"__cluster_metadata-0/{file.name}", filter=anonymous)
 
 
-def without_machine(entry):
-    """Neither owner nor time of the machine that recorded."""
+def anonymous(entry):
+    """Remove the recording machine's owner, times and modes from a tar entry."""
     entry.uid = entry.gid = entry.mtime = 0
     entry.uname = entry.gname = ""
     entry.mode = 0o644
     return entry
 
 
-def test_a_new_leader_aborts_the_transaction_left_open(cluster):
-    """A copy that dies midway: its records are written as Kafka frames them, then Kafka itself takes over."""
+def test_a_new_leader_aborts_an_open_transaction(cluster):
+    """The test writes half of an initial copy in Kafka's format, then starts Kafka."""
     before, counts = summary(cluster), count(image_of(cluster))
     end = before["log_end_offset"]
-    # The NoOp: Kafka 3.9.2 dies of a begin record right at a checkpoint's end (OffsetControlManager.endLoadSnapshot).
-    left_open = [batches.NO_OP, batches.BEGIN, batches.topic("half-copied", 7), batches.migration_state(3)]
+    # NO_OP first: Kafka 3.9.2 crashes on a begin record at a checkpoint's end (OffsetControlManager.endLoadSnapshot)
+    open_transaction = [batches.NO_OP, batches.BEGIN, batches.topic("half-copied", 7), batches.migration_state(3)]
     with open(metadata_log.list_files(cluster.directory).segments[-1].path, "ab") as log:
-        log.write(batches.batch(end, left_open, before["last_epoch"]))
+        log.write(batches.batch(end, open_transaction, before["last_epoch"]))
     unfinished = summary(cluster)
     assert unfinished["open_transaction"] == {"name": "ZK Migration", "offset": end + 1}
     assert unfinished["log_end_offset"] == end + 4 and count(image_of(cluster)) == counts

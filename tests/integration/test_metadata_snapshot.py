@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Snapshots of a metadata log that a real controller writes, rolls and cleans meanwhile, read by us and by Kafka."""
+"""Snapshots of a metadata log while a real controller writes, rolls and cleans it, read by our reader and by Kafka."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 SECONDS = 60
 CHECKPOINTS = 4
 CLEANED_SECONDS = 180  # Kafka cleans its metadata log once a minute (KafkaRaftClient)
-# Segments, checkpoints and what is kept of them as small as Kafka lets them be, so that all of it happens all the time
+# the smallest segments, checkpoints and retention that Kafka allows, so that files change all the time
 SMALL_FILES = {
     "metadata.log.segment.bytes": "8192",
     "metadata.log.segment.min.bytes": "8192",
@@ -54,7 +54,7 @@ def cluster():
 
 
 class Writer(threading.Thread):
-    """Creates and deletes topics until told to stop. `known` holds (name, whether it exists) of what is committed."""
+    """Creates and deletes topics until `stopping`. `known` is {name: whether it exists} of what is committed."""
 
     def __init__(self, address):
         super().__init__()
@@ -62,18 +62,18 @@ class Writer(threading.Thread):
         self.known, self.stopping, self.failure = {}, threading.Event(), None
 
     def run(self):
-        node_restart = 0
+        number = 0
         try:
             while not self.stopping.is_set():
-                names = [f"moving-{node_restart}-{number}" for number in range(8)]
+                names = [f"moving-{number}-{index}" for index in range(8)]
                 self._done(self.client.create_topics([kafka.NewTopic(name, 3, 1) for name in names]))
                 self.known.update(dict.fromkeys(names, True))
-                excluded = names[::2]
-                for name in excluded:
-                    self.known.pop(name)  # neither is sure while it is being deleted
-                self._done(self.client.delete_topics(excluded))
-                self.known.update(dict.fromkeys(excluded, False))
-                node_restart += 1
+                deleted = names[::2]
+                for name in deleted:
+                    self.known.pop(name)  # unknown until the deletion ends
+                self._done(self.client.delete_topics(deleted))
+                self.known.update(dict.fromkeys(deleted, False))
+                number += 1
                 time.sleep(0.3)
         except Exception as error:
             self.failure = error
@@ -85,7 +85,7 @@ class Writer(threading.Thread):
 
 
 def topics_in(directory, end_offset):
-    """Names of the topics in the log of `directory`: every batch is checked on the way."""
+    """Return the names of the topics in the log of `directory`; check every batch."""
     topics = {}
     for record in metadata_log.read_records(directory, end_offset, ["TOPIC_RECORD", "REMOVE_TOPIC_RECORD"]):
         if record.type == "TOPIC_RECORD":
@@ -95,14 +95,14 @@ def topics_in(directory, end_offset):
     return set(topics.values())
 
 
-def test_snapshots_of_a_log_that_rolls_meanwhile(cluster):
+def test_snapshots_of_a_rolling_log_have_its_topics(cluster):
     writer = Writer(cluster.broker.address)
     writer.start()
     taken, checkpoints, until = [], set(), time.monotonic() + CLEANED_SECONDS
     try:
         while len(checkpoints) < CHECKPOINTS or not oldest_offset(cluster.directory):
-            said = f"Kafka wrote {checkpoints} and deleted no segment, or too few, within {CLEANED_SECONDS} s"
-            assert time.monotonic() < until, said
+            message = f"within {CLEANED_SECONDS} s only {checkpoints}, or no segment was deleted"
+            assert time.monotonic() < until, message
             time.sleep(0.1)
             known = dict(writer.known)
             quorum = kafka_wire.describe_quorum(cluster.controller.address)
@@ -116,15 +116,15 @@ def test_snapshots_of_a_log_that_rolls_meanwhile(cluster):
             assert (snapshot.end_offset, snapshot.last_epoch) == (quorum.high_watermark, quorum.leader_epoch)
             topics = topics_in(unpacked, snapshot.end_offset)
             now = writer.known
-            settled = {name: there for name, there in known.items() if now.get(name) == there}
-            assert {name: name in topics for name in settled} == settled
+            stable = {name: exists for name, exists in known.items() if now.get(name) == exists}
+            assert {name: name in topics for name in stable} == stable
     finally:
         writer.stopping.set()
         writer.join()
     assert writer.failure is None
     assert max(len(snapshot.files) for snapshot, _unpacked in taken) > 2, "no snapshot had a rolled segment"
-    whole = [pair for pair in taken if len(pair[0].files) > 1][-1]
-    assert_kafka_reads(Path(whole[1]))
+    several_files = [unpacked for snapshot, unpacked in taken if len(snapshot.files) > 1]
+    assert_kafka_reads(Path(several_files[-1]))
 
 
 def oldest_offset(directory):
@@ -132,7 +132,7 @@ def oldest_offset(directory):
 
 
 def assert_kafka_reads(directory):
-    """Kafka's own tool dumps from a snapshot's files the records that we read."""
+    """Assert that Kafka's tool dumps the same records from a snapshot's files as our reader."""
     paths = sorted(str(path) for path in directory.iterdir())
     command = [*servers.java(), "kafka.tools.DumpLogSegments", "--cluster-metadata-decoder", "--files", ",".join(paths)]
     dumped = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
@@ -156,28 +156,28 @@ def run_module(**arguments):
     return done.stdout
 
 
-def test_module_on_the_live_controller(cluster):
+def test_the_module_takes_and_removes_a_snapshot(cluster):
     state_dir = cluster.home / "state"
-    given = {"cluster_id": servers.CLUSTER_ID, "state_dir": str(state_dir)}
+    scope = {"cluster_id": servers.CLUSTER_ID, "state_dir": str(state_dir)}
     high_watermark = kafka_wire.describe_quorum(cluster.controller.address).high_watermark
-    wanted = {"config_file": str(cluster.controller.home / "server.properties"), "end_offset": high_watermark}
-    assert f'"end_offset": {high_watermark}' in run_module(**given, **wanted, check=True)
+    source = {"config_file": str(cluster.controller.home / "server.properties"), "end_offset": high_watermark}
+    assert f'"end_offset": {high_watermark}' in run_module(**scope, **source, check=True)
     assert not state_dir.exists()
 
-    reported = run_module(**given, **wanted)
-    assert '"changed": true' in reported and '"cut_at": "high_watermark"' in reported
+    output = run_module(**scope, **source)
+    assert '"changed": true' in output and '"cut_at": "high_watermark"' in output
     (archive,) = (state_dir / servers.CLUSTER_ID / "metadata_snapshot").iterdir()
     assert stat.S_IMODE(archive.stat().st_mode) == 0o600
     assert stat.S_IMODE(archive.parent.stat().st_mode) == 0o700
 
-    behind = run_module(**given, **{**wanted, "end_offset": high_watermark + 10**6}, timeout_s=0.5)
+    behind = run_module(**scope, **{**source, "end_offset": high_watermark + 10**6}, timeout_s=0.5)
     assert "short of" in behind and '"changed": true' not in behind
-    assert '"changed": true' in run_module(**given, state="absent")
+    assert '"changed": true' in run_module(**scope, state="absent")
     assert list((state_dir / servers.CLUSTER_ID).iterdir()) == []
-    assert '"changed": false' in run_module(**given, state="absent")
+    assert '"changed": false' in run_module(**scope, state="absent")
 
 
-def test_without_a_leader_the_whole_log_is_taken(cluster):
+def test_without_a_leader_the_snapshot_has_the_complete_log(cluster):
     cluster.broker.kill()
     cluster.controller.kill()
     snapshot = metadata_snapshot.take(cluster.directory, str(cluster.home / "snapshot"))

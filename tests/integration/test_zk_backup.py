@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The backup of ZooKeeper's subtree, taken and verified by the module itself against a real ZooKeeper."""
+"""The module zk_backup against a real ZooKeeper: take a backup of Kafka's subtree and verify it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def zk(home):
 
 @pytest.fixture
 def kafka(zk, tmp_path):
-    """A client at a fresh chroot with a small cluster's znodes."""
+    """A client with a fresh chroot and a small cluster's znodes."""
     chroot = f"/{tmp_path.name}/kafka"
     root = KazooClient(hosts=zk.connect)
     root.start(timeout=10)
@@ -73,7 +73,7 @@ def kafka(zk, tmp_path):
 
 
 def run(client_or_connect, path, check=False, **options):
-    """The module as Ansible runs it: a process that reads its arguments as JSON."""
+    """Run the module as Ansible does, in a process that reads its arguments as JSON; return its result."""
     connect = getattr(client_or_connect, "connect_string", client_or_connect)
     arguments = {"zookeeper_connect": connect, "path": str(path), "connect_timeout": 4, **options}
     arguments["_ansible_check_mode"] = check
@@ -91,27 +91,24 @@ def run(client_or_connect, path, check=False, **options):
     return json.loads(done.stdout)
 
 
-def private(tmp_path):
+def backup_path(tmp_path):
     return tmp_path / "backups" / "zk.jsonl.gz"
 
 
-def test_taken_and_verified(kafka, tmp_path):
-    path = private(tmp_path)
-    foreseen = run(kafka, path, check=True)
-    assert foreseen["changed"] and not path.parent.exists()
+def test_a_backup_is_taken_and_verified(kafka, tmp_path):
+    path = backup_path(tmp_path)
+    checked = run(kafka, path, check=True)
+    assert checked["changed"] and not path.parent.exists()
     taken = run(kafka, path)
     assert taken["changed"] is True, taken
     assert {name: taken[name] for name in ("znodes", "ephemerals", "data_bytes", "cluster_id")} == {
-        name: foreseen[name] for name in ("znodes", "ephemerals", "data_bytes", "cluster_id")
+        name: checked[name] for name in ("znodes", "ephemerals", "data_bytes", "cluster_id")
     }
     assert (taken["ephemerals"], taken["rounds"], taken["vanished"]) == (1, 1, 0)
     assert taken["moving"] == {"by_kind": {}, "paths": []}
     assert stat.S_IMODE(path.stat().st_mode) == 0o600 and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert os.listdir(path.parent) == [path.name]
-    assert (
-        taken["sha256"]
-        == subprocess.run(["sha256sum", path], capture_output=True, text=True, check=True).stdout.split()[0]
-    )
+    assert taken["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     verified = run(kafka, path, state="verified", sha256=taken["sha256"])
     assert (verified["changed"], verified.get("failed")) == (False, None), verified
     assert verified["equal"] == taken["znodes"] - 1
@@ -120,11 +117,11 @@ def test_taken_and_verified(kafka, tmp_path):
     assert again["changed"] is False and again["sha256"] == taken["sha256"]
 
 
-def test_every_byte_stands_in_the_file(kafka, tmp_path):
+def test_the_file_has_data_stats_and_acls(kafka, tmp_path):
     acl = [make_digest_acl("kafka", "pw", all=True), *OPEN_ACL_UNSAFE]
     kafka.create("/with_acl", b"x", acl=acl)
     kafka.set("/with_acl", b"y")
-    path = private(tmp_path)
+    path = backup_path(tmp_path)
     assert run(kafka, path)["changed"]
     backup = backup_file.Backup(str(path)).check()
     nodes = {node.path: node for node in backup.znodes()}
@@ -141,26 +138,26 @@ def test_every_byte_stands_in_the_file(kafka, tmp_path):
     assert next(iter(nodes)) == "/"
 
 
-def test_what_changed_since_is_counted_and_the_rest_is_equal(kafka, tmp_path):
-    path = private(tmp_path)
+def test_later_changes_are_counted(kafka, tmp_path):
+    path = backup_path(tmp_path)
     znodes = run(kafka, path)["znodes"]
     kafka.set("/brokers/topics/orders/partitions/0/state", b'{"leader":2}')
     kafka.create("/brokers/topics/new/partitions", makepath=True)
     kafka.delete("/brokers/topics/a.b", recursive=True)
     kafka.set_acls("/config/users/bob", [make_digest_acl("kafka", "pw", all=True), *OPEN_ACL_UNSAFE])
-    seen = run(kafka, path, state="verified")
-    assert seen.get("failed") is None, seen
-    assert seen["changed_since"] == {
+    result = run(kafka, path, state="verified")
+    assert result.get("failed") is None, result
+    assert result["changed_since"] == {
         "changed": {"directory": 1, "partition_state": 1, "user_config": 1},
         "added": {"topic": 1},
         "removed": {"partition": 2, "partition_state": 1, "topic": 1},
     }
-    assert seen["equal"] == znodes - 1 - 3 - 4
+    assert result["equal"] == znodes - 1 - 3 - 4
 
 
-def test_an_ensemble_with_another_history_is_seen(kafka, zk, home, tmp_path):
-    """The same znodes written anew elsewhere: data agree, versions and zxids do not."""
-    path = private(tmp_path)
+def test_a_rebuilt_ensemble_is_refused(kafka, zk, home, tmp_path):
+    """It has the same data, but other versions and zxids."""
+    path = backup_path(tmp_path)
     run(kafka, path)
     with servers.zookeeper(home, "other") as other, zookeeper.connect(other.connect) as client:
         for number in range(3000):
@@ -169,61 +166,63 @@ def test_an_ensemble_with_another_history_is_seen(kafka, zk, home, tmp_path):
             if not node.stat.ephemeralOwner:
                 client.ensure_path("/k" + node.path)
                 client.set("/k" + node.path, node.data)
-        seen = run(other.connect + "/k", path, state="verified")
-    assert seen["failed"] and "rebuilt" in seen["msg"], seen
+        result = run(other.connect + "/k", path, state="verified")
+    assert result["failed"] and "rebuilt" in result["msg"], result
 
 
 def test_an_older_ensemble_is_refused(kafka, home, tmp_path):
-    path = private(tmp_path)
+    path = backup_path(tmp_path)
     for _unused in range(200):
         kafka.set("/empty", b"")
     run(kafka, path)
     with servers.zookeeper(home, "older") as older, zookeeper.connect(older.connect) as client:
         client.create("/cluster/id", json.dumps({"version": "1", "id": CLUSTER_ID}).encode(), makepath=True)
-        seen = run(older.connect, path, state="verified")
-    assert seen["failed"] and "another ensemble" in seen["msg"]
+        result = run(older.connect, path, state="verified")
+    assert result["failed"] and "another ensemble" in result["msg"]
 
 
-def test_foreign_cluster_is_refused(kafka, tmp_path):
-    path = private(tmp_path)
+def test_a_backup_of_another_cluster_is_refused(kafka, tmp_path):
+    path = backup_path(tmp_path)
     run(kafka, path)
     kafka.set("/cluster/id", b'{"version":"1","id":"AnotherClusterAltogethe"}')
     for state in ("verified", "taken"):
-        seen = run(kafka, path, state=state)
-        assert seen["failed"] and "is a backup of cluster " + CLUSTER_ID in seen["msg"]
+        result = run(kafka, path, state=state)
+        assert result["failed"] and "is a backup of cluster " + CLUSTER_ID in result["msg"]
 
 
-def test_no_kafka_there(zk, kafka, tmp_path):
-    seen = run(zk.connect, private(tmp_path))
-    assert seen["failed"] and "/cluster/id does not exist" in seen["msg"]
-    assert os.listdir(private(tmp_path).parent) == []
+def test_a_path_without_kafka_is_refused(zk, kafka, tmp_path):
+    result = run(zk.connect, backup_path(tmp_path))
+    assert result["failed"] and "/cluster/id does not exist" in result["msg"]
+    assert os.listdir(backup_path(tmp_path).parent) == []
 
 
 def test_torn_and_flipped_files_are_refused(kafka, tmp_path):
-    path = private(tmp_path)
+    path = backup_path(tmp_path)
     run(kafka, path)
-    whole = path.read_bytes()
+    content = path.read_bytes()
     rng = random.Random(1)
-    # Byte 4 to 9 are gzip's time, flags and system, which say nothing of the content
-    for position in [10, 11, len(whole) - 1, len(whole) - 5] + [rng.randrange(10, len(whole)) for _unused in range(60)]:
-        path.write_bytes(whole[:position] + bytes([whole[position] ^ 1 << rng.randrange(8)]) + whole[position + 1 :])
+    # bytes 4 to 9 are gzip's time, flags and system
+    size = len(content)
+    for position in [10, 11, size - 1, size - 5] + [rng.randrange(10, size) for _unused in range(60)]:
+        flipped = bytes([content[position] ^ 1 << rng.randrange(8)])
+        path.write_bytes(content[:position] + flipped + content[position + 1 :])
         with pytest.raises(backup_file.BackupBroken):
             backup_file.Backup(str(path)).check()
-    for length in [0, 1, 9, 20, len(whole) // 2, len(whole) - 1]:
-        path.write_bytes(whole[:length])
+    for length in [0, 1, 9, 20, size // 2, size - 1]:
+        path.write_bytes(content[:length])
         with pytest.raises(backup_file.BackupBroken):
             backup_file.Backup(str(path)).check()
-    path.write_bytes(whole[:-20])
+    path.write_bytes(content[:-20])
     for state in ("taken", "verified"):
-        seen = run(kafka, path, state=state)
-        assert seen["failed"] and "torn" in seen["msg"], seen
-    path.write_bytes(whole)
-    seen = run(kafka, path, state="verified", sha256="0" * 64)
-    assert seen["failed"] and "another file" in seen["msg"]
+        result = run(kafka, path, state=state)
+        assert result["failed"] and "torn" in result["msg"], result
+    path.write_bytes(content)
+    result = run(kafka, path, state="verified", sha256="0" * 64)
+    assert result["failed"] and "another file" in result["msg"]
 
 
 def test_an_edited_file_is_refused(kafka, tmp_path):
-    path = private(tmp_path)
+    path = backup_path(tmp_path)
     run(kafka, path)
     text = gzip.decompress(path.read_bytes())
     for edited in (
@@ -238,47 +237,46 @@ def test_an_edited_file_is_refused(kafka, tmp_path):
             backup_file.Backup(str(path)).check()
 
 
-def test_equal_zxids_with_other_content_differ(kafka, tmp_path):
-    """A file that was altered with its digest made to fit: only the comparison can tell."""
-    path = private(tmp_path)
+def test_an_edited_file_with_a_valid_digest_differs(kafka, tmp_path):
+    """Only the comparison with ZooKeeper finds such an edit."""
+    path = backup_path(tmp_path)
     run(kafka, path)
     lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
     body = [line.replace(b'"leader\\":1', b'"leader\\":9') for line in lines[:-1]]
     end = json.loads(lines[-1])
     end["end"]["sha256"] = hashlib.sha256(b"".join(body)).hexdigest()
     path.write_bytes(gzip.compress(b"".join([*body, json.dumps(end).encode() + b"\n"])))
-    seen = run(kafka, path, state="verified")
-    assert seen["failed"] and seen["differ_count"] == 2
-    assert seen["differ"][0]["what"] == "has other data though no transaction since the backup touched it"
+    result = run(kafka, path, state="verified")
+    assert result["failed"] and result["differ_count"] == 2
+    assert result["differ"][0]["what"] == "has other data though no transaction since the backup touched it"
 
 
-def test_open_directories_are_refused(kafka, tmp_path):
-    path = private(tmp_path)
+def test_a_directory_that_others_can_read_is_refused(kafka, tmp_path):
+    path = backup_path(tmp_path)
     path.parent.mkdir(mode=0o755)
     os.chmod(path.parent, 0o755)
-    seen = run(kafka, path)
-    assert seen["failed"] and "must be 0700" in seen["msg"]
+    result = run(kafka, path)
+    assert result["failed"] and "must be 0700" in result["msg"]
     assert os.listdir(path.parent) == []
 
 
 def test_masked_acls_are_refused(kafka, tmp_path):
-    """Without ADMIN on a znode ZooKeeper answers getACL with the digest's hash replaced."""
+    """Without ADMIN on a znode, ZooKeeper returns ACLs with masked hashes."""
     owner = make_digest_acl("kafka", "pw", all=True)
     reader = make_digest_acl("reader", "pw", read=True)
     kafka.create("/guarded", b"x", acl=[owner, reader])
-    seen = run(kafka, private(tmp_path))
-    assert seen["failed"] and "does not let this identity read" in seen["msg"]
-    seen = run(kafka, private(tmp_path), zookeeper_client={"auth": "reader:pw"})
-    assert seen["failed"] and "masks the ACL" in seen["msg"] and "/guarded" in seen["msg"]
-    seen = run(kafka, private(tmp_path), zookeeper_client={"auth": "kafka:pw"})
-    assert seen["changed"], seen
-    (node,) = [node for node in backup_file.Backup(str(private(tmp_path))).znodes() if node.path == "/guarded"]
+    result = run(kafka, backup_path(tmp_path))
+    assert result["failed"] and "does not let this identity read" in result["msg"]
+    result = run(kafka, backup_path(tmp_path), zookeeper_client={"auth": "reader:pw"})
+    assert result["failed"] and "masks the ACL" in result["msg"] and "/guarded" in result["msg"]
+    result = run(kafka, backup_path(tmp_path), zookeeper_client={"auth": "kafka:pw"})
+    assert result["changed"], result
+    (node,) = [node for node in backup_file.Backup(str(backup_path(tmp_path))).znodes() if node.path == "/guarded"]
     assert [entry["id"] for entry in node.acl] == [owner.id.id, reader.id.id]
 
 
-def test_the_file_is_the_tree_of_one_transaction(kafka, tmp_path):
-    """A writer moves while the tree is walked. Each change is one multi that raises a counter in every topic, so any
-    two topics of one state agree; the file's must, but for those it names as moving."""
+def test_the_file_has_the_state_of_one_transaction(kafka, tmp_path):
+    """A writer changes all topics in each transaction while the tree is read: in the file all topics must agree."""
     topics = [f"/brokers/topics/t{number:03}" for number in range(100)]
     for topic in topics:
         kafka.create(topic, b"0")
@@ -288,7 +286,7 @@ def test_the_file_is_the_tree_of_one_transaction(kafka, tmp_path):
         count = 0
         writer = KazooClient(hosts=kafka.connect_string)
         writer.start()
-        # It ends before the checks do, so that they settle; before that it creates and deletes as well
+        # it ends before the rounds of the backup, so that the last round finds no change
         while not stop.is_set() and count < 60:
             count += 1
             change = writer.transaction()
@@ -304,10 +302,10 @@ def test_the_file_is_the_tree_of_one_transaction(kafka, tmp_path):
 
     thread = threading.Thread(target=write)
     thread.start()
-    taken = zk_backup_take(kafka, private(tmp_path), window=3, max_rate=300, rounds=20)
+    taken = take_backup(kafka, backup_path(tmp_path), window=3, max_rate=300, rounds=20)
     stop.set()
     thread.join()
-    backup = backup_file.Backup(str(private(tmp_path))).check()
+    backup = backup_file.Backup(str(backup_path(tmp_path))).check()
     nodes = {node.path: node for node in backup.znodes()}
     assert taken["moving"]["paths"] == []
     (count,) = {int(nodes[topic].data) for topic in topics}
@@ -317,32 +315,32 @@ def test_the_file_is_the_tree_of_one_transaction(kafka, tmp_path):
     paths = list(nodes)
     at = {name: position for position, name in enumerate(paths)}
     assert all(at[name.rpartition("/")[0] or "/"] < at[name] for name in paths if name != "/")
-    seen = run(kafka, private(tmp_path), state="verified")
-    assert seen.get("failed") is None
-    # A writer that was held up for as long as a check takes is one whose end the file does not have
-    assert (seen["changed_since"] == {"changed": {}, "added": {}, "removed": {}}) == (count == 60)
+    result = run(kafka, backup_path(tmp_path), state="verified")
+    assert result.get("failed") is None
+    # the file lacks the end of a writer that paused for a whole round
+    assert (result["changed_since"] == {"changed": {}, "added": {}, "removed": {}}) == (count == 60)
 
 
-def test_what_never_settles_is_named(kafka, tmp_path, monkeypatch):
-    gathered = taking._moved
+def test_znodes_that_change_in_every_round_are_reported(kafka, tmp_path, monkeypatch):
+    moved = taking._moved
 
-    def written_before_each_look(reader, nodes):
+    def write_before_each_round(reader, nodes):
         for path in ("/brokers/topics/orders", "/latest_producer_id_block"):
             kafka.set(path, b"{}")
-        return gathered(reader, nodes)
+        return moved(reader, nodes)
 
-    monkeypatch.setattr(taking, "_moved", written_before_each_look)
-    taken = zk_backup_take(kafka, private(tmp_path), rounds=3)
+    monkeypatch.setattr(taking, "_moved", write_before_each_round)
+    taken = take_backup(kafka, backup_path(tmp_path), rounds=3)
     assert taken["rounds"] == 3
     assert taken["moving"] == {
         "by_kind": {"producer_id_block": 1, "topic": 1},
         "paths": ["/brokers/topics/orders", "/latest_producer_id_block"],
     }
-    assert run(kafka, private(tmp_path), state="verified").get("failed") is None
+    assert run(kafka, backup_path(tmp_path), state="verified").get("failed") is None
 
 
-def test_a_lost_connection_leaves_nothing_behind(home, tmp_path):
-    path = private(tmp_path)
+def test_a_lost_connection_leaves_no_file(home, tmp_path):
+    path = backup_path(tmp_path)
     with servers.zookeeper(home, "brief") as brief, zookeeper.connect(brief.connect, timeout=4) as client:
         client.create("/cluster/id", json.dumps({"version": "1", "id": CLUSTER_ID}).encode(), makepath=True)
         for number in range(100):
@@ -353,18 +351,18 @@ def test_a_lost_connection_leaves_nothing_behind(home, tmp_path):
     assert os.listdir(path.parent) == []
 
 
-def test_big_znodes(kafka, tmp_path):
+def test_large_znodes_and_directories_are_backed_up(kafka, tmp_path):
     kafka.create("/big", os.urandom(1000 * 1000))
     kafka.create("/many")
     for start in range(0, 3000, 500):
         results = [kafka.create_async(f"/many/{'n' * 40}{number:06}") for number in range(start, start + 500)]
         for result in results:
             result.get(timeout=30)
-    taken = run(kafka, private(tmp_path))
+    taken = run(kafka, backup_path(tmp_path))
     assert taken["znodes"] > 3000 and taken["data_bytes"] > 1000000
-    assert run(kafka, private(tmp_path), state="verified").get("failed") is None
+    assert run(kafka, backup_path(tmp_path), state="verified").get("failed") is None
 
 
-def zk_backup_take(kafka, path, **options):
+def take_backup(kafka, path, **options):
     with zookeeper.connect(kafka.connect_string) as client:
         return taking.take(client, str(path), kafka.connect_string, "test", **options)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A ZooKeeper that a migration emptied, filled again under two real brokers: every acknowledged record is there."""
+"""An emptied ZooKeeper is restored for two real brokers without the loss of an acknowledged record."""
 
 from __future__ import annotations
 
@@ -26,41 +26,41 @@ CONFIG = {"retention.ms": "-1", "cleanup.policy": "compact"}
 
 
 def disks(*brokers):
-    """What replica_logs reads of each broker's disks."""
-    found = {}
+    """Return {partition: replicas on the brokers' disks}."""
+    replicas = {}
     for broker in brokers:
         for log_dir in broker.properties["log.dirs"].split(","):
             for name in os.listdir(log_dir):
-                place = replica_log.partition_of(name)
-                if place:
-                    reported = replica_log.read(os.path.join(log_dir, name))
-                    found.setdefault(place, []).append(Replica(broker.node_id, *reported))
-    return found
+                partition = replica_log.partition_of(name)
+                if partition:
+                    log = replica_log.read(os.path.join(log_dir, name))
+                    replicas.setdefault(partition, []).append(Replica(broker.node_id, *log))
+    return replicas
 
 
 def produce(brokers, topic, partitions, text, count=40):
-    """Acknowledged by every replica in sync."""
+    """Produce records with acks=all."""
     producer = Producer({"bootstrap.servers": brokers, "acks": "all", "linger.ms": 0})
     for number in range(count):
         producer.produce(topic, f"{text} {number}", str(number), partition=number % partitions)
     assert producer.flush(40) == 0
 
 
-def everything(brokers, topic, partitions):
-    """The values of a topic, by partition, up to its end; and its end offsets."""
+def consume(brokers, topic, partitions):
+    """Return a topic's sorted (partition, value) pairs up to its end, and its end offsets."""
     reader = Consumer({"bootstrap.servers": brokers, "group.id": "reader", "auto.offset.reset": "earliest"})
-    scratch_dirs = [TopicPartition(topic, number, 0) for number in range(partitions)]
-    ends = [reader.get_watermark_offsets(place, timeout=20)[1] for place in scratch_dirs]
-    reader.assign(scratch_dirs)
+    assigned = [TopicPartition(topic, number, 0) for number in range(partitions)]
+    ends = [reader.get_watermark_offsets(partition, timeout=20)[1] for partition in assigned]
+    reader.assign(assigned)
     values = []
-    while sum(position.offset for position in reader.position(scratch_dirs) if position.offset > 0) < sum(ends):
-        values += [(one.partition(), one.value()) for one in reader.consume(100, 1) if one.error() is None]
+    while sum(position.offset for position in reader.position(assigned) if position.offset > 0) < sum(ends):
+        values += [(record.partition(), record.value()) for record in reader.consume(100, 1) if record.error() is None]
     reader.close()
     return sorted(values), ends
 
 
 def empty(client):
-    """What a first reconciliation over a stale /migration leaves: KRaft's mark on everything, and nothing else."""
+    """Leave ZooKeeper as KRaft's first reconciliation over a stale /migration does: no metadata, KRaft's znodes."""
     for path in EMPTIED:
         for name in client.get_children(path):
             client.delete(f"{path}/{name}", recursive=True)
@@ -68,15 +68,15 @@ def empty(client):
     client.create("/controller", json.dumps({"version": 2, "brokerid": 3001, "kraftControllerEpoch": 9}).encode())
 
 
-def test_what_was_emptied_is_filled_again():
+def test_an_emptied_zookeeper_is_restored_without_loss():
     with servers.workdir("zk_restore") as home, servers.zookeeper(home) as ensemble:
         connect = f"{ensemble.connect}/prod/kafka"
-        whole = {"offsets.topic.replication.factor": "2", "auto.create.topics.enable": "false"}
-        with servers.zk_broker(home, 1, connect, whole) as one, servers.zk_broker(home, 2, connect, whole) as two:
+        settings = {"offsets.topic.replication.factor": "2", "auto.create.topics.enable": "false"}
+        with servers.zk_broker(home, 1, connect, settings) as one, servers.zk_broker(home, 2, connect, settings) as two:
             brokers = f"{one.address},{two.address}"
             admin = AdminClient({"bootstrap.servers": brokers})
             topics = [NewTopic("orders", 3, 2, config=CONFIG), NewTopic("late", 1, 2)]
-            servers.wait_for(lambda: servers.settled(admin, 2), 60, "two brokers and a controller")
+            servers.wait_for(lambda: servers.knows_controller(admin, 2), 60, "two brokers and a controller")
             for future in admin.create_topics(topics).values():
                 future.result(60)
             threads = ConfigEntry("log.cleaner.threads", "2", incremental_operation=AlterConfigOpType.SET)
@@ -88,7 +88,7 @@ def test_what_was_emptied_is_filled_again():
             client.start(timeout=10)
             taking.take(client, str(home / "private" / "backup.gz"), connect, "test")
 
-            # Leaders move on after the backup, one replica falls behind, and people change things.
+            # after the backup leaders change, one replica lags, and topics change
             two.stop()
             produce(brokers, "orders", 3, "while one replica was down")
             two.start()
@@ -107,46 +107,46 @@ def test_what_was_emptied_is_filled_again():
             produce(brokers, "late", 2, "after the backup")
             produce(brokers, "newest", 2, "after the backup")
             one.stop()
-            produce(brokers, "orders", 3, "of which one replica knows nothing")
-            written, ends = everything(brokers, "orders", 3)
+            produce(brokers, "orders", 3, "on one replica alone")
+            written, ends = consume(brokers, "orders", 3)
             assert len(written) == 160
             states = [znodes.partition_state_path("orders", number) for number in range(3)]
-            seen = [znodes.partition_state(client.get(path)[0], path)["leader_epoch"] for path in states]
+            epochs = [znodes.partition_state(client.get(path)[0], path)["leader_epoch"] for path in states]
             two.stop()
             empty(client)
             assert client.get_children("/brokers/topics") == []
 
-            reported = restoring.Restore(client, str(home / "private" / "backup.gz")).write(disks(one, two), [9])
-            assert [name for name in reported["from_disks"] if name[0] != "_"] == ["late", "newest"]
+            result = restoring.Restore(client, str(home / "private" / "backup.gz")).write(disks(one, two), [9])
+            assert [name for name in result["from_disks"] if name[0] != "_"] == ["late", "newest"]
             restore = restoring.Restore(client, str(home / "private" / "backup.gz"))
-            reported = restore.write(disks(one, two), [9])  # as after a restore that was cut off
-            assert reported["from_disks"] == []
-            assert restore.missing == [] and reported["without_data"] == []
+            result = restore.write(disks(one, two), [9])  # as after an interrupted restore
+            assert result["from_disks"] == []
+            assert restore.missing == [] and result["without_data"] == []
             assert not client.exists("/migration") and not client.exists("/controller")
-            assert int(client.get("/controller_epoch")[0]) == reported["controller_epoch"] > 9
-            for path, before in zip(states, seen):
+            assert int(client.get("/controller_epoch")[0]) == result["controller_epoch"] > 9
+            for path, epoch in zip(states, epochs):
                 state = znodes.partition_state(client.get(path)[0], path)
-                assert state["isr"] == [2] and state["leader"] == 2 and state["leader_epoch"] > before
-                assert state["controller_epoch"] == reported["controller_epoch"]
+                assert state["isr"] == [2] and state["leader"] == 2 and state["leader_epoch"] > epoch
+                assert state["controller_epoch"] == result["controller_epoch"]
             one.start()
             two.start()
             servers.wait_for(lambda: servers.in_sync(admin, "orders", 2), 60, "replicas in sync")
-            assert everything(brokers, "orders", 3) == (written, ends)
+            assert consume(brokers, "orders", 3) == (written, ends)
             produce(brokers, "orders", 3, "afterwards")
-            assert len(everything(brokers, "orders", 3)[0]) == 200
+            assert len(consume(brokers, "orders", 3)[0]) == 200
             configs = ConfigResource(ConfigResource.Type.TOPIC, "orders")
-            shown = admin.describe_configs([configs])[configs].result(60)
-            assert {key: shown[key].value for key in CONFIG} == CONFIG
+            described = admin.describe_configs([configs])[configs].result(60)
+            assert {key: described[key].value for key in CONFIG} == CONFIG
             assert client.exists("/config/brokers/1")
-            # What came after the backup is known to nobody but the disks.
+            # the backup lacks these topics' newest partitions: they come from the disks
             for topic in ("late", "newest"):
                 servers.wait_for(lambda name=topic: servers.in_sync(admin, name, 2), 20, "replicas in sync")
-                assert len(everything(brokers, topic, 2)[0]) == 40
+                assert len(consume(brokers, topic, 2)[0]) == 40
             client.stop()
 
 
-def test_what_is_there_is_kept(tmp_path):
-    """A restore beside changes that people made since: theirs stay, and nothing is taken away."""
+def test_a_restore_keeps_later_changes(tmp_path):
+    """It adds what is missing, and overwrites and deletes nothing."""
     with servers.workdir("zk_restore_kept") as home, servers.zookeeper(home) as ensemble:
         client = KazooClient(hosts=ensemble.connect)
         client.start(timeout=10)
@@ -161,26 +161,22 @@ def test_what_is_there_is_kept(tmp_path):
         path = tmp_path / "private" / "backup.gz"
         taking.take(client, str(path), ensemble.connect, "test")
         two = {"0": [1], "1": [2]}
-        put(
-            client,
-            "/brokers/topics/orders",
-            {**topic, "partitions": two},
-        )
+        put(client, "/brokers/topics/orders", {**topic, "partitions": two})
         put(client, "/config/topics/orders", {"version": 1, "config": {"retention.ms": "9"}})
         put(client, "/kafka-acl/Topic/orders", {"version": 1, "acls": [{**read, "principal": "User:b"}]})
         client.delete("/brokers/ids/1")
 
         restore = restoring.Restore(client, str(path))
         assert restore.counts() == {"missing": {}, "completed": {"topic_config": 1, "acl": 1}, "partitions": 2}
-        reported = restore.write({}, [])
-        assert reported["without_data"] == ["orders-0", "orders-1"]
-        found = {node.path: node.data for node in zookeeper.read_tree(client)}
+        result = restore.write({}, [])
+        assert result["without_data"] == ["orders-0", "orders-1"]
+        tree = {node.path: node.data for node in zookeeper.read_tree(client)}
         config = {"retention.ms": "9", "segment.ms": "2"}
-        assert json.loads(found["/config/topics/orders"])["config"] == config
-        assert json.loads(found["/brokers/topics/orders"])["partitions"] == two
-        principals = [entry["principal"] for entry in json.loads(found["/kafka-acl/Topic/orders"])["acls"]]
+        assert json.loads(tree["/config/topics/orders"])["config"] == config
+        assert json.loads(tree["/brokers/topics/orders"])["partitions"] == two
+        principals = [entry["principal"] for entry in json.loads(tree["/kafka-acl/Topic/orders"])["acls"]]
         assert principals == ["User:b", "User:a"]
-        assert "/brokers/ids/1" not in found
+        assert "/brokers/ids/1" not in tree
         assert restoring.Restore(client, str(path)).missing == []
         client.stop()
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The ZooKeeper reader against real servers: chroot, digest, TLS, IPv6, a member without quorum, a lost server."""
+"""The ZooKeeper client against real servers: chroot, digest, TLS, IPv6, a member without quorum, a lost server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHROOT = "/kafka/prod"
 
 @pytest.fixture(scope="module")
 def zookeeper():
-    """A ZooKeeper with a plain port and one for mutual TLS, a tree under CHROOT, and a second server on [::1]."""
+    """A ZooKeeper server with a plain port, a port for mutual TLS and znodes under CHROOT; and one on [::1]."""
     with servers.workdir("zk_wire") as home:
         authority = Authority(home / "tls")
         certificate = authority.issue("server", "IP:127.0.0.1")
@@ -64,7 +64,7 @@ def _seed(connect):
         client.close()
 
 
-def test_reads_below_the_chroot_as_kazoo_does(zookeeper):
+def test_reads_below_the_chroot_agree_with_kazoo(zookeeper):
     client = KazooClient(zookeeper.connect + CHROOT)
     client.start(10)
     try:
@@ -85,20 +85,20 @@ def test_reads_below_the_chroot_as_kazoo_does(zookeeper):
         client.close()
 
 
-def test_a_missing_chroot_is_no_node(zookeeper):
+def test_a_missing_chroot_is_reported_as_no_node(zookeeper):
     connect = zookeeper.connect + "/elsewhere"
     with zk_wire.ZkConnection(connect) as connection, pytest.raises(zk_wire.NoNode, match="/elsewhere: NONODE"):
         connection.children("/")
 
 
-def test_read_znodes_sees_what_was_just_written(zookeeper):
-    found = zk_wire.read_znodes(zookeeper.connect + CHROOT, ["/controller", "/absent"])
-    assert found["/absent"] is None
-    data, stat = found["/controller"]
+def test_read_znodes_reads_the_latest_write(zookeeper):
+    znodes = zk_wire.read_znodes(zookeeper.connect + CHROOT, ["/controller", "/absent"])
+    assert znodes["/absent"] is None
+    data, stat = znodes["/controller"]
     assert json.loads(data)["brokerid"] == 3 and stat.version == 1 and stat.ephemeral_owner == 0
 
 
-def test_digest(zookeeper):
+def test_digest_authenticates(zookeeper):
     connect = zookeeper.connect + CHROOT
     with zk_wire.ZkConnection(connect) as connection, pytest.raises(zk_wire.NoAuth, match=f"{CHROOT}/secret: NOAUTH"):
         connection.get("/secret")
@@ -110,12 +110,12 @@ def test_digest(zookeeper):
         assert connection.get("/secret")[0] == b"hidden"
 
 
-def test_sasl_is_refused_before_anything_is_sent(zookeeper):
+def test_sasl_is_rejected_before_connecting(zookeeper):
     with pytest.raises(SecurityError, match=r"zookeeper_client\.sasl_mechanism: GSSAPI is not spoken"):
         zk_wire.ZkConnection(zookeeper.connect, ZkSecurity.from_options({"sasl_mechanism": "GSSAPI"}))
 
 
-def test_mutual_tls(zookeeper):
+def test_mutual_tls_authenticates(zookeeper):
     probe = zookeeper.authority.issue("probe")
     ca = {"use_tls": True, "cafile": zookeeper.authority.cafile}
     security = ZkSecurity.from_options({**ca, "certfile": probe.certfile, "keyfile": probe.keyfile})
@@ -134,31 +134,31 @@ def test_mutual_tls(zookeeper):
         zk_wire.ZkConnection(connect, ZkSecurity.from_options(ca))
 
 
-def test_tls_and_plain_mixed_up(zookeeper):
+def test_a_wrong_protocol_is_reported(zookeeper):
     with pytest.raises(zk_wire.ConnectionLoss, match=f"{zookeeper.tls_address}: .* the port expects TLS"):
         zk_wire.ZkConnection(str(zookeeper.tls_address), timeout=3)
     with pytest.raises(zk_wire.ConnectionLoss, match=f"{zookeeper.address}: .* it may not speak TLS"):
         zk_wire.ZkConnection(zookeeper.connect, ZkSecurity.from_options({"use_tls": True}), timeout=3)
 
 
-def test_ipv6(zookeeper):
+def test_ipv6_addresses_work(zookeeper):
     assert zookeeper.six.connect.startswith("[::1]:")
     with zk_wire.ZkConnection(zookeeper.six.connect) as connection:
         assert connection.children("/") == ["zookeeper"]
     assert "Mode: standalone" in zk_wire.four_letter(zookeeper.six.address, "srvr")
 
 
-def test_four_letter_words(zookeeper):
-    reported = zk_wire.four_letter(zookeeper.address, "mntr")
-    assert "zk_server_state\tstandalone" in reported and reported.endswith("\n"), "read to its end"
+def test_four_letter_words_are_read_to_their_end(zookeeper):
+    response = zk_wire.four_letter(zookeeper.address, "mntr")
+    assert "zk_server_state\tstandalone" in response and response.endswith("\n")
     with pytest.raises(zk_wire.ProtocolError, match=r"cons is not in the server's 4lw\.commands\.whitelist"):
         zk_wire.four_letter(zookeeper.address, "cons")
 
 
-def test_sessions_are_closed_and_not_left_to_expire(zookeeper):
+def test_sessions_are_closed(zookeeper):
     def sessions():
-        reported = zk_wire.four_letter(zookeeper.address, "mntr")
-        return dict(line.split("\t", 1) for line in reported.splitlines() if "\t" in line)["zk_global_sessions"]
+        response = zk_wire.four_letter(zookeeper.address, "mntr")
+        return dict(line.split("\t", 1) for line in response.splitlines() if "\t" in line)["zk_global_sessions"]
 
     before = sessions()
     with zk_wire.ZkConnection(zookeeper.connect) as connection:
@@ -177,39 +177,39 @@ def test_servers_are_tried_in_order_until_one_serves(zookeeper):
     assert str(dead) in str(caught.value) and "nowhere.invalid:2181" in str(caught.value)
 
 
-def test_a_member_without_quorum_is_named_and_gone_servers_are_noticed():
+def test_a_member_without_quorum_and_a_lost_quorum_are_reported():
     with servers.workdir("zk_wire_quorum") as home:
-        scratch_dirs = [(servers.free_port(), servers.free_port()) for dummy in range(3)]
-        lines = {f"server.{n}": f"127.0.0.1:{quorum}:{vote}" for n, (quorum, vote) in enumerate(scratch_dirs, 1)}
+        ports = [(servers.free_port(), servers.free_port()) for dummy in range(3)]
+        lines = {f"server.{n}": f"127.0.0.1:{quorum}:{vote}" for n, (quorum, vote) in enumerate(ports, 1)}
         first = servers.zookeeper(home, "one", {**lines, "myid": "1"}, ready=lambda: True)
         second = servers.zookeeper(home, "two", {**lines, "myid": "2"}, ready=lambda: True)
         with first as one:
-            servers.wait_for(lambda: _refusal(one.address), 20, "a server without quorum")
-            assert isinstance(_refusal(one.address), zk_wire.NotServing)
+            servers.wait_for(lambda: _not_serving(one.address), 20, "a server without quorum")
+            assert isinstance(_not_serving(one.address), zk_wire.NotServing)
             start = time.monotonic()
             with pytest.raises(zk_wire.ConnectionLoss, match="it has no quorum at present") as caught:
                 zk_wire.ZkConnection(one.connect, timeout=3)
             assert time.monotonic() - start < 3
             assert isinstance(caught.value.failures[0], zk_wire.NotServing)
             with second as two:
-                connection = servers.wait_for(lambda: _session(one.connect), 30, "a quorum")
+                connection = servers.wait_for(lambda: _session_or_none(one.connect), 30, "a quorum")
                 connection.sync()
                 two.kill()
-                servers.wait_for(lambda: _refusal(one.address), 20, "the quorum's end")
+                servers.wait_for(lambda: _not_serving(one.address), 20, "the loss of the quorum")
                 with pytest.raises(zk_wire.ConnectionLoss, match="the session was lost"):
                     connection.get("/zookeeper")
                 connection.close()
 
 
-def _session(connect):
+def _session_or_none(connect):
     try:
         return zk_wire.ZkConnection(connect)
     except zk_wire.ConnectionLoss:
         return None
 
 
-def _refusal(address):
-    """NotServing once the server runs and does not serve, None while it is not up and once it serves."""
+def _not_serving(address):
+    """Return NotServing if the server runs without quorum, None if it is down or serves."""
     try:
         zk_wire.four_letter(address, "srvr")
     except zk_wire.NotServing as error:

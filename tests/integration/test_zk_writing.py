@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A write that a real ZooKeeper refuses, or never answers, ends in time and in words."""
+"""A write that a real ZooKeeper rejects or does not answer ends in time with a message."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def ensemble():
         yield ensemble
 
 
-def test_each_way_to_fail_is_told(ensemble):
+def test_each_failed_write_is_reported(ensemble):
     with zookeeper.connect(ensemble.connect, 10) as client:
 
         def write():
@@ -35,7 +35,7 @@ def test_each_way_to_fail_is_told(ensemble):
         with pytest.raises(WriteError, match=r"^/one was not set: the ACL there does not let"):
             write()
         client.set_acls("/one", [make_acl("world", "anyone", all=True)])
-        client.set("/one", b"of somebody else")
+        client.set("/one", b"concurrent")
         with pytest.raises(WriteError, match=r"^/one was not set: BadVersionError\. Run again$"):
             write()
         os.kill(ensemble.pid, signal.SIGSTOP)

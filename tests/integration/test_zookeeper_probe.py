@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reading ZooKeeper: metadata that Kafka's own tools wrote, and what the KRaft controller really copied of it.
+"""Reading ZooKeeper: the metadata that Kafka's tools wrote, and what a KRaft controller copies of it.
 
-With QUORUMSHIFT_RECORD set, the broker's tree is written as the unit tests' fixture.
+With QUORUMSHIFT_RECORD set, the broker's tree is saved as the unit tests' fixture.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def broker(home, zk):
         if os.environ.get("QUORUMSHIFT_RECORD"):
             FIXTURE.parent.mkdir(parents=True, exist_ok=True)
             FIXTURE.unlink(missing_ok=True)
-            made = home / "fixture"
-            made.mkdir(mode=0o700)
+            directory = home / "fixture"
+            directory.mkdir(mode=0o700)
             with zookeeper.connect(zk.connect + seeded.CHROOT) as client:
-                taking.take(client, str(made / "b.gz"), "localhost:2181" + seeded.CHROOT, "fixture")
-            shutil.copyfile(made / "b.gz", FIXTURE)
+                taking.take(client, str(directory / "b.gz"), "localhost:2181" + seeded.CHROOT, "fixture")
+            shutil.copyfile(directory / "b.gz", FIXTURE)
         yield server
 
 
@@ -62,19 +62,19 @@ def client(zk, broker):
         yield connected
 
 
-def test_witness_of_a_zookeeper_controller(client, broker):
-    seen = zookeeper.migration_znodes(client)
-    controller = seen["controller"]
+def test_znodes_of_a_zookeeper_controller_are_read(client, broker):
+    read = zookeeper.migration_znodes(client)
+    controller = read["controller"]
     assert (controller["exists"], controller["broker_id"], controller["ephemeral"]) == (True, 1, True)
     assert (controller["kraft_controller_epoch"], controller["malformed"]) == (-1, None)
     assert controller["czxid"] > 0
-    # an election writes both in one transaction
+    # an election writes both znodes in one transaction
     epoch = {"exists": True, "value": 1, "version": 1, "mzxid": controller["czxid"], "malformed": None}
-    assert seen["controller_epoch"] == epoch
-    assert seen["migration"]["exists"] is False
-    assert seen["migration"]["kraft_metadata_offset"] is None and seen["migration"]["malformed"] is None
-    (registration,) = seen["broker_ids"].values()
-    assert list(seen["broker_ids"]) == ["1"]
+    assert read["controller_epoch"] == epoch
+    assert read["migration"]["exists"] is False
+    assert read["migration"]["kraft_metadata_offset"] is None and read["migration"]["malformed"] is None
+    (registration,) = read["broker_ids"].values()
+    assert list(read["broker_ids"]) == ["1"]
     assert registration["rack"] == "rack-1"
     assert registration["endpoints"]["SASL"] == {
         "host": "127.0.0.1",
@@ -82,39 +82,39 @@ def test_witness_of_a_zookeeper_controller(client, broker):
         "security_protocol": "SASL_PLAINTEXT",
     }
     assert registration["ephemeral_owner"].startswith("0x1")
-    assert seen["cluster_id"] == {"exists": True, "value": servers.CLUSTER_ID, "malformed": None}
-    assert seen["delete_topics"] == []
-    assert seen["reassign_partitions"] == {"exists": False, "malformed": None, "partitions": None}
+    assert read["cluster_id"] == {"exists": True, "value": servers.CLUSTER_ID, "malformed": None}
+    assert read["delete_topics"] == []
+    assert read["reassign_partitions"] == {"exists": False, "malformed": None, "partitions": None}
 
 
-def test_witness_names_what_is_malformed(client):
+def test_malformed_znodes_are_reported(client):
     client.create(znodes.MIGRATION, None)
     client.create(znodes.REASSIGN_PARTITIONS, b'{"version":1,"partitions":[{"topic":"t"}]}')
     try:
-        seen = zookeeper.migration_znodes(client)
-        assert "null data" in seen["migration"]["malformed"]
-        assert seen["migration"]["exists"] and seen["migration"]["version"] == 0
-        assert seen["reassign_partitions"]["malformed"] == "'partition' is missing"
+        read = zookeeper.migration_znodes(client)
+        assert "null data" in read["migration"]["malformed"]
+        assert read["migration"]["exists"] and read["migration"]["version"] == 0
+        assert read["reassign_partitions"]["malformed"] == "'partition' is missing"
     finally:
         client.delete(znodes.MIGRATION)
         client.delete(znodes.REASSIGN_PARTITIONS)
 
 
-def test_metadata_is_what_the_tools_wrote(client):
-    seen = zookeeper.metadata(client, digest_key=b"k")
-    assert seen["problems"] == []
-    assert {"orders", "a.b_c", "plain"} <= set(seen["topics"])
-    orders = seen["topics"]["orders"]
+def test_metadata_agrees_with_what_the_tools_wrote(client):
+    metadata = zookeeper.metadata(client, digest_key=b"k")
+    assert metadata["problems"] == []
+    assert {"orders", "a.b_c", "plain"} <= set(metadata["topics"])
+    orders = metadata["topics"]["orders"]
     assert len(orders["topic_id"]) == 22
     assert sorted(orders["partitions"]) == ["0", "1", "2", "3"]
     first = orders["partitions"]["0"]
     assert (first["replicas"], first["isr"], first["leader"], first["leader_epoch"]) == ([1], [1], 1, 0)
-    assert seen["configs"]["topic"]["orders"] == {"retention.ms": "9000", "cleanup.policy": "compact"}
-    broker = seen["configs"]["broker"]
+    assert metadata["configs"]["topic"]["orders"] == {"retention.ms": "9000", "cleanup.policy": "compact"}
+    broker = metadata["configs"]["broker"]
     assert broker[""] == {"message.max.bytes": "2000000"}
     assert broker["1"]["log.cleaner.threads"] == "2"
     assert set(broker["1"]["listener.name.external.ssl.key.password"]) == {"digest"}
-    quotas = {tuple(sorted(quota["entity"].items())): quota["quotas"] for quota in seen["quotas"]}
+    quotas = {tuple(sorted(quota["entity"].items())): quota["quotas"] for quota in metadata["quotas"]}
     assert quotas == {
         (("user", "al ice@x*~"),): {"producer_byte_rate": 1024.0, "consumer_byte_rate": 2048.0},
         (("user", None),): {"request_percentage": 50.5},
@@ -124,11 +124,11 @@ def test_metadata_is_what_the_tools_wrote(client):
         (("ip", "127.0.0.9"),): {"connection_creation_rate": 5.0},
         (("ip", None),): {"connection_creation_rate": 6.0},
     }
-    assert {name: found["iterations"] for name, found in seen["scram"]["bob"].items()} == {
+    assert {name: credential["iterations"] for name, credential in metadata["scram"]["bob"].items()} == {
         "SCRAM-SHA-256": 4096,
         "SCRAM-SHA-512": 8192,
     }
-    assert len(seen["acls"]) == 5
+    assert len(metadata["acls"]) == 5
     assert {
         "resource_type": "GROUP",
         "resource_name": "g-",
@@ -137,16 +137,16 @@ def test_metadata_is_what_the_tools_wrote(client):
         "host": "10.0.0.1",
         "operation": "ALL",
         "permission": "DENY",
-    } in seen["acls"]
-    token = next(iter(seen["delegation_tokens"].values()))
+    } in metadata["acls"]
+    token = next(iter(metadata["delegation_tokens"].values()))
     assert (token["owner"], token["renewers"]) == ("User:admin", ["User:bob x"])
-    assert seen["producer_ids"] == {"broker_id": 1, "first_producer_id": 0, "next_producer_id": 1000}
-    assert "topsecret" not in repr(seen) and "stored_key" not in repr(seen)
-    # The whole tree, walked, says the same
-    assert zk_metadata.normalise(zookeeper.read_tree(client), b"k") == seen
+    assert metadata["producer_ids"] == {"broker_id": 1, "first_producer_id": 0, "next_producer_id": 1000}
+    assert "topsecret" not in repr(metadata) and "stored_key" not in repr(metadata)
+    # a walk of the complete tree gives the same
+    assert zk_metadata.normalise(zookeeper.read_tree(client), b"k") == metadata
 
 
-def test_tree_has_every_znode_once_with_acl_and_parents_first(client):
+def test_the_tree_has_each_znode_once_after_its_parent(client):
     nodes = list(zookeeper.read_tree(client, window=7))
     paths = [node.path for node in nodes]
     assert len(set(paths)) == len(paths)
@@ -159,7 +159,7 @@ def test_tree_has_every_znode_once_with_acl_and_parents_first(client):
     assert [path for path in paths if znodes.kind(path) == "other"] == []
 
 
-def test_znodes_that_vanish_are_counted_not_missed(client):
+def test_znodes_deleted_during_the_walk_are_counted(client):
     client.ensure_path("/vanishing")
     for number in range(300):
         client.create(f"/vanishing/{number:03}")
@@ -173,13 +173,13 @@ def test_znodes_that_vanish_are_counted_not_missed(client):
     client.delete("/vanishing", recursive=True)
 
 
-def test_rate_is_kept(client):
+def test_the_read_rate_is_limited(client):
     began = time.monotonic()
-    found = len(list(zookeeper.Reader(client, max_rate=100).tree("/brokers")))
-    assert time.monotonic() - began >= (found - 11) / 100
+    count = len(list(zookeeper.Reader(client, max_rate=100).tree("/brokers")))
+    assert time.monotonic() - began >= (count - 11) / 100
 
 
-def test_unreachable_servers_are_named():
+def test_unreachable_servers_are_reported():
     port = servers.free_port()
     with socket.create_server(("127.0.0.1", 0)) as silent:
         began = time.monotonic()
@@ -192,7 +192,7 @@ def test_unreachable_servers_are_named():
     assert "does not answer" in str(error.value)
 
 
-def test_server_without_quorum_is_named(home):
+def test_a_server_without_quorum_is_reported(home):
     ports = [servers.free_port() for _unused in range(4)]
     settings = {
         "myid": "1",
@@ -215,25 +215,25 @@ def test_server_without_quorum_is_named(home):
         pass
 
 
-def test_missing_chroot_is_named(zk):
+def test_a_missing_chroot_is_reported(zk):
     with pytest.raises(zookeeper.ZooKeeperMissing, match="/no/such does not exist"), zookeeper.connect(
         zk.connect + "/no/such"
     ):
         pass
 
 
-def test_unreadable_znode_is_named(zk, client):
+def test_an_unreadable_znode_is_reported(zk, client):
     acl = make_digest_acl("kafka", "secret", all=True)
     with zookeeper.connect(zk.connect, auth_data=[("digest", "kafka:secret")]) as owner:
         owner.create("/closed", b"x", acl=[acl])
         owner.create("/closed/below", b"x", acl=[acl])
-        with zookeeper.connect(zk.connect) as nobody, pytest.raises(zookeeper.ZooKeeperDenied, match="read /closed"):
-            list(zookeeper.read_tree(nobody, "/closed"))
+        with zookeeper.connect(zk.connect) as anonymous, pytest.raises(zookeeper.ZooKeeperDenied, match="read /closed"):
+            list(zookeeper.read_tree(anonymous, "/closed"))
         assert len(list(zookeeper.read_tree(owner, "/closed"))) == 2
         owner.delete("/closed", recursive=True)
 
 
-def test_a_connection_that_breaks_is_an_error(home):
+def test_a_lost_connection_raises(home):
     with servers.zookeeper(home, "brief") as brief, zookeeper.connect(brief.connect, timeout=4) as connected:
         for number in range(50):
             connected.create(f"/n{number}")
@@ -244,10 +244,10 @@ def test_a_connection_that_breaks_is_an_error(home):
             list(walk)
 
 
-def test_the_controller_copies_what_was_expected(home, zk, broker):
-    """Last, since it moves the broker: the records that KRaft's own manifest counts are those that were expected."""
+def test_the_controller_copies_the_expected_records(home, zk, broker):
+    """The log of KRaft's controller has the expected counts. The last test, since it migrates the broker."""
     with zookeeper.connect(zk.connect + seeded.CHROOT) as client:
-        # Pending when the copy begins, or carried out just before by the broker at its start: not copied either way
+        # a pending deletion is not copied; nor is the topic if the broker deletes it at its start
         broker.stop()
         client.ensure_path("/admin/delete_topics/plain")
         with seeded.migration(home, zk, broker) as migrating:
@@ -258,17 +258,15 @@ def test_the_controller_copies_what_was_expected(home, zk, broker):
             servers.wait_for(
                 lambda: (zookeeper.migration_znodes(client)["migration"]["kraft_metadata_offset"] or -1) > 0,
                 60,
-                "the copy",
+                "the initial copy",
             )
             manifest = re.search(r"The record types were \{(.*?)\}", migrating.controller.log.read_text()).group(1)
             initial_copy = dict(pair.split("=") for pair in manifest.split(", "))
-            assert {name: int(count) for name, count in initial_copy.items()} == {
-                k: v for k, v in expected.items() if v
-            }
-            assert all(expected.values()), "every kind of record is meant to be in this test"
-            seen = zookeeper.migration_znodes(client)
-            assert seen["controller"]["broker_id"] == 3000
-            assert seen["controller"]["ephemeral"] is False
-            assert seen["controller"]["kraft_controller_epoch"] >= 1
-            assert seen["migration"]["kraft_controller_id"] == 3000
-            assert seen["migration"]["malformed"] is None
+            assert {name: int(count) for name, count in initial_copy.items()} == expected
+            assert all(expected.values()), "a kind of record is missing"
+            read = zookeeper.migration_znodes(client)
+            assert read["controller"]["broker_id"] == 3000
+            assert read["controller"]["ephemeral"] is False
+            assert read["controller"]["kraft_controller_epoch"] >= 1
+            assert read["migration"]["kraft_controller_id"] == 3000
+            assert read["migration"]["malformed"] is None

@@ -110,7 +110,7 @@ class TestbedInventory:
         secrets = json.loads((STATE / "secrets.json").read_text(encoding="utf-8"))
         return {
             "bootstrap_servers": self.vars["quorumshift_bootstrap_servers"],
-            "client": {**client, "sasl_username": "witness", "sasl_password": secrets["witness"]},
+            "client": {**client, "sasl_username": "canary", "sasl_password": secrets["canary"]},
             "topic_prefix": "canary",
             "rate": CLIENTS_RATE,
             "admin": {"interval_s": 30},

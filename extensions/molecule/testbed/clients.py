@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Clients of the bed's SASL_SSL listener."""
+"""Clients of the testbed's SASL_SSL listener."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from layout import CA_CERTIFICATE, Network
 
 
 def settings(network: Network, secrets: dict[str, str], user: str = "quorumshift") -> dict[str, object]:
-    """librdkafka settings of `user`, quiet about brokers that are not up yet."""
+    """Return librdkafka settings of `user`; they log nothing about brokers that are not up yet."""
     return {
         "bootstrap.servers": network.bootstrap_servers,
         "security.protocol": "SASL_SSL",
@@ -24,17 +24,15 @@ def settings(network: Network, secrets: dict[str, str], user: str = "quorumshift
     }
 
 
-def admin_client(
-    network: Network, secrets: dict[str, str], patience_s: float = 60
-) -> confluent_kafka.admin.AdminClient:
-    """An admin client of the operator, who is a super user; an answer may take `patience_s` seconds."""
-    # librdkafka drops a request after this time, whatever request_timeout a call gives.
-    patience = {"socket.timeout.ms": int(patience_s * 1000)}
-    return confluent_kafka.admin.AdminClient({**settings(network, secrets), **patience})
+def admin_client(network: Network, secrets: dict[str, str], timeout_s: float = 60) -> confluent_kafka.admin.AdminClient:
+    """Return an admin client of the operator, a super user; a response may take `timeout_s` seconds."""
+    # librdkafka drops a request after this time, even if a call's request_timeout is longer
+    timeout = {"socket.timeout.ms": int(timeout_s * 1000)}
+    return confluent_kafka.admin.AdminClient({**settings(network, secrets), **timeout})
 
 
 def kafka_python_settings(network: Network, secrets: dict[str, str]) -> dict[str, object]:
-    """kafka-python settings of the operator."""
+    """Return kafka-python settings of the operator."""
     return {
         "bootstrap_servers": network.bootstrap_servers.split(","),
         "security_protocol": "SASL_SSL",

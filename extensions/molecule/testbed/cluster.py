@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The life of the bed: create the hosts, start ZooKeeper and the brokers, seed them once, go back to the seed."""
+"""Create the hosts, start ZooKeeper and the brokers, seed them once, and reset them to the seed."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ import seed
 from clients import admin_client
 from confluent_kafka import ElectionType, KafkaException
 from layout import (
+    ARTIFACTS,
     BROKERS,
-    EVIDENCE,
     HOSTS,
     SECRETS,
     STATE,
     STATES,
     TESTBED,
-    BedError,
     Host,
     Network,
+    TestbedError,
     digest_of,
 )
 
@@ -41,40 +41,42 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Health:
-    """What clients see: live brokers, partitions, and those whose ISR is short of their replicas."""
+    """The cluster's health in clients' metadata: live brokers, partitions, under-replicated partitions."""
 
     brokers: int
     partitions: int
-    short: int
+    under_replicated: int
     error: str = ""
 
     def serving(self, partitions: int) -> bool:
-        """Whether all brokers are there with at least so many partitions, each with its full ISR."""
-        return not self.error and self.brokers == len(BROKERS) and self.partitions >= partitions and self.short == 0
+        """Return whether all brokers are alive with at least `partitions` partitions, each with its full ISR."""
+        alive = not self.error and self.brokers == len(BROKERS)
+        return alive and self.partitions >= partitions and self.under_replicated == 0
 
     @property
     def sentence(self) -> str:
         if self.error:
-            return f"no broker answers on the clients' listener: {self.error}"
-        return f"{self.brokers} of {len(BROKERS)} brokers, {self.partitions} partitions, {self.short} not fully in sync"
+            return f"no broker answers on the listener CLIENTS: {self.error}"
+        counts = f"{self.partitions} partitions, {self.under_replicated} under-replicated"
+        return f"{self.brokers} of {len(BROKERS)} brokers, {counts}"
 
 
 def health(network: Network) -> Health:
-    """One look at the cluster through the SASL_SSL listener."""
+    """Return the cluster's health, read once through the SASL_SSL listener."""
     try:
         metadata = admin_client(network, secrets_store.ensure()).list_topics(timeout=5)
     except KafkaException as error:
         return Health(0, 0, 0, str(error))
     partitions = [p for topic in metadata.topics.values() for p in topic.partitions.values()]
-    short = sum(1 for p in partitions if p.leader < 0 or len(p.isrs) < len(p.replicas))
-    return Health(len(metadata.brokers), len(partitions), short)
+    under_replicated = sum(1 for p in partitions if p.leader < 0 or len(p.isrs) < len(p.replicas))
+    return Health(len(metadata.brokers), len(partitions), under_replicated)
 
 
 def up(say: Say) -> None:
-    """Hosts and cluster serving; from the seeded state if hosts are not running. Seeds it when there is no seed."""
+    """Start the hosts and the cluster from the seed, unless they run already; make the seed if there is none."""
     network, secrets = _prepare(say)
     if podman.running():
-        say("the hosts run already; `reset` puts them back to the seeded state")
+        say("the hosts run already; `reset` restores the seeded state")
         ensemble.release(network, secrets)
     else:
         _from_seed(network, secrets, say)
@@ -82,21 +84,21 @@ def up(say: Say) -> None:
 
 
 def reset(say: Say) -> None:
-    """The freshly seeded state, whatever was there before."""
+    """Replace hosts and cluster by the seeded state."""
     network, secrets = _prepare(say)
     _from_seed(network, secrets, say)
     say(_wait_serving(network).sentence)
 
 
 def down() -> None:
-    """Remove the hosts; the seeded state stays."""
+    """Remove the hosts; keep the seed."""
     names = podman.containers()
     if names:
         podman.podman("rm", "--force", "--time", "0", *names)
 
 
-def forget() -> None:
-    """Remove what was made for hosts that are gone, of all variants."""
+def remove_state() -> None:
+    """Remove the state directories of all variants."""
     for state in STATES.values():
         shutil.rmtree(state, ignore_errors=True)
 
@@ -117,14 +119,14 @@ def _prepare(say: Say) -> tuple[Network, dict[str, str]]:
 def _from_seed(network: Network, secrets: dict[str, str], say: Say) -> None:
     down()
     image.remove_older()
-    for baseline in EVIDENCE.glob("*/baseline"):  # of this cluster in an earlier life
+    for baseline in ARTIFACTS.glob("*/baseline"):  # baselines of the cluster before the reset
         shutil.rmtree(baseline)
-    kept = STATE / "seed" / _seed_digest(network)
-    if not kept.exists():
+    seed_dir = STATE / "seed" / _seed_digest(network)
+    if not seed_dir.exists():
         begun = time.monotonic()
-        _make_seed(network, secrets, kept, say)
-        say(f"seeded state made ({time.monotonic() - begun:.0f} s)")
-    podman.on_each(HOSTS, lambda host: hosts.start(host, network, secrets, kept))
+        _make_seed(network, secrets, seed_dir, say)
+        say(f"seed made ({time.monotonic() - begun:.0f} s)")
+    podman.on_each(HOSTS, lambda host: hosts.start(host, network, secrets, seed_dir))
     podman.share_cpu(HOSTS[0])
     _wait_ssh()
     ensemble.release(network, secrets)
@@ -136,7 +138,7 @@ def _seed_digest(network: Network) -> str:
     return digest_of(*sources, also=f"{network.prefix} {SECRETS.read_text()}")[:12]
 
 
-def _make_seed(network: Network, secrets: dict[str, str], kept: Path, say: Say) -> None:
+def _make_seed(network: Network, secrets: dict[str, str], seed_dir: Path, say: Say) -> None:
     podman.on_each(HOSTS, lambda host: hosts.start(host, network, secrets, None))
     podman.share_cpu(HOSTS[0])
     _wait_ssh()
@@ -150,22 +152,21 @@ def _make_seed(network: Network, secrets: dict[str, str], kept: Path, say: Say) 
     say(_wait_serving(network).sentence)
     _elect_preferred(network, secrets)
     say(_wait_serving(network).sentence)
-    # Killed at once, the brokers leave every ISR full in ZooKeeper; the start under the hold then makes their logs
-    # clean without a controller that could change anything.
+    # The kill leaves every ISR full in ZooKeeper. The next start, without a controller, closes the logs cleanly.
     podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "kill", "--signal=KILL", "kafka"))
     ensemble.hold(network, secrets)
     podman.on_each(BROKERS, _start_and_wait)
     podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "stop", "kafka"))
     podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "stop", "zookeeper"))
     down()
-    shutil.rmtree(kept.parent, ignore_errors=True)
-    fresh = kept.with_suffix(".new")
+    shutil.rmtree(seed_dir.parent, ignore_errors=True)
+    fresh = seed_dir.with_suffix(".new")
     podman.on_each(HOSTS, lambda host: hosts.keep_data(host, fresh))
-    fresh.rename(kept)
+    fresh.rename(seed_dir)
 
 
 def _start_and_wait(host: Host) -> None:
-    # A broker that is told to stop before it has said this dies without marking its logs clean.
+    # A broker that is stopped before it logs this line exits without marking its logs clean.
     log, line = "/var/log/kafka/server.log", "started (kafka.server.KafkaServer)"
     hosts.execute(host, "rm", log)
     hosts.execute(host, "systemctl", "start", "kafka")
@@ -176,20 +177,20 @@ def _start_and_wait(host: Host) -> None:
 def _wait_ssh() -> None:
     deadline = time.monotonic() + 30
     waiting = list(HOSTS)
-    seen = ""
+    error_seen = ""
     while waiting:
         still = []
         for host in waiting:
             probe = ["python3", "-c", "import socket; print(socket.create_connection(('127.0.0.1', 22), 2).recv(3))"]
             try:
                 hosts.execute(host, *probe)
-            except BedError as error:
-                seen = str(error)
+            except TestbedError as error:
+                error_seen = str(error)
                 still.append(host)
         waiting = still
         if waiting and time.monotonic() > deadline:
             names = ", ".join(host.name for host in waiting)
-            raise BedError(f"waited 30 s for sshd on {names}; seen last: {seen}")
+            raise TestbedError(f"sshd does not answer on {names} after 30 s; last error: {error_seen}")
 
 
 def _wait_serving(network: Network, partitions: int = 1) -> Health:
@@ -197,9 +198,9 @@ def _wait_serving(network: Network, partitions: int = 1) -> Health:
     seen = health(network)
     while not seen.serving(partitions):
         if time.monotonic() > deadline:
-            raise BedError(
-                f"waited {_SERVING_TIMEOUT:.0f} s for all brokers with full ISR; seen last: {seen.sentence}. "
-                "Look with `testbed.py ssh b1 journalctl -u kafka` and /var/log/kafka/server.log there."
+            raise TestbedError(
+                f"the cluster is not healthy after {_SERVING_TIMEOUT:.0f} s: {seen.sentence}. "
+                "Read /var/log/kafka/server.log on the brokers: `testbed.py ssh b1 journalctl -u kafka`."
             )
         time.sleep(0.3)
         seen = health(network)
@@ -207,7 +208,7 @@ def _wait_serving(network: Network, partitions: int = 1) -> Health:
 
 
 def _elect_preferred(network: Network, secrets: dict[str, str]) -> None:
-    """Leaders on their preferred replicas, from where the seed's reassignment left them."""
-    # No time-outs given: confluent-kafka 2.16 breaks on any (SystemError from its argument parser).
-    admin = admin_client(network, secrets, patience_s=_SERVING_TIMEOUT)
+    """Move leaders to their preferred replicas after the seed's reassignment."""
+    # no timeout arguments: confluent-kafka 2.16 raises SystemError on any
+    admin = admin_client(network, secrets, timeout_s=_SERVING_TIMEOUT)
     admin.elect_leaders(ElectionType.PREFERRED, None).result(timeout=_SERVING_TIMEOUT + 10)

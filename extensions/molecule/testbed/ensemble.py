@@ -1,12 +1,12 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The bed's hand on ZooKeeper: the chroot, and the hold that lets three brokers start as one.
+"""The testbed's changes in ZooKeeper: the chroot, and the hold that delays the controller's election.
 
-A broker that starts first would become controller, find its peers dead, and elect itself leader of all that it
-has. So the seed's ZooKeeper holds `/controller` as a persistent znode: no broker can be elected
-(kafka.controller.KafkaController.elect) until the hold is released, once all of them are registered. The cluster
-then comes up as it was, with full ISR, on its preferred leaders, without one election.
+The first broker to start would become controller, find its peers dead, and elect itself leader of all its partitions.
+So the seed's ZooKeeper holds `/controller` as a persistent znode, and no broker can be elected
+(kafka.controller.KafkaController.elect). `release` deletes it once all brokers are registered. The cluster then starts
+with full ISR and preferred leaders, without one leader election.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import security
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
-from layout import BROKERS, ZOOKEEPER_CHROOT, BedError, Network
+from layout import BROKERS, ZOOKEEPER_CHROOT, Network, TestbedError
 
 _HOLD = json.dumps({"version": 2, "brokerid": 0, "timestamp": "0", "kraftControllerEpoch": -1}).encode()
 _TIMEOUT = 90.0
@@ -29,7 +29,7 @@ _TIMEOUT = 90.0
 
 @contextmanager
 def _session(hosts: str, secrets: dict[str, str]) -> Iterator[KazooClient]:
-    logging.getLogger("kazoo").setLevel(logging.ERROR)  # it warns of each refused connection while ZooKeeper starts
+    logging.getLogger("kazoo").setLevel(logging.ERROR)  # kazoo warns of each refused connection while ZooKeeper starts
     retry = {"max_tries": -1, "delay": 0.1, "max_delay": 0.5}
     login = {key.removeprefix("sasl_"): value for key, value in security.zookeeper_client(secrets).items()}
     zookeeper = KazooClient(hosts=hosts, timeout=10, connection_retry=retry, sasl_options=login or None)
@@ -37,8 +37,8 @@ def _session(hosts: str, secrets: dict[str, str]) -> Iterator[KazooClient]:
         zookeeper.start(timeout=_TIMEOUT)
     except KazooTimeoutError as error:
         zookeeper.close()
-        raise BedError(
-            f"waited {_TIMEOUT:.0f} s for ZooKeeper at {hosts}. Reset the hosts to the seeded state: `testbed.py reset`"
+        raise TestbedError(
+            f"ZooKeeper at {hosts} does not answer after {_TIMEOUT:.0f} s. Restore the seeded state: `testbed.py reset`"
         ) from error
     try:
         yield zookeeper
@@ -48,20 +48,20 @@ def _session(hosts: str, secrets: dict[str, str]) -> Iterator[KazooClient]:
 
 
 def create_chroot(network: Network, secrets: dict[str, str]) -> None:
-    """Create the chroot: kafka-configs.sh does not, and the brokers start after it."""
+    """Create the chroot: kafka-configs.sh runs before the brokers and does not create it."""
     with _session(network.zookeeper_connect.removesuffix(ZOOKEEPER_CHROOT), secrets) as zookeeper:
         zookeeper.ensure_path(ZOOKEEPER_CHROOT)
 
 
 def hold(network: Network, secrets: dict[str, str]) -> None:
-    """Wait until the killed brokers' sessions have ended, then let no broker become controller."""
+    """Wait until the killed brokers' sessions end, then prevent an election."""
     with _session(network.zookeeper_connect, secrets) as zookeeper:
         _wait_registered(zookeeper, set())
         zookeeper.create("/controller", _HOLD)
 
 
 def release(network: Network, secrets: dict[str, str]) -> None:
-    """Once every broker is registered, let them elect a controller; nothing to do without the hold."""
+    """Wait until every broker is registered, then allow the election; do nothing if there is no hold."""
     with _session(network.zookeeper_connect, secrets) as zookeeper:
         try:
             held, _stat = zookeeper.get("/controller")
@@ -77,9 +77,9 @@ def _wait_registered(zookeeper: KazooClient, wanted: set[str]) -> None:
     seen = set(zookeeper.get_children("/brokers/ids"))
     while seen != wanted or (not wanted and zookeeper.exists("/controller")):
         if time.monotonic() > deadline:
-            raise BedError(
-                f"waited {_TIMEOUT:.0f} s for the brokers {sorted(wanted) or '(none)'} in /brokers/ids; there are "
-                f"{sorted(seen) or 'none'}. Look at /var/log/kafka/server.log of the others, `testbed.py ssh HOST`."
+            raise TestbedError(
+                f"/brokers/ids has {sorted(seen) or 'no broker'} after {_TIMEOUT:.0f} s, expected "
+                f"{sorted(wanted) or 'none'}. Read /var/log/kafka/server.log on the brokers: `testbed.py ssh HOST`."
             )
         time.sleep(0.1)
         seen = set(zookeeper.get_children("/brokers/ids"))

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One host: its container, and what its operator put on it."""
+"""One host: its container and its configuration."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ TEMPLATES = TESTBED / "templates"
 
 
 def start(host: Host, network: Network, secrets: dict[str, str], seed: Path | None) -> None:
-    """Make the host anew and boot it: with `seed`'s data and its services enabled, or empty and with none."""
+    """Create and boot the host: with `seed`'s data and enabled services, or empty and without services."""
     live = _live(host)
     shutil.rmtree(live, ignore_errors=True)
     if seed:
         live.parent.mkdir(parents=True, exist_ok=True)
-        # cp, since it keeps the holes of Kafka's preallocated index files.
+        # cp keeps Kafka's preallocated index files sparse
         subprocess.run(["cp", "--archive", "--sparse=always", str(seed / host.name), str(live)], check=True)
     else:
         _empty_data(host, live)
@@ -49,14 +49,13 @@ def start(host: Host, network: Network, secrets: dict[str, str], seed: Path | No
 
 
 def keep_data(host: Host, seed: Path) -> None:
-    """Keep a stopped host's data as part of a seed."""
+    """Copy a stopped host's data into a seed."""
     seed.mkdir(parents=True, exist_ok=True)
     subprocess.run(["cp", "--archive", "--sparse=always", str(_live(host)), str(seed / host.name)], check=True)
 
 
 def _live(host: Host) -> Path:
-    # On the machine's own file system, as a host's disks are: in the container's overlay the first write to each of
-    # thousands of files would copy it up first.
+    # outside the container: its overlay would copy each of thousands of files at the first write
     return STATE / "hosts" / host.name
 
 
@@ -72,7 +71,7 @@ def _empty_data(host: Host, live: Path) -> None:
 
 
 def _options(host: Host, network: Network, live: Path, seeded: bool) -> list[str]:
-    names = [f"--add-host={h.name}{suffix}:{network.address(h)}" for h in HOSTS for suffix in (".bed", "")]
+    names = [f"--add-host={h.name}{suffix}:{network.address(h)}" for h in HOSTS for suffix in (".testbed", "")]
     volumes = [f"--volume={directory}:/var/lib/{directory.name}" for directory in sorted(live.iterdir())]
     return [
         f"--name={host.container}",
@@ -91,7 +90,7 @@ def _options(host: Host, network: Network, live: Path, seeded: bool) -> list[str
 
 
 def _provision(host: Host, network: Network, secrets: dict[str, str]) -> None:
-    """Put on a created host what its operator would: units, configuration, key stores."""
+    """Write units, configuration and keystores to a created host."""
     root = Path(podman.podman("mount", host.container))
     try:
         _put(root / "root/.ssh/authorized_keys", SSH_KEY.with_suffix(".pub").read_text(), 0, 0o600)
@@ -165,6 +164,6 @@ def _own(directory: Path, owner: int) -> None:
 
 
 def execute(host: Host, *command: str, text: str | None = None, timeout: float = 120) -> str:
-    """Run a command on a host, `text` on its standard input, give its output; BedError when it fails."""
+    """Run a command on a host with `text` as standard input; return its output. Raise TestbedError if it fails."""
     options = ["--interactive"] if text is not None else []
     return podman.podman("exec", *options, host.container, *command, text=text, timeout=timeout)

@@ -13,7 +13,7 @@ import subprocess
 from pathlib import Path
 
 import jars
-from layout import LIBS, STATE, TESTBED, BedError, digest_of
+from layout import LIBS, STATE, TESTBED, TestbedError, digest_of
 from podman import image_exists, podman
 
 _SOURCES = TESTBED / "image"
@@ -35,7 +35,7 @@ _DEBIAN = "http://deb.debian.org/debian"
 
 
 def name() -> str:
-    """The image's name, with a tag that changes with anything that goes into it."""
+    """Return the image's name; the tag changes with the image's sources."""
     return f"localhost/quorumshift-host:{digest_of(_SOURCES, TESTBED / 'jars.sha256', also=_rootfs_name())[:12]}"
 
 
@@ -45,7 +45,7 @@ def _rootfs_name() -> str:
 
 
 def build() -> bool:
-    """Build the image if it is not there; True when it had to be built."""
+    """Build the image unless it exists; return whether it was built."""
     if image_exists(name()):
         return False
     jars.resolve()
@@ -72,11 +72,11 @@ def build() -> bool:
 
 
 def remove_older() -> None:
-    """Remove images that an earlier state of the sources made and that no container uses."""
+    """Remove images of older sources that no container uses."""
     kept = {name(), _rootfs_name(), *podman("ps", "--all", "--format", "{{.Image}}").splitlines()}
-    for found in podman("images", "--format", "{{.Repository}}:{{.Tag}}").splitlines():
-        if found not in kept and "<none>" not in found:
-            podman("rmi", found)
+    for image in podman("images", "--format", "{{.Repository}}:{{.Tag}}").splitlines():
+        if image not in kept and "<none>" not in image:
+            podman("rmi", image)
 
 
 def _bootstrap() -> None:
@@ -85,22 +85,22 @@ def _bootstrap() -> None:
     rootfs.mkdir(parents=True)
     log = STATE / "debootstrap.log"
     with log.open("w") as output:
-        made = subprocess.run(
+        done = subprocess.run(
             ["debootstrap", "--variant=minbase", f"--include={','.join(_PACKAGES)}", _SUITE, str(rootfs), _mirror()],
             stdout=output,
             stderr=subprocess.STDOUT,
             env={**os.environ, "PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"},
             check=False,
         )
-    if made.returncode:
-        raise BedError(f"debootstrap ended with {made.returncode}; the end of {log}:\n{log.read_text()[-2000:]}")
+    if done.returncode:
+        raise TestbedError(f"debootstrap failed with {done.returncode}; the end of {log}:\n{log.read_text()[-2000:]}")
     with subprocess.Popen(["tar", "-C", str(rootfs), "-c", "."], stdout=subprocess.PIPE) as tar:
         podman("import", "--quiet", "-", _rootfs_name(), stdin=tar.stdout)
     shutil.rmtree(rootfs)
 
 
 def _mirror() -> str:
-    """The mirror that this machine's own apt uses for Debian's main archive; else Debian's default."""
+    """Return the Debian mirror in this machine's apt sources, or Debian's default."""
     sources = [Path("/etc/apt/sources.list"), *sorted(Path("/etc/apt/sources.list.d").glob("*"))]
     for file in (f for f in sources if f.is_file()):
         text = file.read_text(errors="replace")

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The bed's Ansible inventory."""
+"""The testbed's Ansible inventory."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import podman
 import security
 import yaml
 from layout import (
+    ARTIFACTS,
     BROKERS,
     CA_CERTIFICATE,
     CONTROLLER_PORT,
     CONTROLLERS,
-    EVIDENCE,
     INVENTORY,
     METADATA_LOG_DIR,
     SECURED,
@@ -36,7 +36,7 @@ SSH_OPTIONS = (
 
 
 def write(network: Network, secrets: dict[str, str]) -> Path:
-    """Write the inventory (0600: it holds the operator's passwords)."""
+    """Write the inventory (0600, since it holds passwords); return its path."""
     common = {
         "ansible_user": "root",
         "ansible_ssh_private_key_file": str(SSH_KEY),
@@ -52,7 +52,7 @@ def write(network: Network, secrets: dict[str, str]) -> Path:
             "ssl_cafile": str(CA_CERTIFICATE),
         },
         **security.inventory_variables(secrets),
-        "quorumshift_artifacts_dir": str(EVIDENCE),
+        "quorumshift_artifacts_dir": str(ARTIFACTS),
         "quorumshift_spark_submit": [str(TESTBED / "spark-submit"), podman.SPARK_GROUP],
         "quorumshift_spark_jars": sorted(map(str, SPARK_JARS.glob("*.jar"))),
     }
@@ -81,5 +81,5 @@ def write(network: Network, secrets: dict[str, str]) -> Path:
 
 
 def _controller(network: Network, host: Host) -> dict[str, object]:
-    reported: dict[str, object] = {"ansible_host": network.address(host), "quorumshift_node_id": host.node_id}
-    return {**reported, "quorumshift_controller_host": network.address6(host)} if SECURED else reported
+    variables: dict[str, object] = {"ansible_host": network.address(host), "quorumshift_node_id": host.node_id}
+    return {**variables, "quorumshift_controller_host": network.address6(host)} if SECURED else variables

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Jars of Kafka, of ZooKeeper and of Spark's Kafka source: resolved by Maven, each checked against jars.sha256."""
+"""Jars of Kafka, ZooKeeper and Spark's Kafka source: resolved by Maven, checked against jars.sha256."""
 
 from __future__ import annotations
 
@@ -10,24 +10,26 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from layout import CHECKOUT, LIBS, SPARK_JARS, TESTBED, BedError, digest_of
+from layout import CHECKOUT, LIBS, SPARK_JARS, TESTBED, TestbedError, digest_of
 
 _COMPLETE = ".complete"
 
 
 def resolve() -> bool:
-    """Fill .build/kafka/libs, and .build/spark/jars with what Spark needs to read topics, unless they are complete;
-    True when it had to be done. Raises BedError."""
+    """Fill .build/kafka/libs and .build/spark/jars unless they are complete; return whether anything was done.
+
+    Raise TestbedError.
+    """
     return any([_resolve(TESTBED / "pom.xml", LIBS), _resolve(CHECKOUT / "spark" / "pom.xml", SPARK_JARS)])
 
 
 def _resolve(pom: Path, libs: Path) -> bool:
     sums, complete = pom.parent / "jars.sha256", libs / _COMPLETE
-    wanted = digest_of(pom, sums)
-    if complete.exists() and complete.read_text() == wanted:
+    digest = digest_of(pom, sums)
+    if complete.exists() and complete.read_text() == digest:
         return False
     if shutil.which("mvn") is None:
-        raise BedError("mvn not found; install Maven and a JDK: apt-get install maven openjdk-17-jdk-headless")
+        raise TestbedError("mvn is missing. Install Maven and a JDK: apt-get install maven openjdk-17-jdk-headless")
     fresh = libs.with_name(f"{libs.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
     maven = subprocess.run(
@@ -38,22 +40,22 @@ def _resolve(pom: Path, libs: Path) -> bool:
         check=False,
     )
     if maven.returncode:
-        raise BedError(f"Maven could not resolve {pom}:\n{maven.stdout[-3000:]}")
+        raise TestbedError(f"Maven cannot resolve {pom}:\n{maven.stdout[-3000:]}")
     _check(fresh, sums)
     shutil.rmtree(libs, ignore_errors=True)
     libs.parent.mkdir(parents=True, exist_ok=True)
     fresh.rename(libs)
-    complete.write_text(wanted)
+    complete.write_text(digest)
     return True
 
 
 def _check(directory: Path, sums: Path) -> None:
     recorded = dict(reversed(line.split("  ", 1)) for line in sums.read_text().splitlines())
-    found = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in directory.glob("*.jar")}
+    resolved = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in directory.glob("*.jar")}
     wrong = [
-        f"{name}: recorded {recorded.get(name, 'not at all')}, resolved {found.get(name, 'not at all')}"
-        for name in sorted(recorded.keys() | found.keys())
-        if recorded.get(name) != found.get(name)
+        f"{name}: recorded {recorded.get(name, 'none')}, resolved {resolved.get(name, 'none')}"
+        for name in sorted(recorded.keys() | resolved.keys())
+        if recorded.get(name) != resolved.get(name)
     ]
     if wrong:
-        raise BedError(f"jars differ from {sums}; look into it before anything runs them:\n" + "\n".join(wrong))
+        raise TestbedError(f"jars differ from {sums}. Find the cause before you run them:\n" + "\n".join(wrong))

@@ -1,8 +1,9 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the bed keeps its things and which hosts it has. Everything derives from the checkout's path and the variant,
-so that two checkouts, and both variants of one, run side by side.
+"""The testbed's paths, hosts and network.
+
+All names derive from the checkout's path and the variant: two checkouts, and both variants of one, run side by side.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ LIBS = BUILD / "kafka" / "libs"
 SPARK_JARS = BUILD / "spark" / "jars"
 CHECKOUT_ID = hashlib.sha256(str(CHECKOUT).encode()).hexdigest()[:8]
 
-# Which bed: `default`, or `secure`, on which every listener is secured (security.py).
+# `secure` secures every listener (security.py).
 VARIANTS = ("default", "secure")
 VARIANT = os.environ.get("TESTBED_VARIANT") or "default"
 SECURED = VARIANT == "secure"
 STATES = {name: BUILD / ("testbed" if name == "default" else f"testbed-{name}") for name in VARIANTS}
-STATE = STATES.get(VARIANT, BUILD / "bed-unknown")
+STATE = STATES.get(VARIANT, BUILD / "testbed-unknown")
 TESTBED_ID = hashlib.sha256(f"{CHECKOUT} {VARIANT}".encode()).hexdigest()[:8] if SECURED else CHECKOUT_ID
 
 INVENTORY = STATE / "inventory.yml"
 SECRETS = STATE / "secrets.json"
 SSH_KEY = STATE / "ssh_key"
 CA_CERTIFICATE = STATE / "ca.pem"
-EVIDENCE = STATE / "evidence"
+ARTIFACTS = STATE / "artifacts"
 
 ZOOKEEPER_CHROOT = "/prod/kafka-eu"
 METADATA_LOG_DIR = "/var/lib/kafka/metadata"
@@ -41,13 +42,13 @@ KAFKA_UID = 490  # image/setup.sh
 ZOOKEEPER_UID = 480  # image/setup.sh
 
 
-class BedError(Exception):
-    """What is wrong, where, and what to do; printed without a traceback."""
+class TestbedError(Exception):
+    """An error for the operator: what is wrong, where, and what to do; testbed.py prints it without a traceback."""
 
 
 @dataclass(frozen=True)
 class Host:
-    """One host: its Kafka id (`broker.id` or the future `node.id`), its rack, its place in the subnet."""
+    """One host: its Kafka id (`broker.id` or the future `node.id`), its rack, its address's last octet."""
 
     name: str
     node_id: int
@@ -63,7 +64,7 @@ class Host:
         return f"qs-{TESTBED_ID}-{self.name}"
 
 
-# Broker ids have a gap on purpose: nothing may count brokers from 1 to n.
+# Broker ids have a gap: no code may count brokers from 1 to n.
 HOSTS = (
     Host("b1", 1, "rack-a", 11),
     Host("b2", 2, "rack-b", 12),
@@ -77,29 +78,29 @@ CONTROLLERS = tuple(host for host in HOSTS if not host.is_broker)
 
 
 def require_known_variant() -> None:
-    """BedError when TESTBED_VARIANT names none."""
+    """Raise TestbedError if TESTBED_VARIANT names no variant."""
     if VARIANT not in VARIANTS:
-        raise BedError(f"TESTBED_VARIANT is {VARIANT!r}; there are {', '.join(VARIANTS)}")
+        raise TestbedError(f"TESTBED_VARIANT={VARIANT!r} is no variant. Use one of {', '.join(VARIANTS)}")
 
 
 def host_named(name: str) -> Host:
-    """The host of that name; BedError when there is none."""
+    """Return the host of that name. Raise TestbedError if there is none."""
     for host in HOSTS:
         if host.name == name:
             return host
-    raise BedError(f"no host {name!r} on the bed; its hosts are {', '.join(h.name for h in HOSTS)}")
+    raise TestbedError(f"the testbed has no host {name!r}. Its hosts are {', '.join(h.name for h in HOSTS)}")
 
 
 class Network:
-    """The bed's subnet, a /24 chosen once (podman.choose_subnet) and kept in bed.json."""
+    """The testbed's subnet: a /24, chosen once (podman.choose_subnet) and kept in network.json."""
 
-    _file = STATE / "bed.json"
+    _file = STATE / "network.json"
 
     def __init__(self) -> None:
         self.prefix = json.loads(self._file.read_text())["prefix"] if self._file.exists() else None
 
     def keep(self, prefix: str) -> None:
-        """Remember `prefix`, the first three octets."""
+        """Save `prefix`, the subnet's first three octets."""
         self.prefix = prefix
         STATE.mkdir(parents=True, exist_ok=True)
         self._file.write_text(json.dumps({"prefix": prefix}) + "\n")
@@ -108,7 +109,7 @@ class Network:
         return f"{self.prefix}.{host.octet}"
 
     def address6(self, host: Host) -> str:
-        """The host's IPv6 address, in a prefix of RFC 4193 that is the bed's own; only the variant `secure` has one."""
+        """Return the host's IPv6 address, in the testbed's own RFC 4193 prefix; only the variant `secure` has one."""
         return f"{self._prefix6}::{host.octet:x}"
 
     @property
@@ -137,13 +138,13 @@ class Network:
 
 
 def digest_of(*paths: Path, also: str = "") -> str:
-    """SHA-256 over names and contents of files, or of all files below directories, and a string."""
+    """Return the SHA-256 of a string and of the names and contents of files, directories included."""
     digest = hashlib.sha256(also.encode())
     for path in paths:
         for file in sorted(p for p in (path.rglob("*") if path.is_dir() else [path]) if p.is_file()):
             if "__pycache__" in file.parts:
                 continue
-            place = next(place for place in (TESTBED, BUILD, CHECKOUT) if file.is_relative_to(place))
-            digest.update(f"{file.relative_to(place)}\0".encode())
+            root = next(root for root in (TESTBED, BUILD, CHECKOUT) if file.is_relative_to(root))
+            digest.update(f"{file.relative_to(root)}\0".encode())
             digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Podman, with all that it keeps under the checkout: configuration, storage, networks."""
+"""Podman, with its configuration, storage and networks below the checkout."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Callable, Iterable, TypeVar
 
-from layout import BUILD, CHECKOUT_ID, HOSTS, SECURED, TESTBED_ID, BedError, Host, Network
+from layout import BUILD, CHECKOUT_ID, HOSTS, SECURED, TESTBED_ID, Host, Network, TestbedError
 
 _HOME = BUILD / "podman"
-# Where control groups stand (cgroups v1, v2; one of the two is there), the file of their CPU weight, and what one
-# process weighs.
+# The root of control groups (v1 or v2), the file of a group's CPU weight, and the weight of one process.
 _CPU_WEIGHTS = tuple(
     (root, name, weight)
     for root, name, weight in (
@@ -48,18 +47,18 @@ _R = TypeVar("_R")
 
 
 def require_tools() -> None:
-    """BedError naming the Debian packages that are missing, or root."""
+    """Raise TestbedError if Debian packages or root's rights are missing."""
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     missing = [package for tool, package in _PACKAGES.items() if shutil.which(tool, path=path) is None]
     missing += [name for name in ("netavark", "aardvark-dns") if not Path("/usr/lib/podman", name).exists()]
     if missing:
-        raise BedError(f"the bed needs packages that are not there: apt-get install {' '.join(sorted(missing))}")
+        raise TestbedError(f"packages are missing: apt-get install {' '.join(sorted(missing))}")
     if os.geteuid() != 0:
-        raise BedError("the bed runs systemd hosts and a bridge of its own: run this as root (sudo)")
+        raise TestbedError("the testbed runs systemd hosts and a network bridge: run this as root (sudo)")
 
 
 def _runroot() -> Path:
-    # Podman refuses a run root of more than 50 characters.
+    # podman rejects a run root of more than 50 characters
     inside = _HOME / "run"
     return inside if len(str(inside)) <= 50 else Path(f"/run/quorumshift-{CHECKOUT_ID}")
 
@@ -77,7 +76,7 @@ def _command(args: Iterable[str]) -> list[str]:
 
 
 def configure() -> None:
-    """Write podman's configuration; forget the run state of before a reboot, which podman cannot know to be stale."""
+    """Write podman's configuration; remove run state from before a reboot, which podman takes for valid."""
     _HOME.mkdir(parents=True, exist_ok=True)
     (_HOME / "networks").mkdir(exist_ok=True)
     boot = _HOME / "boot_id"
@@ -105,10 +104,7 @@ network_config_dir = "{_HOME}/networks"
 
 
 def podman(*args: str, stdin: IO[bytes] | None = None, text: str | None = None, timeout: float = 600) -> str:
-    """Run podman, give its output; BedError with the command and its last lines when it fails.
-
-    Its standard input is `text` or the open file `stdin`.
-    """
+    """Run podman with `text` or the file `stdin` as standard input; return its output. Raise TestbedError."""
     given = {"input": text} if text is not None else {"stdin": stdin or subprocess.DEVNULL}
     try:
         done = subprocess.run(
@@ -121,44 +117,43 @@ def podman(*args: str, stdin: IO[bytes] | None = None, text: str | None = None, 
             **given,
         )
     except subprocess.TimeoutExpired as error:
-        raise BedError(f"podman {' '.join(args)} did not end within {timeout:.0f} s") from error
+        raise TestbedError(f"podman {' '.join(args)} did not end within {timeout:.0f} s") from error
     if done.returncode:
-        raise BedError(f"podman {' '.join(args)} ended with {done.returncode}:\n{done.stderr[-3000:]}")
+        raise TestbedError(f"podman {' '.join(args)} failed with {done.returncode}:\n{done.stderr[-3000:]}")
     return done.stdout.strip()
 
 
 def replace_by_podman(*args: str) -> None:
-    """Become podman: for an interactive `exec`."""
+    """Replace this process by podman, for an interactive `exec`."""
     command = _command(args)
     os.execvpe(command[0], command, _environment())
 
 
 def on_each(hosts: Iterable[Host], action: Callable[[Host], _R]) -> list[_R]:
-    """The results of `action` on each host, done in parallel, in the hosts' order."""
+    """Run `action` on all hosts in parallel; return the results in the hosts' order."""
     hosts = list(hosts)
     with ThreadPoolExecutor(max_workers=max(1, len(hosts))) as pool:
         return list(pool.map(action, hosts))
 
 
 def containers(*filters: str) -> dict[str, str]:
-    """State by container name, of this bed; `filters` as podman takes them."""
+    """Return the state by container name of this testbed; `filters` in podman's syntax."""
     filters = (f"name=^{NETWORK}-", *filters)
     rows = json.loads(podman("ps", "--all", "--format", "json", *(f"--filter={f}" for f in filters)) or "[]")
     return {row["Names"][0]: row["State"] for row in rows}
 
 
 def running() -> bool:
-    """Whether every host of the bed runs, from the seeded state: not those of a seeding that was cut short."""
+    """Return whether all hosts run from a seed; hosts of an interrupted seeding do not count."""
     states = containers(f"label={SEEDED}")
     return all(states.get(host.container) == "running" for host in HOSTS)
 
 
 def share_cpu(host: Host) -> None:
-    """Let all hosts together weigh as much as that many processes beside them, when there is more to do than cores.
+    """Give the hosts' control group the CPU weight of one process per host, and Spark's group the same.
 
-    Podman puts them into one control group, which weighs as much as a single process of the machine: a broker's start
-    took a minute while clients and Ansible ran. Spark gets a group of the same weight (spark-submit). A control group
-    that cannot be written stays as it is.
+    Podman puts all hosts into one control group with the weight of a single process: under load a broker's start took
+    a minute. Spark's group is used by `spark-submit`. A control group that cannot be written keeps its weight.
     """
     hosts = Path(podman("inspect", "--format", "{{.State.CgroupPath}}", host.container)).parent
     for root, name, weight in _CPU_WEIGHTS:
@@ -169,12 +164,12 @@ def share_cpu(host: Host) -> None:
 
 
 def image_exists(name: str) -> bool:
-    """Whether the image is in this checkout's storage."""
+    """Return whether the image is in this checkout's storage."""
     return subprocess.run(_command(["image", "exists", name]), env=_environment(), check=False).returncode == 0
 
 
 def ensure_network(network: Network) -> bool:
-    """Choose the subnet if there is none or it clashes now; write podman's network. True when the subnet is new."""
+    """Choose a subnet if there is none or it clashes; write podman's network. Return whether the subnet is new."""
     chosen = False
     if network.prefix is None or (not _bridge_exists() and _clashes(network.prefix, _routes())):
         network.keep(choose_subnet())
@@ -182,8 +177,8 @@ def ensure_network(network: Network) -> bool:
     subnets = [{"subnet": network.subnet, "gateway": f"{network.prefix}.1"}]
     if SECURED:
         subnets.append({"subnet": network.subnet6, "gateway": network.gateway6})
-    # The file is podman's own format (containers/common, libnetwork/types.Network): `podman network create` of 4.3
-    # cannot name the bridge.
+    # podman's file format (containers/common, libnetwork/types.Network): `podman network create` of 4.3 cannot name
+    # the bridge
     definition = {
         "name": NETWORK,
         "id": hashlib.sha256(NETWORK.encode()).hexdigest(),
@@ -215,7 +210,7 @@ def _clashes(prefix: str, routes: list[ipaddress.IPv4Network]) -> bool:
 
 
 def choose_subnet() -> str:
-    """First three octets of a /24 in 10.64.0.0/10 that no route of this machine overlaps; by the bed's id."""
+    """Return the first three octets of a /24 in 10.64.0.0/10 that overlaps no route; the search starts at the id."""
     routes = _routes()
     start = int(TESTBED_ID[:4], 16)
     for step in range(0x4000):
@@ -223,11 +218,11 @@ def choose_subnet() -> str:
         prefix = f"10.{64 + number // 256}.{number % 256}"
         if not _clashes(prefix, routes):
             return prefix
-    raise BedError("every /24 of 10.64.0.0/10 overlaps a route of this machine (`ip route`)")
+    raise TestbedError("every /24 of 10.64.0.0/10 overlaps a route of this machine (`ip route`)")
 
 
 def remove_everything() -> None:
-    """Remove containers, images, networks and storage of this checkout, of all variants."""
+    """Remove containers, images, networks and storage of all variants."""
     bridges = [path.stem for path in (_HOME / "networks").glob("qs-*.json")]
     if (_HOME / "containers.conf").exists():
         podman("rm", "--force", "--all", "--time", "0")

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Passwords, the ssh key, the certificate authority and the hosts' keystores: made once a checkout."""
+"""Passwords, the ssh key, the certificate authority and the hosts' keystores, created once per checkout."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 from secrets import randbits, token_urlsafe
 
 import security
-from layout import CA_CERTIFICATE, SECRETS, SSH_KEY, STATE, BedError, Host, Network
+from layout import CA_CERTIFICATE, SECRETS, SSH_KEY, STATE, Host, Network, TestbedError
 
 _NAMES = (
     "quorumshift",
-    "witness",
+    "canary",
     "app1",
     "app2",
     "keystore",
@@ -29,17 +29,17 @@ _CA_KEY = STATE / "ca.key"
 
 
 def ensure() -> dict[str, str]:
-    """Secrets by name: a SCRAM password for each user, and those of the brokers' configuration."""
+    """Return the secrets by name, and create what is missing: SCRAM passwords, passwords in properties files."""
     STATE.mkdir(parents=True, exist_ok=True)
     known = json.loads(SECRETS.read_text()) if SECRETS.exists() else {}
     known.update({name: token_urlsafe(24) for name in _NAMES if name not in known})
     _write_private(SECRETS, json.dumps(known, indent=2) + "\n")
     if not SSH_KEY.exists():
-        _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "quorumshift-bed", "-f", str(SSH_KEY))
+        _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "quorumshift-testbed", "-f", str(SSH_KEY))
     if not CA_CERTIFICATE.exists():
         _run(
             *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "3650", "-sha256"),
-            *("-subj", "/CN=Quorumshift bed CA", "-keyout", str(_CA_KEY), "-out", str(CA_CERTIFICATE)),
+            *("-subj", "/CN=Quorumshift testbed CA", "-keyout", str(_CA_KEY), "-out", str(CA_CERTIFICATE)),
         )
     if security.SECURED:
         _tool_certificate(known)
@@ -47,7 +47,7 @@ def ensure() -> dict[str, str]:
 
 
 def keystores(host: Host, network: Network, secrets: dict[str, str]) -> dict[str, Path]:
-    """A host's PKCS12 stores by file name; brokers of `secure` have one for the controller plane."""
+    """Return a host's PKCS12 stores by file name; in `secure`, brokers have one for the controllers' listener."""
     directory = STATE / "tls" / host.name
     directory.mkdir(parents=True, exist_ok=True)
     password = security.store_password(host, secrets)
@@ -57,8 +57,8 @@ def keystores(host: Host, network: Network, secrets: dict[str, str]) -> dict[str
         made["quorum.p12"] = secrets["quorum_keystore"]
     stores = {name: directory / name for name in (*made, "truststore.p12")}
     made_for = directory / "made_for"
-    wanted = f"{security.subject(host)} {names}"
-    if made_for.exists() and made_for.read_text() == wanted:
+    identity = f"{security.subject(host)} {names}"
+    if made_for.exists() and made_for.read_text() == identity:
         return stores
     for name, store_password in made.items():
         key, certificate = _certificate(directory / Path(name).stem, security.subject(host), names)
@@ -67,7 +67,7 @@ def keystores(host: Host, network: Network, secrets: dict[str, str]) -> dict[str
             *("-certfile", str(CA_CERTIFICATE), "-out", str(stores[name]), "-passout", "env:TESTBED_STORE_PASSWORD"),
             environment={**os.environ, "TESTBED_STORE_PASSWORD": store_password},
         )
-    # keytool, since Java only trusts a PKCS12 entry that carries Oracle's trustedKeyUsage attribute.
+    # keytool: Java trusts only PKCS12 entries with Oracle's attribute trustedKeyUsage
     stores["truststore.p12"].unlink(missing_ok=True)
     _run(
         *("keytool", "-importcert", "-noprompt", "-alias", "ca", "-file", str(CA_CERTIFICATE)),
@@ -75,12 +75,12 @@ def keystores(host: Host, network: Network, secrets: dict[str, str]) -> dict[str
         *("-storepass:env", "TESTBED_STORE_PASSWORD"),
         environment={**os.environ, "TESTBED_STORE_PASSWORD": password},
     )
-    made_for.write_text(wanted)
+    made_for.write_text(identity)
     return stores
 
 
 def _tool_certificate(secrets: dict[str, str]) -> None:
-    """The migration tool's own certificate, PEM, with an encrypted key."""
+    """Create the migration tool's PEM certificate and its encrypted key."""
     if security.TOOL_CERTIFICATE.exists():
         return
     security.TOOL_KEY.parent.mkdir(parents=True, exist_ok=True)
@@ -95,7 +95,7 @@ def _tool_certificate(secrets: dict[str, str]) -> None:
 
 
 def _certificate(stem: Path, subject: str, names: str = "") -> tuple[Path, Path]:
-    """A key and its certificate of the bed's authority, as files beside each other."""
+    """Create a key and its certificate, signed by the testbed's authority; return their files."""
     key, request, certificate, extensions = (
         stem.with_name(f"{stem.name}-{part}") for part in ("key.pem", "request.pem", "certificate.pem", "extensions")
     )
@@ -106,7 +106,7 @@ def _certificate(stem: Path, subject: str, names: str = "") -> tuple[Path, Path]
     )
     _run(
         *("openssl", "x509", "-req", "-in", str(request), "-CA", str(CA_CERTIFICATE), "-CAkey", str(_CA_KEY)),
-        # A serial of its own: the file that OpenSSL would count them in is torn by hosts that are made in parallel.
+        # an explicit serial: hosts are created in parallel and would corrupt OpenSSL's serial file
         *("-set_serial", str(randbits(64)), "-days", "3650", "-sha256"),
         *("-extfile", str(extensions), "-out", str(certificate)),
     )
@@ -124,4 +124,4 @@ def _run(*command: str, environment: dict[str, str] | None = None) -> None:
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
     if done.returncode:
-        raise BedError(f"{command[0]} {command[1]} ended with {done.returncode}: {done.stdout[-1000:]}")
+        raise TestbedError(f"{command[0]} {command[1]} failed with {done.returncode}: {done.stdout[-1000:]}")

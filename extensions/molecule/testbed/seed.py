@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the cluster holds before anybody migrates it: a bit of everything that has to arrive in KRaft."""
+"""The cluster's content before the migration: every kind of metadata that must arrive in KRaft."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from confluent_kafka.admin import (
 )
 from kafka import TopicPartition as Partition
 from kafka.admin import KafkaAdminClient
-from layout import BROKERS, TESTBED, BedError, Network
+from layout import BROKERS, TESTBED, Network, TestbedError
 
 Secrets = dict[str, str]
 Say = Callable[[str], None]
 
-_ANSWER_S = 180  # hundreds of topics on a machine that has other things to do
+_RESPONSE_S = 180  # hundreds of topics on a loaded machine
 
 _REGIONS = ("eu", "us", "apac", "latam")
 _SUBJECTS = (
@@ -51,12 +51,10 @@ _COMPACT = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.2"}
 
 
 def _topics() -> list[NewTopic]:
-    """66 topics, 643 partitions before two of them change."""
-    # RF 3, min ISR 2 by the brokers' default.
+    """Return 66 topics with 643 partitions; two of them change later."""
+    # the brokers' defaults: replication factor 3, min.insync.replicas 2
     topics = [NewTopic(f"{region}.{subject}", 12, 3) for region in _REGIONS for subject in _SUBJECTS]
-    topics += [
-        NewTopic(f"{name}_state", 12, 3, config=_COMPACT) for name in ("customer", "stock", "price_list", "device")
-    ]
+    topics += [NewTopic(f"{name}_state", 12, 3, config=_COMPACT) for name in _STATES]
     topics += [
         NewTopic("ledger.v1", 12, 3, config={**_COMPACT, "min.insync.replicas": "2", "segment.ms": "3600000"}),
         NewTopic("sessions_compact.delete", 6, 3, config={"cleanup.policy": "compact,delete", "retention.ms": "-1"}),
@@ -68,7 +66,7 @@ def _topics() -> list[NewTopic]:
         NewTopic("a" * 200, 1, 3),
         NewTopic("grown", 3, 3),
         NewTopic("moved", 6, 3),
-        # Not round-robin: the preferred leader of every partition is broker 5.
+        # broker 5 is the preferred leader of every partition
         NewTopic("pinned", 3, replica_assignment=[[5, 1, 2], [5, 2, 1], [5, 1, 2]]),
     ]
     topics += [NewTopic(f"lab.{n}", 6, 3) for n in range(6)]
@@ -78,36 +76,36 @@ def _topics() -> list[NewTopic]:
 
 
 def plant(network: Network, secrets: Secrets, say: Say) -> None:
-    """Fill the fresh cluster. Errors of the brokers are raised as the clients raise them."""
-    admin = clients.admin_client(network, secrets, _ANSWER_S)
+    """Fill the fresh cluster. Raise the clients' exceptions."""
+    admin = clients.admin_client(network, secrets, _RESPONSE_S)
     _all(admin.alter_user_scram_credentials(_scram_users(secrets)).values())
     topics = _topics()
-    _all(admin.create_topics([*topics, NewTopic("dropped", 3, 3)], request_timeout=_ANSWER_S).values())
-    _all(admin.create_acls(_acls(), request_timeout=_ANSWER_S).values())
+    _all(admin.create_topics([*topics, NewTopic("dropped", 3, 3)], request_timeout=_RESPONSE_S).values())
+    _all(admin.create_acls(_acls(), request_timeout=_RESPONSE_S).values())
     say(f"{len(topics)} topics, {sum(t.num_partitions for t in topics)} partitions; SCRAM users; ACLs")
-    _all(admin.create_partitions([NewPartitions("grown", 9)], request_timeout=_ANSWER_S).values())
-    _all(admin.delete_topics(["dropped"], request_timeout=_ANSWER_S).values())
-    hosts.execute(BROKERS[0], "sh", text=_shell_script(network, secrets), timeout=5 * _ANSWER_S)
+    _all(admin.create_partitions([NewPartitions("grown", 9)], request_timeout=_RESPONSE_S).values())
+    _all(admin.delete_topics(["dropped"], request_timeout=_RESPONSE_S).values())
+    hosts.execute(BROKERS[0], "sh", text=_shell_script(network, secrets), timeout=5 * _RESPONSE_S)
     say("quotas, dynamic broker configuration, delegation tokens")
     _produce(network, secrets, [topic.topic for topic in topics])
     _produce_in_transactions(network, secrets)
     _consume(network, secrets)
     say("data, committed offsets")
     _reassign(network, secrets)
-    say("a reassignment, finished")
+    say("a completed reassignment")
 
 
 def _all(futures: Iterable[Any]) -> None:
     for future in futures:
-        future.result(timeout=2 * _ANSWER_S)
+        future.result(timeout=2 * _RESPONSE_S)
 
 
 def _scram_users(secrets: Secrets) -> list[UserScramCredentialUpsertion]:
-    wanted = [(user, ScramMechanism.SCRAM_SHA_512, 4096) for user in ("witness", "app1", "app2")]
-    wanted += [("app1", ScramMechanism.SCRAM_SHA_256, 8192), ("app2", ScramMechanism.SCRAM_SHA_256, 4096)]
+    credentials = [(user, ScramMechanism.SCRAM_SHA_512, 4096) for user in ("canary", "app1", "app2")]
+    credentials += [("app1", ScramMechanism.SCRAM_SHA_256, 8192), ("app2", ScramMechanism.SCRAM_SHA_256, 4096)]
     return [
         UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, iterations), secrets[user].encode())
-        for user, mechanism, iterations in wanted
+        for user, mechanism, iterations in credentials
     ]
 
 
@@ -117,10 +115,10 @@ def _acls() -> list[AclBinding]:
     transactional_id, cluster = ResourceType.TRANSACTIONAL_ID, ResourceType.BROKER
     op = AclOperation
     allowed = [
-        ("witness", topic, "canary", prefixed, [op.ALL]),
-        ("witness", group, "canary", prefixed, [op.ALL]),
-        ("witness", transactional_id, "canary", prefixed, [op.ALL]),
-        ("witness", cluster, "kafka-cluster", literal, [op.IDEMPOTENT_WRITE, op.DESCRIBE]),
+        ("canary", topic, "canary", prefixed, [op.ALL]),
+        ("canary", group, "canary", prefixed, [op.ALL]),
+        ("canary", transactional_id, "canary", prefixed, [op.ALL]),
+        ("canary", cluster, "kafka-cluster", literal, [op.IDEMPOTENT_WRITE, op.DESCRIBE]),
         ("app1", topic, "eu.", prefixed, [op.READ, op.WRITE, op.DESCRIBE, op.DESCRIBE_CONFIGS]),
         ("app1", topic, "customer_state", literal, [op.READ, op.WRITE]),
         ("app1", group, "app1-", prefixed, [op.READ, op.DELETE]),
@@ -166,9 +164,9 @@ def _produce(network: Network, secrets: Secrets, topics: list[str]) -> None:
             key, value = f"key-{number % 20}", f"{topic} {number} " + "x" * 80
             producer.produce(topic, value, key, headers={"seed": str(number)})
         producer.poll(0)
-    left = producer.flush(60)
-    if left:
-        raise BedError(f"{left} messages of the seed not acknowledged within 60 s; look at the brokers' server.log")
+    unacknowledged = producer.flush(60)
+    if unacknowledged:
+        raise TestbedError(f"{unacknowledged} records not acknowledged within 60 s: read the brokers' server.log")
 
 
 def _produce_in_transactions(network: Network, secrets: Secrets) -> None:
@@ -179,7 +177,7 @@ def _produce_in_transactions(network: Network, secrets: Secrets) -> None:
         producer.begin_transaction()
         for item in range(10):
             producer.produce("eu.payments", f"payment {number}.{item}", f"customer-{item}")
-        producer.flush(30)  # what is aborted is to be in the log, and known to the coordinator
+        producer.flush(30)  # aborted records, too, must reach the log and the coordinator
         if number % 3 == 2:
             producer.abort_transaction(30)
         else:
@@ -187,7 +185,7 @@ def _produce_in_transactions(network: Network, secrets: Secrets) -> None:
 
 
 def _consume(network: Network, secrets: Secrets) -> None:
-    """Groups with committed offsets: some at the end, some half-way, one over many topics."""
+    """Commit offsets of several groups: at the end, half-way, over many topics."""
     groups = {
         "app1-orders": ("app1", ["eu.orders"], 1.0),
         "app1-payments": ("app1", ["eu.payments"], 0.5),
@@ -206,29 +204,29 @@ def _consume(network: Network, secrets: Secrets) -> None:
 
 
 def _reassign(network: Network, secrets: Secrets) -> None:
-    """Move replicas and wait until no reassignment is left (KIP-455)."""
+    """Move replicas and wait until the reassignment (KIP-455) ends."""
     client = KafkaAdminClient(**clients.kafka_python_settings(network, secrets))
     try:
-        wanted = {Partition("scratch.rf2-0", 0): [5, 1], Partition("scratch.rf2-0", 1): [2, 5]}
-        wanted.update({Partition("moved", number): [2, 5, 1] for number in range(6)})
-        refused = {tp: error for tp, error in client.alter_partition_reassignments(wanted).items() if error}
-        if refused:
-            raise BedError(f"the seed's reassignment was refused: {refused}")
+        replicas = {Partition("scratch.rf2-0", 0): [5, 1], Partition("scratch.rf2-0", 1): [2, 5]}
+        replicas.update({Partition("moved", number): [2, 5, 1] for number in range(6)})
+        errors = {tp: error for tp, error in client.alter_partition_reassignments(replicas).items() if error}
+        if errors:
+            raise TestbedError(f"the controller rejected the seed's reassignment: {errors}")
         deadline = time.monotonic() + 60
-        left = client.list_partition_reassignments()
-        while left:
+        moving = client.list_partition_reassignments()
+        while moving:
             if time.monotonic() > deadline:
-                raise BedError(f"waited 60 s for the seed's reassignment to end; still moving: {sorted(left)}")
+                raise TestbedError(f"the seed's reassignment did not end within 60 s; still moving: {sorted(moving)}")
             time.sleep(0.2)
-            left = client.list_partition_reassignments()
+            moving = client.list_partition_reassignments()
     finally:
         client.close()
 
 
 def operator_command(network: Network) -> list[str]:
-    """The command that makes the operator's SCRAM user in ZooKeeper, before the first broker starts.
+    """Return the command that creates the operator's SCRAM user in ZooKeeper, before any broker runs.
 
-    It reads `operator_credential` from its standard input.
+    Its standard input is `operator_credential`.
     """
     return [
         *("env", f"KAFKA_OPTS={security.KAFKA_OPTS if security.SECURED else ''}"),
@@ -239,5 +237,5 @@ def operator_command(network: Network) -> list[str]:
 
 
 def operator_credential(secrets: dict[str, str]) -> str:
-    """The operator's SCRAM credential as kafka-configs.sh takes it from a file: without the option's brackets."""
+    """Return the operator's SCRAM credential in the syntax of `--add-config-file`, which has no brackets."""
     return f"SCRAM-SHA-512=iterations=4096,password={secrets['quorumshift']}\n"

@@ -1,10 +1,10 @@
 # shellcheck shell=sh disable=SC2154
-# What confluent-kafka's admin client cannot make: quotas, default broker configuration, delegation tokens, ACLs on
-# them. Runs on a broker host, fed to sh: clients=HOST:PORT and passwords are set before it.
+# Creates what confluent-kafka's admin client cannot: quotas, default broker configs, delegation tokens and their ACLs.
+# seed.py feeds it to sh on a broker host, after assignments of clients=HOST:PORT and passwords.
 set -eu
 bin=/opt/kafka/bin
 
-login() { # login USER PASSWORD: client properties of a SCRAM user
+login() { # login USER PASSWORD: print client properties of a SCRAM user
     cat <<EOF
 security.protocol=SASL_SSL
 sasl.mechanism=SCRAM-SHA-512
@@ -32,7 +32,7 @@ $configs --entity-type ips --entity-default --add-config connection_creation_rat
 
 $configs --entity-type brokers --entity-default --add-config message.max.bytes=2097152,max.connections=20000
 $configs --entity-type brokers --entity-name 2 --add-config num.io.threads=9,log.cleaner.threads=2
-# Encrypted in ZooKeeper with password.encoder.secret; a listener that does not exist yet may have its secrets already.
+# Encrypted in ZooKeeper with password.encoder.secret; the listener need not exist yet.
 printf 'listener.name.external.ssl.keystore.password=%s\n' "$external_keystore_password" > /run/seed.properties
 $configs --entity-type brokers --entity-name 1 --add-config-file /run/seed.properties
 

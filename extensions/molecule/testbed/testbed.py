@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The bed: six systemd hosts with a ZooKeeper-mode Kafka cluster on them, to migrate again and again.
+"""The testbed: six systemd hosts with a ZooKeeper-mode Kafka cluster that can be reset in seconds.
 
-TESTBED_VARIANT=secure in the environment chooses the variant with secured listeners.
+The environment variable TESTBED_VARIANT=secure chooses the variant with secured listeners.
 
 testbed.py jars | image | up | reset | down | clean | status | ssh HOST [COMMAND...]
 """
@@ -23,14 +23,14 @@ import image
 import jars
 import podman
 from inventory import SSH_OPTIONS
-from layout import BUILD, HOSTS, SSH_KEY, BedError, Network, host_named, require_known_variant
+from layout import BUILD, HOSTS, SSH_KEY, Network, TestbedError, host_named, require_known_variant
 
 
 @contextmanager
 def _locked() -> Iterator[None]:
-    """One changing command at a time; a second one waits and says so."""
+    """Allow one changing command at a time; a second one waits."""
     BUILD.mkdir(parents=True, exist_ok=True)
-    with (BUILD / "bed.lock").open("a") as lock:
+    with (BUILD / "testbed.lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -40,8 +40,8 @@ def _locked() -> Iterator[None]:
 
 
 def say(message: str) -> None:
-    """A line for the person at the terminal."""
-    print(f"bed: {message}", flush=True)
+    """Print a progress line."""
+    print(f"testbed: {message}", flush=True)
 
 
 def _timed(done: str, begun: float) -> None:
@@ -71,14 +71,14 @@ def _change(arguments: argparse.Namespace) -> None:
     begun = time.monotonic()
     with _locked():
         if arguments.command == "jars":
-            made = jars.resolve()
-            _timed("jars resolved and checked" if made else "jars are there", begun)
+            changed = jars.resolve()
+            _timed("jars resolved and checked" if changed else "jars are complete", begun)
             return
         podman.require_tools()
         podman.configure()
         if arguments.command == "image":
-            made = image.build()
-            _timed("image built" if made else "image is there", begun)
+            changed = image.build()
+            _timed("image built" if changed else "image exists", begun)
         elif arguments.command == "up":
             cluster.up(say)
             _timed("up", begun)
@@ -90,7 +90,7 @@ def _change(arguments: argparse.Namespace) -> None:
             _timed("down", begun)
         else:
             podman.remove_everything()
-            cluster.forget()
+            cluster.remove_state()
             _timed("removed hosts, network, images and storage of this checkout", begun)
 
 
@@ -98,19 +98,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, text in (
-        (
-            "jars",
-            "resolve the jars of Kafka, ZooKeeper and Spark's Kafka source into .build and check them",
-        ),
+        ("jars", "resolve the jars of Kafka, ZooKeeper and Spark's Kafka source into .build and check them"),
         ("image", "build the hosts' image"),
-        ("up", "start the hosts and the cluster; seeds it the first time"),
-        ("reset", "put hosts and cluster back to the freshly seeded state"),
-        ("down", "remove the hosts; image and seeded state stay"),
+        ("up", "start the hosts and the cluster; make image and seed the first time"),
+        ("reset", "replace hosts and cluster by the seeded state"),
+        ("down", "remove the hosts; keep image and seed"),
         ("clean", "remove hosts, network, images and storage"),
     ):
         commands.add_parser(name, help=text).set_defaults(run=_change)
-    commands.add_parser("status", help="the hosts and the cluster's health").set_defaults(run=_status)
-    ssh = commands.add_parser("ssh", help="a shell or a command on a host")
+    commands.add_parser("status", help="show the hosts and the cluster's health").set_defaults(run=_status)
+    ssh = commands.add_parser("ssh", help="open a shell or run a command on a host")
     ssh.add_argument("host", metavar="HOST")
     ssh.add_argument("remote", nargs=argparse.REMAINDER, metavar="COMMAND")
     ssh.set_defaults(run=_ssh)
@@ -118,8 +115,8 @@ def main() -> int:
     try:
         require_known_variant()
         arguments.run(arguments)
-    except BedError as error:
-        print(f"bed: {error}", file=sys.stderr)
+    except TestbedError as error:
+        print(f"testbed: {error}", file=sys.stderr)
         return 1
     return 0
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the AppCDS archive: runs every program of the bed once on loopback, notes the classes that they load,
-# and dumps one archive for all of them. Start-up is what a rolling restart costs most, on a machine of two cores.
+# Makes one AppCDS archive for all programs: runs each once on loopback and records the classes that it loads. JVM
+# start-up dominates a rolling restart on two cores.
 set -eu
 run=/opt/kafka/bin/kafka-run-class.sh
 work=/root/build/cds
@@ -8,30 +8,30 @@ mkdir -p "$work"
 cd "$work"
 export KAFKA_HEAP_OPTS=-Xmx384m
 
-note() { # note NAME CLASS ARGS...: become the class and record the classes that it loads; with &, $! is Java itself
+record() { # record NAME CLASS ARGS...: exec Java and record the classes that it loads; with &, $! is Java's pid
     list=$1
     shift
     export KAFKA_CDS_OPTS="-Xshare:off -XX:DumpLoadedClassList=$work/$list.classes"
     exec "$run" "$@"
 }
 
-note_server() { # like note, with a log that tells how far it is
+record_server() { # like record, with a log that wait_log can read
     export KAFKA_LOG4J_CONFIG=$work/log4j.properties
-    note "$@"
+    record "$@"
 }
 
-note_tool() ( # like note, for a program that ends by itself
-    note "$@"
+record_tool() ( # like record, for a program that exits by itself
+    record "$@"
 )
 
-await() { # await NAME PID WHAT COMMAND...: until the command succeeds, for as long as the program runs
+await() { # await NAME PID WHAT COMMAND...: retry the command until it succeeds, while the program runs
     name=$1 pid=$2 what=$3 tries=0
     shift 3
     until "$@" 2>/dev/null; do
         tries=$((tries + 1))
-        kill -0 "$pid" 2>/dev/null || what="$what: it ended by itself"
+        kill -0 "$pid" 2>/dev/null || what="$what, and it exited"
         if [ "$tries" -gt 480 ] || ! kill -0 "$pid" 2>/dev/null; then
-            echo "$name: waited up to 120 s for $what; its log:" >&2
+            echo "$name: no $what within 120 s; its log:" >&2
             tail -n 50 "$work/$name.log" >&2
             exit 1
         fi
@@ -40,16 +40,16 @@ await() { # await NAME PID WHAT COMMAND...: until the command succeeds, for as l
 }
 
 wait_port() { # wait_port PORT NAME PID
-    await "$2" "$3" "a listener on port $1" \
+    await "$2" "$3" "listener on port $1" \
         python3 -c "import socket; socket.create_connection(('127.0.0.1', $1), 1)"
 }
 
 wait_log() { # wait_log PATTERN NAME PID
-    await "$2" "$3" "a line with '$1'" grep -q -e "$1" "$work/$2.log"
+    await "$2" "$3" "line '$1'" grep -q -e "$1" "$work/$2.log"
 }
 
 stop() { # stop NAME PID
-    kill "$2" || { echo "$1 ended by itself; its log:" >&2; grep -v '^\[.*INFO' "$work/$1.log" | tail -n 50 >&2; exit 1; }
+    kill "$2" || { echo "$1 exited by itself; its log:" >&2; grep -v '^\[.*INFO' "$work/$1.log" | tail -n 50 >&2; exit 1; }
     wait "$2" || true
 }
 
@@ -110,37 +110,37 @@ log4j.appender.stdout=org.apache.log4j.ConsoleAppender
 log4j.appender.stdout.layout=org.apache.log4j.PatternLayout
 log4j.appender.stdout.layout.ConversionPattern=[%d] %p %m (%c)%n
 EOF
-export KAFKA_LOG4J_CONFIG=/opt/kafka/config/tools-log4j.properties # of the tools
-note zookeeper org.apache.zookeeper.server.quorum.QuorumPeerMain zoo.cfg > zookeeper.log 2>&1 &
+export KAFKA_LOG4J_CONFIG=/opt/kafka/config/tools-log4j.properties
+record zookeeper org.apache.zookeeper.server.quorum.QuorumPeerMain zoo.cfg > zookeeper.log 2>&1 &
 zookeeper=$!
 wait_port 2181 zookeeper "$zookeeper"
-note_server broker_zk kafka.Kafka hybrid.properties --override zookeeper.metadata.migration.enable=false \
+record_server broker_zk kafka.Kafka hybrid.properties --override zookeeper.metadata.migration.enable=false \
     --override controller.quorum.voters= --override controller.listener.names= > broker_zk.log 2>&1 &
 broker=$!
 wait_log 'KafkaServer id=1\] started' broker_zk "$broker"
-note_tool acls kafka.admin.AclCommand --bootstrap-server 127.0.0.1:9092 --add --allow-principal User:a --operation Read --topic t
-note_tool topics org.apache.kafka.tools.TopicCommand --bootstrap-server 127.0.0.1:9092 --create --topic t
-note_tool configs kafka.admin.ConfigCommand --zookeeper 127.0.0.1:2181/cds --alter --entity-type users --entity-name a \
+record_tool acls kafka.admin.AclCommand --bootstrap-server 127.0.0.1:9092 --add --allow-principal User:a --operation Read --topic t
+record_tool topics org.apache.kafka.tools.TopicCommand --bootstrap-server 127.0.0.1:9092 --create --topic t
+record_tool configs kafka.admin.ConfigCommand --zookeeper 127.0.0.1:2181/cds --alter --entity-type users --entity-name a \
     --add-config 'SCRAM-SHA-512=[password=a]'
 stop broker_zk "$broker"
-echo 'get /cluster/id' | note_tool shell org.apache.zookeeper.ZooKeeperMainWithTlsSupportForKafka \
+echo 'get /cluster/id' | record_tool shell org.apache.zookeeper.ZooKeeperMainWithTlsSupportForKafka \
     -server 127.0.0.1:2181/cds > cluster_id.txt 2>&1
 cluster_id=$(sed -n 's/.*"id":"\([^"]*\)".*/\1/p' cluster_id.txt)
-note_tool storage kafka.tools.StorageTool format -t "$cluster_id" -c controller.properties
-note_server controller kafka.Kafka controller.properties > controller.log 2>&1 &
+record_tool storage kafka.tools.StorageTool format -t "$cluster_id" -c controller.properties
+record_server controller kafka.Kafka controller.properties > controller.log 2>&1 &
 controller=$!
 wait_port 9093 controller "$controller"
-note_server broker_hybrid kafka.Kafka hybrid.properties > broker_hybrid.log 2>&1 &
+record_server broker_hybrid kafka.Kafka hybrid.properties > broker_hybrid.log 2>&1 &
 broker=$!
 wait_log 'transitioning from .* to DUAL_WRITE state' controller "$controller"
 stop broker_hybrid "$broker"
-note_server broker_kraft kafka.Kafka kraft.properties > broker_kraft.log 2>&1 &
+record_server broker_kraft kafka.Kafka kraft.properties > broker_kraft.log 2>&1 &
 broker=$!
 wait_log 'Kafka Server started' broker_kraft "$broker"
 stop broker_kraft "$broker"
-note_tool dump kafka.tools.DumpLogSegments --cluster-metadata-decoder --files \
+record_tool dump kafka.tools.DumpLogSegments --cluster-metadata-decoder --files \
     controller/__cluster_metadata-0/00000000000000000000.log > dump.txt
-grep -q TOPIC_RECORD dump.txt || { echo 'the copy to KRaft did not happen while classes were recorded:' >&2; tail -n 40 controller.log >&2; exit 1; }
+grep -q TOPIC_RECORD dump.txt || { echo 'no metadata reached KRaft while classes were recorded:' >&2; tail -n 40 controller.log >&2; exit 1; }
 stop controller "$controller"
 stop zookeeper "$zookeeper"
 

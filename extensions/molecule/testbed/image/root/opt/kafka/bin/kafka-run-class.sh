@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs one Java class with Kafka's jars. The class path is explicit and sorted because an AppCDS archive
-# is valid only for the very class path that it was dumped with.
+# Runs one Java class with Kafka's jars. The class path is explicit and sorted: an AppCDS archive is valid only for the
+# class path of its dump.
 set -eu
 export LC_ALL=C
 base=/opt/kafka
