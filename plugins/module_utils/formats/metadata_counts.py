@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How many topics, partitions, configs and the like a metadata log adds up to (org.apache.kafka.image.*Delta)."""
+"""Count topics, partitions, configs and other metadata in a metadata log (org.apache.kafka.image.*Delta)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TOPIC_RESOURCE = 2  # org.apache.kafka.common.config.ConfigResource.Type.TOPIC
 
 
 def empty_image() -> dict[str, Any]:
-    """What `count_record` adds to and `counts` reads."""
+    """Return an empty image for `count_record` and `counts`."""
     return {
         "topics": {},
         "partitions": {},
@@ -26,13 +26,13 @@ def empty_image() -> dict[str, Any]:
 
 
 def count_record(image: dict[str, Any], type_name: str, fields: dict[str, Any]) -> None:
-    """Apply one record to `image`; types other than COUNTED are refused with KeyError."""
+    """Apply one record to `image`. Raises KeyError for a type that is not in COUNTED."""
     COUNTED[type_name](image, fields)
 
 
 def counts(image: dict[str, Any]) -> dict[str, Any]:
-    """Numbers by kind: a config is one (resource, key) pair, a quota one (entity, key), a credential one (user,
-    mechanism); `next_producer_id` is the value itself, None before the first block was given out."""
+    """Return the counts by kind: a config is one (resource, key) pair, a quota one (entity, key), a credential one
+    (user, mechanism); `next_producer_id` is the value itself, None before the first block is allocated."""
     return {
         "topics": len(image["topics"]),
         "partitions": sum(map(len, image["partitions"].values())),
@@ -95,4 +95,4 @@ COUNTED = {
     "REMOVE_DELEGATION_TOKEN_RECORD": lambda image, f: image["delegation_tokens"].discard(f["tokenId"]),
     "PRODUCER_IDS_RECORD": _producer_ids,
 }
-"""Record types that change a count, with what each does."""
+"""Record types that change a count, each with its function."""

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How often each partition has changed, as the metadata log counts it (PartitionRegistration.partitionEpoch)."""
+"""Compute the partition epoch of each partition from the metadata log (PartitionRegistration.partitionEpoch)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ TYPES = ("TOPIC_RECORD", "REMOVE_TOPIC_RECORD", "PARTITION_RECORD", "PARTITION_C
 
 
 def partition_epochs(records: Iterable[Record]) -> Dict[str, Dict[str, Any]]:
-    """Return {topic: {"topic_id", "epochs": {partition: partition epoch}}} of what the records leave.
+    """Return {topic: {"topic_id", "epochs": {partition: partition epoch}}} after these records.
 
-    A change counts one, whatever it changes (PartitionRegistration.merge).
+    Every change adds one (PartitionRegistration.merge).
     """
     topics: Dict[str, Dict[str, Any]] = {}
     for record in records:
@@ -28,4 +28,4 @@ def partition_epochs(records: Iterable[Record]) -> Dict[str, Dict[str, Any]]:
             topics[fields["topicId"]]["epochs"][str(fields["partitionId"])] = fields["partitionEpoch"]
         else:
             topics[fields["topicId"]]["epochs"][str(fields["partitionId"])] += 1
-    return {one["name"]: {"topic_id": topic_id, "epochs": one["epochs"]} for topic_id, one in topics.items()}
+    return {topic["name"]: {"topic_id": topic_id, "epochs": topic["epochs"]} for topic_id, topic in topics.items()}

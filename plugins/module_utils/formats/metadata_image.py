@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a node's metadata log says of the migration, features, brokers and controllers.
+"""Summarise a node's metadata log: migration state, features, brokers, controllers.
 
 Sources: org.apache.kafka.image.{ClusterDelta,FeaturesDelta} (how records change the image),
 org.apache.kafka.metadata.migration.ZkMigrationState (KIP-866).
@@ -31,7 +31,7 @@ _METADATA_VERSION = "metadata.version"
 
 
 class InconsistentLog(LogError):
-    """A record that Kafka itself would refuse to apply where it stands."""
+    """A record that Kafka itself would reject at its position."""
 
 
 def summarise(
@@ -41,23 +41,23 @@ def summarise(
     with_history: bool = False,
     check_crc: bool = True,
 ) -> dict[str, Any]:
-    """The state that the metadata log in `directory` gives below `end_offset` (exclusive; None: all there is).
+    """Return the state of the metadata log in `directory` below `end_offset` (exclusive; None: the complete log).
 
-    JSON-able: {dir, quorum_state (file as on disk, or None), log_start_offset, log_end_offset (exclusive, of what was
-    read: below `end_offset` when the log is shorter), last_epoch, last_no_op_or_any_timestamp_ms (of the last record,
-    control records too; None for an empty log), last_change_offset (of the last record that is no NoOp; where only the
-    checkpoint may hold it, that of the checkpoint's last record; None for an empty log), checkpoint {offset, epoch} or
-    None, zk_migration_state (name, None while the log says nothing), zk_migration_state_offset, metadata_version,
+    JSON-able: {dir, quorum_state (file as on disk, or None), log_start_offset, log_end_offset (exclusive, of the
+    records read: below `end_offset` if the log is shorter), last_epoch, last_no_op_or_any_timestamp_ms (of the last
+    record, control records too; None for an empty log), last_change_offset (of the last record that is no NoOp; the
+    checkpoint's last record if only the checkpoint may contain it; None for an empty log), checkpoint {offset, epoch}
+    or None, zk_migration_state (name, None if the log has none), zk_migration_state_offset, metadata_version,
     features {name: level}, brokers {id: {epoch, incarnation_id, is_migrating_zk_broker, fenced, in_controlled_shutdown,
     rack, log_dirs, registered_offset}}, controllers {id: {incarnation_id, zk_migration_ready, end_points,
     registered_offset}}, client_metrics {name: [key]} (KIP-714's configs), open_transaction {name, offset} or None,
     zk_migration_transactions [{name, begin_offset, end_offset, outcome, records {type: count}}], image_counts
     (with_counts, see metadata_counts.counts; else None)}.
 
-    Offsets of what a checkpoint holds are those of its last record, hence upper bounds. Transactions are those after
-    the checkpoint; `with_history` also takes those before it whose segments still stand. `log_start_offset` is where
-    the oldest segment begins, which may be below Kafka's own.
-    Raises LogError and its kinds: LogMissing, LogMoving, LogGap, CorruptBatch, CompressedBatch, UnknownRecord,
+    A record from a checkpoint has the offset of the checkpoint's last record, which is an upper bound. Transactions are
+    those after the checkpoint; `with_history` adds earlier ones whose segments still exist. `log_start_offset` is that
+    of the oldest segment, which may be below Kafka's own.
+    Raises LogError and its subclasses: LogMissing, LogMoving, LogGap, CorruptBatch, CompressedBatch, UnknownRecord,
     MalformedRecord, BrokenTransaction, InconsistentLog.
     """
     state = empty_state()
@@ -90,7 +90,7 @@ def summarise(
 
 
 def _whole(directory, extent, check_crc):
-    """What all segments that still stand tell, those before the checkpoint too."""
+    """Return the extent of all existing segments, including those before the checkpoint."""
     with open_log(directory, extent.end_offset, whole=True) as log:
         return scan_log(log, extent.end_offset, check_crc)
 
@@ -107,7 +107,7 @@ def _open_transaction(transactions):
 
 
 def empty_state() -> dict[str, Any]:
-    """What `apply` changes: see summarise for its parts."""
+    """Return an empty state for `apply`; see summarise for its parts."""
     return {
         "zk_migration_state": None,
         "zk_migration_state_offset": None,
@@ -145,9 +145,10 @@ def _unregister_broker(state, record):
 def _registered(state, record, broker_id, epoch):
     broker = state["brokers"].get(str(broker_id))
     if broker is None or broker["epoch"] != epoch:
-        found = "not registered" if broker is None else f"registered with epoch {broker['epoch']}"
-        what = f"{record.type} for broker {broker_id} epoch {epoch}, which is {found}"
-        raise InconsistentLog(f"offset {record.offset}: {what}")
+        actual = "not registered" if broker is None else f"registered with epoch {broker['epoch']}"
+        raise InconsistentLog(
+            f"offset {record.offset}: {record.type} for broker {broker_id} epoch {epoch}, which is {actual}"
+        )
     return broker
 
 
@@ -162,7 +163,7 @@ def _change_broker(state, record):
     fields = record.fields
     broker = _registered(state, record, fields["brokerId"], fields["brokerEpoch"])
     broker["fenced"] = _FENCED.get(fields["fenced"], broker["fenced"])
-    # Only a new registration leaves the controlled shutdown (BrokerRegistrationInControlledShutdownChange).
+    # Only a new registration ends the controlled shutdown (BrokerRegistrationInControlledShutdownChange).
     broker["in_controlled_shutdown"] = fields["inControlledShutdown"] == 1 or broker["in_controlled_shutdown"]
     broker["log_dirs"] = fields["logDirs"] or broker["log_dirs"]
 
@@ -188,7 +189,7 @@ def _feature_level(state, record):
 def _zk_migration_state(state, record):
     value = record.fields["zkMigrationState"]
     if value not in _ZK_MIGRATION_STATES:
-        raise InconsistentLog(f"offset {record.offset}: ZooKeeper migration state {value} is none of KIP-866's")
+        raise InconsistentLog(f"offset {record.offset}: ZooKeeper migration state {value} does not exist in KIP-866")
     state["zk_migration_state"] = _ZK_MIGRATION_STATES[value]
     state["zk_migration_state_offset"] = record.offset
 
@@ -197,10 +198,10 @@ def _client_metrics(state, record):
     fields = record.fields
     if fields["resourceType"] != _CLIENT_METRICS:
         return
-    name, reported = fields["resourceName"], state["client_metrics"]
-    keys = {*reported.pop(name, ()), fields["name"]} - ({fields["name"]} if fields["value"] is None else set())
+    name, resources = fields["resourceName"], state["client_metrics"]
+    keys = {*resources.pop(name, ()), fields["name"]} - ({fields["name"]} if fields["value"] is None else set())
     if keys:
-        reported[name] = sorted(keys)
+        resources[name] = sorted(keys)
 
 
 _APPLY = {
