@@ -49,7 +49,7 @@ TELLS_WHY = (
     "probes/socket_wire.py:_timeout",
     "probes/socket_wire.py:_unreachable",
     "probes/zk_wire.py:__init__",
-    "probes/zookeeper.py:_gather",
+    "probes/zookeeper.py:_probed",
     "probes/zookeeper.py:_unreachable",
 )
 # What these say of a file or znode that cannot be read stands inside another message, after its name.

@@ -20,7 +20,7 @@ _STEPS = {
     "keep the old file": "keeps the old properties file",
     "stop": "stops",
     "stop again": "did not come up, and is stopped",
-    "put the old file back": "gets its old properties file back",
+    "revert the file": "gets its old properties file back",
     "write the file": "gets its new properties file",
     "format": "formats its log directory",
     "start": "starts",

@@ -38,9 +38,9 @@ def after(spec: Mapping[str, Any], record: Record, directory: str, error: Except
         old = _old_text(spec, directory, earlier)
         back = {**spec, "mode": earlier}
         if earlier == "zk":
-            _to_plain(back, record, old, since)
+            _revert_to_zk(back, record, old, since)
         else:
-            _under_the_quorum(back, record, old)
+            _revert_under_kraft(back, record, old)
     except _Refused as refused:
         how = f"It stays in mode {mode}. Fix the cause, then start {unit} on this host or run again"
         return "failed", _joined(f"{why} Its properties file was not reverted: {refused}. {how}.", excerpt)
@@ -62,10 +62,10 @@ def _old_text(spec: Mapping[str, Any], directory: str, earlier: str) -> str:
     for text in (current, restart_files.read_text(kept)):  # the current file, if writing the new one failed
         if text and kraft_config.mode_at_next_start(properties.parse(text)) == earlier:
             return text
-    raise _Refused(f"{kept} is no file of mode {earlier}")
+    raise _Refused(f"no properties file of mode {earlier} is kept as {kept}")
 
 
-def _to_plain(spec: Mapping[str, Any], record: Record, old: str, since: float) -> None:
+def _revert_to_zk(spec: Mapping[str, Any], record: Record, old: str, since: float) -> None:
     """Revert to plain ZooKeeper mode if the initial copy has not begun and cannot begin before the broker is up."""
     current, values = restart_files.read_text(spec["config_file"]), properties.parse(old)
     registered = set(spec["registered"])
@@ -74,20 +74,20 @@ def _to_plain(spec: Mapping[str, Any], record: Record, old: str, since: float) -
     # Checked before the stop, because a process that is only late must not be stopped in vain; and again after it.
     for prepare in (lambda: None, lambda: restart_steps.stop(spec, record, "stop again")):
         prepare()
-        seen = _gather(values)
+        seen = _read_zookeeper(values)
         refused = auto_revert.under_kraft(seen) or auto_revert.copy_at_hand(seen, spec["node_id"], registered)
         if refused:
             raise _Refused(refused)
     _write(spec, record, old)
     restart_steps.start(spec, record, values, {})
-    refused = auto_revert.under_kraft(_gather(values))
+    refused = auto_revert.under_kraft(_read_zookeeper(values))
     if refused:
         restart_steps.stop(spec, record, "stop again")
         _write(spec, record, current, "write the file")
         raise _Refused(f"while it was reverted: {refused}")
 
 
-def _under_the_quorum(spec: Mapping[str, Any], record: Record, old: str) -> None:
+def _revert_under_kraft(spec: Mapping[str, Any], record: Record, old: str) -> None:
     """Revert to migration or KRaft mode while the controllers write to ZooKeeper and accept brokers of both modes."""
     restart_steps.stop(spec, record, "stop again")
     values = properties.parse(old)
@@ -104,7 +104,7 @@ def _under_the_quorum(spec: Mapping[str, Any], record: Record, old: str) -> None
     restart_steps.start(spec, record, values, before)
 
 
-def _gather(values: Mapping[str, str]) -> dict:
+def _read_zookeeper(values: Mapping[str, str]) -> dict:
     try:
         return own_zookeeper.gather(values)
     except restart_steps.ZOOKEEPER_ERRORS as error:

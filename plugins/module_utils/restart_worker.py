@@ -53,7 +53,7 @@ def begin(spec: Mapping[str, Any]) -> dict:
     directory = host_state.directory(spec["state_dir"], spec["cluster_id"])
     with _held_by(spec["run"], directory):
         record = Record(directory, spec, plan["before"], plan["after"])
-        return _detached(record, lambda: _take(spec, record, directory))
+        return _detached(record, lambda: _restart(spec, record, directory))
 
 
 def finish(spec: Mapping[str, Any]) -> dict:
@@ -72,7 +72,7 @@ def finish(spec: Mapping[str, Any]) -> dict:
         old = restart_files.read_text(spec["config_file"])
         mode = kraft_config.mode_at_next_start(properties.parse(old))
         if mode in ("invalid", "combined"):
-            raise RestartError(f"{spec['config_file']} has mode {mode}: no restart can be completed with it")
+            raise RestartError(f"{spec['config_file']} has mode {mode}. Correct the file and run again")
         spec = {**spec, "mode": mode, "kind": _KIND_OF_MODE.get(mode, mode)}
         down = restart_steps.is_stopped(service.state(spec["service"]), or_stopping=True)
         new = restart_files.new_text(spec, old) if down else old
@@ -124,7 +124,7 @@ def _detached(record: Record, work: Callable[[], None]) -> dict:
     return record.values
 
 
-def _take(spec: Mapping[str, Any], record: Record, directory: str) -> None:
+def _restart(spec: Mapping[str, Any], record: Record, directory: str) -> None:
     old = restart_files.read_text(spec["config_file"])
     new = restart_files.new_text(spec, old)
     before = own_node.registration(properties.parse(old), spec["node_id"], spec["mode"])

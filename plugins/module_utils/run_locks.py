@@ -67,5 +67,7 @@ def require(path: str, run: str) -> None:
     if current.get("error"):
         raise RunLockError(current["error"])
     raise RunLockError(
-        f"this host is locked by {run_lock.who(current)}" if current else "this run does not hold the lock of this host"
+        f"this host is locked by {run_lock.who(current)}"
+        if current
+        else "this run does not hold the run lock of this host"
     )

@@ -157,8 +157,8 @@ def main():
     try:
         reported = {
             "dialled": dict(Counter(one["kind"] for one in given["dial"])),
-            "failed": paths.dial(given["dial"], given["timeout"]),
-            "listen": paths.port(given["listen"]) if given["listen"] else None,
+            "failed": paths.check_connectivity(given["dial"], given["timeout"]),
+            "listen": paths.check_port(given["listen"]) if given["listen"] else None,
             "replicas": replicas.gather(given["log_dirs"]),
             "zookeeper": zk_host.gather(),
             "login": _login(given["login"]) if given["login"] else None,

@@ -74,7 +74,7 @@ while True:
     except OSError:
         taken.close()
         time.sleep(0.002)
-while not (%(once)r and took("put the old file back")):
+while not (%(once)r and took("revert the file")):
     time.sleep(0.05)
 """
 
@@ -97,7 +97,7 @@ with open(%(dump)r, "wb", buffering=0) as dump:
 
 _OPEN_PORT = """
 import subprocess
-while not (turn()["id"] != was and took("put the old file back")):
+while not (turn()["id"] != was and took("revert the file")):
     time.sleep(0.02)
 subprocess.run("iptables -D %(rule)s", shell=True, check=True)
 """

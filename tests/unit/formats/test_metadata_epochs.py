@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How often partitions have changed, from records."""
+"""Partition epochs from metadata records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def record(kind, **fields):
     return Record(1, 1, 0, kind, 0, fields, False)
 
 
-def test_every_change_counts_one():
+def test_every_change_adds_one():
     records = [
         record("TOPIC_RECORD", topicId="a", name="orders"),
         record("PARTITION_RECORD", topicId="a", partitionId=0, partitionEpoch=7),
@@ -24,7 +24,7 @@ def test_every_change_counts_one():
     assert metadata_epochs.partition_epochs(records) == {"orders": {"topic_id": "a", "epochs": {"0": 9, "1": 0}}}
 
 
-def test_a_topic_that_was_made_anew_begins_anew():
+def test_recreated_topic_begins_with_its_own_epoch():
     records = [
         record("TOPIC_RECORD", topicId="a", name="orders"),
         record("PARTITION_RECORD", topicId="a", partitionId=0, partitionEpoch=7),

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The summary of a metadata log: of a recorded migration, and of small made logs."""
+"""Summaries of the metadata log of a recorded migration, and of small hand-made logs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def recorded(tmp_path):
 
 
 def summarise(directory, *values, **options):
-    """The summary of a log of one batch of `values`."""
+    """Return the summary of a log with one batch of `values`."""
     (directory / "00000000000000000000.log").write_bytes(made.batch(0, list(values)))
     return metadata_image.summarise(str(directory), **options)
 
@@ -38,7 +38,7 @@ def without_offsets(registrations):
     return {key: {**value, "registered_offset": None} for key, value in registrations.items()}
 
 
-def test_recorded_migration(recorded):
+def test_summary_of_the_recorded_migration(recorded):
     found = metadata_image.summarise(str(recorded), with_counts=True, with_history=True)
     assert json.loads(json.dumps(found)) == found
     assert found["zk_migration_state"] == "MIGRATION"
@@ -52,7 +52,7 @@ def test_recorded_migration(recorded):
     assert found["open_transaction"] is None
 
 
-def test_the_broker_was_migrating_when_the_copy_ended(recorded):
+def test_broker_was_migrating_when_the_initial_copy_ended(recorded):
     (copy,) = metadata_image.summarise(str(recorded), with_history=True)["zk_migration_transactions"]
     before = metadata_image.summarise(str(recorded), copy["end_offset"])
     after = metadata_image.summarise(str(recorded), copy["end_offset"] + 1)
@@ -82,8 +82,8 @@ def test_kafkas_checkpoints_agree_with_the_log_before_them(recorded, tmp_path):
         assert (kafkas["log_end_offset"], kafkas["last_epoch"]) == (ours["log_end_offset"], ours["last_epoch"])
 
 
-def test_a_change_that_only_a_checkpoint_holds_counts_as_its_last_record(recorded, tmp_path):
-    """Told too late it keeps a rollback waiting; told as none it would lose what ZooKeeper lacks."""
+def test_change_that_only_a_checkpoint_contains_has_its_last_offset(recorded, tmp_path):
+    """A too high offset only delays a rollback; no offset would lose changes that ZooKeeper lacks."""
     newest = list_files(str(recorded)).checkpoints[-1]
     for segment in list_files(str(recorded)).segments:
         shutil.copy(segment.path, tmp_path)
@@ -106,15 +106,15 @@ def test_empty_log(tmp_path):
 
 
 def test_client_metrics(tmp_path):
-    def reported(*values, **options):
+    def client_metrics(*values, **options):
         return summarise(tmp_path, *values, **options)["client_metrics"]
 
     set_one, set_two = made.config(16, "all", "interval.ms", "1000"), made.config(16, "all", "metrics", "x")
-    assert reported(set_one, set_two, made.config(2, "orders", "retention.ms", "1")) == {
+    assert client_metrics(set_one, set_two, made.config(2, "orders", "retention.ms", "1")) == {
         "all": ["interval.ms", "metrics"]
     }
-    assert reported(set_one, set_two, made.config(16, "all", "metrics", None)) == {"all": ["interval.ms"]}
-    assert reported(set_one, made.config(16, "all", "interval.ms", None)) == {}
+    assert client_metrics(set_one, set_two, made.config(16, "all", "metrics", None)) == {"all": ["interval.ms"]}
+    assert client_metrics(set_one, made.config(16, "all", "interval.ms", None)) == {}
     counted = summarise(tmp_path, set_one, made.config(2, "orders", "retention.ms", "1"), with_counts=True)
     assert counted["image_counts"]["configs"] == 2 and counted["client_metrics"] == {"all": ["interval.ms"]}
 
@@ -127,12 +127,12 @@ def test_migration_states(tmp_path, value, name):
     assert (found["zk_migration_state"], found["zk_migration_state_offset"]) == (name, 1)
 
 
-def test_migration_state_4_is_never_in_a_log(tmp_path):
+def test_unknown_migration_state_is_rejected(tmp_path):
     with pytest.raises(metadata_image.InconsistentLog, match="offset 0: ZooKeeper migration state 4"):
         summarise(tmp_path, made.migration_state(4))
 
 
-def test_state_of_an_open_or_aborted_transaction_does_not_count(tmp_path):
+def test_records_of_an_open_or_aborted_transaction_do_not_count(tmp_path):
     before = [made.migration_state(2), made.BEGIN, made.topic("a", 1), made.migration_state(1)]
     found = summarise(tmp_path, *before, with_counts=True)
     assert (found["zk_migration_state"], found["open_transaction"]["offset"]) == ("PRE_MIGRATION", 1)
@@ -151,7 +151,7 @@ def test_features(tmp_path):
 
 
 def apply(*records):
-    """The state after (type, fields) pairs at offsets 0, 1, ..."""
+    """Return the brokers after (type, fields) pairs at offsets 0, 1, ..."""
     state = metadata_image.empty_state()
     for offset, (kind, fields) in enumerate(records):
         metadata_image.apply(state, Record(offset, 1, 0, kind, 0, fields, False))
@@ -178,7 +178,7 @@ def change(fenced=0, shutdown=0, log_dirs=(), epoch=7):
     return "BROKER_REGISTRATION_CHANGE_RECORD", {**fields, "logDirs": list(log_dirs)}
 
 
-def test_life_of_a_broker():
+def test_broker_registration_changes():
     assert apply(REGISTER)["3"]["fenced"] is True
     assert apply(REGISTER, change(fenced=-1))["3"]["fenced"] is False
     assert apply(REGISTER, change(fenced=-1), change(fenced=1))["3"]["fenced"] is True
@@ -191,7 +191,7 @@ def test_life_of_a_broker():
 
 
 @pytest.mark.parametrize("records", [[change()], [REGISTER, change(epoch=6)]])
-def test_change_of_a_registration_that_is_not_there(records):
+def test_change_of_a_missing_registration_is_rejected(records):
     with pytest.raises(metadata_image.InconsistentLog, match="BROKER_REGISTRATION_CHANGE_RECORD for broker 3"):
         apply(*records)
 
@@ -203,7 +203,7 @@ def counts(*records):
     return metadata_counts.counts(image)
 
 
-def test_removed_topic_takes_its_partitions_and_configs():
+def test_removing_a_topic_removes_its_partitions_and_configs():
     topic = ("TOPIC_RECORD", {"name": "t", "topicId": "T"})
     partitions = [("PARTITION_RECORD", {"topicId": "T", "partitionId": n}) for n in (0, 1, 1)]
     config = ("CONFIG_RECORD", {"resourceType": 2, "resourceName": "t", "name": "k", "value": "v"})
@@ -214,7 +214,7 @@ def test_removed_topic_takes_its_partitions_and_configs():
     assert (found["topics"], found["partitions"], found["configs"]) == (0, 0, 1)
 
 
-def test_removed_things_do_not_count():
+def test_removed_metadata_does_not_count():
     def quota(remove):
         entity = [{"entityType": "user", "entityName": None}]
         return "CLIENT_QUOTA_RECORD", {"entity": entity, "key": "k", "remove": remove}
