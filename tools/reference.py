@@ -56,7 +56,7 @@ RETURNS_REASONS = (
     "probes/socket_wire.py:_timeout",
     "probes/socket_wire.py:_unreachable",
     "probes/zk_wire.py:__init__",
-    "probes/zookeeper.py:_gather",
+    "probes/zookeeper.py:_probed",
     "probes/zookeeper.py:_unreachable",
 )
 # their text is inserted into another message, after the name of the file or znode

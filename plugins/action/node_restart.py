@@ -15,8 +15,8 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import RUN,
 STILL_S = 10.0  # a step that takes longer is reported again
 _STEPS = {
     "stop": "stops",
-    "stop again": "failed to start, and is stopped",
-    "put the old file back": "gets its old properties file back",
+    "stop again": "did not come up, and is stopped",
+    "revert the file": "gets its old properties file back",
     "write the file": "gets its new properties file",
     "format": "formats its log directory",
     "start": "starts",

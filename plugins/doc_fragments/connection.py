@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Documentation of the options that argument_specs.CONNECTION declares, ZooKeeper's aside (zookeeper.py)."""
+"""Documentation of the options in argument_specs.CONNECTION, except ZooKeeper's (zookeeper.py)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ class ModuleDocFragment:
 options:
   bootstrap_servers:
     description:
-      - Brokers to start from, each as C(host:port) or C([IPv6 address]:port); the port defaults to 9092.
+      - Brokers of the initial connection, each as C(host:port) or C([IPv6 address]:port). The port defaults to 9092.
     type: list
     elements: str
     required: true
   client:
     description:
-      - How to connect to the brokers' listener that O(bootstrap_servers) names.
+      - How to connect to the brokers at O(bootstrap_servers).
       - Files are read on the host where the module runs.
     type: dict
     suboptions:
@@ -29,31 +29,32 @@ options:
         default: PLAINTEXT
       sasl_mechanism:
         description:
-          - The SASL mechanism; required with V(SASL_PLAINTEXT) and V(SASL_SSL).
-          - V(GSSAPI) and V(OAUTHBEARER) are handed to librdkafka. The probes that ask one broker or controller directly
-            do not speak them and say so.
+          - The SASL mechanism. Required with V(SASL_PLAINTEXT) and V(SASL_SSL).
+          - V(GSSAPI) and V(OAUTHBEARER) are passed to librdkafka. Probes of a single broker or controller do not
+            support them and report an error.
         type: str
         choices: [PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, GSSAPI, OAUTHBEARER]
       sasl_username:
         description:
-          - The user; required with V(PLAIN) and SCRAM.
+          - The user. Required with V(PLAIN) and SCRAM.
         type: str
       sasl_password:
         description:
-          - The user's password; required with V(PLAIN) and SCRAM.
+          - The user's password. Required with V(PLAIN) and SCRAM.
         type: str
       ssl_cafile:
         description:
-          - PEM file of the CAs that signed the server's certificate. Without it, those that the system trusts.
+          - PEM file of the CAs that signed the server's certificate. By default, the CAs that the system trusts.
         type: path
       ssl_certfile:
         description:
-          - PEM file of the client certificate and its chain, where the server requires one.
-          - Java stores (JKS, PKCS12) are not read; C(keytool -importkeystore) and C(openssl pkcs12) make PEM of them.
+          - PEM file of the client certificate and its chain, if the server requires one.
+          - Java stores (JKS, PKCS12) are not supported. Convert them with C(keytool -importkeystore) and
+            C(openssl pkcs12).
         type: path
       ssl_keyfile:
         description:
-          - PEM file of the client certificate's private key, when it is not in O(client.ssl_certfile).
+          - PEM file of the client certificate's private key, if it is not in O(client.ssl_certfile).
         type: path
       ssl_keypassword:
         description:
@@ -61,12 +62,12 @@ options:
         type: str
       ssl_verify:
         description:
-          - Whether to check the server's certificate. Secrets go to whoever answers when it is V(false).
+          - Whether to check the server's certificate. With V(false), an impostor can receive the credentials.
         type: bool
         default: true
       ssl_check_hostname:
         description:
-          - Whether the server's certificate must be for the host name that is connected to.
+          - Whether the server's certificate must match the host name.
         type: bool
         default: true
   controller_client:
@@ -82,31 +83,32 @@ options:
         default: PLAINTEXT
       sasl_mechanism:
         description:
-          - The SASL mechanism; required with V(SASL_PLAINTEXT) and V(SASL_SSL).
-          - V(GSSAPI) and V(OAUTHBEARER) are handed to librdkafka. The probes that ask one broker or controller directly
-            do not speak them and say so.
+          - The SASL mechanism. Required with V(SASL_PLAINTEXT) and V(SASL_SSL).
+          - V(GSSAPI) and V(OAUTHBEARER) are passed to librdkafka. Probes of a single broker or controller do not
+            support them and report an error.
         type: str
         choices: [PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, GSSAPI, OAUTHBEARER]
       sasl_username:
         description:
-          - The user; required with V(PLAIN) and SCRAM.
+          - The user. Required with V(PLAIN) and SCRAM.
         type: str
       sasl_password:
         description:
-          - The user's password; required with V(PLAIN) and SCRAM.
+          - The user's password. Required with V(PLAIN) and SCRAM.
         type: str
       ssl_cafile:
         description:
-          - PEM file of the CAs that signed the server's certificate. Without it, those that the system trusts.
+          - PEM file of the CAs that signed the server's certificate. By default, the CAs that the system trusts.
         type: path
       ssl_certfile:
         description:
-          - PEM file of the client certificate and its chain, where the server requires one.
-          - Java stores (JKS, PKCS12) are not read; C(keytool -importkeystore) and C(openssl pkcs12) make PEM of them.
+          - PEM file of the client certificate and its chain, if the server requires one.
+          - Java stores (JKS, PKCS12) are not supported. Convert them with C(keytool -importkeystore) and
+            C(openssl pkcs12).
         type: path
       ssl_keyfile:
         description:
-          - PEM file of the client certificate's private key, when it is not in O(controller_client.ssl_certfile).
+          - PEM file of the client certificate's private key, if it is not in O(controller_client.ssl_certfile).
         type: path
       ssl_keypassword:
         description:
@@ -114,17 +116,17 @@ options:
         type: str
       ssl_verify:
         description:
-          - Whether to check the server's certificate. Secrets go to whoever answers when it is V(false).
+          - Whether to check the server's certificate. With V(false), an impostor can receive the credentials.
         type: bool
         default: true
       ssl_check_hostname:
         description:
-          - Whether the server's certificate must be for the host name that is connected to.
+          - Whether the server's certificate must match the host name.
         type: bool
         default: true
   timeout:
     description:
-      - Seconds that each probe of one server may take, name resolution, TLS and authentication included.
+      - Timeout in seconds of each probe of one server, including name resolution, TLS and authentication.
     type: float
     default: 5.0
 """

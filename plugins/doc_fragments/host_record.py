@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Documentation of the options that host_state.OPTIONS and host_state.HELD_OPTIONS declare."""
+"""Documentation of the options in host_state.OPTIONS and host_state.HELD_OPTIONS."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class ModuleDocFragment:
 options:
   state_dir:
     description:
-      - Where the host keeps its lock, its claim, the record of its turns and its journal, a directory per cluster.
+      - Directory of the host's lock, run lock, restart record and journal, with one subdirectory per cluster.
     type: path
     default: /var/lib/quorumshift
 """

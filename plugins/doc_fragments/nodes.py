@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Documentation of the options that probe_module.ProbeModule declares."""
+"""Documentation of the options in probe_module.ProbeModule."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ class ModuleDocFragment:
 options:
   nodes:
     description:
-      - What M(quorumshift.kafka.node_facts) returned on each host, by host name, with C(role), C(reached),
-        C(host_address) and, for controllers, C(address) (V(host:port) of the controller listener) added. A host that
-        was not reached stands there with C(reached) false and C(error).
-      - When it is left out, the action plugin of this module fills it from the groups C(kafka_broker) and
-        C(kafka_controller) of the inventory.
+      - The result of M(quorumshift.kafka.node_facts) by host name, with C(role), C(reached), C(host_address) and, for
+        controllers, C(address) (V(host:port) of the controller listener) added. An unreachable host has C(reached)
+        false and C(error).
+      - By default, the action plugin of this module fills it from the inventory groups C(kafka_broker) and
+        C(kafka_controller).
     type: dict
     default: {}
   excluded:
     description:
-      - The same of hosts without which a migration is taken back. Nobody asks them anything, and their replicas do not
-        count. The action plugin fills it from C(quorumshift_exclude_hosts).
+      - The same for the hosts that a rollback excludes. They are not probed, and their replicas do not count. The
+        action plugin fills it from C(quorumshift_exclude_hosts).
     type: dict
     default: {}
   carry:
     description:
-      - What an earlier, unfinished call of the same wait returned. The action plugin hands it back; leave it out.
+      - The C(carry) that an earlier, unfinished call of the same wait returned. The action plugin sets it; omit it.
     type: dict
     default: {}
 """

@@ -11,7 +11,7 @@ class ModuleDocFragment:
 options:
   zookeeper_connect:
     description:
-      - The brokers' C(zookeeper.connect), C(host:port,host:port/chroot), the chroot once at its end.
+      - The brokers' C(zookeeper.connect), as C(host:port,host:port/chroot) with the chroot once at the end.
       - Not needed once the migration is finalized.
     type: str
   zookeeper_client:
@@ -21,21 +21,22 @@ options:
     suboptions:
       use_tls:
         description:
-          - Whether the port is ZooKeeper's C(secureClientPort).
+          - Whether to use TLS. The port must be ZooKeeper's C(secureClientPort).
         type: bool
         default: false
       cafile:
         description:
-          - PEM file of the CAs that signed the server's certificate. Without it, those that the system trusts.
+          - PEM file of the CAs that signed the server's certificate. By default, the CAs that the system trusts.
         type: path
       certfile:
         description:
-          - PEM file of the client certificate and its chain, where the server requires one.
-          - Java stores (JKS, PKCS12) are not read; C(keytool -importkeystore) and C(openssl pkcs12) make PEM of them.
+          - PEM file of the client certificate and its chain, if the server requires one.
+          - Java stores (JKS, PKCS12) are not supported. Convert them with C(keytool -importkeystore) and
+            C(openssl pkcs12).
         type: path
       keyfile:
         description:
-          - PEM file of the client certificate's private key, when it is not in O(zookeeper_client.certfile).
+          - PEM file of the client certificate's private key, if it is not in O(zookeeper_client.certfile).
         type: path
       keypassword:
         description:
@@ -43,12 +44,12 @@ options:
         type: str
       verify:
         description:
-          - Whether to check the server's certificate. Secrets go to whoever answers when it is V(false).
+          - Whether to check the server's certificate. With V(false), an impostor can receive the credentials.
         type: bool
         default: true
       check_hostname:
         description:
-          - Whether the server's certificate must be for the host name that is connected to.
+          - Whether the server's certificate must match the host name.
         type: bool
         default: true
       auth:
@@ -57,17 +58,17 @@ options:
         type: str
       sasl_mechanism:
         description:
-          - The SASL mechanism where ZooKeeper asks for it, or where the znodes' ACLs name SASL users.
-          - The reader on the brokers does not speak SASL; it reads C(/controller) and C(/migration), which Kafka leaves
-            readable by everyone.
+          - The SASL mechanism, if ZooKeeper requires it or the znodes' ACLs name SASL users.
+          - The reader on the brokers does not support SASL. It reads C(/controller) and C(/migration), which are
+            world-readable under Kafka's own ACLs.
         type: str
         choices: [DIGEST-MD5, GSSAPI]
       sasl_username:
         description:
-          - The user; required with V(DIGEST-MD5).
+          - The user. Required with V(DIGEST-MD5).
         type: str
       sasl_password:
         description:
-          - The user's password; required with V(DIGEST-MD5).
+          - The user's password. Required with V(DIGEST-MD5).
         type: str
 """

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Addresses as Kafka's and ZooKeeper's settings write them, parsed once for everyone."""
+"""Parse addresses as Kafka's and ZooKeeper's settings write them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ ZOOKEEPER_PORT = 2181
 
 
 class AddressError(ValueError):
-    """A host, port, listener or connect string that cannot be read; the message shows the text."""
+    """A host, port, listener or connect string cannot be parsed; the message shows the text."""
 
 
 class HostPort(NamedTuple):
-    """One TCP address; `host` carries no brackets. `str()` gives `host:port` or `[v6]:port`."""
+    """One TCP address; `host` has no brackets. `str()` gives `host:port` or `[v6]:port`."""
 
     host: str
     port: int
@@ -26,7 +26,7 @@ class HostPort(NamedTuple):
 
 
 class ZkConnect(NamedTuple):
-    """A ZooKeeper connect string: its servers, and the chroot as `/a/b` or, for none, an empty string."""
+    """A ZooKeeper connect string: its servers, and the chroot as `/a/b`, empty for none."""
 
     servers: Tuple[HostPort, ...]
     chroot: str
@@ -47,17 +47,17 @@ class Listener(NamedTuple):
 
 
 def parse_host_port(text: str, default_port: int | None = None) -> HostPort:
-    """Reads `host`, `host:port`, `1.2.3.4:port`, `[v6]` or `[v6]:port`.
+    """Parse `host`, `host:port`, `1.2.3.4:port`, `[v6]` or `[v6]:port`.
 
-    Raises AddressError for anything else, a bare IPv6 address among it (its port could not be told apart),
-    and for a missing port where `default_port` is None.
+    Raises AddressError for anything else, for a bare IPv6 address (its port is ambiguous), and for a missing port if
+    `default_port` is None.
     """
     host, port = _split_port(text.strip(), text)
     if not host:
         raise AddressError(f"{text!r} has no host")
     if port is None:
         if default_port is None:
-            raise AddressError(f"{text!r} has no port: write it as host:port")
+            raise AddressError(f"{text!r} has no port: write host:port")
         return HostPort(host, default_port)
     if not 1 <= port <= 65535:
         raise AddressError(f"{text!r} has port {port}, which is not within 1 to 65535")
@@ -67,9 +67,9 @@ def parse_host_port(text: str, default_port: int | None = None) -> HostPort:
 def parse_host_ports(
     value: Union[str, Iterable[str], Iterable[HostPort]], default_port: int | None = KAFKA_PORT
 ) -> Tuple[HostPort, ...]:
-    """Reads a comma-separated string, or an iterable of addresses, as in `bootstrap.servers`.
+    """Parse a comma-separated string, or an iterable of addresses, as in `bootstrap.servers`.
 
-    Order is kept and duplicates are dropped. Raises AddressError when no address is in it.
+    Order is kept and duplicates are dropped. Raises AddressError if there is no address.
     """
     items = value.split(",") if isinstance(value, str) else value
     found = []
@@ -81,19 +81,19 @@ def parse_host_ports(
         if item not in found:
             found.append(item)
     if not found:
-        raise AddressError(f"{value!r} names no host")
+        raise AddressError(f"{value!r} contains no host")
     return tuple(found)
 
 
 def parse_zookeeper_connect(text: str) -> ZkConnect:
-    """Reads `host[:port],host[:port].../chroot`, the chroot standing once, behind the last host.
+    """Parse `host[:port],host[:port].../chroot`, with the chroot once, after the last host.
 
-    As ZooKeeper's ConnectStringParser reads it: the first slash begins the chroot, `/` alone is none.
-    Raises AddressError; the mistake of repeating the chroot behind each host is named as such.
+    As in ZooKeeper's ConnectStringParser, the first slash begins the chroot and `/` alone is none. Raises AddressError,
+    with a message of its own for a chroot that is repeated after each host.
     """
     hosts, slash, rest = text.strip().partition("/")
     if "," in rest:
-        raise AddressError(f"{text!r}: the chroot stands once, behind the last host")
+        raise AddressError(f"{text!r}: write the chroot once, after the last host")
     servers = parse_host_ports(hosts, ZOOKEEPER_PORT)
     chroot = slash + rest if rest else ""
     if chroot and any(part in ("", ".", "..") for part in rest.split("/")):
@@ -102,7 +102,7 @@ def parse_zookeeper_connect(text: str) -> ZkConnect:
 
 
 def parse_listeners(text: str) -> Tuple[Listener, ...]:
-    """Reads Kafka's `NAME://host:port,...` (class EndPoint: names in upper case, host may be empty).
+    """Parse Kafka's `NAME://host:port,...` (class EndPoint: names in upper case, host may be empty).
 
     Raises AddressError.
     """
@@ -113,10 +113,10 @@ def parse_listeners(text: str) -> Tuple[Listener, ...]:
         name, separator, address = item.strip().partition("://")
         host, port = _split_port(address, item)
         if not separator or not name or port is None:
-            raise AddressError(f"{item.strip()!r} is not a listener: write it as NAME://host:port")
+            raise AddressError(f"{item.strip()!r} is not a listener: write NAME://host:port")
         found.append(Listener(name.upper(), host, port))
     if not found:
-        raise AddressError(f"{text!r} names no listener")
+        raise AddressError(f"{text!r} contains no listener")
     return tuple(found)
 
 
@@ -126,12 +126,12 @@ def _split_port(text: str, shown: str) -> Tuple[str, int | None]:
     if text.startswith("["):
         host, bracket, rest = text[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")):
-            raise AddressError(f"{shown!r}: an IPv6 address is written as [address]:port")
+            raise AddressError(f"{shown!r}: write an IPv6 address as [address]:port")
         port = rest[1:] if rest else None
     else:
         host, colon, port = text.partition(":")
         if ":" in port:
-            raise AddressError(f"{shown!r}: an IPv6 address is written as [address]:port")
+            raise AddressError(f"{shown!r}: write an IPv6 address as [address]:port")
         port = port if colon else None
     if port is None:
         return host, None

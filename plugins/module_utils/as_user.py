@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kafka's own tools on a managed host, run as the user that runs Kafka there."""
+"""Run Kafka's own tools on a managed host, as the user that runs Kafka."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import time
 from typing import IO, Mapping, NamedTuple, Sequence
 
 _PAUSE_S = 0.05
-_TRACE_S = 0.3  # for what it is just printing
+_TRACE_S = 0.3  # time for output that follows `stop_text`
 
 
 class Ended(NamedTuple):
-    """`code`: the exit code, None for a command that did not end by itself and was killed."""
+    """`code`: the exit code, None if the command was killed."""
 
     code: int | None
     output: str
@@ -32,14 +32,14 @@ def run(
     timeout: float,
     text: str = "",
     env: Mapping[str, str] | None = None,
-    last_words: str = "",
+    stop_text: str = "",
 ) -> Ended:
-    """Return how a command ended, or what it printed until it was killed: after `timeout` seconds, or once
-    `last_words` stands in its standard error.
+    """Run a command and return its exit code and output. Kill it after `timeout` seconds, or once its standard error
+    contains `stop_text`.
 
-    `text` is its standard input, which it may open by name too (/dev/stdin), so that a secret needs no file; `env` adds
-    to ours. Raises KeyError for a user whom this host does not know, OSError for a command that cannot be started, or
-    not as that user.
+    `text`: its standard input, which it may also open as /dev/stdin, so that a secret needs no file; `env`: added to
+    this process's environment. Raises KeyError if the user does not exist, OSError if the command cannot be started as
+    that user.
     """
     account = pwd.getpwnam(user)
     if os.geteuid() not in (0, account.pw_uid):
@@ -55,7 +55,7 @@ def run(
         )
         ends = time.monotonic() + timeout
         code = process.poll()
-        while code is None and time.monotonic() < ends and not (last_words and last_words in _text(errors)):
+        while code is None and time.monotonic() < ends and not (stop_text and stop_text in _text(errors)):
             time.sleep(_PAUSE_S)
             code = process.poll()
         if code is None:
@@ -67,7 +67,7 @@ def run(
 
 
 def _given(text: str, account: pwd.struct_passwd) -> IO[bytes]:
-    """Return a pipe that holds `text`, which the account may open by name. OSError when it does not fit in."""
+    """Return a pipe that holds `text`, which the account may open by name. Raises OSError if the text does not fit."""
     reading, writing = os.pipe()
     try:
         os.set_blocking(writing, False)
@@ -84,12 +84,12 @@ def _given(text: str, account: pwd.struct_passwd) -> IO[bytes]:
 
 
 def _text(stream: IO[bytes]) -> str:
-    # Its own offset stays: the command writes at the same one.
+    # pread keeps the offset, at which the command writes.
     return os.pread(stream.fileno(), os.fstat(stream.fileno()).st_size, 0).decode(errors="replace")
 
 
 def _become(account: pwd.struct_passwd) -> None:
     if os.geteuid() == 0:
         os.setgid(account.pw_gid)
-        os.initgroups(account.pw_name, account.pw_gid)  # as systemd's User=: a store may be readable for a group
+        os.initgroups(account.pw_name, account.pw_gid)  # as systemd's User= does: a group may grant access to a store
         os.setuid(account.pw_uid)

@@ -1,8 +1,9 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a turn does with a node that did not come up: it goes back to its earlier file where that is safe, and stays
-as it is elsewhere. On the host, by the turn's own worker, so that it happens whoever else is gone by then.
+"""Revert a node that did not come up to its earlier properties file, where that is safe.
+
+The restart worker on the host does it, so that it happens even if the control node is down by then.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from .restart_record import Record, RestartError
 
 
 class _Refused(RestartError):
-    """Why nothing is put back."""
+    """The reason why the node is not reverted."""
 
 
 def after(spec: Mapping[str, Any], record: Record, directory: str, error: Exception, since: float) -> tuple[str, str]:
-    """Put the node back, or leave it; return (outcome `put_back` or `failed`, message for the operator).
+    """Revert the node where that is safe; return (outcome `reverted` or `failed`, message for the operator).
 
-    `error`: why it did not come up, `since`: when it was stopped or started last, in epoch seconds. `spec` as for
-    turn.begin, with `registered`: ids of the brokers whose registration stood in the quorum when the turn began.
+    `error`: why it did not come up; `since`: when it was last stopped or started, in epoch seconds; `spec` as for
+    restart_worker.begin.
     """
     record.forgiving = True
     transition = transitions.TRANSITIONS[spec["kind"]]
@@ -38,57 +39,57 @@ def after(spec: Mapping[str, Any], record: Record, directory: str, error: Except
         old = _old_text(spec, directory, earlier)
         back = {**spec, "mode": earlier}
         if earlier == "zk":
-            _to_plain(back, record, old, since)
+            _revert_to_zk(back, record, old, since)
         else:
-            _under_the_quorum(back, record, old)
+            _revert_under_kraft(back, record, old)
     except _Refused as refused:
-        how = f"Mend the cause, then start {unit} on this host or run again: it stays in mode {mode}"
-        return "failed", _joined(f"{why} Its properties file was not put back: {refused}. {how}.", excerpt)
+        how = f"It stays in mode {mode}. Fix the cause, then start {unit} on this host or run again"
+        return "failed", _joined(f"{why} Its properties file was not reverted: {refused}. {how}.", excerpt)
     except Exception as second:
-        there = kraft_config.mode_at_next_start(properties.parse(restart_files.read_text(spec["config_file"])))
-        how = f"Its file starts it in mode {there}. Mend the cause, then start {unit} on this host or run again"
-        own = getattr(second, "excerpt", "")
-        reported = f"{why} Going back to mode {earlier} did not work either: {second}. {how}."
-        again = own_node.without_times(own) == own_node.without_times(excerpt)
-        return "failed", _joined(reported, excerpt, "" if again else own)
-    reported = (
-        f"{why} Its properties file was put back and it is up in mode {earlier} again. Mend the cause and run again."
+        next_mode = kraft_config.mode_at_next_start(properties.parse(restart_files.read_text(spec["config_file"])))
+        how = f"Its file starts it in mode {next_mode}. Fix the cause, then start {unit} on this host or run again"
+        second_excerpt = getattr(second, "excerpt", "")
+        message = f"{why} Reverting to mode {earlier} failed too: {second}. {how}."
+        same = own_node.without_times(second_excerpt) == own_node.without_times(excerpt)
+        return "failed", _joined(message, excerpt, "" if same else second_excerpt)
+    message = (
+        f"{why} Its properties file was reverted and it is up in mode {earlier} again. Fix the cause and run again."
     )
-    return "reverted", _joined(reported, excerpt)
+    return "reverted", _joined(message, excerpt)
 
 
 def _old_text(spec: Mapping[str, Any], directory: str, earlier: str) -> str:
     current, kept = restart_files.read_text(spec["config_file"]), restart_files.kept(spec, directory)
-    for text in (current, restart_files.read_text(kept)):  # the current one when writing the new one did not work
+    for text in (current, restart_files.read_text(kept)):  # the current file, if writing the new one failed
         if text and kraft_config.mode_at_next_start(properties.parse(text)) == earlier:
             return text
-    raise _Refused(f"no file of mode {earlier} was kept as {kept}")
+    raise _Refused(f"no properties file of mode {earlier} is kept as {kept}")
 
 
-def _to_plain(spec: Mapping[str, Any], record: Record, old: str, since: float) -> None:
-    """To plain ZooKeeper mode, where no copy has begun and none can begin before the broker is back."""
+def _revert_to_zk(spec: Mapping[str, Any], record: Record, old: str, since: float) -> None:
+    """Revert to plain ZooKeeper mode if the initial copy has not begun and cannot begin before the broker is up."""
     current, values = restart_files.read_text(spec["config_file"]), properties.parse(old)
     registered = set(spec["registered"])
     if own_node.may_have_registered(properties.parse(current), since):
         registered.add(str(spec["node_id"]))
-    # Before the stop, which a process that comes up late does not deserve for nothing; and after it, right before.
+    # Checked before the stop, because a process that is only late must not be stopped in vain; and again after it.
     for prepare in (lambda: None, lambda: restart_steps.stop(spec, record, "stop again")):
         prepare()
-        seen = _gather(values)
+        seen = _read_zookeeper(values)
         refused = auto_revert.under_kraft(seen) or auto_revert.copy_at_hand(seen, spec["node_id"], registered)
         if refused:
             raise _Refused(refused)
     _write(spec, record, old)
     restart_steps.start(spec, record, values, {})
-    refused = auto_revert.under_kraft(_gather(values))
+    refused = auto_revert.under_kraft(_read_zookeeper(values))
     if refused:
         restart_steps.stop(spec, record, "stop again")
         _write(spec, record, current, "write the file")
-        raise _Refused(f"{refused}, while it went back")
+        raise _Refused(f"while it was reverted: {refused}")
 
 
-def _under_the_quorum(spec: Mapping[str, Any], record: Record, old: str) -> None:
-    """To migration mode or KRaft mode, while controllers still write to ZooKeeper and take brokers of both."""
+def _revert_under_kraft(spec: Mapping[str, Any], record: Record, old: str) -> None:
+    """Revert to migration or KRaft mode while the controllers write to ZooKeeper and accept brokers of both modes."""
     restart_steps.stop(spec, record, "stop again")
     values = properties.parse(old)
     log = node.metadata_dir(values)
@@ -104,14 +105,14 @@ def _under_the_quorum(spec: Mapping[str, Any], record: Record, old: str) -> None
     restart_steps.start(spec, record, values, before)
 
 
-def _gather(values: Mapping[str, str]) -> dict:
+def _read_zookeeper(values: Mapping[str, str]) -> dict:
     try:
         return own_zookeeper.gather(values)
     except restart_steps.ZOOKEEPER_ERRORS as error:
         raise _Refused(f"/migration and /controller could not be read from this host: {error}") from None
 
 
-def _write(spec: Mapping[str, Any], record: Record, text: str, name: str = "put the old file back") -> None:
+def _write(spec: Mapping[str, Any], record: Record, text: str, name: str = "revert the file") -> None:
     record.step(name)
     restart_files.replace(spec["config_file"], text, spec.get("owner"))
 

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A worker that nothing on the way can cut: a process of its own session. Standard library only.
+"""Run work in a process of its own session, which survives the module that starts it. Standard library only.
 
-It goes on with what is loaded, because Ansible removes a module's files behind it. Locks that are held when it begins
-are held until it ends (flock(2): a descriptor is shared with the child).
+The process must not import anything, because Ansible removes a module's files. It keeps the locks that are held when it
+begins (flock(2): the child shares the descriptor).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Callable
 
 
 def begin(work: Callable[[], None]) -> None:
-    """Let a process of its own do the work, and return at once."""
+    """Start a process that does the work, and return at once."""
     if os.fork():
         return
     try:

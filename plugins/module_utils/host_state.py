@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a managed host keeps of one cluster: `<state_dir>/<cluster id>/`, its lock, its files, its journal.
+"""A managed host's state of one cluster in `<state_dir>/<cluster id>/`: its lock, its files, its journal.
 
-Standard library only. Every file is replaced whole, by rename, so that a reader never sees half of it; the journal
-alone is appended to, one line with one write.
+Standard library only. Files are replaced by rename, so that a reader sees complete JSON. Only the journal is appended
+to, one line with one write.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ JOURNAL = "journal.jsonl"
 DIGEST_KEY = "digest_key.json"
 
 OPTIONS = {"state_dir": {"type": "path", "default": "/var/lib/quorumshift"}}
-"""Argument spec of where these records are; the doc fragment quorumshift.kafka.host_record documents it."""
+"""Argument spec of the state directory; the doc fragment quorumshift.kafka.host_record documents it."""
 
 HELD_OPTIONS = {
     **OPTIONS,
     "run": {"type": "str", "required": True},
     "cluster_id": {"type": "str", "required": True},
 }
-"""Argument spec of what holds a host for a run; documented by quorumshift.kafka.host_record and its part `run`."""
+"""Argument spec of modules that lock a host for a run; quorumshift.kafka.host_record and its part `run` document it."""
 
 
 class Held(RuntimeError):
-    """The host's lock is held: a turn is at work."""
+    """The host's lock is held: a restart runs."""
 
 
 def directory(root: str, cluster_id: str) -> str:
-    """Return the host's directory of one cluster, made 0700 when missing."""
+    """Return the host's directory of one cluster; create it with mode 0700 if it is missing."""
     path = os.path.join(root, cluster_id)
     os.makedirs(path, mode=0o700, exist_ok=True)
     return path
@@ -47,7 +47,7 @@ def directory(root: str, cluster_id: str) -> str:
 
 @contextlib.contextmanager
 def locked(path: str) -> Iterator[int]:
-    """Hold the lock of a host's directory, given to the caller as a file descriptor. Raises Held."""
+    """Hold the lock of a host's directory and yield its file descriptor. Raises Held."""
     handle = os.open(os.path.join(path, LOCK), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         try:
@@ -60,7 +60,7 @@ def locked(path: str) -> Iterator[int]:
 
 
 def held(path: str) -> bool:
-    """Say whether a worker holds the lock of a directory now."""
+    """Return whether a worker holds the lock of a directory."""
     try:
         with locked(path):
             return False
@@ -69,7 +69,7 @@ def held(path: str) -> bool:
 
 
 def read_json(path: str) -> dict | None:
-    """Return a JSON file's content; None when it is not there, {"error": ...} when it is torn."""
+    """Return a JSON file's content, None if it is missing, {"error": ...} if it is not JSON."""
     if not path or not os.path.exists(path):
         return None
     try:
@@ -80,7 +80,7 @@ def read_json(path: str) -> dict | None:
 
 
 def write_json(path: str, value: Mapping[str, Any]) -> None:
-    """Replace a file (0600), on disk when this returns."""
+    """Replace a file (mode 0600) and flush it to disk."""
     temporary = path + ".new"
     with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as stream:
         json.dump(value, stream)
@@ -92,7 +92,7 @@ def write_json(path: str, value: Mapping[str, Any]) -> None:
 def note(path: str, name: str, run: str, **more: Any) -> None:
     """Append an event to the journal of a host's directory: {t: epoch seconds, name, run, ...}.
 
-    A last line that a crash tore keeps to itself: the event begins on a line of its own.
+    After an incomplete last line, left by a crash, the event begins on a new line.
     """
     line = json.dumps({"t": round(time.time(), 3), "name": name, "run": run, **more}) + "\n"
     handle = os.open(os.path.join(path, JOURNAL), os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
@@ -106,8 +106,8 @@ def note(path: str, name: str, run: str, **more: Any) -> None:
 
 
 def read_journal(path: str, newest: int) -> dict:
-    """Return {events: the newest of a host's directory in the order in which they were noted, torn: how many lines
-    cannot be read, cut: whether there are older ones}."""
+    """Return {events: the `newest` events of a host's journal, oldest first, torn: number of lines that cannot be read,
+    cut: whether older events were left out}."""
     events: list[dict] = []
     torn = 0
     try:

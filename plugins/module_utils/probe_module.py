@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the modules of the probe host share: connection options, nodes, waiting in slices, typed errors."""
+"""The base class of modules on the probe host: connection options, nodes' facts, waits in slices, typed errors."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ SLICE_S = 3.0
 class ProbeModule(AnsibleModule):
     """An AnsibleModule with connection options and the nodes' facts.
 
-    Conditions are awaited in slices: one call of the module waits a few seconds at most and hands what it must
-    remember to the next call (`carry`), so that an action plugin can show progress between them.
+    It waits for conditions in slices. One call of the module waits a few seconds at most and passes its state to the
+    next call in `carry`, so that an action plugin can show progress between calls.
     """
 
     def __init__(self, argument_spec: Mapping[str, Any], **kwargs: Any):
@@ -49,50 +49,46 @@ class ProbeModule(AnsibleModule):
         self.nodes = {host: self._addressed(node) for host, node in self.params["nodes"].items()}
 
     def facts(self, partitions: bool = True) -> dict:
-        """Collect the cluster's facts (probes.cluster.collect), without the hosts that are gone (judgements.gone)."""
+        """Return the cluster's facts (probes.cluster.collect) without the excluded hosts (core.excluded)."""
         facts = cluster.collect(self.nodes, self.connections, partitions)
         kept = ("role", "node_id")
-        excluded_ones = {host: {key: node.get(key) for key in kept} for host, node in self.params["excluded"].items()}
-        return excluded.without(facts, excluded_ones)
+        hosts = {host: {key: node.get(key) for key in kept} for host, node in self.params["excluded"].items()}
+        return excluded.without(facts, hosts)
 
-    def still_there(self) -> dict[str, str | None]:
-        """Return in which mode the hosts that are said to be gone answer, None of those that do not."""
+    def modes_of_excluded(self) -> dict[str, str | None]:
+        """Return the mode in which each excluded host answers, None if it does not answer."""
         nodes = {host: self._addressed(node) for host, node in self.params["excluded"].items() if node["role"]}
         return cluster.modes(nodes, self.connections)
 
     def min_isr(self, partitions: Mapping[str, Any]) -> dict[str, int]:
-        """Return min.insync.replicas of each topic in `partitions`; each topic is asked for once.
-
-        Raises KafkaException.
-        """
+        """Return min.insync.replicas of each topic in `partitions`, read once a topic. Raises KafkaException."""
         new = [name for name in partitions if name not in self.known_min_isr]
         connections = self.connections
         self.known_min_isr.update(topics.min_isr(connections.bootstrap, connections.client, new, connections.timeout))
         return self.known_min_isr
 
-    def lasted(self, what: str | None) -> float:
-        """Return for how many seconds the looks of a `wait` have seen just this, this one included."""
+    def seen_for(self, what: str | None) -> float:
+        """Return for how many seconds each poll of a `wait` has seen `what`."""
         now = time.time()
         if what is None or self.same.get("what") != what:
             self.same = {"what": what, "since": now}
         return now - self.same["since"]
 
     def run(self, work: Callable[[], dict]) -> None:
-        """Exit with what `work` returns; its typed errors become the module's failure."""
+        """Exit with the result of `work`; fail the module on its typed errors."""
         try:
             result = work()
         except (AddressError, SecurityError) as error:
             self.fail_json(msg=str(error))
         except (ZooKeeperError, topics.KafkaException) as error:
-            self.fail_json(msg=f"{reported(error)}. Run again; if it stays, raise quorumshift_probe_timeout.")
+            self.fail_json(msg=f"{error_text(error)}. Run again. If it persists, raise quorumshift_probe_timeout.")
         self.exit_json(**{"changed": False, **result})
 
     def wait(self, gather: Callable[[], tuple[list[str], dict]], stable_s: float, bound_s: float, what: str) -> dict:
-        """Wait until `look` finds no trouble for `stable_s` on end, for `bound_s` in all, in slices.
+        """Wait in slices until `gather` finds no trouble for `stable_s` without a break, at most for `bound_s`.
 
-        `look` returns (troubles, result). Returns its last result with `done` true; or with `done` false, `progress`
-        and `carry` for the next call. Fails the module when the bound is over, with what was seen last, and what the
-        result's `do` says to do about it.
+        `gather` returns (troubles, result). Return its last result with `done` true, or with `done` false, `progress`
+        and `carry` for the next call. After `bound_s`, fail the module with what was seen last and the result's `do`.
         """
         carry = dict(self.params["carry"])
         began = carry.setdefault("began", time.time())
@@ -101,8 +97,7 @@ class ProbeModule(AnsibleModule):
             try:
                 troubles, result = gather()
             except (ZooKeeperError, topics.KafkaException) as error:
-                # An answer that did not come is a trouble like another, until the bound is over
-                troubles, result = [reported(error)], {}
+                troubles, result = [error_text(error)], {}
             now = time.time()
             carry["same"] = self.same
             carry["since"] = None if troubles else (carry.get("since") or now)
@@ -114,28 +109,27 @@ class ProbeModule(AnsibleModule):
             if now - began >= bound_s:
                 seen = f"{advice.sentences(seen, do)}." if do else seen
                 self.fail_json(
-                    msg=f"waited {now - began:.0f} s for {what}. Seen last: {seen}", waited_s=round(now - began, 3)
+                    msg=f"waited {now - began:.0f} s for {what}. Last seen: {seen}", waited_s=round(now - began, 3)
                 )
-            # The last seconds of a good time are awaited here: another call would begin by looking anew at everything.
+            # The last seconds are waited for here, because another call would begin by gathering everything again.
             nearly = carry["since"] and stable_s - (now - carry["since"]) <= SLICE_S
             if time.monotonic() >= slice_end and not nearly:
                 return {"done": False, "progress": f"{what}: {seen} ({now - began:.0f} s)", "carry": carry, **result}
             time.sleep(0.2)
 
     def _addressed(self, node: Mapping) -> dict:
-        reported = dict(node)
-        host_address = reported.get("host_address", "")
-        if reported["role"] == "broker":
-            reported["address"] = cluster.client_address(reported, host_address, self.connections)
-        parse_host_port(reported["address"])
-        return reported
+        node = dict(node)
+        if node["role"] == "broker":
+            node["address"] = cluster.client_address(node, node.get("host_address", ""), self.connections)
+        parse_host_port(node["address"])
+        return node
 
 
-def reported(error: Exception) -> str:
-    """Return the sentence that tells of an answer which did not come: a ZooKeeperError or a KafkaException."""
+def error_text(error: Exception) -> str:
+    """Return the text of a ZooKeeperError or a KafkaException."""
     return f"the brokers gave no answer: {error.args[0].str()}" if hasattr(error.args[0], "str") else str(error)
 
 
 def _held(since_s: float, stable_s: float, trouble: str | None) -> str:
-    held = f"good for {since_s:.0f} s of {stable_s:g} s"
+    held = f"healthy for {since_s:.0f} s of {stable_s:g} s"
     return f"{held}; before that: {trouble}" if trouble else held

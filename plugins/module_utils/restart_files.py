@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The properties file in a turn: what it becomes, the old one kept, either of them written in one step."""
+"""A node's properties file during a restart: its new text, its backup, and how both are written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONFIGS = "configs"
 
 
 def read_text(path: str) -> str:
-    """Return a file's text as it is to the byte, '' when there is none."""
+    """Return a file's text, byte for byte, '' if there is no file."""
     if not os.path.exists(path):
         return ""
     with open(path, encoding="latin-1", newline="") as stream:
@@ -27,7 +27,7 @@ def read_text(path: str) -> str:
 
 
 def new_text(spec: Mapping[str, Any], old: str) -> str:
-    """Return the text that a turn's `content` or `changes` make of the file, its sealed secrets opened."""
+    """Return the file's text after a restart's `content` or `changes`, with sealed secrets opened."""
     if _is_rollback(spec) and spec.get("changes") is not None:
         return _earlier_text(spec, old)
     wanted = spec.get("content") or spec.get("changes") or {}
@@ -44,19 +44,21 @@ def _is_rollback(spec: Mapping[str, Any]) -> bool:
 
 
 def _earlier_text(spec: Mapping[str, Any], old: str) -> str:
-    """Return the text with the keys that going forth changed as they were before; to the byte the file that was kept,
-    where nobody has changed anything else since. The keys: those of `changes`, and of the way to the mode left."""
-    left, there = TRANSITIONS[spec["kind"]].before, kraft_config.mode_at_next_start(properties.parse(old))
-    if there == spec["mode"]:
+    """Return the text with the keys of `changes`, and of the change into the mode left, as in the kept file.
+
+    If no other key differs from the kept file, return that file byte for byte.
+    """
+    left, current = TRANSITIONS[spec["kind"]].before, kraft_config.mode_at_next_start(properties.parse(old))
+    if current == spec["mode"]:
         return old
-    if there != left:
+    if current != left:
         raise RestartError(
-            f"{spec['config_file']} is of mode {there}: only one of mode {left} goes back to {spec['mode']}"
+            f"{spec['config_file']} has mode {current}: a rollback to mode {spec['mode']} needs mode {left}"
         )
     path = kept({**spec, "kind": left, "mode": left}, os.path.join(spec["state_dir"], spec["cluster_id"]))
     before = read_text(path)
     if not before:
-        raise RestartError(f"no file of before mode {left} was kept on this host as {path}")
+        raise RestartError(f"{path} is missing: the properties file from before mode {left} was not kept on this host")
     values = properties.parse(before)
     keys = set(spec["changes"])
     if left == "kraft":
@@ -68,26 +70,26 @@ def _earlier_text(spec: Mapping[str, Any], old: str) -> str:
 
 
 def masked_text(text: str) -> str:
-    """Return a file's text with its secrets masked."""
+    """Return a file's text with secrets masked."""
     return properties.edit(text, {key: masked(key, value) for key, value in properties.parse(text).items()})
 
 
 def keep(spec: Mapping[str, Any], directory: str, old: str) -> None:
-    """Keep the file as it was before a turn took it to another mode; a turn within a mode keeps nothing."""
+    """Keep a copy of the file if the restart changes the node's mode."""
     if old and kraft_config.mode_at_next_start(properties.parse(old)) != spec["mode"]:
         os.makedirs(os.path.join(directory, CONFIGS), mode=0o700, exist_ok=True)
         replace(kept(spec, directory), old, None, 0o600)
 
 
 def kept(spec: Mapping[str, Any], directory: str) -> str:
-    """Return where the file stands as it was before the turn. One that goes back keeps it under a name of its own, so
-    that it leaves alone what the way forth kept."""
+    """Return the path of the file from before the restart. A rollback's restart uses another name, so that it does not
+    overwrite the file kept by the migration."""
     back = "back-to-" if _is_rollback(spec) else ""
     return os.path.join(directory, CONFIGS, f"{os.path.basename(spec['config_file'])}.before-{back}{spec['mode']}")
 
 
 def replace(path: str, text: str, owner: str | None, mode: int = 0o640) -> None:
-    """Replace a file in one step, keeping owner and mode of the one that stood there."""
+    """Replace a file by rename, keeping its owner and mode; a new file gets `owner` and `mode`."""
     temporary = f"{path}.quorumshift"
     with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="latin-1") as stream:
         stream.write(text)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node stopped, and started and seen up: the steps of a turn that take time, each with its bound."""
+"""The steps of a restart that take time, each with its bound: stop, start, wait until the node is up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ZOOKEEPER_ERRORS = (AddressError, SecurityError, ZnodeError, WireError)
 
 
 class NotUp(RestartError):
-    """A node that was started and did not come up; `excerpt` is what its own log says."""
+    """A node was started and did not come up; `excerpt` quotes its own log."""
 
     def __init__(self, why: str, excerpt: str = ""):
         super().__init__(why)
@@ -30,7 +30,7 @@ class NotUp(RestartError):
 
 
 def stop(spec: Mapping[str, Any], record: Record, name: str = "stop") -> None:
-    """Stop the service and see it stopped."""
+    """Stop the service and wait until it is stopped."""
     record.step(name)
     stopping = time.time()
     service.begin("stop", spec["service"])
@@ -38,29 +38,29 @@ def stop(spec: Mapping[str, Any], record: Record, name: str = "stop") -> None:
     record.note(stopped_at=time.time(), stop_s=time.time() - stopping)
 
 
-def is_stopped(reported: Mapping[str, Any], or_stopping: bool = False) -> bool:
-    """Say whether a service, as probes.service.state tells of it, is stopped, or on its way there.
+def is_stopped(state: Mapping[str, Any], or_stopping: bool = False) -> bool:
+    """Return whether a service is stopped, given its probes.service.state; with `or_stopping`, also while it stops.
 
-    A unit that waits for systemd to restart it is `activating`, one of Type=notify is so until it is up.
+    A unit that systemd is about to restart is `activating`, and so is one of Type=notify until it is up.
     """
-    if reported["manager"] != "systemd":
-        return not reported["active"]
-    return reported["active_state"] in ("inactive", "failed", *(["deactivating"] if or_stopping else []))
+    if state["manager"] != "systemd":
+        return not state["active"]
+    return state["active_state"] in ("inactive", "failed", *(["deactivating"] if or_stopping else []))
 
 
 def await_stopped(spec: Mapping[str, Any]) -> None:
-    """Wait until the service is stopped, a stop under way ended."""
+    """Wait until the service is stopped. Raises RestartError after `stop_timeout_s`."""
     wait(
         lambda: is_stopped(service.state(spec["service"])),
         spec["stop_timeout_s"],
-        lambda: f"service {spec['service']} to stop; systemd says {service.state(spec['service']).get('active_state')}",
+        lambda: f"service {spec['service']} to stop. State: {service.state(spec['service']).get('active_state')}",
     )
 
 
 def start(spec: Mapping[str, Any], record: Record, values: Mapping[str, str], before: Mapping[str, Any]) -> None:
-    """Start the service and see it up in the mode of its properties `values`. Raises NotUp with what its log says.
+    """Start the service and wait until it is up in the mode of its properties `values`. Raises NotUp.
 
-    `before`: its registration until now, which a new one has to replace.
+    `before`: the node's registration so far, which a new one must replace.
     """
     if values.get("zookeeper.connect") and not spec["mode"].startswith("controller"):
         _await_session_end(spec, values)
@@ -86,15 +86,15 @@ def see_up(
 ) -> None:
     """Wait until the node answers in its mode and is registered. `earlier`: systemd's invocation before the start."""
     deadline = time.time() + spec["start_timeout_s"]
-    seen = {"text": "nothing yet"}
+    seen = {"text": "none"}
 
     def answers() -> bool:
-        reported = service.state(spec["service"])
-        ended = reported["manager"] == "systemd" and (is_stopped(reported) or reported["sub_state"] == "auto-restart")
-        # systemd may take a moment to begin with it.
-        begun = reported.get("invocation") != earlier or reported.get("active_state") == "failed"
+        state = service.state(spec["service"])
+        ended = state["manager"] == "systemd" and (is_stopped(state) or state["sub_state"] == "auto-restart")
+        # systemd may begin the start a moment later.
+        begun = state.get("invocation") != earlier or state.get("active_state") == "failed"
         if ended and (begun or time.time() - starting > BEGIN_S):
-            raise RestartError(f"{spec['service']} ended while it started (systemd: {reported.get('result')})")
+            raise RestartError(f"{spec['service']} ended while it started (systemd: {state.get('result')})")
         running = own_node.running_mode(values, spec["config_file"], spec["service"])
         seen["text"] = f"its listener answers as {running}" if running else "its listener does not answer"
         return running == spec["mode"]
@@ -102,27 +102,27 @@ def see_up(
     wait(
         answers,
         deadline - time.time(),
-        lambda: f"{spec['service']} to answer in mode {spec['mode']}; last: {seen['text']}",
+        lambda: f"{spec['service']} to answer in mode {spec['mode']}. Last seen: {seen['text']}",
     )
     record.note(answered_at=time.time(), start_s=time.time() - starting)
     record.step("register")
 
     def registered() -> bool:
         if spec["mode"] == "zk":
-            seen["text"], there = _in_zookeeper(values, spec["node_id"])
-            return there
-        reported = own_node.registration(values, spec["node_id"], spec["mode"])
-        seen["text"] = f"registration {reported}"
-        new = bool(reported) and reported["incarnation_id"] != before.get("incarnation_id")
-        return new and _as_expected(reported, spec["mode"])
+            seen["text"], alive = _in_zookeeper(values, spec["node_id"])
+            return alive
+        registration = own_node.registration(values, spec["node_id"], spec["mode"])
+        seen["text"] = f"registration {registration}"
+        new = bool(registration) and registration["incarnation_id"] != before.get("incarnation_id")
+        return new and _as_expected(registration, spec["mode"])
 
     where = "ZooKeeper" if spec["mode"] == "zk" else "the quorum"
-    wait(registered, deadline - time.time(), lambda: f"{where} to register the node; last: {seen['text']}")
+    wait(registered, deadline - time.time(), lambda: f"{where} to register the node. Last seen: {seen['text']}")
     record.note(registered_at=time.time(), register_s=time.time() - starting)
 
 
 def wait(condition: Callable[[], bool], bound_s: float, what: Callable[[], str]) -> None:
-    """Wait for `condition`, at least one look long. Raises TurnError with `what` after `bound_s` seconds."""
+    """Poll `condition` at least once. Raises RestartError with `what` after `bound_s` seconds."""
     deadline = time.monotonic() + bound_s
     while not condition():
         if time.monotonic() >= deadline:
@@ -131,7 +131,7 @@ def wait(condition: Callable[[], bool], bound_s: float, what: Callable[[], str])
 
 
 def _as_expected(registration: Mapping, mode: str) -> bool:
-    """Say whether a registration is that of a node in this mode, a broker's unfenced."""
+    """Return whether a registration matches this mode; a broker must also be unfenced."""
     if mode in ("controller_migration", "controller_final"):
         return registration["zk_migration_ready"] == (mode == "controller_migration")
     return not registration["fenced"] and registration["is_migrating_zk_broker"] == (mode == "zk_migration")
@@ -142,18 +142,21 @@ def _in_zookeeper(values: Mapping[str, str], node_id: int) -> tuple[str, bool]:
         alive = own_zookeeper.gather(values)["brokers"]
     except ZOOKEEPER_ERRORS as error:
         return str(error), False
-    return f"/brokers/ids holds {', '.join(alive) or 'nobody'}", str(node_id) in alive
+    return f"/brokers/ids holds {', '.join(alive) or 'no broker'}", str(node_id) in alive
 
 
 def _await_session_end(spec: Mapping[str, Any], values: Mapping[str, str]) -> None:
-    """Let the session of a broker that did not stop in order expire: its /brokers/ids/<id> would keep the new process
-    from starting (KafkaZkClient.registerBroker). Where ZooKeeper cannot be read, the start itself will tell."""
+    """Wait until the session of a broker that did not shut down cleanly expires.
+
+    Its /brokers/ids/<id> would keep the new process from starting (KafkaZkClient.registerBroker). If ZooKeeper cannot
+    be read, do not wait: the start reports it.
+    """
     session_s = float(values.get("zookeeper.session.timeout.ms") or 18000) / 1000
 
-    def excluded() -> bool:
+    def expired() -> bool:
         try:
             return str(spec["node_id"]) not in own_zookeeper.gather(values)["brokers"]
         except ZOOKEEPER_ERRORS:
             return True
 
-    wait(excluded, 2 * session_s, lambda: "the ZooKeeper session of the broker that ended to expire")
+    wait(expired, 2 * session_s, lambda: "the stopped broker's ZooKeeper session to expire")

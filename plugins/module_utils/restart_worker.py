@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One node's turn: swap its properties, stop it, start it, see it up, by a worker that nothing on the way can cut.
+"""Restart one node in a detached worker: replace its properties file, stop it, start it, wait until it is up.
 
-The worker is a process of its own session on the managed host. It holds the host's lock while it works and writes
-each step to `restart.json` before it takes it, so whoever comes later reads how far it got. Standard library only:
-what it needs is loaded before it detaches, because Ansible removes the module's files behind it.
+The worker is a process in its own session on the managed host, so a lost connection does not interrupt it. It holds
+the host's lock and writes each step to `restart.json` before it takes it, so a later run reads how far it got.
+Standard library only. Everything is loaded before the worker detaches, because Ansible removes the module's files.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from .restart_record import Record, RestartError
 
 
 def planned(spec: Mapping[str, Any]) -> dict:
-    """Return what a turn would do: {needed, before, after}.
+    """Return what a restart would do: {needed, before, after}.
 
-    `before` and `after` are the properties file's text with secrets masked, as Ansible's diff mode shows it.
+    `before` and `after` are the text of the properties file with secrets masked, for Ansible's diff mode.
     """
     old = restart_files.read_text(spec["config_file"])
     new = restart_files.new_text(spec, old)
@@ -36,41 +36,41 @@ def planned(spec: Mapping[str, Any]) -> dict:
 
 
 def begin(spec: Mapping[str, Any]) -> dict:
-    """Detach the worker of a turn and return its first record; a turn that needs nothing returns `outcome` `unneeded`.
+    """Detach the worker of a restart and return its first record, with `outcome` `unneeded` if nothing is to be done.
 
-    `spec`: {id, kind (core.transitions), mode (that the node is to run in), run, node_id, cluster_id,
-    state_dir, service, config_file, changes ({key: value or None}) or content ({key: value}, the whole file), owner,
+    `spec`: {id, kind (core.transitions), mode (the node's mode after the restart), run, node_id, cluster_id,
+    state_dir, service, config_file, changes ({key: value or None}) or content ({key: value}, the complete file), owner,
     format (argv that formats an empty log directory, or None), log_file, stop_timeout_s, start_timeout_s, registered
     (ids, as text, of the brokers registered in the quorum)}.
-    Raises TurnError when another turn holds the host, or another run's claim.
+    Raises RestartError when another restart or another run's lock holds the host.
     """
     plan = planned(spec)
     if not plan["needed"]:
-        reported = {key: spec[key] for key in ("id", "kind", "mode")}
-        return {**reported, "outcome": "unneeded", "changed": False, "steps": []}
+        identity = {key: spec[key] for key in ("id", "kind", "mode")}
+        return {**identity, "outcome": "unneeded", "changed": False, "steps": []}
     directory = host_state.directory(spec["state_dir"], spec["cluster_id"])
     with _held_by(spec["run"], directory):
         record = Record(directory, spec, plan["before"], plan["after"])
-        return _detached(record, lambda: _take(spec, record, directory))
+        return _detached(record, lambda: _restart(spec, record, directory))
 
 
 def finish(spec: Mapping[str, Any]) -> dict:
-    """Detach a worker that ends what a lost one began, and return its first record; the record of a turn that has
-    ended well meanwhile is returned as it is.
+    """Detach a worker that completes an interrupted restart and return its first record. Return the record unchanged
+    if that restart has succeeded meanwhile.
 
-    The properties file is whole, since it is written by rename: the node is to run in whichever mode it says. A node
-    that is down gets `changes` into its file and is started; one that runs is seen up. `spec` as for `begin`, without
-    kind and mode. Raises TurnError as that does.
+    The properties file is replaced by rename, so it is complete and its mode is the one the node must run in. If the
+    node is down, the worker applies `changes` and starts it; if it runs, the worker waits until it is up. `spec` and
+    errors as for `begin`, without kind and mode.
     """
     directory = host_state.directory(spec["state_dir"], spec["cluster_id"])
     with _held_by(spec["run"], directory):
-        reported = restart_record.read(directory)
-        if reported.get("outcome") not in (None, "failed"):
-            return {**reported, "changed": False}
+        existing = restart_record.read(directory)
+        if existing.get("outcome") not in (None, "failed"):
+            return {**existing, "changed": False}
         old = restart_files.read_text(spec["config_file"])
         mode = kraft_config.mode_at_next_start(properties.parse(old))
         if mode in ("invalid", "combined"):
-            raise RestartError(f"{spec['config_file']} starts no node that this can finish: its mode is {mode}")
+            raise RestartError(f"{spec['config_file']} has mode {mode}. Correct the file and run again")
         kind = transitions.forward_to(mode)
         spec = {**spec, "mode": mode, "kind": kind.name if kind else mode}
         down = restart_steps.is_stopped(service.state(spec["service"]), or_stopping=True)
@@ -78,50 +78,52 @@ def finish(spec: Mapping[str, Any]) -> dict:
         record = Record(
             directory, {**spec, "kind": "repair"}, restart_files.masked_text(old), restart_files.masked_text(new)
         )
-        record.reported["changed"] = down
+        record.values["changed"] = down
         return _detached(record, lambda: _finish(spec, record, directory, down))
 
 
 def watch(root: str, cluster_id: str, restart_id: str, seen_steps: int, wait_s: float) -> dict:
-    """Return the turn's record as soon as it shows more than `seen_steps` steps or an outcome, at the latest after
-    `wait_s`. A worker that is gone without an outcome is told as outcome `died`. Raises TurnError for another turn."""
+    """Return the restart's record once it has more than `seen_steps` steps or an outcome, at the latest after `wait_s`.
+
+    The outcome is `died` if the worker ended without one. Raises RestartError if the record is of another restart.
+    """
     directory = host_state.directory(root, cluster_id)
     deadline = time.monotonic() + wait_s
     while True:
-        reported = restart_record.read(directory)
-        if reported.get("id") != restart_id:
-            raise RestartError(f"{directory} tells of turn {reported.get('id')}, not of {restart_id}")
-        if reported.get("outcome") or len(reported["steps"]) > seen_steps:
-            return reported
+        record = restart_record.read(directory)
+        if record.get("id") != restart_id:
+            raise RestartError(f"{directory} records restart {record.get('id')}, not {restart_id}")
+        if record.get("outcome") or len(record["steps"]) > seen_steps:
+            return record
         if not host_state.held(directory):
-            again = restart_record.read(directory)
-            return again if again.get("outcome") else {**again, "outcome": "died", "message": _died(again)}
+            last = restart_record.read(directory)
+            return last if last.get("outcome") else {**last, "outcome": "died", "message": _died(last)}
         if time.monotonic() >= deadline:
-            return reported
+            return record
         time.sleep(restart_steps.POLL_S)
 
 
 @contextlib.contextmanager
 def _held_by(run: str, directory: str) -> Iterator[None]:
-    """Hold the host for a turn of this run. Raises TurnError when another turn holds it, or another run's claim."""
+    """Lock the host for a restart of this run. Raises RestartError when another restart or another run holds it."""
     try:
         with host_state.locked(directory):
-            # Once is enough: a claim changes under this lock alone, and the worker keeps it to its end.
+            # Checked once: a run lock changes only under this lock, which the worker keeps until it ends.
             run_locks.require(directory, run)
             yield
     except run_locks.RunLockError as error:
         raise RestartError(f"{error}") from None
     except host_state.Held:
-        raise RestartError(f"{restart_record.at_work(directory)}; run again when it ended") from None
+        raise RestartError(f"{restart_record.at_work(directory)}. Run again when it has ended") from None
 
 
 def _detached(record: Record, work: Callable[[], None]) -> dict:
     record.step("begun")
-    detached.begin(work)  # with the lock, which keeps the host until the worker ends
-    return record.reported
+    detached.begin(work)  # the worker inherits the lock
+    return record.values
 
 
-def _take(spec: Mapping[str, Any], record: Record, directory: str) -> None:
+def _restart(spec: Mapping[str, Any], record: Record, directory: str) -> None:
     old = restart_files.read_text(spec["config_file"])
     new = restart_files.new_text(spec, old)
     before = own_node.registration(properties.parse(old), spec["node_id"], spec["mode"])
@@ -161,7 +163,7 @@ def _finish(spec: Mapping[str, Any], record: Record, directory: str, down: bool)
 def _bring_up(
     spec: Mapping[str, Any], record: Record, directory: str, new: str | None, before: Mapping[str, Any]
 ) -> None:
-    """From here on the node is down, and whatever goes wrong ends in its being put back where that is safe."""
+    """Write the file and start the node. On any error, revert it where that is safe."""
     since = time.time()
     try:
         if new is not None:
@@ -179,14 +181,14 @@ def _bring_up(
 def _format(spec: Mapping, record: Record, values: Mapping[str, str]) -> None:
     log_dirs = [path for path in (values.get("log.dirs") or "").split(",") if path]
     if any(os.path.exists(os.path.join(path, "meta.properties")) for path in log_dirs):
-        return  # formatted by an earlier, interrupted turn of this attempt: preflight has judged whose it is
+        return  # formatted by an interrupted restart of this attempt; preflight has checked its cluster id
     record.step("format")
     done = as_user.run(spec["owner"], spec["format"], spec["start_timeout_s"])
     if done.code != 0:
-        said = (done.errors or done.output).strip()[-600:] or f"exit code {done.code}"
-        raise RestartError(f"{' '.join(spec['format'])} failed: {said}")
+        reason = (done.errors or done.output).strip()[-600:] or f"exit code {done.code}"
+        raise RestartError(f"{' '.join(spec['format'])} failed: {reason}")
 
 
-def _died(reported: Mapping) -> str:
-    step = restart_record.last_step(reported)
-    return f"the turn's worker is gone without a result, after step {step}: was the host restarted? Run again"
+def _died(record: Mapping) -> str:
+    step = restart_record.last_step(record)
+    return f"the restart worker ended without a result after step {step}: was the host rebooted? Run again"

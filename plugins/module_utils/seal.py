@@ -1,12 +1,11 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Secrets on their way from a broker's file to a controller's: sealed under a key of the run.
+"""Seal secrets under a key of the run, to carry them from a broker's file to a controller's.
 
-A sealed value can be shown, stored in facts and compared (the same secret seals to the same text within a run)
-without telling the secret; only a host that is given the run's key opens it. Deterministic authenticated
-encryption in the manner of SIV (RFC 5297), with HMAC-SHA256 as its pseudo-random function, because managed hosts
-have the standard library only.
+A sealed value does not reveal the secret, so it can be shown, stored in facts and compared: within a run, equal secrets
+have equal sealed values. Only a host that is given the run's key can open it. The scheme is deterministic authenticated
+encryption in the manner of SIV (RFC 5297) with HMAC-SHA256, because managed hosts have only the standard library.
 """
 
 from __future__ import annotations
@@ -18,18 +17,18 @@ import re
 
 PREFIX = "sealed:"
 MASK = "********"
-# Kafka's settings of ConfigDef.Type.PASSWORD, and whatever is named like one.
+# Kafka's settings of ConfigDef.Type.PASSWORD, and others with such a name.
 _SECRET = re.compile(
     r"password(?!\.encoder\.(keyfactory|cipher|key\.length|iterations))|secret|jaas|keystore\.key$|master\.key"
 )
 
 
 class SealError(ValueError):
-    """A sealed value that this key does not open."""
+    """This key does not open a sealed value."""
 
 
 def is_secret(key: str) -> bool:
-    """Say whether a configuration key holds a secret."""
+    """Return whether a configuration key holds a secret."""
     return bool(_SECRET.search(key))
 
 
@@ -41,21 +40,21 @@ def seal(run_key: str, secret: str) -> str:
 
 
 def unseal(run_key: str, value: str) -> str:
-    """Return the secret in a sealed value; a value without the prefix is returned as it is."""
+    """Return the secret of a sealed value; return a value without the prefix unchanged."""
     if not value.startswith(PREFIX):
         return value
     try:
         raw = base64.b64decode(value[len(PREFIX) :])
     except ValueError:
-        raise SealError("a sealed value is torn: read the nodes again in this run") from None
+        raise SealError("a sealed value is damaged: gather the nodes' facts again in this run") from None
     plain = _mask(run_key, raw[:16], raw[16:])
     if not hmac.compare_digest(_prf(run_key, "tag", plain)[:16], raw[:16]):
-        raise SealError("a sealed value was made under another run's key: read the nodes again in this run")
+        raise SealError("a sealed value is of another run: gather the nodes' facts again in this run")
     return plain.decode()
 
 
 def masked(key: str, value: str) -> str:
-    """Return what may be shown of a property's value."""
+    """Return a property's value, or MASK if the key holds a secret."""
     return MASK if is_secret(key) else value
 
 

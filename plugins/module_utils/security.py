@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Connection security for Kafka and ZooKeeper listeners: the one place that reads, checks and converts the options.
+"""Connection security of Kafka and ZooKeeper listeners: read, check and convert the options.
 
-A module hands its option dicts `client`, `controller_client` and `zookeeper_client` to `Security.from_options` and
-`ZkSecurity.from_options`. Files that options name are opened on the machine where the connection is made, and only
-then, so a value can be built and checked anywhere.
+A module passes its options `client`, `controller_client` and `zookeeper_client` to `Security.from_options` and
+`ZkSecurity.from_options`. Files that options name are opened only when a connection is made, on that machine, so a
+value can be built and checked anywhere.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from typing import Any, Dict, Mapping, Tuple
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-"""Mechanisms that the collection's own client speaks."""
+"""Mechanisms that the collection's own client supports."""
 SASL_MECHANISMS = (*PASSWORD_MECHANISMS, "GSSAPI", "OAUTHBEARER")
 
 
 class SecurityError(ValueError):
-    """A connection option that is missing, contradicts another, or names an unusable file; says which option."""
+    """A connection option is missing, contradicts another, or names an unusable file; the text names the option."""
 
 
 @dataclass(frozen=True)
 class Tls:
-    """How a TLS connection is made: PEM files, and what is checked of the server.
+    """How to make a TLS connection: PEM files, and what to check of the server.
 
-    `option` and `prefix` serve messages only: the option dict this came from, and what its keys have before ours.
+    `option` and `prefix` are for messages only: the option dict, and the prefix of its keys.
     """
 
     cafile: str | None = None
@@ -41,7 +41,7 @@ class Tls:
     prefix: str = field(default="ssl_", repr=False, compare=False)
 
     def context(self) -> ssl.SSLContext:
-        """An SSLContext for a client, TLS 1.2 or newer. Raises SecurityError naming the option of an unusable file."""
+        """Return a client's SSLContext for TLS 1.2 or newer. Raises SecurityError, naming the option of a bad file."""
         for name in ("cafile", "certfile", "keyfile"):
             self._require_pem(name)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -52,15 +52,15 @@ class Tls:
             try:
                 context.load_verify_locations(cafile=self.cafile)
             except ssl.SSLError as error:
-                raise self._unusable("cafile", "holds no certificate that can be read") from error
+                raise self._unusable("cafile", "contains no readable certificate") from error
         elif self.verify:
             context.load_default_certs(ssl.Purpose.SERVER_AUTH)
         if self.certfile:
             try:
-                # without a callback OpenSSL would ask the terminal for the key's password
+                # Without a callback OpenSSL would prompt for the key's password on the terminal.
                 context.load_cert_chain(self.certfile, self.keyfile, password=lambda: self.keypassword or "")
             except ssl.SSLError as error:
-                reason = "certificate, key and the key's password do not belong together"
+                reason = "certificate, key and key password do not match"
                 raise self._unusable("certfile", reason) from error
         return context
 
@@ -74,7 +74,7 @@ class Tls:
         except OSError as error:
             raise self._unusable(name, error.strerror or str(error)) from error
         if b"-----BEGIN " not in content:
-            reason = "not a PEM file; Java and PKCS12 stores are made PEM by keytool -importkeystore and openssl pkcs12"
+            reason = "not a PEM file. Convert JKS and PKCS12 stores with keytool -importkeystore and openssl pkcs12"
             raise self._unusable(name, reason)
 
     def _unusable(self, name: str, reason: str) -> SecurityError:
@@ -94,14 +94,15 @@ class Security:
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any] | None, option: str = "client") -> Security:
-        """Builds and checks a value from an option dict (keys: CLIENT_OPTIONS of argument_specs.py).
+        """Build and check a value from an option dict (keys: argument_specs.CLIENT_OPTIONS).
 
         `option` names the dict in messages. None or an empty dict is PLAINTEXT. Raises SecurityError.
         """
         given = _given(options, _CLIENT_KEYS, option)
         protocol = str(given.get("security_protocol", "PLAINTEXT")).upper()
         if protocol not in SECURITY_PROTOCOLS:
-            raise SecurityError(f"{option}.security_protocol: {protocol!r} is none of {', '.join(SECURITY_PROTOCOLS)}")
+            protocols = ", ".join(SECURITY_PROTOCOLS)
+            raise SecurityError(f"{option}.security_protocol: {protocol!r} is not one of {protocols}")
         uses_tls, uses_sasl = protocol.endswith("SSL"), protocol.startswith("SASL_")
         stray = sorted(
             key
@@ -126,30 +127,30 @@ class Security:
 
     @property
     def sasl(self) -> bool:
-        """Whether the listener authenticates by SASL."""
+        """Whether the listener authenticates with SASL."""
         return self.protocol.startswith("SASL_")
 
     @property
     def principal(self) -> str | None:
-        """Whom the server sees (DefaultKafkaPrincipalBuilder); None where its own rules decide on that."""
+        """The principal that the server sees (DefaultKafkaPrincipalBuilder), None if the server's rules decide."""
         if self.sasl:
             return f"User:{self.username}" if self.mechanism in PASSWORD_MECHANISMS else None
         return None if self.tls and self.tls.certfile else "User:ANONYMOUS"
 
     def ssl_context(self) -> ssl.SSLContext | None:
-        """The SSLContext, or None where the protocol has no TLS. Raises SecurityError."""
+        """Return the SSLContext, None if the protocol has no TLS. Raises SecurityError."""
         return self.tls.context() if self.tls else None
 
     def require_own_client(self) -> None:
-        """Raises SecurityError where the mechanism is one that the collection's own client does not speak."""
+        """Raise SecurityError if the collection's own client does not support the mechanism."""
         if self.sasl and self.mechanism not in PASSWORD_MECHANISMS:
             raise SecurityError(
-                f"{self.option}.sasl_mechanism: {self.mechanism} is not spoken by the probe that asks one broker or "
-                f"controller directly; give it a listener and user with {', '.join(PASSWORD_MECHANISMS)}, or mutual TLS"
+                f"{self.option}.sasl_mechanism: probes of a single broker or controller do not support "
+                f"{self.mechanism}. Use a listener and user with {', '.join(PASSWORD_MECHANISMS)}, or mutual TLS"
             )
 
     def librdkafka(self) -> Dict[str, Any]:
-        """Settings for confluent-kafka (librdkafka's CONFIGURATION.md); holds secrets."""
+        """Return settings for confluent-kafka (librdkafka's CONFIGURATION.md), secrets included."""
         settings: Dict[str, Any] = {"security.protocol": self.protocol}
         if self.sasl:
             settings["sasl.mechanism"] = self.mechanism
@@ -158,7 +159,7 @@ class Security:
         if self.tls:
             settings["ssl.ca.location"] = self.tls.cafile
             settings["ssl.certificate.location"] = self.tls.certfile
-            # librdkafka, unlike OpenSSL's own loader, does not look for the key in the certificate's file
+            # Unlike OpenSSL, librdkafka does not read the key from the certificate's file.
             settings["ssl.key.location"] = self.tls.keyfile or self.tls.certfile
             settings["ssl.key.password"] = self.tls.keypassword
             settings["enable.ssl.certificate.verification"] = self.tls.verify
@@ -167,7 +168,7 @@ class Security:
         return {key: value for key, value in settings.items() if value is not None}
 
     def kafka_python(self) -> Dict[str, Any]:
-        """Keyword arguments for kafka-python's clients; holds secrets. Raises SecurityError as ssl_context does."""
+        """Return keyword arguments for kafka-python's clients, secrets included. Raises SecurityError."""
         settings: Dict[str, Any] = {"security_protocol": self.protocol}
         if self.tls:
             settings["ssl_context"] = self.ssl_context()
@@ -193,9 +194,9 @@ class ZkSecurity:
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any] | None, option: str = "zookeeper_client") -> ZkSecurity:
-        """Builds and checks a value from an option dict (keys: ZOOKEEPER_CLIENT_OPTIONS of argument_specs.py).
+        """Build and check a value from an option dict (keys: argument_specs.ZOOKEEPER_CLIENT_OPTIONS).
 
-        None or an empty dict is a plain connection as nobody. Raises SecurityError.
+        None or an empty dict is unauthenticated plaintext. Raises SecurityError.
         """
         given = _given(options, _ZOOKEEPER_KEYS, option)
         use_tls = bool(given.get("use_tls", False))
@@ -204,35 +205,35 @@ class ZkSecurity:
             raise SecurityError(f"{option}.{stray[0]} has no effect without {option}.use_tls")
         digest = given.get("auth")
         if digest is not None and not all(digest.partition(":")):
-            raise SecurityError(f"{option}.auth is not of the form user:password")
+            raise SecurityError(f"{option}.auth must have the form user:password")
         mechanism = given.get("sasl_mechanism")
         if mechanism is not None:
             mechanism = str(mechanism).upper()
             if mechanism not in ("DIGEST-MD5", "GSSAPI"):
-                raise SecurityError(f"{option}.sasl_mechanism: {mechanism!r} is none of DIGEST-MD5, GSSAPI")
+                raise SecurityError(f"{option}.sasl_mechanism: {mechanism!r} is not one of DIGEST-MD5, GSSAPI")
             if mechanism == "DIGEST-MD5":
                 for key in ("sasl_username", "sasl_password"):
                     if key not in given:
                         raise SecurityError(f"{option}.{key} is missing: sasl_mechanism {mechanism} needs it")
         elif "sasl_username" in given or "sasl_password" in given:
-            raise SecurityError(f"{option}.sasl_mechanism is missing beside {option}.sasl_username or sasl_password")
+            raise SecurityError(f"{option}.sasl_mechanism is missing: {option}.sasl_username or sasl_password needs it")
         tls = _tls(given, option, "") if use_tls else None
         return cls(tls, digest, mechanism, given.get("sasl_username"), given.get("sasl_password"), option)
 
     def ssl_context(self) -> ssl.SSLContext | None:
-        """The SSLContext, or None for a plain connection. Raises SecurityError."""
+        """Return the SSLContext, None for plaintext. Raises SecurityError."""
         return self.tls.context() if self.tls else None
 
     def require_own_client(self) -> None:
-        """Raises SecurityError where SASL is asked for, which the collection's own client does not speak."""
+        """Raise SecurityError if SASL is set, which the collection's own client does not support."""
         if self.sasl_mechanism:
             raise SecurityError(
-                f"{self.option}.sasl_mechanism: {self.sasl_mechanism} is not spoken by the reader on the brokers; it "
-                "reads the world-readable znodes without it, so leave it out there"
+                f"{self.option}.sasl_mechanism: the reader on the brokers does not support {self.sasl_mechanism}. Omit "
+                "it there: the reader needs only world-readable znodes"
             )
 
     def kazoo(self) -> Dict[str, Any]:
-        """Keyword arguments for kazoo.client.KazooClient, the hosts aside; holds secrets."""
+        """Return keyword arguments for kazoo.client.KazooClient except the hosts, secrets included."""
         settings: Dict[str, Any] = {}
         if self.tls:
             settings.update(
@@ -266,11 +267,11 @@ _ZOOKEEPER_KEYS = ("use_tls", "auth", *_SASL_KEYS, *_TLS_KEYS)
 
 
 def _given(options: Mapping[str, Any] | None, known: Tuple[str, ...], option: str) -> Dict[str, Any]:
-    """The options that are set: Ansible hands a suboption that the user left out as None."""
+    """Return the options that are set: Ansible passes an omitted suboption as None."""
     given = {key: value for key, value in (options or {}).items() if value is not None and value != ""}
     unknown = sorted(set(given) - set(known))
     if unknown:
-        raise SecurityError(f"{option}.{unknown[0]} is not an option; there are {', '.join(known)}")
+        raise SecurityError(f"{option}.{unknown[0]} is not an option. Options: {', '.join(known)}")
     return given
 
 
@@ -278,6 +279,6 @@ def _tls(given: Mapping[str, Any], option: str, prefix: str) -> Tls:
     if prefix + "certfile" not in given:
         for key in ("keyfile", "keypassword"):
             if prefix + key in given:
-                raise SecurityError(f"{option}.{prefix}certfile is missing beside {option}.{prefix}{key}")
+                raise SecurityError(f"{option}.{prefix}certfile is missing: {option}.{prefix}{key} needs it")
     values = {key: given[prefix + key] for key in _TLS_KEYS if prefix + key in given}
     return Tls(option=option, prefix=prefix, **values)

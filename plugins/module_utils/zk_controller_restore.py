@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""ZooKeeper handed back from KRaft's controllers, which are down, to one that its brokers elect.
+"""Restore ZooKeeper's controller: take ZooKeeper from KRaft's controllers, which are down, so that brokers elect one.
 
-Each znode is changed only as it was when it was judged, and in an order that can be broken off anywhere: what is done
-is seen by the next run. Sources: KafkaZkClient.registerControllerAndIncrementControllerEpoch, KAFKA-20488,
+Each znode is changed only if it still has the version that was read. The order allows an interruption anywhere, because
+the next run sees what is done. Sources: KafkaZkClient.registerControllerAndIncrementControllerEpoch, KAFKA-20488,
 Partition.makeLeader and makeFollower.
 """
 
@@ -29,7 +29,7 @@ POLL_S = 0.05
 
 
 class ZkControllerError(RuntimeError):
-    """Why ZooKeeper was not handed back, or not to the end; the text is for the operator."""
+    """ZooKeeper's controller was not restored, or not completely; the text is for the operator."""
 
 
 def restore_zk_controller(
@@ -40,22 +40,22 @@ def restore_zk_controller(
     bound_s: float,
     dry: bool = False,
 ) -> dict:
-    """Hand ZooKeeper back; return {changed, controller_epoch (set before the election, None: it was high enough),
-    raised: number of states whose version was raised, deleted: [paths], elected: broker id (None when `dry`)}.
+    """Restore ZooKeeper's controller; return {changed, controller_epoch (set before the election, None if it was high
+    enough), raised: number of states whose version was raised, deleted: [paths], elected: broker id (None if `dry`)}.
 
     `client`: a kazoo client in the cluster's chroot; `raft_epochs`: of the quorum's logs; `partition_epochs`:
-    metadata_image.Image; `timeout` bounds each request and `bound_s` the election, in seconds. Raises HandBackError,
-    zookeeper.ZooKeeperError.
+    metadata_image.Image; `timeout` bounds each request and `bound_s` the election, in seconds. Raises
+    ZkControllerError, zookeeper.ZooKeeperError.
     """
     reader = zookeeper.Reader(client, timeout=timeout)
     topics = zk_metadata.normalise(zookeeper.partition_znodes(reader))
     seen = zookeeper.migration_znodes(client, timeout)
     wanted = rollback.restore_zk_controller(seen, zk_metadata.max_controller_epoch(topics), raft_epochs)
     behind = {} if zk_controller.elected(seen["controller"]) else rollback.versions_behind(topics, partition_epochs)
-    reported = {"changed": any(wanted) or bool(behind), "controller_epoch": wanted.controller_epoch}
-    reported.update(raised=len(behind), deleted=[], elected=None, diff=_diff(seen, wanted, behind))
+    result = {"changed": any(wanted) or bool(behind), "controller_epoch": wanted.controller_epoch}
+    result.update(raised=len(behind), deleted=[], elected=None, diff=_diff(seen, wanted, behind))
     if dry:
-        return reported
+        return result
     try:
         _raise_versions(reader, behind)
         if wanted.controller_epoch is not None:
@@ -64,16 +64,16 @@ def restore_zk_controller(
                 version = seen["controller_epoch"]["version"]
                 client.set_async(znodes.CONTROLLER_EPOCH, data, version=version).get(timeout=timeout)
         if wanted.controller:
-            reported["deleted"] += _deleted(client, znodes.CONTROLLER, timeout, seen["controller"]["czxid"])
+            result["deleted"] += _delete(client, znodes.CONTROLLER, timeout, seen["controller"]["czxid"])
     except WriteError as error:
         raise ZkControllerError(f"{error}. {rollback.NO_CONTROLLER}") from error
-    reported["elected"] = _elected(client, timeout, bound_s)
+    result["elected"] = _await_elected(client, timeout, bound_s)
     try:
         if wanted.migration:
-            reported["deleted"] += _deleted(client, znodes.MIGRATION, timeout)
+            result["deleted"] += _delete(client, znodes.MIGRATION, timeout)
     except WriteError as error:
-        raise ZkControllerError(f"broker {reported['elected']} is the controller, and yet {error}") from error
-    return reported
+        raise ZkControllerError(f"broker {result['elected']} is the controller, but {error}") from error
+    return result
 
 
 def _diff(seen: Mapping, wanted: rollback.ZkControllerRestore, behind: Mapping[str, int]) -> dict:
@@ -93,7 +93,7 @@ def _diff(seen: Mapping, wanted: rollback.ZkControllerRestore, behind: Mapping[s
 
 
 def _raise_versions(reader: zookeeper.Reader, behind: Mapping[str, int]) -> None:
-    """Write each state as it is until its version is the one given: a write adds one."""
+    """Rewrite each state unchanged until it has the given version: each write adds one."""
     pending: deque = deque()
     for state in reader.get_many(sorted(behind)):
         for version in range(state.stat.version, behind[state.path]):
@@ -109,19 +109,18 @@ def _confirm(reader: zookeeper.Reader, path: str, request: Any) -> None:
         request.get(timeout=reader.timeout)
 
 
-def _deleted(client: Any, path: str, timeout: float, made: int | None = None) -> list[str]:
-    """Delete a znode as it is now; return its path, or nothing where it is gone already, or, with `made`, where it is
-    not the one any more that this transaction made."""
+def _delete(client: Any, path: str, timeout: float, czxid: int | None = None) -> list[str]:
+    """Delete a znode and return [its path]; [] if it does not exist or has another `czxid` than the given one."""
     stat = zookeeper.Reader(client, timeout=timeout).stat(path)
-    if stat is None or made not in (None, stat.czxid):
+    if stat is None or czxid not in (None, stat.czxid):
         return []
     with writing(f"{path} was not deleted"), contextlib.suppress(kazoo_exceptions.NoNodeError):
         client.delete_async(path, version=stat.version).get(timeout=timeout)
     return [path]
 
 
-def _elected(client: Any, timeout: float, bound_s: float) -> int:
-    """Return the id of the broker that is the controller, once one is."""
+def _await_elected(client: Any, timeout: float, bound_s: float) -> int:
+    """Wait until a broker is the controller and return its id. Raises ZkControllerError after `bound_s`."""
     began = time.monotonic()
     while True:
         seen = zookeeper.migration_znodes(client, timeout)
@@ -129,10 +128,10 @@ def _elected(client: Any, timeout: float, bound_s: float) -> int:
         if zk_controller.elected(controller):
             return controller["broker_id"]
         if time.monotonic() - began > bound_s:
-            owner = controller["broker_id"] if controller["exists"] else "nobody"
-            alive = ", ".join(sorted(seen["broker_ids"])) or "nobody"
+            owner = controller["broker_id"] if controller["exists"] else "no id"
+            alive = ", ".join(sorted(seen["broker_ids"])) or "no broker"
             raise ZkControllerError(
-                f"waited {bound_s:.0f} s for a broker to become controller. Seen last: /controller holds {owner}, "
-                f"/brokers/ids holds {alive}. Run again; if it stays, restart one broker as it is"
+                f"waited {bound_s:.0f} s for a broker to become controller. Last seen: /controller holds {owner}, "
+                f"/brokers/ids holds {alive}. Run again. If it persists, restart one broker without changes"
             )
         time.sleep(POLL_S)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What ZooKeeper answers to a write that it does not do, in words."""
+"""Messages for writes that ZooKeeper rejects or does not answer."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ except ImportError:
 
 
 class WriteError(RuntimeError):
-    """Why a znode was not written; the text is for the operator."""
+    """A znode was not written; the text is for the operator."""
 
 
 @contextlib.contextmanager
 def writing(failed: str) -> Iterator[None]:
-    """Raise WriteError for what ZooKeeper refuses, or does not answer, within.
+    """Raise WriteError if ZooKeeper rejects or does not answer a write in this context.
 
-    `failed` begins its text ("/controller was not deleted"). Write by the client's `..._async` methods and await each
-    answer with a timeout: kazoo's plain methods wait for as long as ZooKeeper is away.
+    `failed` begins its text ("/controller was not deleted"). Write with the client's `..._async` methods and wait for
+    each answer with a timeout: kazoo's plain methods wait for as long as ZooKeeper is down.
     """
     try:
         yield
     except kazoo_exceptions.NoAuthError:
         raise WriteError(
-            f"{failed}: the ACL there does not let the user of quorumshift_zookeeper_client do so. Log in as the "
-            "brokers do, and run again"
+            f"{failed}: its ACL does not allow this to the user of quorumshift_zookeeper_client. Use the brokers' "
+            "ZooKeeper credentials and run again"
         ) from None
     except KazooTimeoutError:
         raise WriteError(f"{failed}: ZooKeeper did not answer in time. Run again") from None

@@ -126,7 +126,7 @@ def wiped(given, directory, check_mode):
     full = [
         path
         for path in log_dirs(given, old if ours else "")
-        if os.path.isdir(path) and set(os.listdir(path)) - node.NOBODYS
+        if os.path.isdir(path) and set(os.listdir(path)) - node.IN_EMPTY_DIRECTORY
     ]
     for path in full:
         must_be_ours(path, given["cluster_id"])
@@ -148,7 +148,7 @@ def wiped(given, directory, check_mode):
     elif ours:
         os.unlink(given["config_file"])
     if state["masked"]:
-        service.keep_down(given["service"], False)
+        service.set_masked(given["service"], False)
     return result
 
 
@@ -174,7 +174,7 @@ def must_be_ours(path, cluster_id):
 
 def empty(path):
     """Empty a directory. meta.properties goes last, so that an interrupted wipe can be repeated."""
-    for name in sorted(set(os.listdir(path)) - node.NOBODYS, key=lambda name: name == "meta.properties"):
+    for name in sorted(set(os.listdir(path)) - node.IN_EMPTY_DIRECTORY, key=lambda name: name == "meta.properties"):
         inside = os.path.join(path, name)
         if os.path.isdir(inside) and not os.path.islink(inside):
             shutil.rmtree(inside)

@@ -101,7 +101,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import advice, preflight
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.checks import requests
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule, reported
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule, error_text
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, topics, zk_servers, zookeeper
 
 PAUSE_S = 1.0
@@ -176,7 +176,7 @@ def collected(module):
         try:
             min_isr = module.min_isr(name for name in seen_topics["partitions"] if name in readable)
         except topics.KafkaException as error:  # the check `partitions` reports it
-            facts["topics"] = {"reached": False, "error": reported(error)}
+            facts["topics"] = {"reached": False, "error": error_text(error)}
     brokers = {
         host: node["node_id"]
         for host, node in facts["nodes"].items()

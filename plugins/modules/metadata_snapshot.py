@@ -162,7 +162,7 @@ def present(given, check_mode=False):
         raise metadata_snapshot.SnapshotError(f"{given['config_file']} names neither metadata.log.dir nor log.dirs")
     end_offset, timeout = given["end_offset"], given["timeout_s"]
     if check_mode:
-        snapshot = metadata_snapshot.gather(directory, end_offset, timeout)
+        snapshot = metadata_snapshot.preview(directory, end_offset, timeout)
     else:
         host = host_state.directory(given["state_dir"], given["cluster_id"])
         target = os.path.join(host, metadata_snapshot.DIRECTORY)

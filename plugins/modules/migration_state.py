@@ -238,7 +238,7 @@ def main():
 
     def work():
         facts = module.facts()
-        for host, mode in module.still_there().items():
+        for host, mode in module.modes_of_excluded().items():
             facts["excluded"][host]["running"] = mode
         detected = phase.detect(facts)
         migration = facts["zookeeper"].get("migration") or {}

@@ -237,7 +237,7 @@ def leader_first(module, facts, min_isr, health, unhealthy):
         held = log_ends.caught_up(held, nodes, connections)
     else:
         held = []
-    lasted_s = module.lasted(stuck_leaders.token(held))
+    lasted_s = module.seen_for(stuck_leaders.token(held))
     leaders = stuck_leaders.leaders(held, nodes, min_isr)
     if not leaders:
         return unhealthy, None

@@ -92,7 +92,7 @@ def main():
     if module.check_mode:
         module.exit_json(changed=stops or wanted != found["masked"], stopped=stops, at=None, diff=diff)
     try:
-        masked = state != "stopped" and service.keep_down(name, wanted)
+        masked = state != "stopped" and service.set_masked(name, wanted)
         if stops:
             stop(given)
     except (service.ServiceError, RestartError, OSError) as error:

@@ -25,7 +25,7 @@ READ_ONLY = make_acl("world", "anyone", read=True, admin=True)
 @pytest.fixture
 def client(monkeypatch):
     """A client of a ZooKeeper with two topics: `complete` has its states, `late` only its znode."""
-    monkeypatch.setattr(partition_states, "BEATS_BOUND_S", 0.5)
+    monkeypatch.setattr(partition_states, "MIGRATION_WRITES_BOUND_S", 0.5)
     with servers.workdir("partition_states") as home, servers.zookeeper(home) as ensemble:
         client = KazooClient(hosts=ensemble.connect)
         client.start(timeout=10)
@@ -58,12 +58,12 @@ def test_missing_states_are_created_as_in_the_initial_copy(client):
 
 def test_states_that_the_controllers_create_meanwhile_are_kept(client, monkeypatch):
     """Controllers create a topic's znode first, and its states a few writes later."""
-    monkeypatch.setattr(partition_states, "BEATS_BOUND_S", 30)
+    monkeypatch.setattr(partition_states, "MIGRATION_WRITES_BOUND_S", 30)
 
     def write():
         for partition in (0, 1):
             client.create(znodes.partition_state_path("late", partition), b"theirs", makepath=True)
-        for _beat in range(partition_states.BEATS):
+        for _beat in range(partition_states.MIGRATION_WRITES):
             client.set(znodes.MIGRATION, b"{}")
 
     writer = threading.Timer(0.3, write)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Addresses: what Kafka and ZooKeeper accept is read, what they do not is named."""
+"""Addresses that Kafka and ZooKeeper accept are parsed, others are rejected with the reason."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_host_port(text, host, port, shown):
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("kafka1", "no port"),
         ("", "no host"),
@@ -52,19 +52,19 @@ def test_host_port(text, host, port, shown):
         ("kafka 1:9092", "is not a host"),
     ],
 )
-def test_host_port_refused(text, says):
-    with pytest.raises(AddressError, match=says):
+def test_invalid_host_port(text, message):
+    with pytest.raises(AddressError, match=message):
         parse_host_port(text)
 
 
-def test_host_ports_keep_order_and_drop_repetitions():
+def test_host_ports_keep_order_and_drop_duplicates():
     assert parse_host_ports("b:1, a,b:1,,[::1]:2") == (HostPort("b", 1), HostPort("a", 9092), HostPort("::1", 2))
     assert parse_host_ports(["b:1", HostPort("a", 2)]) == (HostPort("b", 1), HostPort("a", 2))
 
 
 @pytest.mark.parametrize("value", ["", " , ", []])
-def test_no_host_at_all(value):
-    with pytest.raises(AddressError, match="names no host"):
+def test_host_ports_without_a_host(value):
+    with pytest.raises(AddressError, match="contains no host"):
         parse_host_ports(value)
 
 
@@ -83,17 +83,17 @@ def test_zookeeper_connect(text, servers, chroot):
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
-        ("zk1:2181/kafka,zk2:2181/kafka", "stands once, behind the last host"),
-        ("/kafka", "names no host"),
+        ("zk1:2181/kafka,zk2:2181/kafka", "write the chroot once, after the last host"),
+        ("/kafka", "contains no host"),
         ("zk1/kafka/", "is not a ZooKeeper path"),
         ("zk1//kafka", "is not a ZooKeeper path"),
         ("zk1/a/../b", "is not a ZooKeeper path"),
     ],
 )
-def test_zookeeper_connect_refused(text, says):
-    with pytest.raises(AddressError, match=says):
+def test_invalid_zookeeper_connect(text, message):
+    with pytest.raises(AddressError, match=message):
         parse_zookeeper_connect(text)
 
 
@@ -109,6 +109,6 @@ def test_listeners():
 
 
 @pytest.mark.parametrize("text", ["", "kafka1:9092", "://kafka1:9092", "SSL://kafka1"])
-def test_listeners_refused(text):
+def test_invalid_listeners(text):
     with pytest.raises(AddressError, match=r"listener"):
         parse_listeners(text)

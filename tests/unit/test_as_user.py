@@ -20,47 +20,47 @@ def shell(script, timeout=10, user=US, **more):
     return as_user.run(user, ["sh", "-c", script], timeout, **more)
 
 
-def test_how_it_ended_and_what_it_printed():
+def test_run_returns_exit_code_and_output():
     assert shell("echo out; echo err >&2; exit 3") == (3, "out\n", "err\n")
 
 
-def test_its_input_can_be_opened_by_name():
+def test_command_can_open_its_input_by_name():
     assert shell("cat /dev/stdin", text="password=secret\n").output == "password=secret\n"
     assert shell("cat").output == ""
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become somebody else")
-def test_it_runs_with_the_users_rights_and_groups():
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_command_runs_with_the_users_rights_and_groups():
     nobody = pwd.getpwnam("nobody")
     script = "id -u; id -G; cat /dev/stdin"
-    user, groups, text = shell(script, user="nobody", text="for nobody alone").output.split("\n")
-    assert (int(user), text) == (nobody.pw_uid, "for nobody alone")
-    assert {int(one) for one in groups.split()} == set(os.getgrouplist("nobody", nobody.pw_gid))
+    user, groups, text = shell(script, user="nobody", text="secret").output.split("\n")
+    assert (int(user), text) == (nobody.pw_uid, "secret")
+    assert {int(group) for group in groups.split()} == set(os.getgrouplist("nobody", nobody.pw_gid))
 
 
-def test_it_is_killed_at_its_bound():
+def test_command_is_killed_after_its_timeout():
     began = time.monotonic()
     assert shell("echo begun; exec sleep 60", timeout=0.3) == (None, "begun\n", "")
     assert time.monotonic() - began < 10
 
 
-def test_it_is_killed_after_its_last_words_and_what_it_still_prints_is_kept():
+def test_command_is_killed_after_its_stop_text_and_later_output_is_kept():
     began = time.monotonic()
     script = "echo the thread exited >&2; echo because >&2; exec sleep 60"
-    assert shell(script, 30, last_words="thread exited") == (None, "", "the thread exited\nbecause\n")
+    assert shell(script, 30, stop_text="thread exited") == (None, "", "the thread exited\nbecause\n")
     assert time.monotonic() - began < 10
 
 
-def test_what_cannot_be_run():
+def test_command_that_cannot_be_started_is_an_error():
     with pytest.raises(KeyError):
-        shell("true", user="nobody-of-that-name")
+        shell("true", user="no-such-user")
     with pytest.raises(FileNotFoundError):
         as_user.run(US, ["/nowhere/tool.sh"], 1)
     with pytest.raises(OSError, match="too long"):
         shell("true", text="x" * 2_000_000)
 
 
-def test_nobody_but_root_becomes_somebody_else(monkeypatch):
+def test_only_root_becomes_another_user(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 4711)
     with pytest.raises(PermissionError, match="not permitted"):
         shell("true")

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Snapshots of metadata logs that were laid out by hand; tests/integration has those of a log that Kafka is writing."""
+"""Snapshots of hand-made metadata logs; tests/integration has snapshots of a log that Kafka writes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def log(tmp_path):
 
 @pytest.fixture
 def taken(log, tmp_path):
-    """taken(end offset): the snapshot and the records that are in it."""
+    """taken(end offset): the snapshot and its records."""
 
     def take(end_offset=None, timeout=0.0):
         snapshot = metadata_snapshot.take(str(log), str(tmp_path / "snapshot"), end_offset, timeout)
@@ -59,14 +59,14 @@ def taken(log, tmp_path):
     return take
 
 
-def test_records_are_those_of_the_log(taken, log):
+def test_snapshot_has_the_records_of_the_log(taken, log):
     snapshot, records = taken()
     assert records == list(metadata_log.read_records(str(log)))
     assert snapshot._replace(path=None, sha256=None, bytes=None) == metadata_snapshot.Snapshot(
         path=None,
         sha256=None,
         bytes=None,
-        # what the checkpoint holds is not taken a second time, but for the batch into which it falls
+        # batches below the checkpoint are left out, except the one that contains its offset
         files=(
             (CHECKPOINT, sum(map(len, STATE))),
             (f"{2:020d}.log", len(BATCHES[1])),
@@ -83,21 +83,21 @@ def test_records_are_those_of_the_log(taken, log):
     ("asked", "end_offset", "last_epoch", "names"),
     [
         (7, 7, 2, ["clear-text", "d", "e", "f"]),
-        (6, 5, 1, ["clear-text", "d"]),  # inside a batch: Kafka reads below a high watermark by whole batches
+        (6, 5, 1, ["clear-text", "d"]),  # inside a batch: Kafka reads complete batches below a high watermark
         (5, 5, 1, ["clear-text", "d"]),
         (4, 4, 1, ["clear-text"]),
         (3, 3, 1, ["clear-text"]),
-        (2, 2, 1, ["a", "b"]),  # below the checkpoint there are still the segments
+        (2, 2, 1, ["a", "b"]),  # below the checkpoint, from the segments
     ],
 )
-def test_cut_at_the_end_offset(taken, log, asked, end_offset, last_epoch, names):
+def test_snapshot_is_cut_at_the_end_offset(taken, log, asked, end_offset, last_epoch, names):
     snapshot, records = taken(asked)
     assert (snapshot.end_offset, snapshot.last_epoch) == (end_offset, last_epoch)
     assert [record.fields["name"] for record in records if record.type == "TOPIC_RECORD"] == names
-    assert metadata_snapshot.gather(str(log), asked) == snapshot._replace(path=None, sha256=None, bytes=None)
+    assert metadata_snapshot.preview(str(log), asked) == snapshot._replace(path=None, sha256=None, bytes=None)
 
 
-def test_archive_is_private_and_its_digest_is_that_of_its_bytes(taken):
+def test_archive_is_private_and_has_the_returned_digest(taken):
     old = os.umask(0)
     try:
         snapshot, _records = taken()
@@ -112,7 +112,7 @@ def test_archive_is_private_and_its_digest_is_that_of_its_bytes(taken):
         assert {(entry.uid, entry.uname, entry.mtime, entry.mode) for entry in tar} == {(0, "", 0, 0o600)}
 
 
-def test_same_log_same_bytes_and_one_archive_at_a_time(taken):
+def test_same_log_gives_the_same_bytes_and_one_archive_is_kept(taken):
     first, _records = taken(5)
     again, _records = taken(7)
     assert taken(7)[0] == again
@@ -120,22 +120,22 @@ def test_same_log_same_bytes_and_one_archive_at_a_time(taken):
     assert first.path != again.path
 
 
-def test_torn_tail_is_left_out(taken, log):
+def test_incomplete_last_batch_is_left_out(taken, log):
     with open(log / SECOND, "ab") as segment:
         segment.write(made.batch(7, [made.topic("torn", 7)])[:-1])
     snapshot, _records = taken()
     assert snapshot.end_offset == 7
 
 
-def test_log_that_is_behind_says_how_far_it_reaches_and_leaves_nothing(taken, tmp_path):
+def test_log_that_stays_behind_is_an_error_and_leaves_no_file(taken, tmp_path):
     with pytest.raises(
-        metadata_snapshot.SnapshotError, match=r"reaches offset 7 \(epoch 2\), 3 short of 10, .* 0\.3 s"
+        metadata_snapshot.SnapshotError, match=r"ends at offset 7 \(epoch 2\), 3 short of 10, after 0\.3 s"
     ):
         taken(10, timeout=0.3)
     assert not (tmp_path / "snapshot").exists()
 
 
-def test_log_that_is_behind_is_waited_for(taken, log):
+def test_log_that_is_behind_is_read_again(taken, log):
     def write():
         time.sleep(0.3)
         with open(log / SECOND, "ab") as segment:
@@ -149,24 +149,24 @@ def test_log_that_is_behind_is_waited_for(taken, log):
     assert records[-1].fields["name"] == "late"
 
 
-def test_end_offset_that_kafka_has_dropped(taken, log):
+def test_end_offset_below_the_oldest_segment_is_an_error(taken, log):
     (log / FIRST).unlink()
-    with pytest.raises(metadata_snapshot.SnapshotError, match="end offset 2 is old, take the high watermark again"):
+    with pytest.raises(metadata_snapshot.SnapshotError, match="end offset 2 is old, read the high watermark again"):
         taken(2)
 
 
-def test_empty_log_is_no_snapshot(tmp_path):
+def test_empty_log_is_an_error(tmp_path):
     with pytest.raises(metadata_snapshot.SnapshotError, match="holds no record"):
         metadata_snapshot.take(str(tmp_path), str(tmp_path / "snapshot"), None, 0)
 
 
-def test_disk_that_may_become_full_is_not_written_to(taken, monkeypatch, tmp_path):
+def test_snapshot_is_not_begun_if_it_might_fill_the_disk(taken, monkeypatch, tmp_path):
     monkeypatch.setattr(os, "statvfs", lambda _path: namedtuple("Space", "f_bavail f_frsize")(1, 100))
-    with pytest.raises(metadata_snapshot.SnapshotError, match="100 bytes free where"):
+    with pytest.raises(metadata_snapshot.SnapshotError, match="has 100 bytes free and may need"):
         taken()
 
 
-def test_file_that_shrinks_while_it_is_packed_leaves_nothing(log, tmp_path, monkeypatch):
+def test_file_that_shrinks_while_it_is_packed_leaves_no_archive(log, tmp_path, monkeypatch):
     def shrink(target, _size):
         os.truncate(log / SECOND, 10)
 
@@ -181,18 +181,18 @@ def test_changed_archive_is_not_unpacked(taken, tmp_path):
     with open(snapshot.path, "r+b") as file:
         file.seek(20)
         file.write(b"\xff")
-    with pytest.raises(metadata_snapshot.SnapshotError, match=r"SHA-256 [0-9a-f]{64} where"):
+    with pytest.raises(metadata_snapshot.SnapshotError, match=r"has SHA-256 [0-9a-f]{64}, expected"):
         metadata_snapshot.unpack(snapshot.path, snapshot.sha256, str(tmp_path / "other"))
     assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.parametrize("name", ["../" + FIRST, "/" + FIRST, "quorum-state"])
-def test_archive_of_other_files_is_refused(tmp_path, name):
+def test_archive_with_other_files_is_rejected(tmp_path, name):
     path = tmp_path / "made.tar.gz"
     with tarfile.open(path, "w:gz") as tar:
         tar.addfile(tarfile.TarInfo(name))
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    with pytest.raises(metadata_snapshot.SnapshotError, match="no file of a metadata log"):
+    with pytest.raises(metadata_snapshot.SnapshotError, match="is not a file of a metadata log"):
         metadata_snapshot.unpack(str(path), digest, str(tmp_path / "other"))
 
 
@@ -209,37 +209,37 @@ def given(log, tmp_path):
     }
 
 
-def test_module_makes_and_removes(given, tmp_path):
-    reported = module.present(given)
-    assert reported.pop("seconds") >= 0
-    assert os.path.dirname(reported["path"]) == str(tmp_path / "state" / "cluster" / "metadata_snapshot")
+def test_module_creates_and_removes_a_snapshot(given, tmp_path):
+    result = module.present(given)
+    assert result.pop("seconds") >= 0
+    assert os.path.dirname(result["path"]) == str(tmp_path / "state" / "cluster" / "metadata_snapshot")
     assert stat.S_IMODE(os.stat(tmp_path / "state" / "cluster").st_mode) == 0o700
-    assert reported["checkpoint"] == {"offset": 3, "epoch": 1}
-    assert reported["files"][0] == {"name": CHECKPOINT, "bytes": sum(map(len, STATE))}
-    assert (reported["changed"], reported["cut_at"], reported["end_offset"]) == (True, "high_watermark", 7)
-    assert SECRET not in str(reported)
+    assert result["checkpoint"] == {"offset": 3, "epoch": 1}
+    assert result["files"][0] == {"name": CHECKPOINT, "bytes": sum(map(len, STATE))}
+    assert (result["changed"], result["cut_at"], result["end_offset"]) == (True, "high_watermark", 7)
+    assert SECRET not in str(result)
     assert module.absent(given, check_mode=True) == {"changed": True}
-    assert os.path.exists(reported["path"])
+    assert os.path.exists(result["path"])
     assert module.absent(given) == {"changed": True}
     assert os.listdir(tmp_path / "state" / "cluster") == []
     assert module.absent(given) == {"changed": False}
 
 
-def test_module_in_check_mode_tells_the_same_and_writes_nothing(given, tmp_path):
-    reported = module.present(given, check_mode=True)
+def test_module_in_check_mode_returns_the_same_and_writes_nothing(given, tmp_path):
+    predicted = module.present(given, check_mode=True)
     assert not (tmp_path / "state").exists()
-    made_then = module.present(given)
+    result = module.present(given)
     for name in ("path", "sha256", "bytes", "seconds"):
-        reported.pop(name, None)
-        made_then.pop(name)
-    assert reported == made_then
+        predicted.pop(name, None)
+        result.pop(name)
+    assert predicted == result
 
 
-def test_module_without_an_end_offset_says_so(given):
+def test_module_without_an_end_offset_cuts_at_the_log_end(given):
     assert module.present({**given, "end_offset": None})["cut_at"] == "log_end"
 
 
-def test_module_with_a_file_that_names_no_directory(given, tmp_path):
+def test_module_needs_a_log_directory_in_the_properties(given, tmp_path):
     (tmp_path / "controller.properties").write_text("node.id=1\n")
     with pytest.raises(metadata_snapshot.SnapshotError, match=r"names neither metadata\.log\.dir nor log\.dirs"):
         module.present(given)

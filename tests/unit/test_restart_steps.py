@@ -1,8 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Parts of a turn that need no node: the kept file, the record and its lock, ZooKeeper by a broker's properties, the
-log that is quoted."""
+"""Parts of a restart that need no node: the kept file, the record and its lock, ZooKeeper settings, log excerpts."""
 
 from __future__ import annotations
 
@@ -29,26 +28,26 @@ def spec(tmp_path, **more):
     return {**base, "config_file": str(tmp_path / "server.properties"), "run_key": "k", **more}
 
 
-def test_the_newest_file_of_the_mode_before_is_kept(tmp_path):
+def test_the_newest_file_of_the_earlier_mode_is_kept(tmp_path):
     given = spec(tmp_path)
-    for text in (PLAIN, HYBRID, "# mended\n" + PLAIN, HYBRID + "num.io.threads=9\n"):
+    for text in (PLAIN, HYBRID, "# fixed\n" + PLAIN, HYBRID + "num.io.threads=9\n"):
         restart_files.keep(given, str(tmp_path), text)
     kept = restart_files.kept(given, str(tmp_path))
-    assert restart_files.read_text(kept) == "# mended\n" + PLAIN
+    assert restart_files.read_text(kept) == "# fixed\n" + PLAIN
     assert os.stat(kept).st_mode & 0o777 == 0o600
 
 
 KRAFT = "node.id=2\nprocess.roles=broker\nnum.io.threads=9\n"
 
 
-def going_back(tmp_path, kind, mode, **more):
+def rollback_spec(tmp_path, kind, mode, **more):
     return spec(tmp_path, kind=kind, mode=mode, node_id=2, cluster_id="c", state_dir=str(tmp_path), **more)
 
 
 @pytest.mark.parametrize(
-    ("kind", "mode", "left", "before", "now", "back"),
+    ("kind", "mode", "left", "before", "now", "expected"),
     [
-        # to the byte where nobody has changed anything else
+        # byte for byte if nothing else was changed
         ("zk", "zk", "zk_migration", "# ours\n" + PLAIN, HYBRID, "# ours\n" + PLAIN),
         (
             "hybrid",
@@ -58,50 +57,50 @@ def going_back(tmp_path, kind, mode, **more):
             "node.id=2\nprocess.roles=broker\n",
             "# ours\n" + HYBRID,
         ),
-        # somebody's own change stays
+        # the operator's own change is kept
         ("hybrid", "zk_migration", "kraft", HYBRID, KRAFT, "num.io.threads=9\n" + HYBRID),
-        # what is back already is left alone
+        # a file of the earlier mode is not changed
         ("hybrid", "zk_migration", "kraft", HYBRID, HYBRID + "num.io.threads=9\n", HYBRID + "num.io.threads=9\n"),
     ],
 )
-def test_a_turn_that_goes_back_takes_the_file_of_before(tmp_path, kind, mode, left, before, now, back):
+def test_rollback_restores_the_kept_file(tmp_path, kind, mode, left, before, now, expected):
     forth = spec(tmp_path, kind=left, mode=left)
     restart_files.keep(forth, host_state.directory(str(tmp_path), "c"), before)
     keys = ["zookeeper.metadata.migration.enable"] if kind == "zk" else []
-    given = going_back(tmp_path, kind, mode, changes=dict.fromkeys(keys))
-    assert sorted(restart_files.new_text(given, now).split()) == sorted(back.split())
+    given = rollback_spec(tmp_path, kind, mode, changes=dict.fromkeys(keys))
+    assert sorted(restart_files.new_text(given, now).split()) == sorted(expected.split())
     restart_files.keep(given, host_state.directory(str(tmp_path), "c"), now)
     assert restart_files.read_text(restart_files.kept(forth, str(tmp_path / "c"))) == before
 
 
-def test_a_turn_does_not_go_back_from_elsewhere_or_to_what_nobody_kept(tmp_path):
-    given = going_back(tmp_path, "zk", "zk", changes={})
-    with pytest.raises(restart_record.RestartError, match="only one of mode zk_migration goes back to zk"):
+def test_rollback_needs_the_mode_before_and_a_kept_file(tmp_path):
+    given = rollback_spec(tmp_path, "zk", "zk", changes={})
+    with pytest.raises(restart_record.RestartError, match="a rollback to mode zk needs mode zk_migration"):
         restart_files.new_text(given, KRAFT)
-    with pytest.raises(restart_record.RestartError, match="no file of before mode zk_migration was kept"):
+    with pytest.raises(restart_record.RestartError, match="file from before mode zk_migration was not kept"):
         restart_files.new_text(given, HYBRID)
 
 
-def test_a_file_is_replaced_whole_with_its_mode_kept(tmp_path):
+def test_replace_keeps_the_mode_and_leaves_no_temporary_file(tmp_path):
     path = tmp_path / "server.properties"
     path.write_text(PLAIN)
     path.chmod(0o604)
     restart_files.replace(str(path), HYBRID, None)
     assert path.read_text() == HYBRID and path.stat().st_mode & 0o777 == 0o604
-    assert [one.name for one in tmp_path.iterdir()] == ["server.properties"]
+    assert [path.name for path in tmp_path.iterdir()] == ["server.properties"]
 
 
-def test_a_record_that_cannot_be_written_stops_a_turn_and_no_putting_back(tmp_path):
+def test_unwritable_record_stops_a_restart_but_not_a_revert(tmp_path):
     record = restart_record.Record(str(tmp_path / "excluded"), spec(tmp_path), "", "")
     with pytest.raises(OSError):
         record.step("stop")
     record.forgiving = True
-    record.step("put the old file back")
-    record.end("reverted", "told")
-    assert [one["name"] for one in record.reported["steps"]] == ["stop", "put the old file back"]
+    record.step("revert the file")
+    record.end("reverted", "message")
+    assert [step["name"] for step in record.values["steps"]] == ["stop", "revert the file"]
 
 
-def test_a_worker_that_is_gone_is_told_by_its_lock(tmp_path):
+def test_watch_reports_a_worker_that_released_its_lock_as_died(tmp_path):
     directory = host_state.directory(str(tmp_path), "cluster")
     given = spec(tmp_path, cluster_id="cluster", state_dir=str(tmp_path), node_id=2)
     record = restart_record.Record(directory, given, "", "")
@@ -116,38 +115,38 @@ def test_a_worker_that_is_gone_is_told_by_its_lock(tmp_path):
     try:
         worker.stdout.readline()
         assert host_state.held(directory)
-        with pytest.raises(restart_record.RestartError, match="at step stop; run again when it ended"):
+        with pytest.raises(restart_record.RestartError, match=r"at step stop\. Run again when it has ended"):
             restart_worker.begin({**given, "changes": {"broker.id": "2"}})
-        assert restart_worker.watch(str(tmp_path), "cluster", record.reported["id"], 2, 0.1)["outcome"] is None
+        assert restart_worker.watch(str(tmp_path), "cluster", record.values["id"], 2, 0.1)["outcome"] is None
     finally:
         worker.kill()
         worker.wait()
         worker.stdin.close()
         worker.stdout.close()
-    reported = restart_worker.watch(str(tmp_path), "cluster", record.reported["id"], 2, 0.1)
-    assert reported["outcome"] == "died" and "after step stop" in reported["message"]
+    died = restart_worker.watch(str(tmp_path), "cluster", record.values["id"], 2, 0.1)
+    assert died["outcome"] == "died" and "after step stop" in died["message"]
 
 
-def test_a_file_that_starts_no_node_is_not_finished(tmp_path):
+def test_finish_needs_the_run_lock_and_a_valid_file(tmp_path):
     given = spec(tmp_path, cluster_id="cluster", state_dir=str(tmp_path))
     (tmp_path / "server.properties").write_text("broker.id=2\n")
-    with pytest.raises(restart_record.RestartError, match="this host is not locked by this run"):
+    with pytest.raises(restart_record.RestartError, match="this run does not hold the run lock of this host"):
         restart_worker.finish(given)
     run_lock = os.path.join(host_state.directory(str(tmp_path), "cluster"), host_state.RUN_LOCK)
     host_state.write_json(run_lock, {"number": 1, "run": "r", "closed": False})
-    with pytest.raises(restart_record.RestartError, match="its mode is invalid"):
+    with pytest.raises(restart_record.RestartError, match="has mode invalid"):
         restart_worker.finish(given)
 
 
-# ZooKeeper by a broker's properties -----------------------------------------------------------------------------------
+# ZooKeeper settings in a broker's properties --------------------------------------------------------------------------
 
 
-def test_a_plain_connection():
+def test_plaintext_connection():
     connect, security = own_zookeeper.connection({"zookeeper.connect": "z1:2181,z2/prod/kafka"})
     assert str(connect) == "z1:2181,z2:2181/prod/kafka" and security.tls is None
 
 
-def test_tls_with_pem_stores():
+def test_tls_connection_with_pem_stores():
     values = {
         "zookeeper.connect": "z1:2281",
         "zookeeper.ssl.client.enable": "true",
@@ -162,44 +161,46 @@ def test_tls_with_pem_stores():
     assert tls.verify and not tls.check_hostname
 
 
-def test_a_java_store_is_refused_by_its_property():
+def test_java_store_is_rejected_with_its_property():
     values = {
         "zookeeper.connect": "z1:2281",
         "zookeeper.ssl.client.enable": "true",
         "zookeeper.ssl.truststore.location": "/etc/kafka/trust.jks",
     }
-    with pytest.raises(SecurityError, match=r"zookeeper\.ssl\.truststore\.location: /etc/kafka/trust\.jks is no PEM"):
+    with pytest.raises(
+        SecurityError, match=r"zookeeper\.ssl\.truststore\.location: /etc/kafka/trust\.jks is not a PEM"
+    ):
         own_zookeeper.connection(values)
 
 
-# The log that is quoted -----------------------------------------------------------------------------------------------
+# Log excerpts ---------------------------------------------------------------------------------------------------------
 
 
-def test_errors_of_this_start_are_quoted(tmp_path):
+def test_excerpt_quotes_the_errors_of_this_start(tmp_path):
     log = tmp_path / "server.log"
     log.write_text("[t] ERROR of an earlier start\n")
     start = log.stat().st_size
     with open(log, "a", encoding="utf-8") as stream:
         stream.write("[t] INFO begins\n[t] ERROR no leader of t-0 (state.change.logger)\n")
         stream.write("[t] ERROR cannot bind\njava.net.BindException: in use\n\tat Main\n")
-    reported = own_node.log_excerpt(str(log), start, "kafka").splitlines()
-    assert reported == [f"{log} says:", "[t] ERROR cannot bind", "java.net.BindException: in use"]
+    lines = own_node.log_excerpt(str(log), start, "kafka").splitlines()
+    assert lines == [f"{log} says:", "[t] ERROR cannot bind", "java.net.BindException: in use"]
 
 
-def test_what_is_said_again_is_quoted_once(tmp_path):
+def test_excerpt_quotes_repeated_lines_once(tmp_path):
     log = tmp_path / "server.log"
     stamp = "[2026-11-23 14:23:0{},472] ERROR {} (kafka.Kafka$)\nCaused by: java.net.BindException: in use\n"
     log.write_text(stamp.format(3, "no acceptor") + stamp.format(4, "exiting") + stamp.format(5, "exiting"))
-    reported = own_node.log_excerpt(str(log), 0, "kafka").splitlines()[1:]
-    assert [own_node.without_times(line) for line in reported] == [
+    lines = own_node.log_excerpt(str(log), 0, "kafka").splitlines()[1:]
+    assert [own_node.without_times(line) for line in lines] == [
         "ERROR no acceptor (kafka.Kafka$)",
         "ERROR exiting (kafka.Kafka$)",
         "Caused by: java.net.BindException: in use",
     ]
-    assert reported[1].startswith("[2026-11-23 14:23:05")
+    assert lines[1].startswith("[2026-11-23 14:23:05")
 
 
-def test_a_rotated_and_a_silent_log(tmp_path):
+def test_excerpt_of_a_rotated_an_empty_and_a_missing_log(tmp_path):
     log = tmp_path / "server.log"
     log.write_text("[t] INFO begins\n")
     assert "INFO begins" in own_node.log_excerpt(str(log), 5000, "kafka")
@@ -207,7 +208,7 @@ def test_a_rotated_and_a_silent_log(tmp_path):
     assert "could not be read" in own_node.log_excerpt(str(tmp_path / "none"), 0, "kafka")
 
 
-def test_how_far_a_broker_got(tmp_path):
+def test_broker_may_have_registered_once_its_replica_is_recreated(tmp_path):
     values = {"log.dirs": str(tmp_path)}
     assert not own_node.may_have_registered(values, 0)
     replica = tmp_path / "__cluster_metadata-0"

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A turn's every way to end, on a host that is told what to do: which file stands in the end, what runs, what is said.
+"""Every outcome of a restart, on a simulated host: the final properties file, the running mode, the message.
 
 The same on real hosts: tests/e2e/test_put_back.py, tests/e2e/test_lost_worker.py.
 """
@@ -49,13 +49,13 @@ class Host:
         return kraft_config.mode_at_next_start(properties.parse(self.file.read_text()))
 
     def state(self, _name):
-        reported = {"manager": "systemd", "sub_state": "", "result": "exit-code", "started_at": 1.0}
+        state = {"manager": "systemd", "sub_state": "", "result": "exit-code", "started_at": 1.0}
         shown = "active" if self.active else "failed"
-        return {**reported, "active": self.active, "active_state": shown, "invocation": str(self.invocation)}
+        return {**state, "active": self.active, "active_state": shown, "invocation": str(self.invocation)}
 
     def begin(self, action, _name):
         self.active = action == "start"
-        self.zookeeper["brokers"] = [one for one in self.zookeeper["brokers"] if one != "2"]
+        self.zookeeper["brokers"] = [broker for broker in self.zookeeper["brokers"] if broker != "2"]
         if action == "stop":
             return
         self.invocation += 1
@@ -68,21 +68,21 @@ class Host:
         self.on_start()
 
     def registration(self, _values, _node_id, mode):
-        reported = {
+        registration = {
             "incarnation_id": self.invocation,
             "fenced": False,
             "zk_migration_ready": mode != "controller_final",
         }
-        return {**reported, "is_migrating_zk_broker": mode == "zk_migration"} if self.active else {}
+        return {**registration, "is_migrating_zk_broker": mode == "zk_migration"} if self.active else {}
 
-    def take(self, kind, changes, **more):
-        """Take a turn to its end and return its record."""
+    def restart(self, kind, changes, **more):
+        """Restart the node, wait for the outcome and return the record."""
         return self._ended(
             restart_worker.begin, {"kind": kind, "mode": restart_modes(kind), "changes": changes, **more}
         )
 
     def finish(self, **more):
-        """End what a lost worker left and return the record."""
+        """Complete the restart of a lost worker and return the record."""
         return self._ended(restart_worker.finish, {"changes": {}, **more})
 
     def _ended(self, begin, more):
@@ -108,8 +108,8 @@ class Host:
         begin(spec)
         return json.loads((self.directory / "state" / "cluster" / "restart.json").read_text())
 
-    def steps(self, reported):
-        return [one["name"] for one in reported["steps"]]
+    def steps(self, record):
+        return [step["name"] for step in record["steps"]]
 
 
 def restart_modes(kind):
@@ -124,82 +124,82 @@ def in_this_process(record, work):
 @pytest.fixture
 def host(tmp_path, monkeypatch):
     def made(text):
-        one = Host(tmp_path, text + f"log.dirs={tmp_path}/data\n")
-        monkeypatch.setattr(service, "state", one.state)
-        monkeypatch.setattr(service, "begin", one.begin)
-        monkeypatch.setattr(own_node, "registration", one.registration)
-        monkeypatch.setattr(own_node, "running_mode", lambda *_given: one.mode if one.active else None)
-        monkeypatch.setattr(own_zookeeper, "gather", lambda _values, timeout=10: json.loads(json.dumps(one.zookeeper)))
-        monkeypatch.setattr(metadata_summary, "summarise", lambda _dir: {"zk_migration_state": one.log_state})
+        node = Host(tmp_path, text + f"log.dirs={tmp_path}/data\n")
+        monkeypatch.setattr(service, "state", node.state)
+        monkeypatch.setattr(service, "begin", node.begin)
+        monkeypatch.setattr(own_node, "registration", node.registration)
+        monkeypatch.setattr(own_node, "running_mode", lambda *_given: node.mode if node.active else None)
+        monkeypatch.setattr(own_zookeeper, "gather", lambda _values, timeout=10: json.loads(json.dumps(node.zookeeper)))
+        monkeypatch.setattr(metadata_summary, "summarise", lambda _dir: {"zk_migration_state": node.log_state})
         monkeypatch.setattr(restart_worker, "_detached", in_this_process)
-        return one
+        return node
 
     return made
 
 
-def test_a_turn_that_goes_well(host):
-    one = host(PLAIN)
-    reported = one.take("zk_migration", TO_HYBRID)
-    assert reported["outcome"] == "done" and one.active and one.mode == "zk_migration"
-    assert one.steps(reported) == ["begun", "keep the old file", "stop", "write the file", "start", "register"]
-    assert {"stop_s", "start_s", "register_s"} <= set(reported["times"])
+def test_restart_succeeds(host):
+    node = host(PLAIN)
+    record = node.restart("zk_migration", TO_HYBRID)
+    assert record["outcome"] == "done" and node.active and node.mode == "zk_migration"
+    assert node.steps(record) == ["begun", "keep the old file", "stop", "write the file", "start", "register"]
+    assert {"stop_s", "start_s", "register_s"} <= set(record["times"])
 
 
-def test_the_hosts_journal_keeps_how_each_turn_ended(host):
-    one = host(PLAIN)
-    one.take("zk_migration", TO_HYBRID)
-    one.broken = {"kraft"}
-    one.take("kraft", TO_KRAFT)
-    reported = host_state.read_journal(str(one.directory / "state" / "cluster"), 10)
-    events = reported["events"]
+def test_journal_records_the_outcome_of_each_restart(host):
+    node = host(PLAIN)
+    node.restart("zk_migration", TO_HYBRID)
+    node.broken = {"kraft"}
+    node.restart("kraft", TO_KRAFT)
+    journal = host_state.read_journal(str(node.directory / "state" / "cluster"), 10)
+    events = journal["events"]
     assert [(event["name"], event["run"], event["kind"], event["outcome"]) for event in events] == [
         ("node_restart", "r", "zk_migration", "done"),
         ("node_restart", "r", "kraft", "reverted"),
     ]
-    assert reported["torn"] == 0 and "it is up in mode zk_migration again" in events[1]["message"]
+    assert journal["torn"] == 0 and "it is up in mode zk_migration again" in events[1]["message"]
 
 
-def test_a_journal_that_cannot_be_written_undoes_no_turn(host, monkeypatch):
+def test_restart_succeeds_though_the_journal_cannot_be_written(host, monkeypatch):
     def full(*_given, **_more):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(host_state, "note", full)
-    assert host(PLAIN).take("zk_migration", TO_HYBRID)["outcome"] == "done"
+    assert host(PLAIN).restart("zk_migration", TO_HYBRID)["outcome"] == "done"
 
 
-def test_back_to_plain_mode(host):
-    one = host(PLAIN)
-    before = one.file.read_text()
-    one.broken = {"zk_migration"}
-    reported = one.take("zk_migration", TO_HYBRID)
-    assert reported["outcome"] == "reverted" and one.active and one.file.read_text() == before
-    assert reported["message"].splitlines() == [
+def test_failed_broker_is_reverted_to_plain_mode(host):
+    node = host(PLAIN)
+    before = node.file.read_text()
+    node.broken = {"zk_migration"}
+    record = node.restart("zk_migration", TO_HYBRID)
+    assert record["outcome"] == "reverted" and node.active and node.file.read_text() == before
+    assert record["message"].splitlines() == [
         "kafka did not come up in mode zk_migration: kafka ended while it started (systemd: exit-code). "
-        "Its properties file was put back and it is up in mode zk again. Mend the cause and run again.",
-        f"{one.directory}/server.log says:",
+        "Its properties file was reverted and it is up in mode zk again. Fix the cause and run again.",
+        f"{node.directory}/server.log says:",
         "[t] ERROR cannot start as zk_migration",
     ]
 
 
-def test_a_registration_is_no_hindrance_while_another_broker_is_awaited(host):
-    one = host(PLAIN)
-    one.broken, one.registers = {"zk_migration"}, True
-    assert one.take("zk_migration", TO_HYBRID, registered=["1"])["outcome"] == "reverted"
+def test_registered_broker_is_reverted_while_another_broker_is_not_registered(host):
+    node = host(PLAIN)
+    node.broken, node.registers = {"zk_migration"}, True
+    assert node.restart("zk_migration", TO_HYBRID, registered=["1"])["outcome"] == "reverted"
 
 
-def test_the_last_broker_that_may_have_registered_stays(host):
-    one = host(PLAIN)
-    one.broken, one.registers = {"zk_migration"}, True
-    reported = one.take("zk_migration", TO_HYBRID, registered=["1", "5"])
-    assert reported["outcome"] == "failed" and one.mode == "zk_migration" and not one.active
-    assert "broker 2 and all other live brokers are registered in the quorum" in reported["message"]
-    assert "Mend the cause, then start kafka on this host or run again" in reported["message"]
+def test_last_broker_is_not_reverted_if_it_may_have_registered(host):
+    node = host(PLAIN)
+    node.broken, node.registers = {"zk_migration"}, True
+    record = node.restart("zk_migration", TO_HYBRID, registered=["1", "5"])
+    assert record["outcome"] == "failed" and node.mode == "zk_migration" and not node.active
+    assert "broker 2 and all other live brokers are registered in the quorum" in record["message"]
+    assert "Fix the cause, then start kafka on this host or run again" in record["message"]
 
 
-def test_the_last_broker_that_never_came_so_far_goes_back(host):
-    one = host(PLAIN)
-    one.broken = {"zk_migration"}
-    assert one.take("zk_migration", TO_HYBRID, registered=["1", "5"])["outcome"] == "reverted"
+def test_last_broker_is_reverted_if_it_cannot_have_registered(host):
+    node = host(PLAIN)
+    node.broken = {"zk_migration"}
+    assert node.restart("zk_migration", TO_HYBRID, registered=["1", "5"])["outcome"] == "reverted"
 
 
 @pytest.mark.parametrize(
@@ -209,107 +209,107 @@ def test_the_last_broker_that_never_came_so_far_goes_back(host):
         ({"controller": {"broker_id": 101, "ephemeral": False}}, "/controller is owned by KRaft controller 101"),
     ],
 )
-def test_nothing_goes_back_once_the_copy_has_begun(host, changed, why):
-    one = host(PLAIN)
-    one.broken = {"zk_migration"}
-    one.on_start = lambda: one.zookeeper.update(changed)
-    reported = one.take("zk_migration", TO_HYBRID)
-    assert reported["outcome"] == "failed" and one.mode == "zk_migration" and "stop again" not in one.steps(reported)
-    assert f"Its properties file was not put back: {why}" in reported["message"]
+def test_broker_is_not_reverted_once_the_initial_copy_has_begun(host, changed, why):
+    node = host(PLAIN)
+    node.broken = {"zk_migration"}
+    node.on_start = lambda: node.zookeeper.update(changed)
+    record = node.restart("zk_migration", TO_HYBRID)
+    assert record["outcome"] == "failed" and node.mode == "zk_migration" and "stop again" not in node.steps(record)
+    assert f"Its properties file was not reverted: {why}" in record["message"]
 
 
-def test_nothing_goes_back_where_zookeeper_cannot_be_read(host, monkeypatch):
-    one = host(PLAIN)
-    one.broken = {"zk_migration"}
+def test_broker_is_not_reverted_if_zookeeper_cannot_be_read(host, monkeypatch):
+    node = host(PLAIN)
+    node.broken = {"zk_migration"}
 
     def unread(_values, timeout=10):
-        raise own_zookeeper.SecurityError("zookeeper.ssl.truststore.location: t.jks is no PEM file")
+        raise own_zookeeper.SecurityError("zookeeper.ssl.truststore.location: t.jks is not a PEM file")
 
     monkeypatch.setattr(own_zookeeper, "gather", unread)
-    reported = one.take("zk_migration", TO_HYBRID)
-    assert reported["outcome"] == "failed" and one.mode == "zk_migration"
-    assert "could not be read from this host: zookeeper.ssl.truststore.location" in reported["message"]
+    record = node.restart("zk_migration", TO_HYBRID)
+    assert record["outcome"] == "failed" and node.mode == "zk_migration"
+    assert "could not be read from this host: zookeeper.ssl.truststore.location" in record["message"]
 
 
-def test_a_copy_that_begins_while_the_broker_goes_back(host):
-    one = host(PLAIN)
-    one.broken = {"zk_migration"}
+def test_revert_is_undone_if_the_initial_copy_begins_meanwhile(host):
+    node = host(PLAIN)
+    node.broken = {"zk_migration"}
 
     def trigger():
-        if one.mode == "zk":
-            one.zookeeper["migration"] = COPIED
+        if node.mode == "zk":
+            node.zookeeper["migration"] = COPIED
 
-    one.on_start = trigger
-    reported = one.take("zk_migration", TO_HYBRID)
-    assert reported["outcome"] == "failed" and one.mode == "zk_migration" and not one.active
-    assert "the initial copy has begun, while it went back" in reported["message"]
+    node.on_start = trigger
+    record = node.restart("zk_migration", TO_HYBRID)
+    assert record["outcome"] == "failed" and node.mode == "zk_migration" and not node.active
+    assert "while it was reverted: /migration has kraft_metadata_offset 71" in record["message"]
 
 
-def test_a_broker_that_comes_up_in_neither_mode(host):
-    one = host(PLAIN)
-    one.broken = {"zk_migration", "zk"}
-    reported = one.take("zk_migration", TO_HYBRID)
-    assert reported["outcome"] == "failed" and one.mode == "zk" and not one.active
-    assert "Going back to mode zk did not work either: kafka ended while it started" in reported["message"]
-    assert "Its file starts it in mode zk." in reported["message"]
+def test_failed_revert_reports_both_errors(host):
+    node = host(PLAIN)
+    node.broken = {"zk_migration", "zk"}
+    record = node.restart("zk_migration", TO_HYBRID)
+    assert record["outcome"] == "failed" and node.mode == "zk" and not node.active
+    assert "Reverting to mode zk failed too: kafka ended while it started" in record["message"]
+    assert "Its file starts it in mode zk." in record["message"]
     assert (
-        "ERROR cannot start as zk_migration" in reported["message"]
-        and "ERROR cannot start as zk\n" in reported["message"] + "\n"
+        "ERROR cannot start as zk_migration" in record["message"]
+        and "ERROR cannot start as zk\n" in record["message"] + "\n"
     )
 
 
-def test_a_file_that_cannot_be_written(host, monkeypatch):
-    one = host(PLAIN)
+def test_broker_is_reverted_if_the_new_file_cannot_be_written(host, monkeypatch):
+    node = host(PLAIN)
     replaced = restart_worker.restart_files.replace
 
     def full(path, text, owner, mode=0o640):
-        if path == str(one.file) and "migration.enable=true" in text:
+        if path == str(node.file) and "migration.enable=true" in text:
             raise OSError(28, "No space left on device", path)
         replaced(path, text, owner, mode)
 
     monkeypatch.setattr(restart_worker.restart_files, "replace", full)
-    reported = one.take("zk_migration", TO_HYBRID)
-    assert reported["outcome"] == "reverted" and one.active and one.mode == "zk"
-    assert "No space left on device" in reported["message"]
+    record = node.restart("zk_migration", TO_HYBRID)
+    assert record["outcome"] == "reverted" and node.active and node.mode == "zk"
+    assert "No space left on device" in record["message"]
 
 
-def test_back_to_migration_mode(host):
-    one = host(HYBRID)
-    before = one.file.read_text()
-    one.broken = {"kraft"}
-    reported = one.take("kraft", TO_KRAFT)
-    assert reported["outcome"] == "reverted" and one.active and one.file.read_text() == before
-    assert "it is up in mode zk_migration again" in reported["message"]
+def test_failed_broker_is_reverted_to_migration_mode(host):
+    node = host(HYBRID)
+    before = node.file.read_text()
+    node.broken = {"kraft"}
+    record = node.restart("kraft", TO_KRAFT)
+    assert record["outcome"] == "reverted" and node.active and node.file.read_text() == before
+    assert "it is up in mode zk_migration again" in record["message"]
 
 
-def test_not_to_migration_mode_under_a_final_quorum(host):
-    one = host(HYBRID)
-    one.broken, one.log_state = {"kraft"}, "POST_MIGRATION"
-    reported = one.take("kraft", TO_KRAFT)
-    assert reported["outcome"] == "failed" and one.mode == "kraft"
-    assert "the migration state in this host's metadata log is POST_MIGRATION, not MIGRATION" in reported["message"]
+def test_broker_is_not_reverted_to_migration_mode_after_finalization(host):
+    node = host(HYBRID)
+    node.broken, node.log_state = {"kraft"}, "POST_MIGRATION"
+    record = node.restart("kraft", TO_KRAFT)
+    assert record["outcome"] == "failed" and node.mode == "kraft"
+    assert "the migration state in this host's metadata log is POST_MIGRATION, not MIGRATION" in record["message"]
 
 
-def test_a_controller_is_not_put_back(host):
-    one = host(CONTROLLER)
-    one.broken = {"controller_final"}
-    reported = one.take("controller_final", {"zookeeper.metadata.migration.enable": None})
-    assert reported["outcome"] == "failed" and one.mode == "controller_final"
-    assert "was not put back: finalization cannot be undone" in reported["message"]
+def test_controller_is_not_reverted(host):
+    node = host(CONTROLLER)
+    node.broken = {"controller_final"}
+    record = node.restart("controller_final", {"zookeeper.metadata.migration.enable": None})
+    assert record["outcome"] == "failed" and node.mode == "controller_final"
+    assert "was not reverted: finalization cannot be undone" in record["message"]
 
 
-# Finishing what was left ----------------------------------------------------------------------------------------------
+# Completing an interrupted restart ------------------------------------------------------------------------------------
 
 
-def left(one, *steps):
-    directory = host_state.directory(str(one.directory / "state"), "cluster")
+def interrupt(node, *steps):
+    directory = host_state.directory(str(node.directory / "state"), "cluster")
     spec = {"id": "old/zk_migration/b2", "kind": "zk_migration", "mode": "zk_migration", "run": "old"}
-    record = restart_record.Record(directory, {**spec, "service": "kafka", "config_file": str(one.file)}, "", "")
+    record = restart_record.Record(directory, {**spec, "service": "kafka", "config_file": str(node.file)}, "", "")
     for step in steps:
         record.step(step)
-    one.active = steps[-1] in ("begun", "keep the old file", "register")
-    if not one.active:
-        one.zookeeper["brokers"].remove("2")
+    node.active = steps[-1] in ("begun", "keep the old file", "register")
+    if not node.active:
+        node.zookeeper["brokers"].remove("2")
 
 
 @pytest.mark.parametrize(
@@ -323,52 +323,52 @@ def left(one, *steps):
         (KRAFT, ["begun", "keep the old file", "stop", "write the file", "start"]),
     ],
 )
-def test_a_node_runs_in_the_mode_of_its_file(host, text, steps):
-    one = host(text)
-    left(one, *steps)
-    ran, before = one.active, one.file.read_text()
-    reported = one.finish()
-    assert reported["outcome"] == "done" and reported["kind"] == "repair" and reported["id"] == "r/x/b2"
-    assert one.active and one.file.read_text() == before
-    assert reported["changed"] == (not ran) and ("start" in one.steps(reported)) == (not ran)
+def test_interrupted_node_runs_in_the_mode_of_its_file(host, text, steps):
+    node = host(text)
+    interrupt(node, *steps)
+    ran, before = node.active, node.file.read_text()
+    record = node.finish()
+    assert record["outcome"] == "done" and record["kind"] == "repair" and record["id"] == "r/x/b2"
+    assert node.active and node.file.read_text() == before
+    assert record["changed"] == (not ran) and ("start" in node.steps(record)) == (not ran)
 
 
-def test_a_turn_that_ended_meanwhile_is_told_as_it_ended(host):
-    one = host(PLAIN)
-    assert one.take("zk_migration", TO_HYBRID)["outcome"] == "done"
-    reported = one.finish()
-    assert reported["outcome"] == "done" and reported["kind"] == "zk_migration" and one.invocation == 2
+def test_finish_returns_the_record_of_a_restart_that_has_succeeded(host):
+    node = host(PLAIN)
+    assert node.restart("zk_migration", TO_HYBRID)["outcome"] == "done"
+    record = node.finish()
+    assert record["outcome"] == "done" and record["kind"] == "zk_migration" and node.invocation == 2
 
 
-def test_a_broker_that_is_down_gets_the_settings_of_now(host):
-    one = host(HYBRID + "num.io.threads=none\n")
-    left(one, "begun", "stop", "start")
-    reported = one.finish(changes={"num.io.threads": "8"})
-    assert reported["outcome"] == "done" and "num.io.threads=8" in one.file.read_text()
+def test_finish_applies_changes_to_a_broker_that_is_down(host):
+    node = host(HYBRID + "num.io.threads=none\n")
+    interrupt(node, "begun", "stop", "start")
+    record = node.finish(changes={"num.io.threads": "8"})
+    assert record["outcome"] == "done" and "num.io.threads=8" in node.file.read_text()
 
 
-def test_a_session_that_a_lost_broker_left_is_let_expire(host, monkeypatch):
-    one = host(PLAIN)
-    left(one, "begun", "stop")
-    one.zookeeper["brokers"].append("2")
+def test_finish_waits_until_the_old_session_expires(host, monkeypatch):
+    node = host(PLAIN)
+    interrupt(node, "begun", "stop")
+    node.zookeeper["brokers"].append("2")
     asked = []
 
     def gather(_values, timeout=10):
-        asked.append(one.active)
+        asked.append(node.active)
         if len(asked) == 3:
-            one.zookeeper["brokers"].remove("2")
-        return json.loads(json.dumps(one.zookeeper))
+            node.zookeeper["brokers"].remove("2")
+        return json.loads(json.dumps(node.zookeeper))
 
     monkeypatch.setattr(own_zookeeper, "gather", gather)
-    assert one.finish()["outcome"] == "done" and asked[:3] == [False] * 3
+    assert node.finish()["outcome"] == "done" and asked[:3] == [False] * 3
 
 
-def test_what_cannot_be_finished_goes_back_as_in_the_turn_itself(host):
-    one = host(PLAIN)
-    before = one.file.read_text()
-    one.broken = {"zk_migration"}
-    one.zookeeper["controller"] = None
-    assert one.take("zk_migration", TO_HYBRID)["outcome"] == "failed"
-    one.zookeeper["controller"] = {"broker_id": 5, "ephemeral": True}
-    reported = one.finish()
-    assert reported["outcome"] == "reverted" and one.active and one.file.read_text() == before
+def test_finish_reverts_a_broker_that_does_not_come_up(host):
+    node = host(PLAIN)
+    before = node.file.read_text()
+    node.broken = {"zk_migration"}
+    node.zookeeper["controller"] = None
+    assert node.restart("zk_migration", TO_HYBRID)["outcome"] == "failed"
+    node.zookeeper["controller"] = {"broker_id": 5, "ephemeral": True}
+    record = node.finish()
+    assert record["outcome"] == "reverted" and node.active and node.file.read_text() == before

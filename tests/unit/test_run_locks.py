@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host's claim: one of many that begin at once gets it, and a turn at work keeps it."""
+"""A host's run lock: one of many concurrent runs gets it, and it does not change while a restart runs."""
 
 from __future__ import annotations
 
@@ -24,51 +24,51 @@ def run_lock(run, number=1, closed=False):
     }
 
 
-def _take(path, run, barrier, answers):
+def _take(path, run, barrier, outcomes):
     barrier.wait(30)
     while True:
         try:
-            answers.put(run_locks.take(path, run_lock(run), {})["run"])
+            outcomes.put(run_locks.take(path, run_lock(run), {})["run"])
         except host_state.Held:
             continue
         except run_locks.RunLockError as error:
-            answers.put(str(error))
+            outcomes.put(str(error))
         return
 
 
-def test_of_many_runs_that_begin_at_once_one_gets_the_arbiter(tmp_path):
+def test_one_of_many_concurrent_runs_gets_the_arbiter(tmp_path):
     context = multiprocessing.get_context("fork")
     for attempt in range(5):
         path = host_state.directory(str(tmp_path), f"cluster-{attempt}")
-        barrier, answers = context.Barrier(RUNS), context.Queue()
-        runs = [context.Process(target=_take, args=(path, f"r{one}", barrier, answers)) for one in range(RUNS)]
+        barrier, queue = context.Barrier(RUNS), context.Queue()
+        runs = [context.Process(target=_take, args=(path, f"r{number}", barrier, queue)) for number in range(RUNS)]
         for run in runs:
             run.start()
-        messages = [answers.get(timeout=30) for _run in runs]
+        outcomes = [queue.get(timeout=30) for _run in runs]
         for run in runs:
             run.join(30)
-        winners = [one for one in messages if "was faster" not in one]
+        winners = [outcome for outcome in outcomes if "was faster" not in outcome]
         assert len(winners) == 1 and run_locks.read(path)["run"] == winners[0]
-        assert all(f"run {winners[0]} " in one for one in messages if "was faster" in one)
+        assert all(f"run {winners[0]} " in outcome for outcome in outcomes if "was faster" in outcome)
 
 
-def test_a_claim_is_refused_while_a_turn_is_at_work(tmp_path):
+def test_run_lock_is_not_taken_while_a_restart_runs(tmp_path):
     with host_state.locked(str(tmp_path)), pytest.raises(host_state.Held):
         run_locks.take(str(tmp_path), run_lock("r1"), {})
     assert run_locks.take(str(tmp_path), run_lock("r1"), {})["run"] == "r1"
 
 
-def test_the_arbiter_takes_a_claim_over_the_very_one_that_was_read(tmp_path):
+def test_arbiter_replaces_only_the_run_lock_that_was_read(tmp_path):
     path = str(tmp_path)
     run_locks.take(path, run_lock("r1"), {})
     run_locks.close(path, "r1", "ok")
     with pytest.raises(run_locks.RunLockError):
-        run_locks.take(path, run_lock("r3", 3), {})  # r3 saw none, r1 came and went since
+        run_locks.take(path, run_lock("r3", 3), {})  # r3 read no lock, r1 has taken and closed one since
     run_locks.take(path, run_lock("r3", 3), {"number": 1, "run": "r1"})
     assert run_locks.read(path)["run"] == "r3"
 
 
-def test_other_hosts_take_a_higher_number_over_any_lower_one(tmp_path):
+def test_other_hosts_replace_any_run_lock_with_a_lower_number(tmp_path):
     path = str(tmp_path)
     run_locks.take(path, run_lock("r1"), None)
     run_locks.take(path, run_lock("r4", 4), None)
@@ -76,13 +76,13 @@ def test_other_hosts_take_a_higher_number_over_any_lower_one(tmp_path):
         run_locks.take(path, run_lock("r3", 3), None)
 
 
-def test_taking_it_again_changes_nothing(tmp_path):
+def test_taking_the_same_run_lock_again_changes_nothing(tmp_path):
     path = str(tmp_path)
     run_locks.take(path, run_lock("r1"), {})
     assert run_locks.take(path, {**run_lock("r1"), "since": 5}, {})["since"] == 1_790_000_000
 
 
-def test_only_the_holder_closes(tmp_path):
+def test_only_its_run_closes_a_run_lock(tmp_path):
     path = str(tmp_path)
     run_locks.take(path, run_lock("r1"), {})
     assert not run_locks.close(path, "r2", "ok")
@@ -90,9 +90,9 @@ def test_only_the_holder_closes(tmp_path):
     assert not run_locks.close(path, "r1", "ok")
 
 
-def test_a_turn_needs_its_runs_open_claim(tmp_path):
+def test_require_accepts_only_the_runs_own_open_lock(tmp_path):
     path = str(tmp_path)
-    with pytest.raises(run_locks.RunLockError, match="not locked by this run"):
+    with pytest.raises(run_locks.RunLockError, match="does not hold the run lock"):
         run_locks.require(path, "r1")
     run_locks.take(path, run_lock("r1"), {})
     run_locks.require(path, "r1")
@@ -103,16 +103,16 @@ def test_a_turn_needs_its_runs_open_claim(tmp_path):
         run_locks.require(path, "r1")
 
 
-def test_the_hosts_journal_tells_who_and_how_it_ended_and_bears_a_torn_line(tmp_path):
+def test_journal_records_runs_and_their_ends_after_a_torn_line(tmp_path):
     path = str(tmp_path)
     run_locks.take(path, run_lock("r1"), {})
     with open(os.path.join(path, host_state.JOURNAL), "a", encoding="utf-8") as stream:
         stream.write('{"t": 1, "na')
     run_locks.take(path, run_lock("r2", 2), {"number": 1, "run": "r1"})
     run_locks.close(path, "r2", "Admit the batch")
-    reported = host_state.read_journal(path, 10)
-    events = reported["events"]
-    assert reported["torn"] == 1 and not reported["cut"]
+    journal = host_state.read_journal(path, 10)
+    events = journal["events"]
+    assert journal["torn"] == 1 and not journal["cut"]
     assert host_state.read_journal(path, 1) == {"events": events[-1:], "torn": 1, "cut": True}
     assert [(event["name"], event["run"]) for event in events] == [
         ("locked", "r1"),
@@ -122,23 +122,23 @@ def test_the_hosts_journal_tells_who_and_how_it_ended_and_bears_a_torn_line(tmp_
     assert events[1]["over"] == "r1" and events[2]["how"] == "Admit the batch"
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path):
+def test_unreadable_run_lock_is_reported_with_its_file(tmp_path):
     (tmp_path / host_state.RUN_LOCK).write_text("{")
     with pytest.raises(run_locks.RunLockError, match=r"run_lock\.json"):
         run_locks.require(str(tmp_path), "r1")
 
 
-def test_a_process_is_alive_until_it_ends():
+def test_process_is_alive_until_it_ends():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    reported = identity.process(child.pid)
-    assert identity.alive(reported) is True
-    assert identity.alive({**reported, "started": reported["started"] + 1}) is False  # the pid came again
+    process = identity.process(child.pid)
+    assert identity.alive(process) is True
+    assert identity.alive({**process, "started": process["started"] + 1}) is False  # the pid was reused
     child.communicate(b"\n")
-    assert identity.alive(reported) is False
+    assert identity.alive(process) is False
 
 
-def test_a_process_elsewhere_cannot_be_judged():
-    reported = identity.process(os.getpid())
-    assert identity.alive({**reported, "pid_namespace": "pid:[1]"}) is None
-    assert identity.alive({**reported, "boot_id": "other"}) is None
+def test_process_of_another_machine_or_container_is_unknown():
+    process = identity.process(os.getpid())
+    assert identity.alive({**process, "pid_namespace": "pid:[1]"}) is None
+    assert identity.alive({**process, "boot_id": "other"}) is None
     assert identity.alive(None) is None

@@ -14,30 +14,30 @@ SECRETS = ["", "x", "a" * 31, "a" * 32, "a" * 33, "pass word;with=all:of it\n", 
 
 
 @pytest.mark.parametrize("secret", SECRETS)
-def test_a_sealed_secret_opens_with_its_key(secret):
+def test_sealed_secret_opens_with_its_key(secret):
     sealed = seal.seal("key", secret)
     assert sealed.startswith(seal.PREFIX) and seal.unseal("key", sealed) == secret
 
 
-@pytest.mark.parametrize("secret", [one for one in SECRETS if len(one) > 1])
-def test_a_sealed_secret_does_not_show(secret):
+@pytest.mark.parametrize("secret", [secret for secret in SECRETS if len(secret) > 1])
+def test_sealed_value_does_not_contain_the_secret(secret):
     sealed = seal.seal("key", secret)
     assert secret not in sealed
     assert secret.encode() not in base64.b64decode(sealed[len(seal.PREFIX) :])
 
 
-def test_equal_secrets_are_equal_within_a_run_alone():
+def test_equal_secrets_have_equal_sealed_values_only_within_a_run():
     assert seal.seal("key", "one") == seal.seal("key", "one") != seal.seal("key", "two")
     assert seal.seal("key", "one") != seal.seal("another", "one")
 
 
-def test_another_runs_key_does_not_open():
-    with pytest.raises(seal.SealError, match="read the nodes again in this run"):
+def test_key_of_another_run_does_not_open():
+    with pytest.raises(seal.SealError, match="gather the nodes' facts again in this run"):
         seal.unseal("another", seal.seal("key", "secret"))
 
 
 @pytest.mark.parametrize("place", [0, 5, 15, 16, -1])
-def test_a_bent_seal_does_not_open(place):
+def test_changed_value_does_not_open(place):
     raw = bytearray(base64.b64decode(seal.seal("key", "a secret of some length")[len(seal.PREFIX) :]))
     raw[place] ^= 1
     with pytest.raises(seal.SealError):
@@ -45,12 +45,12 @@ def test_a_bent_seal_does_not_open(place):
 
 
 @pytest.mark.parametrize("broken", ["", "AA==", "not base64!"])
-def test_a_torn_seal_does_not_open(broken):
+def test_damaged_value_does_not_open(broken):
     with pytest.raises(seal.SealError):
         seal.unseal("key", seal.PREFIX + broken)
 
 
-def test_a_plain_value_is_returned_as_it_is():
+def test_plain_value_is_returned_unchanged():
     assert seal.unseal("key", "PLAINTEXT://b1:9092") == "PLAINTEXT://b1:9092"
 
 
@@ -70,7 +70,7 @@ def test_a_plain_value_is_returned_as_it_is():
         "confluent.license.password",
     ],
 )
-def test_secrets_are_known_by_their_names(key):
+def test_secret_keys_are_masked(key):
     assert seal.is_secret(key) and seal.masked(key, "hidden") == seal.MASK
 
 
@@ -88,5 +88,5 @@ def test_secrets_are_known_by_their_names(key):
         "zookeeper.connect",
     ],
 )
-def test_what_is_no_secret_is_shown(key):
+def test_other_keys_are_not_masked(key):
     assert not seal.is_secret(key) and seal.masked(key, "shown") == "shown"

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A submission: bounded, cleaned up after, and believed by its nonce alone. A script stands for spark-submit."""
+"""A submission is bounded, removes its input, and is accepted only with its nonce. A script replaces spark-submit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NONCE = "5f1e"
 
 @pytest.fixture
 def submit(tmp_path):
-    """Submit a shell script as the job; returns how it ended and what counts as its result."""
+    """Submit a shell script as the job; return its end and its result."""
 
     def submitted(script, bound_s=20.0, **environment):
         input_dir, output_dir = tmp_path / "input", tmp_path / "output"
@@ -33,40 +33,40 @@ def submit(tmp_path):
     return submitted
 
 
-def leaves(**reported):
-    return f"printf '%s' '{json.dumps({'schema': 1, 'nonce': NONCE, 'verdict': 'pass', **reported})}' > $2/result.json"
+def writes(**fields):
+    return f"printf '%s' '{json.dumps({'schema': 1, 'nonce': NONCE, 'verdict': 'pass', **fields})}' > $2/result.json"
 
 
-def test_a_job_reads_its_input_and_its_result_counts(submit):
-    end, result = submit(f"grep -q s3cret $1/job.json && test $(stat -c %a $1/job.json) = 600 && {leaves()}")
+def test_job_reads_its_input_and_its_result_is_returned(submit):
+    end, result = submit(f"grep -q s3cret $1/job.json && test $(stat -c %a $1/job.json) = 600 && {writes()}")
     assert result["verdict"] == "pass"
     assert end["exit_code"] == 0 and end["reason"] == "" and end["seconds"] < 20 and end["peak_mib"] >= 0
 
 
-def test_the_verdict_counts_and_not_the_exit_code(submit):
-    assert submit(f"{leaves(verdict='differ')}; exit 0")[1]["verdict"] == "differ"
+def test_verdict_is_read_from_the_result_not_from_the_exit_code(submit):
+    assert submit(f"{writes(verdict='differ')}; exit 0")[1]["verdict"] == "differ"
 
 
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
-        ("exit 0", "the Spark job left no result: spark-submit ended with 0 after"),
+        ("exit 0", "the Spark job wrote no result: spark-submit exited with code 0 after"),
         ("echo 'ERROR SparkContext: no master' ; exit 1", "Its log says: ERROR SparkContext: no master"),
-        (leaves(nonce="another"), "the result is of another submission"),
-        (leaves(schema=2), "the result is none of version 1"),
-        (leaves(verdict="maybe"), "the result is none of version 1"),
+        (writes(nonce="another"), "the result is of another submission"),
+        (writes(schema=2), "the result does not have schema version 1"),
+        (writes(verdict="maybe"), "the result does not have schema version 1"),
         ("printf '{\"schema\": 1, ' > $2/result.json", "the Spark job's result cannot be read"),
-        ("kill -9 $$", "spark-submit was ended by signal 9"),
+        ("kill -9 $$", "spark-submit was killed by signal 9"),
     ],
 )
-def test_what_is_no_result_is_an_error_that_says_why(submit, script, reason):
+def test_invalid_result_is_an_error_with_the_reason(submit, script, reason):
     _end, result = submit(script)
     assert result["verdict"] == "error" and reason in result["reasons"][0]
 
 
-def test_a_job_that_does_not_end_is_ended_with_all_that_it_started(submit, tmp_path):
+def test_job_is_stopped_after_its_bound_with_its_child_processes(submit, tmp_path):
     _end, result = submit(f"sleep 300 & echo $! > {tmp_path}/child; wait", bound_s=0.5)
-    assert "it was ended after 0 s, its bound" in result["reasons"][0] or "after 1 s" in result["reasons"][0]
+    assert "it was stopped after 0 s" in result["reasons"][0] or "after 1 s" in result["reasons"][0]
     child = int((tmp_path / "child").read_text())
     deadline = time.monotonic() + 10
     while runs(child):
@@ -74,7 +74,7 @@ def test_a_job_that_does_not_end_is_ended_with_all_that_it_started(submit, tmp_p
         time.sleep(0.05)
 
 
-def test_a_supervisor_that_is_gone_is_seen_at_once_and_its_input_can_be_removed(tmp_path):
+def test_dead_supervisor_is_detected_and_its_input_can_be_removed(tmp_path):
     input_dir, output_dir = tmp_path / "input", tmp_path / "output"
     input_dir.mkdir(mode=0o700)
     scratch_dirs = (str(input_dir), str(output_dir))
@@ -87,13 +87,13 @@ def test_a_supervisor_that_is_gone_is_seen_at_once_and_its_input_can_be_removed(
     end, _wanted = spark_submission.watch(*scratch_dirs, 0, 60)
     reason = spark_submission.result(scratch_dirs[1], NONCE, end)["reasons"][0]
     os.killpg(job, signal.SIGKILL)
-    assert "the process that watches over it is gone" in reason and (input_dir / "job.json").exists()
+    assert "its supervisor process ended without a result" in reason and (input_dir / "job.json").exists()
     spark_submission.clean(scratch_dirs[0])
     assert not input_dir.exists()
 
 
 def runs(pid):
-    """A process that nobody waits for stays as a zombie where process 1 is no init."""
+    """Return whether a process runs: where process 1 is not an init, an orphan stays as a zombie."""
     try:
         with open(f"/proc/{pid}/stat") as stream:
             return " Z " not in stream.read()
@@ -101,13 +101,13 @@ def runs(pid):
         return False
 
 
-def test_a_job_asks_and_goes_on_with_the_answer(tmp_path):
+def test_job_continues_with_the_answer_to_its_request(tmp_path):
     input_dir, output_dir = tmp_path / "input", tmp_path / "output"
     input_dir.mkdir(mode=0o700)
     script = (
         """printf '{"nonce": "5f1e", "round": 1, "above": 17}' > $1/log_request.json; """
         "until [ -e $1/log_answer.1.json ]; do sleep 0.1; done; "
-        f"grep -q '\"end_offset\": 19' $1/log_answer.1.json && {leaves()}"
+        f"grep -q '\"end_offset\": 19' $1/log_answer.1.json && {writes()}"
     )
     scratch_dirs = (str(input_dir), str(output_dir))
     spark_submission.begin(["sh", "-c", script, "sh", *scratch_dirs], {}, *scratch_dirs, str(input_dir), 20, {})
@@ -116,10 +116,10 @@ def test_a_job_asks_and_goes_on_with_the_answer(tmp_path):
     assert spark_submission.answer(str(input_dir), NONCE, {"round": 1, "end_offset": 19}) == 1
     end, wanted = spark_submission.watch(*scratch_dirs, 1, 10)
     assert wanted is None and spark_submission.result(str(output_dir), NONCE, end)["verdict"] == "pass"
-    assert spark_submission.answer(str(input_dir), NONCE, {"round": 2, "end_offset": 23}) == 2  # too late, and no harm
+    assert spark_submission.answer(str(input_dir), NONCE, {"round": 2, "end_offset": 23}) == 2  # the job has ended
 
 
-def test_nothing_is_submitted_into_an_open_directory_over_an_old_result_or_without_spark(tmp_path):
+def test_submission_needs_a_private_input_a_new_output_and_spark(tmp_path):
     input_dir, output_dir = tmp_path / "input", tmp_path / "output"
     input_dir.mkdir(mode=0o755)
     with pytest.raises(spark_submission.SubmissionError, match="has mode 0755"):
@@ -129,6 +129,6 @@ def test_nothing_is_submitted_into_an_open_directory_over_an_old_result_or_witho
         spark_submission.begin(["no-such-submit"], {}, str(input_dir), str(output_dir), str(input_dir), 1, {})
     output_dir.mkdir()
     (output_dir / "result.json").write_text("{}")
-    with pytest.raises(spark_submission.SubmissionError, match="holds a result already"):
+    with pytest.raises(spark_submission.SubmissionError, match="already holds a result"):
         spark_submission.begin(["true"], {}, str(input_dir), str(output_dir), str(input_dir), 1, {})
     assert not (input_dir / "job.json").exists()

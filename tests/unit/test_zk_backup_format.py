@@ -18,14 +18,14 @@ ACL = [
 
 
 @pytest.mark.parametrize("data", [None, b"", b"text", "grün \u2028\n".encode(), b"\x00", bytes(range(256))])
-def test_a_znode_survives_its_line(data):
+def test_znode_is_read_back_from_its_line(data):
     node = znodes.Znode("/a/b <c>", data, ACL, znodes.Stat(*range(11)))
     line = backup_file.line(node)
     assert line.count(b"\n") == 1 and line.endswith(b"\n")
     assert backup_file.znode(json.loads(line)) == node
 
 
-def test_a_line_is_readable():
+def test_line_contains_readable_data_and_acl():
     record = json.loads(backup_file.line(znodes.Znode("/a", b"x", ACL, znodes.Stat(*range(11)))))
     assert record["data"] == {"text": "x"}
     assert record["acl"][:3] == ["world:anyone:cdrwa", "x509:CN=a:b,O=c:r", "digest:kafka:aGFzaA==:cd"]

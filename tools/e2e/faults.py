@@ -73,7 +73,7 @@ while True:
     except OSError:
         taken.close()
         time.sleep(0.002)
-while not (%(once)r and reached("put the old file back")):
+while not (%(once)r and reached("revert the file")):
     time.sleep(0.05)
 """
 
@@ -96,7 +96,7 @@ with open(%(dump)r, "wb", buffering=0) as dump:
 
 _OPEN_PORT = """
 import subprocess
-while not (record()["id"] != previous and reached("put the old file back")):
+while not (record()["id"] != previous and reached("revert the file")):
     time.sleep(0.02)
 subprocess.run("iptables -D %(rule)s", shell=True, check=True)
 """

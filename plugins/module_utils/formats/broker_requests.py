@@ -1,16 +1,16 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The requests by which a broker tells its metadata: how each is put and how its answer is laid out. No I/O.
+"""Encode the requests for a broker's metadata and decode their answers. No I/O.
 
-Of each request one version, the newest of Kafka 3.9, which every broker from 3.3 on offers (3.4 is the oldest that can
-migrate). So the layout is a table of fields as Kafka's message definitions have them
-(clients/src/main/resources/common/message/*.json), and the reader of metadata records reads it: both are KIP-482's
-flexible encoding. kafka-python's classes would be no less code: they have no DescribeDelegationToken, and they hold a
-whole answer as objects (1 kB a partition), where this one is gone through topic by topic.
+Each request has one version, the newest of Kafka 3.9, which every broker from 3.3 on offers (3.4 is the oldest that can
+migrate). Its layout is a table of fields as in Kafka's message definitions
+(clients/src/main/resources/common/message/*.json), decoded by the reader of metadata records: both are KIP-482's
+flexible encoding. kafka-python has no DescribeDelegationToken, and it holds a complete answer as objects (1 kB a
+partition), while this module reads Metadata topic by topic.
 
-Every one of them is answered by the broker itself and never forwarded to the controller (KafkaApis.handle, 3.9: they
-go to no maybeForwardToController). What an answer is a witness of depends on the broker's mode:
+The broker answers each of them itself and never forwards it to the controller (KafkaApis.handle, 3.9: no
+maybeForwardToController). The source of an answer depends on the broker's mode:
 
 =============================  =============================================  ======================================
 request                        broker in ZooKeeper mode, hybrid included      broker in KRaft mode
@@ -30,8 +30,8 @@ ApiVersions                    /feature of ZooKeeper                          it
 ListOffsets                    its own logs                                   its own logs
 =============================  =============================================  ======================================
 
-Two answers leave out what the asking principal may not describe, without a word: Metadata of all topics, and
-DescribeDelegationToken. The principal must be a super user, or have DESCRIBE on all topics and tokens.
+Two answers silently leave out what the principal may not describe: Metadata of all topics, and DescribeDelegationToken.
+The principal must be a super user, or have DESCRIBE on all topics and tokens.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata
 
 
 class Request(NamedTuple):
-    """A request: `fields` are those of its answer."""
+    """A request; `fields` are those of its answer."""
 
     name: str
     api_key: int
@@ -63,7 +63,7 @@ class Request(NamedTuple):
 
 
 class MalformedAnswer(ValueError):
-    """An answer whose bytes do not fit its layout."""
+    """An answer's bytes do not match its layout."""
 
     def __init__(self, request: Request, reason: object) -> None:
         super().__init__(f"the answer to {request.name} v{request.version} cannot be read: {reason}")
@@ -107,8 +107,8 @@ METADATA = Request(
     ),
 )
 
-# Bytes that an answer with all topics may have: some 50 a partition, and there is no asking for it in pieces without
-# knowing the names.
+# Maximum size in bytes of an answer with all topics: about 50 bytes a partition. It cannot be requested in parts
+# without the topics' names.
 LARGEST_METADATA = 1 << 30
 
 _SYNONYM = (Field("name", "string"), Field("value", "string", nullable=True), Field("source", "int8"))
@@ -207,7 +207,7 @@ LIST_OFFSETS = Request(
         Field("topics", "[]struct", fields=(Field("name", "string"), Field("partitions", "[]struct", fields=_END))),
     ),
 )
-# In place of a replica's id: answer for the own log to its very end, leader or not (ListOffsetsRequest, KafkaApis).
+# As the replica id: the broker returns the end of its own log, leader or not (ListOffsetsRequest, KafkaApis).
 _DEBUGGING_REPLICA, _LATEST, _NO_EPOCH = -2, -1, -1
 
 # --- bodies of the requests ------------------------------------------------------------------------------
@@ -219,39 +219,39 @@ _NO_UUID = bytes(16)
 
 
 def metadata(topics: Iterable[str] | None) -> bytes:
-    """All topics (None), or those of these names; creates none."""
+    """Return a request for all topics (None) or the named ones; it creates no topic."""
     listed = _NULL if topics is None else compact_array(_NO_UUID + compact_string(name) + NO_TAGS for name in topics)
     return listed + _FALSE + _FALSE + NO_TAGS
 
 
 def configs(resources: Iterable[Tuple[int, str]], synonyms: bool) -> bytes:
-    """All configs of each (resource type, name), with the values that stand behind them or without."""
+    """Return a request for all configs of each (resource type, name), optionally with their synonyms."""
     listed = compact_array(struct.pack(">b", kind) + compact_string(name) + _NULL + NO_TAGS for kind, name in resources)
     return listed + (_TRUE if synonyms else _FALSE) + _FALSE + NO_TAGS
 
 
 def client_quotas() -> bytes:
-    """Those of all entities."""
+    """Return a request for the quotas of all entities."""
     return compact_array(()) + _FALSE + NO_TAGS
 
 
 def scram() -> bytes:
-    """The credentials of all users."""
+    """Return a request for the SCRAM credentials of all users."""
     return _NULL + NO_TAGS
 
 
 def acls() -> bytes:
-    """All ACLs."""
+    """Return a request for all ACLs."""
     return _ANY + _NULL + _ANY + _NULL + _NULL + _ANY + _ANY + NO_TAGS
 
 
 def delegation_tokens() -> bytes:
-    """The tokens of all owners."""
+    """Return a request for the delegation tokens of all owners."""
     return _NULL + NO_TAGS
 
 
 def ends_of_replicas(partitions: Iterable[Tuple[str, int]]) -> bytes:
-    """The end offsets of the logs of these partitions, (topic, partition), on the broker that is asked."""
+    """Return a request for the end offsets of the broker's own logs of these (topic, partition)."""
     numbers: Dict[str, list] = {}
     for topic, number in partitions:
         numbers.setdefault(topic, []).append(number)
@@ -281,7 +281,7 @@ _UNFIT = (IndexError, ValueError, struct.error)
 
 
 def read(request: Request, answer: bytes) -> Dict[str, Any]:
-    """The fields of an answer. Raises MalformedAnswer."""
+    """Return the fields of an answer. Raises MalformedAnswer."""
     try:
         fields, end = _READERS[request.api_key](answer, 0)
     except _UNFIT as error:
@@ -291,7 +291,8 @@ def read(request: Request, answer: bytes) -> Dict[str, Any]:
 
 
 def read_metadata(answer: bytes) -> Tuple[Dict[str, Any], Iterator[Dict[str, Any]]]:
-    """The fields of Metadata's answer but `topics`, and these one by one. Both raise MalformedAnswer."""
+    """Return the fields of Metadata's answer except `topics`, and an iterator of the topics. Both raise
+    MalformedAnswer."""
     head, position = {}, 0
     try:
         for field in METADATA.fields[:-1]:
@@ -312,7 +313,7 @@ def _topics(answer, position):
     except _UNFIT as error:
         raise MalformedAnswer(METADATA, error) from error
     if tags:
-        raise MalformedAnswer(METADATA, f"{tags} tagged fields, which it does not have")
+        raise MalformedAnswer(METADATA, f"{tags} tagged fields, expected none")
     _check_end(METADATA, answer, position)
 
 

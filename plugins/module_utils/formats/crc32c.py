@@ -20,7 +20,7 @@ _EIGHT_BYTES = struct.Struct("<I4B")
 
 @functools.lru_cache(maxsize=None)
 def _tables():
-    """Eight tables for slicing by eight: table k advances a byte's remainder over k more zero bytes."""
+    """Return eight tables for slicing by eight: table k advances a byte's remainder over k more zero bytes."""
     first = []
     for value in range(256):
         for _bit in range(8):
@@ -33,12 +33,12 @@ def _tables():
 
 
 def crc32c_pure(data, crc=0):
-    """CRC-32C of `data` in Python alone, continuing from `crc`."""
+    """Return the CRC-32C of `data`, continuing from `crc`, computed in pure Python."""
     t0, t1, t2, t3, t4, t5, t6, t7 = _tables()
     crc ^= 0xFFFFFFFF
     whole = len(data) & ~7
-    for token, b4, b5, b6, b7 in _EIGHT_BYTES.iter_unpack(memoryview(data)[:whole]):
-        crc ^= token
+    for low, b4, b5, b6, b7 in _EIGHT_BYTES.iter_unpack(memoryview(data)[:whole]):
+        crc ^= low
         crc = (
             t7[crc & 0xFF] ^ t6[crc >> 8 & 0xFF] ^ t5[crc >> 16 & 0xFF] ^ t4[crc >> 24]
             ^ t3[b4] ^ t2[b5] ^ t1[b6] ^ t0[b7]
@@ -49,5 +49,5 @@ def crc32c_pure(data, crc=0):
 
 
 def crc32c(data, crc=0):
-    """CRC-32C of a bytes-like object, continuing from `crc`; the native module `crc32c` does it where there is one."""
+    """Return the CRC-32C of a bytes-like object, continuing from `crc`; use the native module `crc32c` if installed."""
     return _native(data, crc) if _native else crc32c_pure(data, crc)

@@ -34,12 +34,12 @@ SCRAM_MECHANISMS = (UNKNOWN, "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 def of_code(names, code):
-    """Return the name of an enum's code; UNKNOWN for one that Kafka 3.9 does not have."""
+    """Return the name of an enum's code, UNKNOWN if Kafka 3.9 does not have it."""
     return names[code] if 0 <= code < len(names) else UNKNOWN
 
 
 def of_znode(names, spelling):
-    """Return the name of ZooKeeper's spelling (``TransactionalId``, ``Read``), which Kafka takes in any case
-    (SecurityUtils.toPascalCase and its inverse); UNKNOWN for one that Kafka does not know."""
+    """Return the name for ZooKeeper's spelling (``TransactionalId``, ``Read``; any case, as in
+    SecurityUtils.toPascalCase and its inverse), UNKNOWN if Kafka does not have it."""
     folded = spelling.upper()
     return next((name for name in names if name.replace("_", "") == folded), UNKNOWN)

@@ -1,12 +1,11 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What servers answer to the few requests of probes.kafka_wire: ApiVersions, DescribeQuorum, UnregisterBroker, SASL.
+"""Decode the answers to the requests of probes.kafka_wire: ApiVersions, DescribeQuorum, UnregisterBroker, SASL.
 
 Layouts are those of Kafka's message definitions (clients/src/main/resources/common/message/*.json, 3.9). Every decoder
-takes the body behind the header and its version; it raises ErrorCode for an answer that is an error, and IndexError,
-ValueError or struct.error for bytes that do not fit. The requests by which a broker tells its metadata are in
-broker_requests.
+takes the body after the header and its version. It raises ErrorCode for an error, and IndexError, ValueError or
+struct.error for bytes that do not match. Requests of a broker's metadata are in broker_requests.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_pr
 
 
 class ApiVersions(NamedTuple):
-    """What a server says of itself without authentication (ApiVersionsResponse, KIP-35, KIP-584, KIP-866).
+    """A server's ApiVersions, which need no authentication (ApiVersionsResponse, KIP-35, KIP-584, KIP-866).
 
     `api_keys` maps an api key to its (min, max) version; `supported_features` and `finalized_features` map a name to
-    (min, max) level; `finalized_features_epoch` is -1 where unknown. `zk_migration_ready` is tagged field 3, left out
-    by servers when false; controllers and ZooKeeper-mode brokers set it that run with
-    `zookeeper.metadata.migration.enable=true`, brokers from their first answer on, before they register.
+    (min, max) level; `finalized_features_epoch` is -1 if unknown. `zk_migration_ready` is tagged field 3, which servers
+    omit if it is false. Controllers and ZooKeeper-mode brokers with `zookeeper.metadata.migration.enable=true` set it,
+    brokers from their first answer on, before they register.
     """
 
     api_keys: Dict[int, Tuple[int, int]]
@@ -33,7 +32,7 @@ class ApiVersions(NamedTuple):
 
 
 class Replica(NamedTuple):
-    """A voter or observer of the metadata quorum. Timestamps are ms on the leader's clock, -1 where unknown.
+    """A voter or observer of the metadata quorum. Timestamps are ms on the leader's clock, -1 if unknown.
 
     `directory_id` is None in a quorum of static voters (`controller.quorum.voters`).
     """
@@ -46,9 +45,9 @@ class Replica(NamedTuple):
 
 
 class Quorum(NamedTuple):
-    """The metadata quorum as its leader sees it (DescribeQuorumResponse, KIP-595, KIP-836, KIP-853).
+    """The metadata quorum as its leader describes it (DescribeQuorumResponse, KIP-595, KIP-836, KIP-853).
 
-    Brokers that follow the metadata log are observers, ZooKeeper-mode brokers with the migration flag among them.
+    Brokers that follow the metadata log are observers, including brokers in migration mode.
     """
 
     leader_id: int
@@ -59,7 +58,7 @@ class Quorum(NamedTuple):
 
 
 class ErrorCode(Exception):
-    """An answer that carries an error: its `code`, and what the server says of it."""
+    """An answer has an error: its `code` and the server's message."""
 
     def __init__(self, code: int, server_message: str | None) -> None:
         super().__init__(code)
@@ -68,13 +67,13 @@ class ErrorCode(Exception):
 
 
 def raise_for(code: int, server_message: str | None = None) -> None:
-    """Raises ErrorCode for a code other than 0."""
+    """Raise ErrorCode for a code other than 0."""
     if code:
         raise ErrorCode(code, server_message)
 
 
 def decode_api_versions(answer: bytes, version: int) -> ApiVersions:
-    """Reads an ApiVersionsResponse body of version 0 or 3."""
+    """Decode an ApiVersionsResponse body of version 0 or 3."""
     read = Reader(answer)
     raise_for(read.int16())
     if version == 0:
@@ -117,7 +116,7 @@ def decode_api_versions(answer: bytes, version: int) -> ApiVersions:
 
 
 def decode_quorum(answer: bytes, version: int) -> Quorum:
-    """Reads a DescribeQuorumResponse body of version 0, 1 or 2."""
+    """Decode a DescribeQuorumResponse body of version 0, 1 or 2."""
     read = Reader(answer)
 
     def replica() -> Replica:
@@ -165,19 +164,19 @@ def decode_quorum(answer: bytes, version: int) -> Quorum:
 
 
 def decode_unregistered(answer: bytes, _version: int) -> None:
-    """Reads an UnregisterBrokerResponse body of version 0."""
+    """Decode an UnregisterBrokerResponse body of version 0."""
     read = Reader(answer)
     read.int32()  # throttle time
     raise_for(read.int16(), read.compact_string())
 
 
 def decode_handshake(answer: bytes, _version: int) -> Tuple[int, List[str]]:
-    """Reads a SaslHandshakeResponse body of version 1: the error code and the mechanisms offered."""
+    """Decode a SaslHandshakeResponse body of version 1: the error code and the offered mechanisms."""
     read = Reader(answer)
     return read.int16(), read.array(read.string)
 
 
 def decode_authenticate(answer: bytes, _version: int) -> Tuple[int, str | None, bytes]:
-    """Reads a SaslAuthenticateResponse body of version 1: error code, message, the mechanism's bytes."""
+    """Decode a SaslAuthenticateResponse body of version 1: error code, message, the mechanism's bytes."""
     read = Reader(answer)
     return read.int16(), read.string(), read.bytes(max(0, read.int32()))

@@ -13,7 +13,7 @@ NO_TAGS = b"\0"
 
 
 def unsigned_varint(value: int) -> bytes:
-    """Put a length or count as ByteUtils.writeUnsignedVarint does."""
+    """Encode a length or count as ByteUtils.writeUnsignedVarint does."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -23,25 +23,25 @@ def unsigned_varint(value: int) -> bytes:
 
 
 def string(text: str) -> bytes:
-    """Put a string of a request that is not flexible."""
+    """Encode a string of a request that is not flexible."""
     data = text.encode()
     return struct.pack(">h", len(data)) + data
 
 
 def compact_string(text: str) -> bytes:
-    """Put a string of a flexible request (KIP-482)."""
+    """Encode a string of a flexible request (KIP-482)."""
     data = text.encode()
     return unsigned_varint(len(data) + 1) + data
 
 
 def compact_array(items: Iterable[bytes]) -> bytes:
-    """Put an array of a flexible request (KIP-482)."""
+    """Encode an array of a flexible request (KIP-482)."""
     listed = list(items)
     return unsigned_varint(len(listed) + 1) + b"".join(listed)
 
 
 class Reader:
-    """Reads Kafka's primitive types from one answer; IndexError or struct.error when it is too short."""
+    """A reader of Kafka's primitive types in one answer. Raises IndexError or struct.error if it is too short."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Kafka's KRaft metadata log as it stands on a node's disk: newest checkpoint, the segments after it, its transactions.
+"""Read Kafka's KRaft metadata log from a node's disk: newest checkpoint, the segments after it, transactions.
 
-`directory` is always `<metadata.log.dir or the first of log.dirs>/__cluster_metadata-0`. The log may be live: all
-files that a reading needs are opened before the first byte is read, so that Kafka may rename and unlink them meanwhile.
+`directory` is always `<metadata.log.dir or the first of log.dirs>/__cluster_metadata-0`. The log may be live: all files
+are opened before the first byte is read, so that Kafka may rename and unlink them meanwhile.
 
 Sources: org.apache.kafka.snapshot.Snapshots (checkpoint names), kafka.raft.KafkaMetadataLog (which files belong
 together), org.apache.kafka.raft.QuorumStateData (quorum-state), KIP-868 and
@@ -49,27 +49,27 @@ COMMITTED, ABORTED, OPEN = "committed", "aborted", "open"
 _OUTCOMES = {_END: COMMITTED, _ABORT: ABORTED}
 _NO_OP = API_KEYS["NO_OP_RECORD"]
 _MARKERS = frozenset((_BEGIN, _END, _ABORT))
-_NAMING = frozenset((_BEGIN,))  # whose body a scan reads: the transaction's name
+_NAMING = frozenset((_BEGIN,))  # a scan decodes only these bodies, for the transaction's name
 
 
 class LogMissing(LogError):
-    """There is no metadata log here."""
+    """The directory of the metadata log does not exist."""
 
 
 class LogGap(LogError):
-    """Offsets are missing between the checkpoint and the segments, or within these."""
+    """Offsets are missing between the checkpoint and the segments, or between segments."""
 
 
 class LogMoving(LogError):
-    """Kafka took files away faster than they could be opened, again and again."""
+    """Kafka repeatedly removed files before they could be opened."""
 
 
 class BrokenTransaction(LogError):
-    """Transaction markers in an order that Kafka refuses."""
+    """Transaction markers are in an order that Kafka rejects."""
 
 
 class Checkpoint(NamedTuple):
-    """A snapshot of all records below `offset`, the last of them of `epoch`."""
+    """A snapshot of all records below `offset`; the last of them has `epoch`."""
 
     offset: int
     epoch: int
@@ -82,14 +82,14 @@ class Segment(NamedTuple):
 
 
 class LogFiles(NamedTuple):
-    """What a directory lists, oldest first; files that Kafka is writing (.part) or dropping (.deleted) are left out."""
+    """The files of a directory, oldest first, without those that Kafka is writing (.part) or deleting (.deleted)."""
 
     checkpoints: tuple[Checkpoint, ...]
     segments: tuple[Segment, ...]
 
 
 class OpenLog(NamedTuple):
-    """The files of one reading, open. `start_offset` is the first offset that segments have to give."""
+    """The open files of a log. `start_offset` is the first offset to read from the segments."""
 
     files: LogFiles
     checkpoint: Checkpoint | None
@@ -101,9 +101,9 @@ class OpenLog(NamedTuple):
 class Transaction(NamedTuple):
     """A metadata transaction. `end_offset` is that of its end or abort record, None while open.
 
-    `outcome` is one of COMMITTED, ABORTED, OPEN. `records` counts by type name what stands between the markers. A
-    controller goes on writing NoOps and registrations inside the transaction of a ZooKeeper migration
-    (QuorumController, RUNS_IN_PREMIGRATION); they are counted as well and share its outcome.
+    `outcome` is one of COMMITTED, ABORTED, OPEN. `records` counts the records between the markers by type name. A
+    controller continues to write NoOps and registrations inside the transaction of a ZooKeeper migration
+    (QuorumController, RUNS_IN_PREMIGRATION); they are counted too and share its outcome.
     """
 
     name: str | None
@@ -114,9 +114,8 @@ class Transaction(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """What a reading found: where the log ends (exclusive), epoch and time (ms) of its last record, the offset of the
-    last one in the segments that changes something (neither control record nor NoOp; None without any), transactions.
-    """
+    """The result of a scan: end of the log (exclusive), epoch and time (ms) of its last record, offset of the last
+    record in the segments that is neither control record nor NoOp (None without any), transactions."""
 
     end_offset: int
     last_epoch: int
@@ -126,7 +125,7 @@ class Extent(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Bytes [start, end) of an open file, and the name under which they are a file of a metadata log of its own."""
+    """Bytes [start, end) of an open file, and their file name in a new metadata log."""
 
     name: str
     file: BinaryIO
@@ -135,9 +134,9 @@ class Piece(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """A metadata log cut off at `end_offset` (exclusive), a batch's end; `last_epoch` is that of the last record.
+    """A metadata log cut at `end_offset` (exclusive), the end of a batch; `last_epoch` is that of the last record.
 
-    `is_short`: the log ends before the offset that was asked for.
+    `is_short`: the log ends before the requested offset.
     """
 
     pieces: tuple[Piece, ...]
@@ -147,7 +146,7 @@ class Cut(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A metadata record. From a checkpoint, `offset` and `epoch` are those of the last record that it contains."""
+    """A metadata record. In a checkpoint, all records have `offset` and `epoch` of the checkpoint's last record."""
 
     offset: int
     epoch: int
@@ -159,7 +158,7 @@ class Record(NamedTuple):
 
 
 class FileRecord(NamedTuple):
-    """A record as it stands in one file, control records and transaction markers included; see read_file."""
+    """A record of one file, including control records and transaction markers; see read_file."""
 
     offset: int
     epoch: int
@@ -171,7 +170,7 @@ class FileRecord(NamedTuple):
 
 
 def read_quorum_state(directory: str) -> dict[str, Any] | None:
-    """The file `quorum-state`, as on disk; None where there is none (no election seen yet)."""
+    """Return the content of `quorum-state`, None if there is none (before the first election)."""
     path = os.path.join(directory, "quorum-state")
     try:
         with open(path, encoding="utf-8") as file:
@@ -184,11 +183,11 @@ def read_quorum_state(directory: str) -> dict[str, Any] | None:
 
 
 def list_files(directory: str) -> LogFiles:
-    """Checkpoints and segments of a metadata log directory. Raises LogMissing."""
+    """Return the checkpoints and segments of a metadata log directory. Raises LogMissing."""
     try:
         names = os.listdir(directory)
     except FileNotFoundError:
-        hint = "no such directory; a node makes it at its first start in KRaft or migration mode"
+        hint = "no such directory: a node creates it at its first start in KRaft or migration mode"
         raise LogMissing(hint, directory) from None
     checkpoints, segments = [], []
     for name in sorted(names):
@@ -207,9 +206,9 @@ def open_log(
 ) -> Iterator[OpenLog]:
     """Open the newest complete checkpoint that ends at or below `end_offset`, and the segments after it.
 
-    With `whole`, all segments and no checkpoint: for what records told before the checkpoint, not for the state.
-    When Kafka takes a file away between listing and opening, the directory is listed again, `tries` times in all,
-    `pause` seconds apart; then LogMoving. Raises LogMissing, LogGap, CorruptBatch.
+    With `whole`, open all segments and no checkpoint: for the history before the checkpoint, not for the state. If
+    Kafka removes a file between listing and opening, the directory is listed again, `tries` times in all, `pause`
+    seconds apart; then LogMoving is raised. Raises LogMissing, LogGap, CorruptBatch.
     """
     with contextlib.ExitStack() as stack:
         yield _open_in_time(directory, end_offset, whole, tries, pause, stack)
@@ -222,7 +221,7 @@ def _open_in_time(directory, end_offset, whole, tries, pause, stack):
         except (FileNotFoundError, LogGap) as error:
             stack.close()
             if not left and isinstance(error, FileNotFoundError):
-                raise LogMoving(f"vanished between listing and opening, {tries} times over", error.filename) from error
+                raise LogMoving(f"removed between listing and opening, {tries} times", error.filename) from error
             if not left:
                 raise
         time.sleep(pause)
@@ -252,26 +251,26 @@ def _open_checkpoint(files, end_offset, stack):
 
 
 def _is_complete(file, path):
-    """Whether the last batch holds the snapshot's footer."""
+    """Return whether the last batch contains the snapshot's footer."""
     last = collections.deque(read_batches(file, path, check_crc=False), maxlen=1)
     return any(record[2] == "SNAPSHOT_FOOTER" for batch in last for record in _control_records(batch, path))
 
 
 def _segments_from(segments, start_offset):
-    """The segment that holds `start_offset`, and all after it."""
+    """Return the segment that contains `start_offset`, and all after it."""
     first = sum(segment.base_offset <= start_offset for segment in segments) - 1
     if segments and first < 0:
-        what = f"the oldest segment; offset {start_offset} and those after it are in no checkpoint and no segment"
+        what = f"the oldest segment begins after offset {start_offset}, which no checkpoint and no segment contains"
         raise LogGap(what, segments[0].path)
     return segments[first:]
 
 
 def scan_log(log: OpenLog, end_offset: int | None = None, check_crc: bool = True) -> Extent:
-    """One pass over the segments: where they end, and every transaction. Bodies of records are passed over.
+    """Scan the segments once and return their extent and every transaction. Bodies of records are not decoded.
 
-    An election closes no transaction by itself: the controller that becomes active writes the abort record
-    (ActivationRecordsGenerator), so a transaction is open until a marker says otherwise.
-    Raises BrokenTransaction, UnknownRecord, MalformedRecord, CorruptBatch, CompressedBatch, LogGap.
+    An election closes no transaction: the new active controller writes an abort record (ActivationRecordsGenerator), so
+    a transaction is open until its marker. Raises BrokenTransaction, UnknownRecord, MalformedRecord, CorruptBatch,
+    CompressedBatch, LogGap.
     """
     high = sys.maxsize if end_offset is None else end_offset
     end = log.start_offset
@@ -294,10 +293,11 @@ def scan_log(log: OpenLog, end_offset: int | None = None, check_crc: bool = True
 
 
 def _step(log, transactions, inside, api_key, offset, fields, path):
-    """Take a marker: the counts of the transaction that is open after it, None when none is."""
+    """Process a marker and return the counts of the transaction that is open after it, None if none is."""
     if api_key == _BEGIN:
         if inside is not None:
-            raise BrokenTransaction(f"begin at offset {offset} inside the one of {transactions[-1].begin_offset}", path)
+            outer = transactions[-1].begin_offset
+            raise BrokenTransaction(f"begin at offset {offset} inside the transaction of offset {outer}", path)
         transactions.append(Transaction(fields["name"], offset, None, OPEN, {}))
         return {}
     if inside is not None:
@@ -313,12 +313,11 @@ def _close(transactions, counts, offset, outcome):
 
 
 def cut_log(log: OpenLog, end_offset: int | None = None) -> Cut:
-    """The checkpoint, and of the segments the bytes of all whole batches from its end up to `end_offset`.
+    """Return the checkpoint, and the bytes of all complete batches of the segments from its end up to `end_offset`.
 
-    A batch that `end_offset` falls into is left out, as Kafka leaves it out of a read below the high watermark
-    (UnifiedLog.read, LogSegment.read): what is readable there ends at the batch's position. Neither checksums nor
-    records are looked at. A piece is named after its first offset, as Kafka names segments.
-    Raises CorruptBatch, CompressedBatch, LogGap.
+    A batch that contains `end_offset` is left out, as in Kafka's reads below the high watermark (UnifiedLog.read,
+    LogSegment.read). Checksums and records are not checked. A piece is named after its first offset, like Kafka's
+    segments. Raises CorruptBatch, CompressedBatch, LogGap.
     """
     high = sys.maxsize if end_offset is None else end_offset
     end, epoch = log.start_offset, log.checkpoint.epoch if log.checkpoint else 0
@@ -342,11 +341,10 @@ def cut_log(log: OpenLog, end_offset: int | None = None) -> Cut:
 
 
 def log_records(log: OpenLog, extent: Extent, types=None, check_crc: bool = True) -> Iterator[Record]:
-    """Records of the checkpoint and then of the segments as a controller applies them, up to the end of `extent`.
+    """Yield the records of the checkpoint and of the segments up to the end of `extent`, as a controller applies them.
 
-    Transaction markers, and records of transactions that were aborted or are open, are left out. `types`: names of
-    the record types wanted (None: all); the bodies of others are not decoded. Checksums of segments are scan_log's to
-    check. Raises as scan_log does.
+    Transaction markers and records of aborted or open transactions are left out. `types`: names of the record types to
+    decode and yield (None: all). scan_log checks the segments' checksums. Raises as scan_log does.
     """
     wanted = None if types is None else frozenset(API_KEYS[name] for name in types)
     if log.checkpoint:
@@ -375,7 +373,7 @@ def _checkpoint_records(log, wanted, check_crc):
 
 
 def _checkpoint_timestamp(log):
-    """Time (ms) of the last record in the checkpoint; its records carry the time at which it was written."""
+    """Return the time (ms) of the last record in the checkpoint; its batches have the time at which it was written."""
     path = log.checkpoint.path
     for batch in read_batches(log.checkpoint_file, path, check_crc=False):
         for _offset, _time, name, _version, fields in _control_records(batch, path):
@@ -390,17 +388,17 @@ def _is_inside(offset, transactions):
 
 
 def read_records(directory: str, end_offset: int | None = None, types=None, check_crc: bool = True) -> Iterator[Record]:
-    """Records of the metadata log in `directory` below `end_offset` (exclusive; None: all there are), see log_records.
+    """Yield the records of the metadata log in `directory` below `end_offset` (exclusive; None: all), see log_records.
 
-    Give the high watermark as `end_offset` where it is known: what lies above can still be taken back.
-    Raises as open_log and scan_log do.
+    Pass the high watermark as `end_offset` if it is known: records above it may still be truncated. Raises as open_log
+    and scan_log do.
     """
     with open_log(directory, end_offset) as log:
         yield from log_records(log, scan_log(log, end_offset, check_crc), types, check_crc)
 
 
 def read_file(path: str, check_crc: bool = True) -> Iterator[FileRecord]:
-    """Every record of one segment or checkpoint as it stands there, control records and transaction markers included.
+    """Yield every record of one segment or checkpoint, including control records and transaction markers.
 
     In a checkpoint, offsets count its records from 0. Raises as scan_log does.
     """
@@ -415,9 +413,9 @@ def read_file(path: str, check_crc: bool = True) -> Iterator[FileRecord]:
 
 
 def _log_batches(log, end_offset, check_crc) -> Iterator[tuple[Batch, str]]:
-    """Batches of the segments from log.start_offset to `end_offset`, with none missing between them.
+    """Yield the batches of the segments from log.start_offset to `end_offset`, and check that none is missing.
 
-    Nothing at or above `end_offset` is looked at. The checksum leaves out base offset and epoch: their order is
+    Batches at or above `end_offset` are not read. The checksum does not cover base offset and epoch, so their order is
     checked here.
     """
     expected, epoch = log.start_offset, log.checkpoint.epoch if log.checkpoint else 0
@@ -428,7 +426,7 @@ def _log_batches(log, end_offset, check_crc) -> Iterator[tuple[Batch, str]]:
             if batch is None:
                 break
             if not batch.base_offset <= expected <= batch.last_offset:
-                raise LogGap(f"offset {batch.base_offset} where {expected} follows", segment.path, batch.position)
+                raise LogGap(f"offset {batch.base_offset}, expected {expected}", segment.path, batch.position)
             if batch.epoch < epoch:
                 raise CorruptBatch(f"epoch {batch.epoch} follows epoch {epoch}", segment.path, batch.position)
             yield batch, segment.path
@@ -436,7 +434,7 @@ def _log_batches(log, end_offset, check_crc) -> Iterator[tuple[Batch, str]]:
 
 
 def _decoded(batch, path, low, high, wanted):
-    """(offset, timestamp, api key, version, fields) of records in [low, high); fields None for types not `wanted`."""
+    """Yield (offset, timestamp, api key, version, fields) of records in [low, high); fields None if not `wanted`."""
     offset, data = batch.base_offset, batch.records
     try:
         for offset, timestamp, _key, start, end in records_of(batch, path):
@@ -451,7 +449,7 @@ def _decoded(batch, path, low, high, wanted):
 
 
 def _control_records(batch, path):
-    """(offset, timestamp, name, version, fields) of the records of a control batch; none of any other."""
+    """Yield (offset, timestamp, name, version, fields) of the records of a control batch, nothing for other batches."""
     if not batch.is_control:
         return
     for offset, timestamp, key, start, end in records_of(batch, path):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Values of metadata records and KRaft control records, decoded by the tables of metadata_schemas.
+"""Decode values of metadata records and KRaft control records, with the tables of metadata_schemas.
 
 Framing (KIP-631; org.apache.kafka.server.common.serialization.AbstractApiMessageSerde): unsigned varints frame version
 (1), api key and version, then the body in KIP-482's flexible encoding, with nothing after it.
@@ -38,15 +38,15 @@ _INT32_ARRAYS = [struct.Struct(f">{length}i") for length in range(8)]  # replica
 
 
 class UnknownRecord(LogError):
-    """A frame version, record type or version that Kafka 3.9 does not have."""
+    """A record has a frame version, type or version that Kafka 3.9 does not have."""
 
 
 class MalformedRecord(LogError):
-    """A record whose bytes do not fit its schema."""
+    """A record's bytes do not match its schema."""
 
 
 def read_unsigned_varint(data: bytes, position: int) -> tuple[int, int]:
-    """An unsigned varint (ByteUtils.readUnsignedVarint): value and the position after it."""
+    """Return an unsigned varint (ByteUtils.readUnsignedVarint) and the position after it."""
     value = shift = 0
     while True:
         byte = data[position]
@@ -58,51 +58,51 @@ def read_unsigned_varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def peek(data: bytes, start: int = 0) -> tuple[int, int, int]:
-    """The frame of a record value: api key, version, and where the body starts. Raises UnknownRecord."""
+    """Return the frame of a record value: api key, version, and position of the body. Raises UnknownRecord."""
     frame, api_key, version, body = data[start], data[start + 1], data[start + 2], start + 3
     if (frame | api_key | version) & 0x80:
         frame, body = read_unsigned_varint(data, start)
         api_key, body = read_unsigned_varint(data, body)
         version, body = read_unsigned_varint(data, body)
     if frame != _FRAME_VERSION:
-        raise UnknownRecord(f"frame version {frame}; Kafka writes {_FRAME_VERSION}")
+        raise UnknownRecord(f"frame version {frame}, Kafka 3.9 writes {_FRAME_VERSION}")
     schema = RECORDS.get(api_key)
     if schema is None:
-        raise UnknownRecord(f"record type {api_key} is none of Kafka 3.9's")
+        raise UnknownRecord(f"record type {api_key} does not exist in Kafka 3.9")
     if version > schema.latest:
-        raise UnknownRecord(f"{schema.name} version {version}; Kafka 3.9 has 0 to {schema.latest}")
+        raise UnknownRecord(f"{schema.name} version {version}, Kafka 3.9 has 0 to {schema.latest}")
     return api_key, version, body
 
 
 def decode_body(api_key: int, version: int, data: bytes, start: int, end: int) -> dict[str, Any]:
-    """The body data[start:end] as a dict with all field names of the type (see decode). Raises MalformedRecord."""
+    """Return the body data[start:end] as a dict with all fields of the type (see decode). Raises MalformedRecord."""
     return _decode(_body_reader(api_key, version), RECORDS[api_key].name, version, data, start, end)
 
 
 def decode(value: bytes) -> tuple[str, int, dict[str, Any]]:
-    """A record value as (type name, version, fields).
+    """Return a record value as (type name, version, fields).
 
-    Field names are Kafka's camelCase ones; every field of the type is there, absent ones with Kafka's default. uuids
-    are Kafka's base64 strings, bytes stay bytes. Tagged fields that the schema does not know are passed over.
-    Raises UnknownRecord, MalformedRecord.
+    Field names are Kafka's (camelCase). Every field of the type is present, absent ones with Kafka's default. uuids are
+    Kafka's base64 strings, bytes stay bytes. Tagged fields that the schema does not have are skipped. Raises
+    UnknownRecord, MalformedRecord.
     """
     try:
         api_key, version, body = peek(value)
     except IndexError:
-        raise MalformedRecord("the value ends in the frame") from None
+        raise MalformedRecord("the value ends inside the frame") from None
     return RECORDS[api_key].name, version, decode_body(api_key, version, value, body, len(value))
 
 
 def decode_control(key: bytes | None, value: bytes) -> tuple[str, int, dict[str, Any]]:
-    """A control record as (name in ControlRecordType, version, fields). Raises UnknownRecord, MalformedRecord."""
+    """Return a control record as (ControlRecordType's name, version, fields). Raises UnknownRecord, MalformedRecord."""
     try:
         _key_version, kind = _CONTROL_KEY.unpack_from(key or b"")
         (version,) = _CONTROL_VERSION.unpack_from(value)
     except struct.error:
-        raise MalformedRecord("a control record without a whole key or value") from None
+        raise MalformedRecord("the key or value of a control record is too short") from None
     schema = CONTROL_RECORDS.get(kind)
     if schema is None or not 0 <= version <= schema.latest:
-        raise UnknownRecord(f"control record type {kind} version {version} is none of Kafka 3.9's")
+        raise UnknownRecord(f"control record type {kind} version {version} does not exist in Kafka 3.9")
     return schema.name, version, _decode(_control_reader(kind, version), schema.name, version, value, 0, len(value))
 
 
@@ -126,15 +126,15 @@ def _control_reader(kind, version):
     return struct_reader(CONTROL_RECORDS[kind].fields, version)
 
 
-# A reader takes (data, position) and gives (value, position after it). It raises IndexError, ValueError or struct.error
-# where the bytes do not fit. Requests and answers of flexible versions are read by the same ones.
+# A reader takes (data, position) and returns (value, position after it). It raises IndexError, ValueError or
+# struct.error if the bytes do not match. The same readers decode answers of flexible versions (broker_requests).
 
 
 def struct_reader(fields, version):
-    """A reader of a struct with its tagged fields, as a dict."""
-    there = [field for field in fields if field.since <= version]
-    plain = [(field.name, field_reader(field, version)) for field in there if field.tag is None]
-    tagged = {field.tag: (field.name, field_reader(field, version)) for field in there if field.tag is not None}
+    """Return a reader of a struct with its tagged fields, as a dict."""
+    present = [field for field in fields if field.since <= version]
+    plain = [(field.name, field_reader(field, version)) for field in present if field.tag is None]
+    tagged = {field.tag: (field.name, field_reader(field, version)) for field in present if field.tag is not None}
     absent = [field for field in fields if field.since > version or field.tag is not None]
     defaults = {field.name: default_of(field) for field in absent}
     empty_lists = [name for name, default in defaults.items() if default == []]
@@ -161,13 +161,13 @@ def _read_tagged(data, position, tagged, values):
             name, read_field = tagged[tag]
             values[name], end = read_field(data, position)
             if end != position + size:
-                raise ValueError(f"tagged field {name} says {size} bytes and has {end - position}")
+                raise ValueError(f"tagged field {name} declares {size} bytes and has {end - position}")
         position += size
     return position
 
 
 def field_reader(field, version):
-    """A reader of one field."""
+    """Return a reader of one field."""
     kind = field.type
     if kind.startswith("[]"):
         return _array_reader(field, version)
@@ -199,7 +199,7 @@ def _read_uuid(data, position):
 
 
 def read_length(data, position):
-    """A compact length, which is written plus one: the length, -1 for null."""
+    """Return a compact length, which is stored plus one, and the position after it; -1 for null."""
     length = data[position]
     if length < 0x80:
         return length - 1, position + 1

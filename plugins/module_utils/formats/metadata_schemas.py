@@ -2,13 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What stands in Kafka 3.9's metadata log: every record type with all its versions, as data.
+"""The schemas of Kafka 3.9's metadata log: every record type with all its versions, as data.
 
 Facts of Kafka's schemas at 3.9: metadata/src/main/resources/common/metadata/*.json (record types) and
 clients/src/main/resources/common/message/{LeaderChangeMessage,Snapshot*Record,KRaftVersionRecord,VotersRecord}.json
-(control records). All are flexible (KIP-482) from version 0 on. Two things hold for every field of every schema, and
-make one column each enough: a field that was added stays (`since`), and one that is nullable or tagged is so in all
-versions that have it.
+(control records). All are flexible (KIP-482) from version 0 on. Two facts hold for every field of every schema: an
+added field is never removed (`since`), and a nullable or tagged field is so in all its versions.
 
 Types are those of Kafka's generator: bool, int8, int16, uint16, int32, int64, float64, string, bytes, uuid, `struct`
 (with `fields`), and `[]` before one of them for an array.
@@ -23,7 +22,7 @@ ZERO_UUID = "A" * 22
 
 
 class Field(NamedTuple):
-    """A field as Kafka's JSON form names it (camelCase). `default` is what stands when it is absent."""
+    """A field with its name in Kafka's JSON form (camelCase). `default` is its value if it is absent."""
 
     name: str
     type: str
@@ -43,7 +42,7 @@ class Schema(NamedTuple):
 
 
 def default_of(field: Field):
-    """The value of a field that is absent: its own default, or its type's. A list is new each time."""
+    """Return the value of an absent field: its own default, or its type's. A list is new each time."""
     if field.default is not _TYPE_DEFAULT:
         return field.default
     if field.type.startswith("[]"):

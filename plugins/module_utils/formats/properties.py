@@ -1,11 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Java properties files: read as `java.util.Properties.load` reads them, edited key by key.
+"""Parse Java properties files as `java.util.Properties.load` does, and edit them key by key.
 
-The operator's comments, order, spacing and line endings stay as they are; only the lines of the keys that change
-are touched. Source of the grammar: the class comment of java.util.Properties (Java 17), which Kafka's
-`Utils.loadProps` uses.
+Comments, order, spacing and line endings are kept; only the lines of changed keys are edited. Source of the grammar:
+the class comment of java.util.Properties (Java 17), which Kafka's `Utils.loadProps` uses.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class PropertiesError(ValueError):
-    """A line that `java.util.Properties` would refuse."""
+    """A line that `java.util.Properties` would reject."""
 
 
 class _Entry(NamedTuple):
@@ -30,16 +29,15 @@ class _Entry(NamedTuple):
 
 
 def parse(text: str) -> dict[str, str]:
-    """Return the properties of a file's text; of a key that stands twice the last one counts, as in Java."""
+    """Return the properties in a file's text; the last value of a repeated key counts, as in Java."""
     return {entry.key: entry.value for entry in _entries(text.splitlines())}
 
 
 def edit(text: str, changes: Mapping[str, str | None], comment: str = "") -> str:
-    """Return `text` with each key of `changes` set to its value, or removed where the value is None.
+    """Return `text` with each key of `changes` set to its value, or removed if the value is None.
 
-    A key that stands already keeps its place (the last of several: that is the one Java obeys). New keys are
-    appended in the order of `changes`, under `comment` when one is given. Text that needs no change is returned
-    as it came, to the byte.
+    An existing key keeps its place (the last of several, which Java uses). New keys are appended in the order of
+    `changes`, under `comment` if it is given. Text that needs no change is returned byte for byte.
     """
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = text.splitlines()

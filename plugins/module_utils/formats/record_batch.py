@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Record batches of format v2 (magic 2) as they stand in a KRaft log segment or checkpoint.
+"""Read record batches of format v2 (magic 2) in a KRaft log segment or checkpoint.
 
 Sources: KIP-98 and org.apache.kafka.common.record.{DefaultRecordBatch,DefaultRecord} (layout),
 org.apache.kafka.raft.KafkaRaftClient.MAX_BATCH_SIZE_BYTES (the largest batch a quorum writes).
@@ -28,7 +28,7 @@ _CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 
 
 class LogError(Exception):
-    """Bytes that cannot be read as a metadata log. `path` and `position` (byte offset in the file) say where."""
+    """A metadata log cannot be read. `path` and `position` (byte offset in the file) name the place."""
 
     def __init__(self, reason: str, path: str | None = None, position: int | None = None):
         where = (path or "") + ("" if position is None else f" at byte {position}")
@@ -37,18 +37,16 @@ class LogError(Exception):
 
 
 class CorruptBatch(LogError):
-    """A batch that is all there and yet wrong: checksum, length, magic or its records."""
+    """A complete batch has a wrong checksum, length, magic or records."""
 
 
 class CompressedBatch(LogError):
-    """A compressed batch; Kafka never writes one to the metadata log."""
+    """A batch is compressed; Kafka never writes one to the metadata log."""
 
 
 class Batch(NamedTuple):
-    """One batch. `records` are its bytes after the header; timestamps in ms; `position` is its byte offset in the file.
-
-    `last_offset` is inclusive.
-    """
+    """One batch. `records`: its bytes after the header; timestamps in ms; `position`: its byte offset in the file;
+    `last_offset` is inclusive."""
 
     base_offset: int
     last_offset: int
@@ -63,10 +61,10 @@ class Batch(NamedTuple):
 
 
 def read_batches(file, path: str, start_offset: int = 0, check_crc: bool = True) -> Iterator[Batch]:
-    """Batches of an open binary `file` from its beginning, those that end before `start_offset` left out unread.
+    """Yield the batches of an open binary `file`, without those that end before `start_offset`.
 
-    An incomplete last batch is one not yet written: it ends the iteration, as it ends Kafka's own log
-    (FileLogInputStream). Raises CorruptBatch, CompressedBatch with `path` and byte position.
+    An incomplete last batch is not yet written and ends the iteration, as in Kafka (FileLogInputStream). Raises
+    CorruptBatch, CompressedBatch with `path` and byte position.
     """
     file.seek(0)
     position = 0
@@ -87,7 +85,7 @@ def read_batches(file, path: str, start_offset: int = 0, check_crc: bool = True)
                 _check_unfinished(records, count, size, path, position)
                 return
             if check_crc and crc32c(records, crc32c(header[_CHECKED_FROM:])) != crc:
-                raise CorruptBatch(f"checksum differs in the batch at offset {base}", path, position)
+                raise CorruptBatch(f"the batch at offset {base} has a wrong checksum", path, position)
             is_control = bool(attributes & _CONTROL_FLAG)
             yield Batch(base, base + last_delta, epoch, is_control, base_time, max_time, count, position, size, records)
         position += size
@@ -96,19 +94,19 @@ def read_batches(file, path: str, start_offset: int = 0, check_crc: bool = True)
 def _check_header(size, magic, attributes, path, position):
     if not _HEADER.size <= size <= _MAX_BATCH_SIZE:
         raise CorruptBatch(
-            f"batch of {size} bytes; a quorum writes {_HEADER.size} to {_MAX_BATCH_SIZE}", path, position
+            f"batch of {size} bytes, a quorum writes {_HEADER.size} to {_MAX_BATCH_SIZE}", path, position
         )
     if magic != 2:
-        raise CorruptBatch(f"magic {magic} where a record batch has 2", path, position)
+        raise CorruptBatch(f"a batch has magic {magic}, expected 2", path, position)
     codec = attributes & _COMPRESSION_MASK
     if codec:
         raise CompressedBatch(
-            f"batch compressed with {_CODECS.get(codec, codec)}; Kafka writes metadata uncompressed", path, position
+            f"batch compressed with {_CODECS.get(codec, codec)}, Kafka writes metadata uncompressed", path, position
         )
 
 
 def _check_unfinished(records, count, size, path, position):
-    """Tell a batch not yet written from a whole one whose length is wrong: the latter holds all its records."""
+    """Raise CorruptBatch if an incomplete batch contains all its records: then its length is wrong."""
     at = 0
     for _record in range(count):
         try:
@@ -118,13 +116,11 @@ def _check_unfinished(records, count, size, path, position):
         at = body + length
         if length < 0 or at > len(records):
             return
-    raise CorruptBatch(
-        f"length says {size} bytes, the file ends before, and yet all {count} records are there", path, position
-    )
+    raise CorruptBatch(f"a batch's length of {size} bytes is wrong: all {count} records end before", path, position)
 
 
 def read_varint(data: bytes, position: int) -> tuple[int, int]:
-    """A zigzag varint (ByteUtils.readVarint/readVarlong): value and the position after it."""
+    """Return a zigzag varint (ByteUtils.readVarint/readVarlong) and the position after it."""
     raw = shift = 0
     while True:
         byte = data[position]
@@ -136,14 +132,14 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def records_of(batch: Batch, path: str) -> Iterator[tuple[int, int, bytes | None, int, int]]:
-    """Records of a batch: offset, timestamp (ms), key, and where in `batch.records` the value starts and ends.
+    """Yield (offset, timestamp (ms), key, start and end of the value in `batch.records`) of each record.
 
-    Headers are passed over; a null value starts and ends at the same place. Raises CorruptBatch.
+    Headers are skipped; a null value starts and ends at the same position. Raises CorruptBatch.
     """
     data, at = batch.records, 0
     try:
         for _record in range(batch.count):
-            # One-byte varints (zigzag: half the byte when even) are nearly all there are; the rest takes the long way.
+            # Fast path for one-byte varints (zigzag: half the byte if even), which are by far the most frequent.
             length = data[at]
             at += 1
             if length & 0x81:
@@ -174,10 +170,10 @@ def records_of(batch: Batch, path: str) -> Iterator[tuple[int, int, bytes | None
                 value_length >>= 1
             value_end = at + max(value_length, 0)
             if value_end >= end:
-                raise CorruptBatch("a record's value runs over its end", path, batch.position)
+                raise CorruptBatch("a value is longer than its record", path, batch.position)
             yield batch.base_offset + offset_delta, batch.base_timestamp + timestamp_delta, key, at, value_end
             at = end
     except IndexError:
-        raise CorruptBatch("a record runs over the end of its batch", path, batch.position) from None
+        raise CorruptBatch("a record is longer than its batch", path, batch.position) from None
     if at != len(data):
         raise CorruptBatch(f"{batch.count} records do not fill the batch", path, batch.position)

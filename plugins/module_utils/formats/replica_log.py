@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How far a stopped broker's replica of a partition reaches, from its files. Standard library only.
+"""Read the end offset and epochs of a stopped broker's replica from its files. Standard library only.
 
 Sources: kafka.log.UnifiedLog and LogSegment (the newest segment), OffsetIndex (pairs of int32: offset relative to the
 segment's base, position), DefaultRecordBatch (magic 2) and LegacyRecord (magic 0 and 1),
@@ -26,13 +26,13 @@ _SMALLEST = 14  # of a message of magic 0, after offset and size
 
 
 class ReplicaLogError(ValueError):
-    """Files that are no replica's log as Kafka writes it; the text says where."""
+    """The files are not a replica's log as Kafka writes it; the text names the file."""
 
 
 class ReplicaLog(NamedTuple):
-    """`end_offset`: the offset that the next record would get. `last_epoch`: the leader epoch of the last record, -1
-    without one. `newest_epoch`: the highest leader epoch of which the replica knows, -1 without any. `topic_id` as
-    Kafka writes it (base64), None where the file is not there."""
+    """`end_offset`: the offset of the next record. `last_epoch`: the leader epoch of the last record, -1 without one.
+    `newest_epoch`: the highest leader epoch that the replica knows, -1 without any. `topic_id`: as Kafka writes it
+    (base64), None if the file is missing."""
 
     topic_id: str | None
     last_epoch: int
@@ -41,33 +41,33 @@ class ReplicaLog(NamedTuple):
 
 
 def partition_of(name: str) -> tuple[str, int] | None:
-    """Return (topic, partition) of a directory of a log directory; None for any other, those on their way out and
-    strays among them (UnifiedLog's -delete, -future and -stray suffixes do not end in a number)."""
-    found = _DIRECTORY.fullmatch(name)
-    return (found["topic"], int(found["partition"])) if found else None
+    """Return (topic, partition) of a partition's directory; None for any other, which includes UnifiedLog's -delete,
+    -future and -stray directories."""
+    match = _DIRECTORY.fullmatch(name)
+    return (match["topic"], int(match["partition"])) if match else None
 
 
 def read(directory: str) -> ReplicaLog:
-    """Read one partition's directory of a broker that is stopped. Raises ReplicaLogError, OSError."""
+    """Return the log of one partition's directory of a stopped broker. Raises ReplicaLogError, OSError."""
     try:
-        of_topic = topic_id(directory)
-    except ReplicaLogError:  # where records stand they are read all the same
-        of_topic = None
+        id_of_topic = topic_id(directory)
+    except ReplicaLogError:  # the records can still be read
+        id_of_topic = None
     epochs = _epochs(os.path.join(directory, "leader-epoch-checkpoint"))
     segments = sorted(name for name in os.listdir(directory) if _SEGMENT.fullmatch(name))
     if not segments:
-        return ReplicaLog(of_topic, -1, 0, max((epoch for epoch, _start in epochs), default=-1))
+        return ReplicaLog(id_of_topic, -1, 0, max((epoch for epoch, _start in epochs), default=-1))
     path = os.path.join(directory, segments[-1])
     end, epoch = _end(path, int(segments[-1][:20]))
-    if epoch is None:  # a segment that was just begun, or records older than epochs
-        epoch = max((one for one, start in epochs if start < end), default=-1)
-    newest = max([epoch, *(one for one, _start in epochs)])
-    return ReplicaLog(of_topic, epoch, end, newest)
+    if epoch is None:  # a new segment, or records older than leader epochs
+        epoch = max((each for each, start in epochs if start < end), default=-1)
+    newest = max([epoch, *(each for each, _start in epochs)])
+    return ReplicaLog(id_of_topic, epoch, end, newest)
 
 
 def _end(path: str, base: int) -> tuple[int, int | None]:
-    """Return (end offset, epoch of the last whole batch or None) of a segment. What a crash tore at its end is left
-    out, as the broker's own recovery cuts it off (LogSegment.recover)."""
+    """Return (end offset, epoch of the last complete batch or None) of a segment. An incomplete last batch, left by a
+    crash, is left out: the broker's recovery truncates it (LogSegment.recover)."""
     end, epoch = base, None
     with open(path, "rb", buffering=1 << 16) as log:
         size = os.fstat(log.fileno()).st_size
@@ -79,7 +79,7 @@ def _end(path: str, base: int) -> tuple[int, int | None]:
             if length == 0 and first == 0:
                 break  # preallocated, not written
             if length < _SMALLEST or first < base or magic not in (0, 1, 2):
-                raise ReplicaLogError(f"{path} at byte {position}: no batch of records begins there")
+                raise ReplicaLogError(f"{path} at byte {position}: not a record batch")
             if after > size:
                 break
             if magic == 2:
@@ -99,7 +99,7 @@ def _indexed(path: str, size: int) -> int:
             entries = index.read()
     except FileNotFoundError:
         return 0
-    low, high = 0, len(entries) // _ENTRY.size  # an index that was not closed ends in zeros
+    low, high = 0, len(entries) // _ENTRY.size  # an index that is still open ends in zeros
     while low < high:
         middle = (low + high) // 2
         if _ENTRY.unpack_from(entries, middle * _ENTRY.size) == (0, 0):
@@ -119,18 +119,18 @@ def _epochs(path: str) -> list[tuple[int, int]]:
     except FileNotFoundError:
         return []
     except ValueError:
-        raise ReplicaLogError(f"{path} is no checkpoint of leader epochs") from None
+        raise ReplicaLogError(f"{path} is not a leader epoch checkpoint") from None
 
 
 def topic_id(directory: str) -> str | None:
-    """Return the topic id that a partition's directory says it is of, None where it says nothing. Raises
-    ReplicaLogError where Kafka would take the whole log directory for failed (PartitionMetadataFile), OSError."""
+    """Return the topic id in a partition's directory, None if it has none. Raises ReplicaLogError if Kafka would fail
+    the log directory for it (PartitionMetadataFile), OSError."""
     path = os.path.join(directory, "partition.metadata")
     try:
         with open(path, encoding="latin-1") as stream:
-            found = _TOPIC_ID.fullmatch(stream.read(100))
+            match = _TOPIC_ID.fullmatch(stream.read(100))
     except FileNotFoundError:
         return None
-    if not found:
-        raise ReplicaLogError(f"{path} does not hold a topic id as Kafka writes it")
-    return found[1]
+    if not match:
+        raise ReplicaLogError(f"{path} does not contain a topic id in Kafka's format")
+    return match[1]

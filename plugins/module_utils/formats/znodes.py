@@ -1,11 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where Kafka keeps what in ZooKeeper, and how to read it.
+"""Kafka's znode paths in ZooKeeper, and the decoders of their values.
 
-The one home of Kafka's znode paths and of the decoders of their values. Paths are relative to the
-chroot. Everything here is pure: bytes in, plain JSON-able values out. Source: ``kafka.zk.ZkData`` of
-Kafka 3.9 unless a function names another class.
+Paths are relative to the chroot. All functions are pure: bytes in, JSON-able values out. Source:
+``kafka.zk.ZkData`` of Kafka 3.9 unless a function names another class.
 
 A decoder raises :class:`ZnodeError` where Kafka itself would fail or lose the value. Its message names
 the path and the fault and never quotes the value, because values hold SCRAM keys and passwords.
@@ -47,7 +46,7 @@ DEFAULT_ENTITY = "<default>"
 SCRAM_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
 # DynamicBrokerConfig.DynamicPasswordConfigs: Kafka encodes these, with or without a listener prefix,
-# under password.encoder.secret and decodes them when it copies them to KRaft.
+# under password.encoder.secret and decodes them in the initial copy to KRaft.
 PASSWORD_CONFIGS = (
     "sasl.jaas.config",
     "ssl.key.password",
@@ -59,18 +58,18 @@ PASSWORD_CONFIGS = (
 )
 
 Znode = namedtuple("Znode", "path data acl stat")
-"""One znode as read: absolute path below the chroot, data (bytes, or None for null data), ACL (a list of
-``{"perms": int, "scheme": str, "id": str}``, or None when it was not read) and :class:`Stat`."""
+"""A znode as read: absolute path below the chroot, data (bytes, or None for null data), ACL (a list of
+``{"perms": int, "scheme": str, "id": str}``, or None if it was not read) and :class:`Stat`."""
 
 Stat = namedtuple(
     "Stat",
     "czxid mzxid ctime mtime version cversion aversion ephemeralOwner dataLength numChildren pzxid",
 )
-"""ZooKeeper's Stat, with kazoo's field names and order, so that kazoo's own Stat serves as well."""
+"""ZooKeeper's Stat with kazoo's field names and order, so that kazoo's own Stat can replace it."""
 
 
 class ZnodeError(ValueError):
-    """The value of a znode is not what Kafka writes there. ``path`` and ``reason`` say where and why."""
+    """A znode's value is not what Kafka writes; see ``path`` and ``reason``."""
 
     def __init__(self, path, reason):
         super().__init__(f"{path}: {reason}")
@@ -90,7 +89,7 @@ def partition_state_path(topic, partition):
 
 
 def config_path(config_type, entity):
-    """``/config/<type>/<entity>``; ``entity`` is the znode's name (sanitized for users and clients)."""
+    """Return ``/config/<type>/<entity>``; ``entity`` is the znode's name (sanitized for users and clients)."""
     return f"{CONFIG}/{config_type}/{entity}"
 
 
@@ -99,12 +98,12 @@ def user_client_config_path(user, client):
 
 
 def sanitize(name):
-    """A user or client id as the znode name that Kafka gives it (``o.a.k.common.utils.Sanitizer``)."""
+    """Return Kafka's znode name of a user or client id (``o.a.k.common.utils.Sanitizer``)."""
     return quote(name, safe="-_.").replace("~", "%7E")
 
 
 def desanitize(name):
-    """The opposite of :func:`sanitize`; '+' is a space, as for Java's URLDecoder."""
+    """Return the user or client id of a znode name; '+' is a space, as in Java's URLDecoder."""
     return unquote_plus(name)
 
 
@@ -132,7 +131,7 @@ _KINDS = [
         (f"{CONFIG}/clients/{_NAME}", "client_config"),
         (f"{CONFIG}/users/{_NAME}(/clients(/{_NAME})?)?", "user_config"),
         (f"{CONFIG}/ips/{_NAME}", "ip_config"),
-        # A resource name may hold slashes (group ids do): all below the type belongs to it.
+        # A resource name may contain slashes, as group ids do: everything below the type belongs to it.
         ("{}/{}/.+".format(ACL_STORES["LITERAL"], _NAME), "acl"),
         (f"/kafka-acl-extended/{_NAME}/{_NAME}/.+", "acl"),
         ("({})/{}".format("|".join(ACL_CHANGES), _NAME), "notification"),
@@ -173,11 +172,11 @@ NOTIFICATIONS = (CONFIG_CHANGES, *ACL_CHANGES, DELEGATION_TOKEN_CHANGES)
 VOLATILE_KINDS = frozenset(
     ["controller", "controller_epoch", "migration", "broker", "broker_sequence_id", "producer_id_block", "notification"]
 )
-"""Kinds that move by themselves in a healthy cluster without any metadata being changed by anybody."""
+"""Kinds that change in a healthy cluster without a change of metadata."""
 
 
 def kind(path):
-    """What Kafka keeps at ``path``: one word, ``directory`` for fixed parents, ``other`` for what is not Kafka's."""
+    """Return the kind of znode at ``path``: ``directory`` for fixed parents, ``other`` if it is not Kafka's."""
     if path in _DIRECTORIES or _ACL_TYPE_DIRECTORY.match(path):
         return "directory"
     for pattern, name in _KINDS:
@@ -190,8 +189,8 @@ def kind(path):
 
 
 def controller(data, path=CONTROLLER):
-    """``{"broker_id", "kraft_controller_epoch", "timestamp_ms"}``; the KRaft epoch is -1 under a ZooKeeper
-    controller, and None in the format that Kafka wrote before 3.4."""
+    """Return ``{"broker_id", "kraft_controller_epoch", "timestamp_ms"}``; the KRaft epoch is -1 under a ZooKeeper
+    controller, and None in the format before Kafka 3.4."""
     value = _object(path, data)
     return {
         "broker_id": _int(path, value, "brokerid"),
@@ -201,7 +200,7 @@ def controller(data, path=CONTROLLER):
 
 
 def controller_epoch(data, path=CONTROLLER_EPOCH):
-    """The ZooKeeper controller epoch, an int."""
+    """Return the ZooKeeper controller epoch, an int."""
     try:
         return int((data or b"").decode("utf-8"))
     except ValueError:
@@ -209,10 +208,10 @@ def controller_epoch(data, path=CONTROLLER_EPOCH):
 
 
 def migration(data, path=MIGRATION):
-    """The migration's leadership state. Never raises: whoever looks at /migration decides by it.
+    """Return the migration's leadership state; never raise, because callers evaluate ``malformed``.
 
     ``{"kraft_controller_id", "kraft_controller_epoch", "kraft_metadata_offset", "kraft_metadata_epoch",
-    "malformed"}``; the numbers are -1 before the copy, and all None when ``malformed`` gives a reason
+    "malformed"}``; the numbers are -1 before the initial copy, and None if ``malformed`` has a reason
     (null data makes Kafka before 3.9.2 hang: KAFKA-19480).
     """
     fields = ("kraft_controller_id", "kraft_controller_epoch", "kraft_metadata_offset", "kraft_metadata_epoch")
@@ -221,7 +220,7 @@ def migration(data, path=MIGRATION):
             raise ZnodeError(path, "has null data (KAFKA-19480)")
         value = _object(path, data)
         if value.get("version") != 0:
-            raise ZnodeError(path, "has version {!r}, this reads 0".format(value.get("version")))
+            raise ZnodeError(path, "has version {!r}, expected 0".format(value.get("version")))
         result = {field: _int(path, value, field) for field in fields}
         result["malformed"] = None
     except ZnodeError as error:
@@ -231,11 +230,11 @@ def migration(data, path=MIGRATION):
 
 
 def feature(data, path=FEATURE):
-    """``{"version", "enabled", "features": {name: max level}}`` (``FeatureZNode``)."""
+    """Return ``{"version", "enabled", "features": {name: max level}}`` (``FeatureZNode``)."""
     value = _object(path, data)
     version = _int(path, value, "version")
     if version not in (1, 2):
-        raise ZnodeError(path, f"has version {version}, this reads 1 and 2")
+        raise ZnodeError(path, f"has version {version}, expected 1 or 2")
     features = _object_field(path, value, "features")
     return {
         "version": version,
@@ -245,12 +244,12 @@ def feature(data, path=FEATURE):
 
 
 def cluster_id(data, path=CLUSTER_ID):
-    """The cluster id, a string."""
+    """Return the cluster id, a string."""
     return _string(path, _object(path, data), "id")
 
 
 def broker(data, path):
-    """A broker's registration.
+    """Return a broker's registration.
 
     ``{"endpoints": {listener: {"host", "port", "security_protocol"}}, "rack", "timestamp_ms", "version",
     "features"}`` (``BrokerIdZNode``, versions 1 to 5; without a map in the znode the listener's name is
@@ -273,10 +272,10 @@ def broker(data, path):
 
 
 def topic(data, path):
-    """A topic's assignment: ``{"topic_id", "partitions": {"0": {"replicas", "adding", "removing"}}}``.
+    """Return a topic's assignment: ``{"topic_id", "partitions": {"0": {"replicas", "adding", "removing"}}}``.
 
-    ``replicas`` holds the adding and removing ones too. ``topic_id`` is None where Kafka before 2.8 made
-    the topic and no controller since has given it one: the copy to KRaft fails on it.
+    ``replicas`` includes the adding and removing ones. ``topic_id`` is None if the topic was created before
+    Kafka 2.8 and has got none since: the initial copy to KRaft fails on it.
     """
     value = _object(path, data)
     adding = _object_field(path, value, "adding_replicas", {})
@@ -294,7 +293,7 @@ def topic(data, path):
 
 
 def topic_value(partitions, topic_id):
-    """The value of a topic (bytes) from ``{"0": [broker ids]}``; see :func:`topic`."""
+    """Return the value of a topic (bytes) for ``{"0": [broker ids]}``; see :func:`topic`."""
     value = {
         "version": 3,
         "topic_id": topic_id,
@@ -306,8 +305,8 @@ def topic_value(partitions, topic_id):
 
 
 def partition_state(data, path):
-    """``{"leader", "leader_epoch", "controller_epoch", "isr", "leader_recovery_state"}``; leader -1 is none,
-    recovery state 0 is recovered. KRaft's partition epoch is the znode's data version, not in here."""
+    """Return ``{"leader", "leader_epoch", "controller_epoch", "isr", "leader_recovery_state"}``; leader -1 is
+    none, recovery state 0 is recovered. KRaft's partition epoch is the znode's data version."""
     value = _object(path, data)
     return {
         "leader": _int(path, value, "leader"),
@@ -319,10 +318,10 @@ def partition_state(data, path):
 
 
 def config(data, path):
-    """An entity's dynamic configs ``{key: value}``, values as stored (passwords encoded, SCRAM keys clear).
+    """Return an entity's dynamic configs ``{key: value}`` as stored (passwords encoded, SCRAM keys in clear).
 
-    Null data, data that is not JSON and a missing ``config`` are no configs, as for ``ConfigEntityZNode``;
-    the two latter are a :class:`ZnodeError` here, since configs that Kafka drops silently are a loss.
+    Null data means no configs. ``ConfigEntityZNode`` treats data that is not JSON and a missing ``config``
+    the same; here they raise :class:`ZnodeError`, because silently dropped configs are a loss.
     """
     if data is None:
         return {}
@@ -333,10 +332,8 @@ def config(data, path):
 
 
 def scram_credential(text, path, mechanism):
-    """``{"salt", "stored_key", "server_key"}`` in base64 and ``iterations`` as int (``ScramCredentialUtils``).
-
-    Secret: hash it and forget it.
-    """
+    """Return ``{"salt", "stored_key", "server_key"}`` in base64 and ``iterations`` as int
+    (``ScramCredentialUtils``). The result is secret: hash it at once."""
     fields = {}
     for part in text.split(","):
         name, equals, value = part.partition("=")
@@ -350,30 +347,30 @@ def scram_credential(text, path, mechanism):
 
 
 def is_password_config(name):
-    """Whether Kafka keeps this broker config encoded (``DynamicBrokerConfig.isPasswordConfig``)."""
+    """Return whether Kafka stores this broker config encoded (``DynamicBrokerConfig.isPasswordConfig``)."""
     return name.endswith(PASSWORD_CONFIGS)
 
 
 def acls(data, path):
-    """The entries of a resource, sorted, each once: ``{"principal", "host", "operation", "permission"}``.
+    """Return a resource's entries, sorted and distinct: ``{"principal", "host", "operation", "permission"}``.
 
-    Operations and permissions in the spelling of Kafka's enums (``READ``, ``ALLOW``); a name that Kafka
-    does not know is ``UNKNOWN`` (``AclEntry.fromBytes``, ``SecurityUtils``). No data is no entry.
+    Operations and permissions have the names of Kafka's enums (``READ``, ``ALLOW``), ``UNKNOWN`` for others
+    (``AclEntry.fromBytes``, ``SecurityUtils``). No data means no entry.
     """
     if not data:
         return []
     value = _object(path, data)
     if value.get("version") != 1:
-        raise ZnodeError(path, "has version {!r}, this reads 1".format(value.get("version")))
+        raise ZnodeError(path, "has version {!r}, expected 1".format(value.get("version")))
     if not isinstance(value.get("acls"), list):
         raise ZnodeError(path, "has no list 'acls'")
     entries = set()
     for entry in value["acls"]:
         if not isinstance(entry, dict):
-            raise ZnodeError(path, "an entry of 'acls' is not an object")
+            raise ZnodeError(path, "has an entry in 'acls' that is not an object")
         principal = _string(path, entry, "principal")
         if ":" not in principal:
-            raise ZnodeError(path, "a principal is not of the form type:name")
+            raise ZnodeError(path, "has a principal that is not type:name")
         entries.add(
             (
                 principal,
@@ -386,19 +383,19 @@ def acls(data, path):
 
 
 def acl_resource_type(name):
-    """``TRANSACTIONAL_ID`` for the znode name ``TransactionalId``; ``UNKNOWN`` is what Kafka ignores."""
+    """Return ``TRANSACTIONAL_ID`` for the znode name ``TransactionalId``; ``UNKNOWN`` for names that Kafka ignores."""
     return enums.of_znode(enums.RESOURCE_TYPES, name)
 
 
 def delegation_token(data, path):
-    """A token without its HMAC, which is not stored: ``{"token_id", "owner", "requester", "renewers",
+    """Return a token without its HMAC, which is not stored: ``{"token_id", "owner", "requester", "renewers",
     "issue_ms", "max_ms", "expiry_ms"}`` (``DelegationTokenManagerZk``); None for no data."""
     if not data:
         return None
     value = _object(path, data)
     version = _int(path, value, "version")
     if not 1 <= version <= 3:
-        raise ZnodeError(path, f"has version {version}, this reads 1 to 3")
+        raise ZnodeError(path, f"has version {version}, expected 1 to 3")
     owner = desanitize(_string(path, value, "owner"))
     return {
         "token_id": _string(path, value, "tokenId"),
@@ -412,8 +409,8 @@ def delegation_token(data, path):
 
 
 def producer_id_block(data, path=PRODUCER_ID_BLOCK):
-    """``{"broker_id", "first_producer_id", "next_producer_id"}``; None for null data, which is what a broker
-    creates before the first producer asks."""
+    """Return ``{"broker_id", "first_producer_id", "next_producer_id"}``; None for null data, which a broker
+    writes before the first producer asks."""
     if data is None:
         return None
     value = _object(path, data)
@@ -425,15 +422,15 @@ def producer_id_block(data, path=PRODUCER_ID_BLOCK):
 
 
 def topic_partitions(data, path):
-    """``[{"topic", "partition", "replicas"?}]`` of /admin/reassign_partitions, /admin/preferred_replica_election
-    and an ISR change notification."""
+    """Return ``[{"topic", "partition", "replicas"?}]`` of /admin/reassign_partitions,
+    /admin/preferred_replica_election or an ISR change notification."""
     value = _object(path, data)
     if not isinstance(value.get("partitions"), list):
         raise ZnodeError(path, "has no list 'partitions'")
     result = []
     for item in value["partitions"]:
         if not isinstance(item, dict):
-            raise ZnodeError(path, "an entry of 'partitions' is not an object")
+            raise ZnodeError(path, "has an entry in 'partitions' that is not an object")
         entry = {"topic": _string(path, item, "topic"), "partition": _int(path, item, "partition")}
         if "replicas" in item:
             entry["replicas"] = _ints(path, item, "replicas")
@@ -442,16 +439,16 @@ def topic_partitions(data, path):
 
 
 def log_dir_event(data, path):
-    """``{"broker_id"}`` of the broker that lost a log directory."""
+    """Return ``{"broker_id"}`` of the broker that lost a log directory."""
     return {"broker_id": _int(path, _object(path, data), "broker")}
 
 
 def config_change(data, path):
-    """The entity path (``topics/x``, ``users/u/clients/c``) that a /config/changes notification names."""
+    """Return the entity path (``topics/x``, ``users/u/clients/c``) of a /config/changes notification."""
     return _string(path, _object(path, data), "entity_path")
 
 
-# --- typed access, with the path in every complaint --------------------------------------------------
+# --- typed access, with the path in every error ------------------------------------------------------
 
 _REQUIRED = object()
 
@@ -464,18 +461,18 @@ def _object(path, data):
     except UnicodeDecodeError as error:
         raise ZnodeError(path, f"is not UTF-8 (byte {error.start} of {len(data)})") from None
     except ValueError as error:
-        # JSONDecodeError's own text is safe, its .doc holds the value: hence 'from None'
+        # JSONDecodeError's text is safe, but its .doc holds the value: hence 'from None'.
         raise ZnodeError(path, f"is not JSON: {error}") from None
     except RecursionError:
         raise ZnodeError(path, "is nested too deeply") from None
     if not isinstance(value, dict):
-        raise ZnodeError(path, "is JSON but no object")
+        raise ZnodeError(path, "is not a JSON object")
     return value
 
 
 def _field(path, value, name, default):
     if not isinstance(value, dict):
-        raise ZnodeError(path, f"{name!r} is sought in what is no object")
+        raise ZnodeError(path, f"{name!r} is missing: its parent is not an object")
     found = value.get(name)
     if found is None:
         if default is _REQUIRED:

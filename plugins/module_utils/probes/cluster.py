@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The whole cluster as seen over the network from the probe host: every node, the quorum, ZooKeeper, the partitions.
+"""Probe the complete cluster over the network from the probe host: nodes, quorum, ZooKeeper, partitions.
 
-Every probe is bounded by `Connections.timeout` and runs beside the others; what does not answer is told in its
-place, with the reason, and never ends the collection.
+Probes run in parallel, each bounded by `Connections.timeout`. A failed probe is reported in its place with the reason
+and does not stop the others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .socket_wire import Unreachable, WireError
 
 
 class Connections(NamedTuple):
-    """How the tool reaches each part of the cluster. `timeout` in seconds bounds each single probe."""
+    """How to connect to each part of the cluster. `timeout` in seconds bounds each probe."""
 
     bootstrap: tuple[HostPort, ...]
     client: Security
@@ -45,14 +45,14 @@ class Connections(NamedTuple):
 
 
 def collect(nodes: Mapping[str, Mapping], connections: Connections, partitions: bool = True) -> dict:
-    """Return the facts on which everything is judged, JSON-able.
+    """Return the facts that the functions in core/ evaluate, JSON-able.
 
-    `nodes`: {host: probes.node.facts of it, with `reached` and `address` added; of a host that was not reached:
-    role, reached False, error, address}. Returns {time, nodes: the same with `running` (mode or None),
-    `running_error`, `running_reason` (socket_wire.Unreachable's, or `answer`), `next` (mode at next start),
-    `metadata_version`; zookeeper: {reached, error, connect (the connect string), tls, ...see probes.zookeeper.witness};
-    quorum: {reached, error, leader_id, leader_epoch, high_watermark, voters, observers}; topics: {reached, error, ...
-    see probes.topics.read} unless `partitions` is False}.
+    `nodes`: {host: probes.node.facts with `reached` and `address` added; for an unreachable host: role, reached False,
+    error, address}. Returns {time, nodes: the same with `running` (mode or None), `running_error`, `running_reason`
+    (socket_wire.Unreachable's, or `answer`), `next` (mode at next start), `metadata_version`; zookeeper: {reached,
+    error, connect (the connect string), tls, ... see probes.zookeeper.migration_znodes}; quorum: {reached, error,
+    leader_id, leader_epoch, high_watermark, voters, observers}; topics: {reached, error, ... see probes.topics.read}
+    unless `partitions` is False}.
     """
     controllers = {host: node for host, node in nodes.items() if node["role"] == "controller"}
     jobs: dict[str, Callable[[], Any]] = {
@@ -67,59 +67,58 @@ def collect(nodes: Mapping[str, Mapping], connections: Connections, partitions: 
         facts = {"time": time.time(), "nodes": {host: future.result() for host, future in asked.items()}}
         facts.update({name: future.result() for name, future in running.items()})
     if partitions and facts["topics"]["reached"]:
-        facts["topics"] = _of_each_mode(facts["topics"], facts["nodes"], connections)
+        facts["topics"] = _with_view_of_each_mode(facts["topics"], facts["nodes"], connections)
     return facts
 
 
 def modes(nodes: Mapping[str, Mapping], connections: Connections) -> dict[str, str | None]:
-    """Return the mode in which each of these nodes runs, None where it does not answer."""
+    """Return the mode in which each node runs, None if it does not answer."""
     with ThreadPoolExecutor(max_workers=min(32, len(nodes) or 1)) as pool:
         asked = pool.map(lambda node: _node(node, connections)["running"], nodes.values())
         return dict(zip(nodes, asked))
 
 
-def _of_each_mode(reported: dict, nodes: Mapping[str, Mapping], connections: Connections) -> dict:
-    """Return the partitions as one broker of each running mode serves them, where there are several modes: each kind
-    hears of changes in its own way, and any of them may have answered so far."""
+def _with_view_of_each_mode(found: dict, nodes: Mapping[str, Mapping], connections: Connections) -> dict:
+    """Return the topics merged with the view of one broker of each running mode, if there are several modes.
+
+    Brokers of each mode receive changes in another way, and `found` comes from any one of them.
+    """
     of_mode = {node["running"]: host for host, node in sorted(nodes.items()) if node["role"] == "broker"}
     hosts = [host for mode, host in of_mode.items() if mode]
     if len(hosts) < 2 or (connections.client.sasl and connections.client.mechanism not in PASSWORD_MECHANISMS):
-        return (
-            reported  # a listener whose SASL mechanism the own client does not speak cannot be asked broker by broker
-        )
+        return found  # the collection's own client supports no other SASL mechanism
 
     def view(host: str) -> dict:
         return topics.served_by(parse_host_port(nodes[host]["address"]), connections.client, connections.timeout)
 
     try:
         with ThreadPoolExecutor(max_workers=len(hosts)) as pool:
-            return topics.united(reported, dict(zip(hosts, pool.map(view, hosts))))
+            return topics.merged(found, dict(zip(hosts, pool.map(view, hosts))))
     except WireError as error:
         return {"reached": False, "error": f"the brokers' metadata could not be read: {error}"}
 
 
 def quorum(controllers: Mapping[str, Mapping], connections: Connections) -> dict:
-    """Return what the quorum's leader says of it (DescribeQuorum), and who did not answer as leader and why."""
+    """Return the quorum as its leader describes it (DescribeQuorum), or the error of each controller."""
     addresses = [parse_host_port(node["address"]) for node in controllers.values() if node.get("address")]
     if not addresses:
         return {"reached": False, "error": "the group kafka_controller is empty"}
     search = kafka_wire.describe_quorum_any(addresses, connections.controller_client, connections.timeout)
     if search.quorum is None:
         return {"reached": False, "error": search.explain()}
-    reported = search.quorum
     return {
         "reached": True,
-        "leader_id": reported.leader_id,
-        "leader_epoch": reported.leader_epoch,
-        "high_watermark": reported.high_watermark,
-        "voters": list(map(_replica, reported.voters)),
-        "observers": list(map(_replica, reported.observers)),
+        "leader_id": search.quorum.leader_id,
+        "leader_epoch": search.quorum.leader_epoch,
+        "high_watermark": search.quorum.high_watermark,
+        "voters": list(map(_replica, search.quorum.voters)),
+        "observers": list(map(_replica, search.quorum.observers)),
     }
 
 
-def _replica(reported: kafka_wire.Replica) -> dict:
-    caught_up = reported.last_caught_up_timestamp
-    return {"id": reported.id, "log_end_offset": reported.log_end_offset, "caught_up_ms": caught_up}
+def _replica(replica: kafka_wire.Replica) -> dict:
+    caught_up = replica.last_caught_up_timestamp
+    return {"id": replica.id, "log_end_offset": replica.log_end_offset, "caught_up_ms": caught_up}
 
 
 def connect_zookeeper(connections: Connections) -> Any:
@@ -129,10 +128,10 @@ def connect_zookeeper(connections: Connections) -> Any:
 
 
 def client_address(node: Mapping, host_address: str, connections: Connections) -> str:
-    """Return the `host:port` at which the tool reaches a broker: its own listener for the tool's protocol.
+    """Return the `host:port` for probes of a broker: its listener with the client's protocol.
 
-    Of several listeners of that protocol the one on a bootstrap server's port counts; a broker whose file could not
-    be read is tried at its inventory address on the first bootstrap server's port.
+    Of several such listeners, prefer one on a bootstrap server's port. If the broker's file could not be read, return
+    its inventory address with the first bootstrap server's port.
     """
     values = (node.get("file") or {}).get("properties") or {}
     text = values.get("advertised.listeners") or values.get("listeners")
@@ -140,33 +139,33 @@ def client_address(node: Mapping, host_address: str, connections: Connections) -
     if not text:
         return fallback
     protocols = kraft_config.protocol_map(values)
-    fitting = [one for one in parse_listeners(text) if protocols.get(one.name, one.name) == connections.client.protocol]
     ports = {server.port for server in connections.bootstrap}
-    for listener in sorted(fitting, key=lambda one: one.port not in ports):
-        return str(HostPort(listener.host or host_address, listener.port))
+    for listener in sorted(parse_listeners(text), key=lambda each: each.port not in ports):
+        if protocols.get(listener.name, listener.name) == connections.client.protocol:
+            return str(HostPort(listener.host or host_address, listener.port))
     return fallback
 
 
 def _node(node: Mapping, connections: Connections) -> dict:
-    reported = dict(node)
-    reported["next"] = (node.get("file") or {}).get("mode")
+    node = dict(node)
+    node["next"] = (node.get("file") or {}).get("mode")
     security = connections.controller_client if node["role"] == "controller" else connections.client
     try:
         answer = kafka_wire.api_versions(parse_host_port(node["address"]), security, connections.timeout)
-        reported["running"] = node_mode.node_mode(answer.api_keys, answer.zk_migration_ready)
-        reported["metadata_version"] = (answer.finalized_features.get("metadata.version") or (None,))[-1]
+        node["running"] = node_mode.node_mode(answer.api_keys, answer.zk_migration_ready)
+        node["metadata_version"] = (answer.finalized_features.get("metadata.version") or (None,))[-1]
     except WireError as error:
-        reported["running"], reported["running_error"] = None, str(error)
-        reported["running_reason"] = error.reason if isinstance(error, Unreachable) else "answer"
-    return reported
+        node["running"], node["running_error"] = None, str(error)
+        node["running_reason"] = error.reason if isinstance(error, Unreachable) else "answer"
+    return node
 
 
 def _zookeeper(connections: Connections) -> dict:
     if connections.zookeeper is None:
         return {"reached": False, "error": "quorumshift_zookeeper_connect is not set"}
-    asked = {"connect": str(connections.zookeeper), "tls": bool(connections.zookeeper_client.tls)}
+    target = {"connect": str(connections.zookeeper), "tls": bool(connections.zookeeper_client.tls)}
     try:
         with connect_zookeeper(connections) as client:
-            return {"reached": True, **asked, **zookeeper.migration_znodes(client, connections.timeout)}
+            return {"reached": True, **target, **zookeeper.migration_znodes(client, connections.timeout)}
     except zookeeper.ZooKeeperError as error:
-        return {"reached": False, "error": str(error), **asked}
+        return {"reached": False, "error": str(error), **target}

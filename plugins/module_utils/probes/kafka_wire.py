@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asks one Kafka broker or controller directly: ApiVersions, DescribeQuorum, UnregisterBroker over a plain socket.
+"""Send requests to one Kafka broker or controller: ApiVersions, DescribeQuorum, UnregisterBroker and others.
 
-Clients in libraries find their way to a leader; a probe must hear what this one address says. Field layouts are
-those of Kafka's message definitions (clients/src/main/resources/common/message/*.json, 3.9), framing and flexible
-headers those of KIP-482. Each call opens a connection of its own and ends within its `timeout`.
+Client libraries find the leader by themselves; a probe needs the answer of one given address. Field layouts are those
+of Kafka's message definitions (clients/src/main/resources/common/message/*.json, 3.9), framing and flexible headers
+those of KIP-482. Each function opens its own connection and ends within its `timeout`.
 """
 
 from __future__ import annotations
@@ -94,11 +94,11 @@ ERROR_NAMES = {
     72: "LISTENER_NOT_FOUND",
     102: "BROKER_ID_NOT_REGISTERED",
 }
-"""Names of the codes that these requests can meet (class org.apache.kafka.common.protocol.Errors)."""
+"""Names of the error codes of these requests (class org.apache.kafka.common.protocol.Errors)."""
 
 
 class KafkaError(WireError):
-    """An answer with an error code: `code`, `name` as Kafka's Errors names it."""
+    """An answer has an error code: `code`, and its `name` in Kafka's Errors."""
 
     def __init__(self, address: HostPort, code: int, request: str, server_message: str | None = None) -> None:
         name = ERROR_NAMES.get(code, f"error {code}")
@@ -108,13 +108,13 @@ class KafkaError(WireError):
 
 
 class NotLeader(KafkaError):
-    """DescribeQuorum reached a controller that is not the quorum's leader (error 6): ask the others."""
+    """A controller that is not the quorum's leader answered DescribeQuorum (error 6)."""
 
 
 class QuorumSearch(NamedTuple):
-    """What asking several addresses gave: the leader's `quorum` (or None), where it came from, each one's outcome.
+    """The result of DescribeQuorum at several addresses: the leader's `quorum` or None, and its `source`.
 
-    `outcomes` maps each address to the Quorum it answered with or to the WireError that came instead.
+    `outcomes` maps each address to its Quorum or WireError.
     """
 
     quorum: Quorum | None
@@ -122,14 +122,14 @@ class QuorumSearch(NamedTuple):
     outcomes: Dict[HostPort, Quorum | WireError]
 
     def explain(self) -> str:
-        """One line a failed address, for a message; empty when all answered."""
+        """Return the errors of all failed addresses, empty if all answered."""
         return "; ".join(str(outcome) for outcome in self.outcomes.values() if isinstance(outcome, WireError))
 
 
 def api_versions(address: HostPort, security: Security | None = None, timeout: float = 5.0) -> ApiVersions:
-    """ApiVersions of the server at `address`, within `timeout` seconds. Never authenticates by SASL.
+    """Return the ApiVersions of the server at `address`, within `timeout` seconds, without SASL authentication.
 
-    Kafka answers it on SASL listeners before authentication (KIP-152); on TLS listeners the handshake comes first.
+    On SASL listeners Kafka answers it before authentication (KIP-152); on TLS listeners the handshake comes first.
     Raises Unreachable, TlsError, ProtocolError, KafkaError; SecurityError for unusable options.
     """
     with KafkaConnection(address, security, timeout) as connection:
@@ -137,11 +137,11 @@ def api_versions(address: HostPort, security: Security | None = None, timeout: f
 
 
 def describe_quorum(address: HostPort, security: Security | None = None, timeout: float = 5.0) -> Quorum:
-    """DescribeQuorum answered by the server at `address`, within `timeout` seconds.
+    """Return the quorum that the server at `address` describes, within `timeout` seconds.
 
-    Only the leading controller answers itself; KRaft brokers forward the question to it.
-    Raises NotLeader from another controller, KafkaError (UNSUPPORTED_VERSION from a broker in ZooKeeper mode, with
-    the migration flag or without), Unreachable, TlsError, AuthenticationFailed, ProtocolError; SecurityError.
+    Only the leading controller answers; KRaft brokers forward the request to it. Raises NotLeader from another
+    controller, KafkaError (UNSUPPORTED_VERSION from a broker in ZooKeeper or migration mode), Unreachable, TlsError,
+    AuthenticationFailed, ProtocolError; SecurityError.
     """
     with KafkaConnection(address, security, timeout) as connection:
         return connection.describe_quorum()
@@ -150,12 +150,12 @@ def describe_quorum(address: HostPort, security: Security | None = None, timeout
 def describe_quorum_any(
     addresses: Iterable[HostPort], security: Security | None = None, timeout: float = 5.0
 ) -> QuorumSearch:
-    """Asks all addresses at once and keeps the answer of the highest leader epoch; ends within `timeout` seconds.
+    """Ask all addresses in parallel and return the answer with the highest leader epoch, within `timeout` seconds.
 
-    Raises only SecurityError: what the addresses failed with stands in the result.
+    Raises only SecurityError: the result holds the errors of the addresses.
     """
-    asked = list(dict.fromkeys(addresses))
-    if not asked:
+    targets = list(dict.fromkeys(addresses))
+    if not targets:
         return QuorumSearch(None, None, {})
 
     def ask(address: HostPort) -> Quorum | WireError:
@@ -164,8 +164,8 @@ def describe_quorum_any(
         except WireError as error:
             return error
 
-    with ThreadPoolExecutor(max_workers=len(asked)) as pool:
-        outcomes = dict(zip(asked, pool.map(ask, asked)))
+    with ThreadPoolExecutor(max_workers=len(targets)) as pool:
+        outcomes = dict(zip(targets, pool.map(ask, targets)))
     answers = [(answer, address) for address, answer in outcomes.items() if isinstance(answer, Quorum)]
     if not answers:
         return QuorumSearch(None, None, outcomes)
@@ -176,12 +176,12 @@ def describe_quorum_any(
 def unregister_broker(
     address: HostPort, broker_id: int, security: Security | None = None, timeout: float = 5.0
 ) -> bool:
-    """Remove a broker's registration by the active controller at `address`; False when it has none (any more).
+    """Remove a broker's registration through the active controller at `address`; return False if it has none.
 
-    True is answered once the removal is committed, so a second call that answers False reads it back. A controller
-    takes it in pre-migration too (QuorumController.unregisterBroker, RUNS_IN_PREMIGRATION); it wants the operation
-    ALTER on the cluster. Raises KafkaError (NOT_CONTROLLER from another controller), Unreachable, TlsError,
-    AuthenticationFailed, ProtocolError; SecurityError.
+    True means that the removal is committed; a second call that returns False confirms it. A controller accepts the
+    request in pre-migration too (QuorumController.unregisterBroker, RUNS_IN_PREMIGRATION); it requires ALTER on the
+    cluster. Raises KafkaError (NOT_CONTROLLER from another controller), Unreachable, TlsError, AuthenticationFailed,
+    ProtocolError; SecurityError.
     """
     with KafkaConnection(address, security, timeout) as connection:
         try:
@@ -194,7 +194,7 @@ def unregister_broker(
 
 
 class KafkaConnection:
-    """One connection to one server; a context manager. All its calls share the deadline set at its start."""
+    """A context manager of one connection to one server. All calls share the deadline set at its start."""
 
     def __init__(self, address: HostPort, security: Security | None = None, timeout: float = 5.0) -> None:
         self.address = HostPort(*address)
@@ -211,7 +211,7 @@ class KafkaConnection:
         self._wire.close()
 
     def api_versions(self) -> ApiVersions:
-        """ApiVersions v3, or what the server can do of it; asked once a connection."""
+        """Return ApiVersions v3, or v0 from an older server; the request is sent once a connection."""
         if self._api_versions is None:
             body = compact_string(_CLIENT_NAME) + compact_string(_CLIENT_VERSION) + NO_TAGS
             answer = self._ask(API_VERSIONS, 3, body, "ApiVersions", flexible=True, flexible_answer=False)
@@ -223,10 +223,10 @@ class KafkaConnection:
         return self._api_versions
 
     def describe_quorum(self) -> Quorum:
-        """DescribeQuorum of `__cluster_metadata`, authenticating first where the security says so."""
+        """Return DescribeQuorum of `__cluster_metadata`, after authentication if the security requires it."""
         offered = self.api_versions().api_keys.get(DESCRIBE_QUORUM)
         if offered is None or offered[0] > 2:
-            message = "brokers in ZooKeeper mode do not know it, with the migration flag neither: ask the controllers"
+            message = "brokers in ZooKeeper or migration mode do not support it: ask the controllers"
             raise KafkaError(self.address, _UNSUPPORTED_VERSION, "DescribeQuorum", message if not offered else None)
         self.authenticate()
         version = min(2, offered[1])
@@ -236,7 +236,7 @@ class KafkaConnection:
         return self._decoded(decode_quorum, answer, version, "DescribeQuorum")
 
     def unregister_broker(self, broker_id: int) -> None:
-        """UnregisterBroker v0 (KIP-631), authenticating first where the security says so. Raises KafkaError."""
+        """Send UnregisterBroker v0 (KIP-631), after authentication if the security requires it. Raises KafkaError."""
         self.authenticate()
         body = struct.pack(">i", broker_id) + NO_TAGS
         answer = self._ask(UNREGISTER_BROKER, 0, body, "UnregisterBroker", flexible=True)
@@ -245,10 +245,10 @@ class KafkaConnection:
     def request(
         self, key: int, version: int, body: bytes, name: str, timeout: float, largest: int = _LARGEST_ANSWER
     ) -> bytes:
-        """The body of the answer to a request of a flexible version (KIP-482), from this very server.
+        """Send a request of a flexible version (KIP-482) to this server and return the body of its answer.
 
-        Authenticates first where the security says so. `timeout`: seconds for this answer, from now; `largest`: bytes
-        that it may have. Raises KafkaError (UNSUPPORTED_VERSION) without asking where the server does not offer it.
+        Authenticate first if the security requires it. `timeout`: seconds for this answer, from now; `largest`: its
+        maximum size in bytes. Raises KafkaError (UNSUPPORTED_VERSION) before sending if the server does not offer it.
         """
         self._wire.deadline = Deadline(timeout)
         lowest, highest = self.api_versions().api_keys.get(key, (0, -1))
@@ -258,13 +258,13 @@ class KafkaConnection:
                 self.address,
                 _UNSUPPORTED_VERSION,
                 name,
-                f"this server offers {offered} of it, where version {version} is asked for",
+                f"this server offers {offered} of it, version {version} is needed",
             )
         self.authenticate()
         return self._ask(key, version, body, name, flexible=True, largest=largest)
 
     def authenticate(self) -> None:
-        """SASL by the security's mechanism, once a connection; nothing to do on listeners without SASL."""
+        """Authenticate once a connection with the security's SASL mechanism; do nothing without SASL."""
         if self._authenticated:
             return
         self._authenticated = True
@@ -293,8 +293,8 @@ class KafkaConnection:
         answer = self._ask(SASL_AUTHENTICATE, 1, body, "SaslAuthenticate", flexible=False)
         code, message, challenge = self._decoded(decode_authenticate, answer, 1, "SaslAuthenticate")
         if code == _SASL_AUTHENTICATION_FAILED:
-            shown = f"{self.security.mechanism} as {self.security.username!r} was refused"
-            raise AuthenticationFailed(self.address, f"{shown}: {message}" if message else shown)
+            text = f"{self.security.mechanism} login as {self.security.username!r} failed"
+            raise AuthenticationFailed(self.address, f"{text}: {message}" if message else text)
         if code:
             raise KafkaError(self.address, code, "SaslAuthenticate", message)
         return challenge
@@ -309,7 +309,7 @@ class KafkaConnection:
         flexible_answer: bool | None = None,
         largest: int = _LARGEST_ANSWER,
     ) -> bytes:
-        """Sends one request and returns the answer behind its header."""
+        """Send one request and return the answer after its header."""
         self._correlation += 1
         header = struct.pack(">hhi", key, version, self._correlation) + string(_CLIENT_NAME)
         if flexible:
@@ -317,13 +317,13 @@ class KafkaConnection:
         self._wire.send(struct.pack(">i", len(header) + len(body)) + header + body, f"the answer to {name}")
         (size,) = struct.unpack(">i", self._wire.receive(4))
         if size >> 8 == 0x150303:
-            raise ProtocolError(self.address, "the listener speaks TLS, but the security protocol here has none")
+            raise ProtocolError(self.address, "the listener uses TLS, but the security protocol of the client does not")
         if not 4 <= size <= largest:
-            raise ProtocolError(self.address, f"the answer to {name} is not Kafka's: it begins with length {size}")
+            raise ProtocolError(self.address, f"the answer to {name} is not Kafka's: its length is {size}")
         answer = Reader(self._wire.receive(size))
         correlation = answer.int32()
         if correlation != self._correlation:
-            raise ProtocolError(self.address, f"{name}: answer {correlation} to request {self._correlation}")
+            raise ProtocolError(self.address, f"{name}: got answer {correlation} to request {self._correlation}")
         if flexible if flexible_answer is None else flexible_answer:
             answer.tags()
         return answer.rest()

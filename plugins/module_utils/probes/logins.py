@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a controller will be let in by the brokers: Kafka's own client, with the controller's stores and logins.
+"""Check whether the brokers accept a controller's login, with Kafka's own client and the controller's settings.
 
 Runs on the controller's host, as the user that will run the controller. `kafka-broker-api-versions.sh` asks one broker
-for all of them and each of them for its versions (kafka.admin.BrokerApiVersionsCommand), which takes no right: what can
-go wrong is TLS and the login.
+for the list of brokers and each broker for its versions (kafka.admin.BrokerApiVersionsCommand). That needs no
+permission, so only TLS and the login can fail.
 """
 
 from __future__ import annotations
@@ -19,52 +19,52 @@ from ..seal import MASK, is_secret
 
 _TOOL = "bin/kafka-broker-api-versions.sh"
 _ANSWER = re.compile(r"^\S+ \(id: (-?\d+) .*?\) -> (\(|ERROR: .*)", re.MULTILINE)
-_REFUSED = re.compile(r"Connection to node \S+ \((\S+)\) failed authentication due to: (.*)")
-# The thread that asks has died of a login that was refused; the tool waits for it for ever.
-_LAST_WORDS = "network-thread exited"
+_REJECTED = re.compile(r"Connection to node \S+ \((\S+)\) failed authentication due to: (.*)")
+# After a failed login the tool's network thread ends, and the tool waits for it forever.
+_THREAD_ENDED = "network-thread exited"
 _EXCEPTION = re.compile(r"^(?:Exception in thread \S+ |Caused by: )?((?:[\w$]+\.)+[\w$]+(?:Exception|Error)): (.*)")
-# A JVM that lives for two seconds; the service's own options are not its.
+# For a JVM that runs for two seconds, without the service's own options.
 _ENVIRONMENT = {"KAFKA_HEAP_OPTS": "-Xmx128m", "KAFKA_OPTS": "", "JMX_PORT": "", "LOG_DIR": "/tmp"}
 
 
 def attempt(kafka_home: str, user: str, settings: Mapping[str, str], brokers: Iterable[str], timeout: float) -> dict:
-    """Return {answered: broker ids, errors: texts} of a client with `settings` that asks all brokers, found by the
-    `host:port` in `brokers`. Bounded by `timeout` seconds; it raises nothing."""
+    """Connect with `settings` to all brokers, found through the `host:port` in `brokers`, within `timeout` seconds.
+    Return {answered: broker ids, errors: texts}; raise nothing."""
     command = [
         f"{kafka_home}/{_TOOL}",
         "--bootstrap-server",
         ",".join(brokers),
         "--command-config",
-        "/dev/stdin",  # no file with secrets is left, whatever ends this process
+        "/dev/stdin",  # so that no file with secrets is left behind
     ]
-    reported: dict = {"answered": [], "errors": []}
     try:
-        done = as_user.run(user, command, timeout, properties.edit("", dict(settings)), _ENVIRONMENT, _LAST_WORDS)
+        done = as_user.run(user, command, timeout, properties.edit("", dict(settings)), _ENVIRONMENT, _THREAD_ENDED)
     except KeyError:
-        return {**reported, "errors": [f"there is no user {user} on this host"]}
+        return {"answered": [], "errors": [f"there is no user {user} on this host"]}
     except OSError as error:
-        return {**reported, "errors": [f"{command[0]} of quorumshift_kafka_home: {error.strerror or error}"]}
+        message = f"{command[0]} (see quorumshift_kafka_home): {error.strerror or error}"
+        return {"answered": [], "errors": [message]}
     secrets = [value for key, value in settings.items() if is_secret(key) and value]
-    reported = read(done.output, done.errors)
-    if not reported["answered"] and not reported["errors"]:
-        said = " ".join(done.errors.split())[-300:]
-        reported["errors"] = [
-            said or ("it printed nothing" if done.code is not None else f"no answer in {timeout:g} s")
+    result = read(done.output, done.errors)
+    if not result["answered"] and not result["errors"]:
+        printed = " ".join(done.errors.split())[-300:]
+        result["errors"] = [
+            printed or ("the tool printed nothing" if done.code is not None else f"no answer in {timeout:g} s")
         ]
-    return {**reported, "errors": [_without(secrets, one) for one in reported["errors"]]}
+    return {**result, "errors": [_without(secrets, error) for error in result["errors"]]}
 
 
 def read(answer: str, log: str) -> dict:
-    """Return {answered, errors} of what the tool printed: `answer` to standard output, `log` to standard error."""
+    """Return {answered, errors} from the tool's output: `answer` on standard output, `log` on standard error."""
     answered, errors = [], []
     for broker, outcome in _ANSWER.findall(answer):
         if outcome == "(":
             answered.append(int(broker))
         else:
             errors.append(f"broker {broker}: {outcome[len('ERROR: ') :]}")
-    refused = dict(_REFUSED.findall(log))
-    errors += [f"{address}: {reason}" for address, reason in sorted(refused.items())]
-    thrown = [found.groups() for found in map(_EXCEPTION.match, log.splitlines()) if found]
+    rejected = dict(_REJECTED.findall(log))
+    errors += [f"{address}: {reason}" for address, reason in sorted(rejected.items())]
+    thrown = [match.groups() for match in map(_EXCEPTION.match, log.splitlines()) if match]
     if thrown:
         (name, text), (_deepest, cause) = thrown[0], thrown[-1]
         first = f"{name.rpartition('.')[2]}: {text}"

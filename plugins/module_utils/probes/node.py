@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What one host can say of its own broker or controller: service, properties, log directories, metadata log.
+"""Read the facts of a host's broker or controller: service, properties, log directories, metadata log.
 
-Runs on managed hosts: standard library only. Reads; never changes anything.
+Runs on managed hosts: standard library only; read-only.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ..seal import is_secret, seal
 from . import memory, service
 
 METADATA_LOG = "__cluster_metadata-0"
-# In a directory that holds nothing: the file system's own, and the lock file that Kafka leaves when its logs are
-# wiped (LogManager.LockFileName)
-NOBODYS = {"lost+found", ".lock"}
+# A directory with only these counts as empty: the file system's own, and Kafka's lock file (LogManager.LockFileName),
+# which stays when logs are wiped.
+IN_EMPTY_DIRECTORY = {"lost+found", ".lock"}
 
 
 def facts(
@@ -37,19 +37,18 @@ def facts(
     log_dir: str = "",
     journal_events: int = 20,
 ) -> dict:
-    """Return a node's facts, JSON-able; nothing that is missing or broken is an error here, all of it is told.
+    """Return a node's facts, JSON-able. Whatever is missing or broken is reported in the facts, never raised.
 
-    `log_dir`: what is looked at as the log directory where there is no properties file yet to name it;
-    `journal_events`: how many of the newest events of a journal are told.
+    `log_dir`: the log directory if there is no properties file yet; `journal_events`: number of newest journal events.
     Shape: {role, time, hostname, service: see probes.service.state, file: {path, exists, sha256, error, mode,
     properties (secrets sealed under run_key)}, runs_with, starts_with: see the functions, node_id, log_dirs: [{path,
     exists, in_use, meta, free_bytes, total_bytes, empty, partitions, stray, error}], space: {"log_dir" |
-    "config_file" | "state_dir": see space}, metadata_log: see formats.metadata_summary.summarise or None, turn: the
-    host's record of its newest turn on this cluster or None, copy: what a keeper remembers of the copy or None, claims:
-    {cluster id: the host's claim, see judgements.claim}, journals: {cluster id: see host_state.read_journal},
-    digest_keys: {cluster id: module digest_key's, sealed}, version: of what runs, or while it is down of the jars in
-    kafka_home, or None,
-    limits: see the function, memory: see probes.memory.host, with heap beside it}.
+    "config_file" | "state_dir": see space}, metadata_log: see facts.MetadataLog or None, node_restart:
+    the host's record of its newest restart on this cluster or None, copy: the counts of the initial copy that a backup
+    host keeps or None, run_locks: {cluster id: the host's run lock, see core.run_lock}, journals: {cluster id: see
+    host_state.read_journal}, digest_keys: {cluster id: module digest_key's, sealed}, version: of the running Kafka, or
+    of the jars in kafka_home while it is down, or None, limits: see the function, memory: see probes.memory.host, with
+    heap added}.
     """
     file = _file(config_file, run_key)
     values = file["properties"] if file["exists"] or not log_dir else {"log.dirs": log_dir}
@@ -57,10 +56,8 @@ def facts(
     pid = process(running["main_pid"])[0]
     log_dirs = _log_dirs(log_dir_paths(values), pid)
     kept = _kept(state_dir)
-    cluster_ids = [
-        reported["meta"]["cluster.id"] for reported in log_dirs if (reported["meta"] or {}).get("cluster.id")
-    ]
-    remembered = os.path.join(state_dir, cluster_ids[0]) if cluster_ids else ""
+    cluster_ids = [log["meta"]["cluster.id"] for log in log_dirs if (log["meta"] or {}).get("cluster.id")]
+    state = os.path.join(state_dir, cluster_ids[0]) if cluster_ids else ""
     return {
         "role": role,
         "time": time.time(),
@@ -69,7 +66,7 @@ def facts(
         "file": file,
         "runs_with": _runs_with(running["main_pid"], config_file),
         "starts_with": _starts_with(running.get("starts_with"), config_file),
-        # Without a file the directory may be somebody else's: it does not say who this node is.
+        # Without a properties file the log directory may be another node's.
         "node_id": _node_id(values, log_dirs) if file["exists"] else None,
         "log_dirs": log_dirs,
         "space": {
@@ -78,17 +75,17 @@ def facts(
             "state_dir": space(state_dir),
         },
         "metadata_log": metadata_log(metadata_dir(values)),
-        "node_restart": read_json(os.path.join(remembered, host_state.RESTART)) if remembered else None,
-        "copy": read_json(os.path.join(remembered, host_state.COPY)) if remembered else None,
+        "node_restart": read_json(os.path.join(state, host_state.RESTART)) if state else None,
+        "copy": read_json(os.path.join(state, host_state.COPY)) if state else None,
         "run_locks": {
             cluster: read_json(os.path.join(path, host_state.RUN_LOCK)) or {} for cluster, path in kept.items()
         },
         "journals": {cluster: host_state.read_journal(path, journal_events) for cluster, path in kept.items()},
         "digest_keys": {
-            cluster: seal(run_key, reported["key"])
+            cluster: seal(run_key, stored["key"])
             for cluster, path in kept.items()
-            for reported in [read_json(os.path.join(path, host_state.DIGEST_KEY)) or {}]
-            if reported.get("key")
+            for stored in [read_json(os.path.join(path, host_state.DIGEST_KEY)) or {}]
+            if stored.get("key")
         },
         "version": _running_version(running["main_pid"]) or _installed_version(kafka_home),
         "limits": limits(pid),
@@ -103,21 +100,21 @@ def read_properties(path: str) -> dict[str, str]:
 
 
 def _kept(state_dir: str) -> dict[str, str]:
-    """Return {cluster id: directory} of every cluster of which the host keeps a claim or a journal: before it is
-    formatted, a controller cannot tell of which one it is."""
+    """Return {cluster id: directory} of every cluster of which the host keeps a run lock or a journal: before it is
+    formatted, a controller does not know its cluster id."""
     names = (host_state.RUN_LOCK, host_state.JOURNAL)
-    found = {os.path.dirname(path) for name in names for path in glob.glob(f"{glob.escape(state_dir)}/*/{name}")}
-    return {os.path.basename(path): path for path in sorted(found)}
+    paths = {os.path.dirname(path) for name in names for path in glob.glob(f"{glob.escape(state_dir)}/*/{name}")}
+    return {os.path.basename(path): path for path in sorted(paths)}
 
 
 def metadata_dir(values: dict) -> str:
-    """Return the directory of the metadata log: `metadata.log.dir`, or the first log directory ('' if none)."""
+    """Return the directory of the metadata log: in `metadata.log.dir` or the first log directory, '' if none is set."""
     first = values.get("metadata.log.dir") or (log_dir_paths(values) or [""])[0]
     return os.path.join(first, METADATA_LOG) if first else ""
 
 
 def metadata_log(directory: str) -> dict | None:
-    """Return the summary of a metadata log, {"error": ...} when it can't be read, None when there is none."""
+    """Return the summary of a metadata log, {dir, error} if it cannot be read, None if there is none."""
     if not directory or not os.path.isdir(directory):
         return None
     try:
@@ -131,14 +128,14 @@ _KAFKA_JAR = re.compile(r"kafka_\d\.\d+-(\d[\w.]*?(?:-[\w.]+)?)\.jar")
 
 
 def _running_version(pid: int) -> str | None:
-    """Return the version of the Kafka jar on a process's class path, None when it is not told there."""
-    found = _KAFKA_JAR.search(" ".join(process(pid)[1]))
-    return found.group(1) if found else None
+    """Return the version of the Kafka jar on a process's class path, None if there is none."""
+    match = _KAFKA_JAR.search(" ".join(process(pid)[1]))
+    return match.group(1) if match else None
 
 
 def _runs_with(pid: int, config_file: str) -> dict | None:
-    """Return {path, same, overrides} of a running Kafka: the properties file on its command line, whether that is
-    `config_file`, and the keys that `--override` sets beside it; None when nothing runs or that is no Kafka.
+    """Return {path, same, overrides} of a running Kafka: the properties file on its command line, whether it is
+    `config_file`, and the keys that `--override` sets; None if no Kafka runs.
 
     kafka.Kafka's first argument is the file (Kafka.getPropsFromArgs).
     """
@@ -151,7 +148,7 @@ def _runs_with(pid: int, config_file: str) -> dict | None:
         try:
             path = os.path.join(os.readlink(f"/proc/{pid}/cwd"), path)
         except OSError:
-            return None  # root may not look there without CAP_SYS_PTRACE (proc(5)), in a container for one
+            return None  # even root needs CAP_SYS_PTRACE (proc(5)), which a container may lack
     pairs = [value for option, value in zip(given, given[1:]) if option == "--override"]
     return {
         "path": path,
@@ -161,7 +158,7 @@ def _runs_with(pid: int, config_file: str) -> dict | None:
 
 
 def _starts_with(named: str | None, config_file: str) -> dict | None:
-    """Return {path, same} of the properties file that the service's unit names, None when it names none itself."""
+    """Return {path, same} of the properties file that the service's unit names, None if it names none."""
     if not named:
         return None
     return {"path": named, "same": os.path.realpath(named) == os.path.realpath(config_file)}
@@ -185,8 +182,7 @@ def process(pid: int) -> tuple[int, list[str]]:
 
 
 def limits(pid: int) -> dict | None:
-    """Return {open_files, memory_maps: [how many a process has, how many it may have]} (proc(5)); None where nothing
-    runs, or where that may not be seen."""
+    """Return {open_files, memory_maps: [used, limit]} of a process (proc(5)), None if they cannot be read."""
     try:
         with open(f"/proc/{pid}/limits", encoding="ascii") as stream:
             allowed = next(line.split()[3] for line in stream if line.startswith("Max open files"))
@@ -198,14 +194,14 @@ def limits(pid: int) -> dict | None:
             "open_files": [len(os.listdir(f"/proc/{pid}/fd")), int(allowed)],
             "memory_maps": [maps, most],
         }
-    except (OSError, StopIteration, ValueError):  # of what is unlimited there is no number, and no need of one
+    except (OSError, StopIteration, ValueError):  # ValueError: "unlimited"
         return None
 
 
 def locks(pid: int) -> set[int] | None:
-    """Return the inodes of the files on which a process holds locks (proc(5)); None where none can be seen.
+    """Return the inodes of the files that a process has locked (proc(5)); None if no lock is visible.
 
-    Kafka holds one on `.lock` of each log directory that it uses, and gives up that of one that has failed
+    Kafka locks `.lock` in each log directory that it uses, and releases it if the directory fails
     (LogManager.handleLogDirFailure).
     """
     try:
@@ -213,12 +209,12 @@ def locks(pid: int) -> set[int] | None:
             rows = [line.split() for line in stream]
     except OSError:
         return None
-    # 1: POSIX ADVISORY WRITE pid major:minor:inode from to; one who waits has an arrow in the second column
+    # 1: POSIX ADVISORY WRITE pid major:minor:inode from to; a waiting process has an arrow in the second column
     return {int(row[5].rpartition(":")[2]) for row in rows if len(row) > 5 and row[4] == str(pid)} or None
 
 
 def space(path: str) -> dict | None:
-    """Return {path, free_bytes, read_only} of the file system that holds `path`, or will once it is made."""
+    """Return {path, free_bytes, read_only} of the file system of `path`, or of its nearest existing parent."""
     while path and not os.path.isdir(path) and path != os.path.dirname(path):
         path = os.path.dirname(path)
     try:
@@ -238,21 +234,19 @@ def _installed_version(kafka_home: str) -> str | None:
 
 
 def _file(path: str, run_key: str) -> dict:
-    reported = {"path": path, "exists": True, "sha256": None, "error": None, "mode": None, "properties": {}}
+    file = {"path": path, "exists": True, "sha256": None, "error": None, "mode": None, "properties": {}}
     try:
         with open(path, "rb") as stream:
             raw = stream.read()
         values = properties.parse(raw.decode("latin-1"))
     except FileNotFoundError:
-        reported["exists"] = False
-        return reported
+        return {**file, "exists": False}
     except (OSError, properties.PropertiesError) as error:
-        reported["error"] = f"{path}: {error}"
-        return reported
-    reported["sha256"] = hashlib.sha256(raw).hexdigest()
-    reported["mode"] = kraft_config.mode_at_next_start(values)
-    reported["properties"] = {key: seal(run_key, value) if is_secret(key) else value for key, value in values.items()}
-    return reported
+        return {**file, "error": f"{path}: {error}"}
+    file["sha256"] = hashlib.sha256(raw).hexdigest()
+    file["mode"] = kraft_config.mode_at_next_start(values)
+    file["properties"] = {key: seal(run_key, value) if is_secret(key) else value for key, value in values.items()}
+    return file
 
 
 def log_dir_paths(values: dict) -> list[str]:
@@ -262,9 +256,7 @@ def log_dir_paths(values: dict) -> list[str]:
 
 
 def _node_id(values: dict, log_dirs: list[dict]) -> int | None:
-    stored = [
-        reported["meta"].get("node.id", reported["meta"].get("broker.id")) for reported in log_dirs if reported["meta"]
-    ]
+    stored = [log["meta"].get("node.id", log["meta"].get("broker.id")) for log in log_dirs if log["meta"]]
     for value in [values.get("node.id"), values.get("broker.id"), *stored]:
         if value is not None and value.strip().isdigit():
             return int(value)
@@ -272,17 +264,17 @@ def _node_id(values: dict, log_dirs: list[dict]) -> int | None:
 
 
 def _log_dirs(paths: list[str], pid: int) -> list[dict]:
-    """Tell of log directories; `in_use` by the process: None where that cannot be seen."""
-    held = locks(pid)
-    messages = [_log_dir(path, held) for path in paths]
-    if not any(one["in_use"] for one in messages):
-        for one in messages:
-            one["in_use"] = None  # no Kafka runs without one, so these are not the inodes that the kernel tells of
-    return messages
+    """Return the facts of log directories; `in_use` by the process is None if that cannot be read."""
+    locked = locks(pid)
+    log_dirs = [_log_dir(path, locked) for path in paths]
+    if not any(log["in_use"] for log in log_dirs):
+        for log in log_dirs:
+            log["in_use"] = None  # Kafka always uses one, so the kernel's inodes are not those of these files
+    return log_dirs
 
 
-def _log_dir(path: str, held: set[int] | None) -> dict:
-    reported: dict = {
+def _log_dir(path: str, locked: set[int] | None) -> dict:
+    log: dict = {
         "path": path,
         "exists": os.path.isdir(path),
         "in_use": None,
@@ -291,22 +283,22 @@ def _log_dir(path: str, held: set[int] | None) -> dict:
         "partitions": 0,
         "stray": [],
     }
-    if not reported["exists"]:
-        return reported
+    if not log["exists"]:
+        return log
     try:
         system = os.statvfs(path)
-        reported["free_bytes"] = system.f_bavail * system.f_frsize
-        reported["total_bytes"] = system.f_blocks * system.f_frsize
+        log["free_bytes"] = system.f_bavail * system.f_frsize
+        log["total_bytes"] = system.f_blocks * system.f_frsize
         names = os.listdir(path)
-        reported["empty"] = not set(names) - NOBODYS
-        reported["partitions"] = sum(1 for name in names if name[-1:].isdigit() and "-" in name)
-        reported["stray"] = sorted(os.path.basename(name) for name in glob.glob(os.path.join(path, "*-stray")))
+        log["empty"] = not set(names) - IN_EMPTY_DIRECTORY
+        log["partitions"] = sum(1 for name in names if name[-1:].isdigit() and "-" in name)
+        log["stray"] = sorted(os.path.basename(name) for name in glob.glob(os.path.join(path, "*-stray")))
         lock = os.path.join(path, ".lock")
-        if held is not None:
-            reported["in_use"] = os.path.exists(lock) and os.stat(lock).st_ino in held
+        if locked is not None:
+            log["in_use"] = os.path.exists(lock) and os.stat(lock).st_ino in locked
         meta = os.path.join(path, "meta.properties")
         if os.path.exists(meta):
-            reported["meta"] = read_properties(meta)
+            log["meta"] = read_properties(meta)
     except (OSError, properties.PropertiesError) as error:
-        reported["error"] = str(error)
-    return reported
+        log["error"] = str(error)
+    return log

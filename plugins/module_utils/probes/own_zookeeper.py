@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""ZooKeeper as one broker's own properties lead to it, read from that broker's host with the standard library.
+"""Read ZooKeeper from a broker's host with the broker's own properties. Standard library only.
 
-What is read here is world-readable under Kafka's own ACLs (ZkData.defaultAcls), so SASL is not needed for it.
+The znodes read here are world-readable under Kafka's own ACLs (ZkData.defaultAcls), so no SASL is needed.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _SSL = "zookeeper.ssl."
 
 
 def gather(values: Mapping[str, str], timeout: float = 10.0) -> dict:
-    """Return who leads and who lives: {migration: see formats.znodes.migration, or None; controller: {broker_id,
-    ephemeral} or None; brokers: ids alive, as text}.
+    """Return {migration: see formats.znodes.migration, or None; controller: {broker_id, ephemeral} or None; brokers:
+    ids in /brokers/ids, as text}.
 
-    The server first catches up with its leader, so nothing older than the call is read. Raises AddressError,
-    SecurityError for properties that cannot be followed, znodes.ZnodeError, WireError.
+    The server first catches up with its leader, so the data is not older than the call. Raises AddressError,
+    SecurityError for unusable properties, znodes.ZnodeError, WireError.
     """
     connect, security = connection(values)
     with ZkConnection(connect, security, timeout) as client:
@@ -42,21 +42,21 @@ def gather(values: Mapping[str, str], timeout: float = 10.0) -> dict:
 
 
 def connection(values: Mapping[str, str]) -> tuple[ZkConnect, ZkSecurity]:
-    """Return what a broker's properties say of ZooKeeper: servers, chroot, TLS.
+    """Return the ZooKeeper connection in a broker's properties: servers and chroot, TLS.
 
-    Kafka's keys are those of KafkaConfig's ZkSsl*; the standard library reads PEM stores alone. Raises AddressError,
-    SecurityError naming the property.
+    The keys are KafkaConfig's ZkSsl*; the standard library reads only PEM stores. Raises AddressError, SecurityError
+    naming the property.
     """
     connect = parse_zookeeper_connect(values.get("zookeeper.connect", ""))
     if values.get(_SSL + "client.enable", "").strip().lower() != "true":
         return connect, ZkSecurity()
-    named = values.get(_SSL + "endpoint.identification.algorithm", "HTTPS").strip().upper() == "HTTPS"
+    check_hostname = values.get(_SSL + "endpoint.identification.algorithm", "HTTPS").strip().upper() == "HTTPS"
     certificate = _pem(values, "keystore")
     tls = Tls(
         cafile=_pem(values, "truststore"),
         certfile=certificate,
         keypassword=values.get(_SSL + "keystore.password") if certificate else None,
-        check_hostname=named,
+        check_hostname=check_hostname,
         option="zookeeper",
         prefix="ssl.",
     )
@@ -67,7 +67,7 @@ def _pem(values: Mapping[str, str], store: str) -> str | None:
     key = f"{_SSL}{store}.location"
     path = values.get(key)
     if path and values.get(f"{_SSL}{store}.type", "").upper() != "PEM" and not path.endswith(".pem"):
-        raise SecurityError(f"{key}: {path} is no PEM file, and Python's standard library reads no other store")
+        raise SecurityError(f"{key}: {path} is not a PEM file, and Python's standard library reads no other store")
     return path
 
 

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whom a host reaches by TCP, and whether it can listen where its controller is to.
+"""Check which addresses a host reaches by TCP, and whether it can bind its controller's port.
 
-Runs on managed hosts: standard library only. Nothing is said on a connection, and no port is listened on.
+Runs on managed hosts: standard library only. It sends nothing on a connection and listens on no port.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _AT_ONCE = 64
 _LISTEN = "0A"  # TCP_LISTEN in /proc/net/tcp
 
 
-def dial(targets: Iterable[Mapping[str, str]], timeout: float) -> list[dict]:
-    """Connect to each target {kind, to, address} within `timeout` seconds; return those that did not answer, with
-    `reason` (socket_wire.Unreachable's) and `error` added."""
+def check_connectivity(targets: Iterable[Mapping[str, str]], timeout: float) -> list[dict]:
+    """Connect to each target {kind, to, address} within `timeout` seconds; return the unreachable ones with `reason`
+    (socket_wire.Unreachable's) and `error` added."""
     targets = list(targets)
     with ThreadPoolExecutor(max_workers=min(_AT_ONCE, len(targets)) or 1) as pool:
         outcomes = list(pool.map(lambda target: _connect(target["address"], timeout), targets))
@@ -44,33 +44,35 @@ def _connect(address: str, timeout: float) -> Unreachable | None:
     return None
 
 
-def port(address: str) -> dict:
-    """Return {address, resolved, loopback, error, holder} of `host:port` on this host, bound as Kafka binds it and let
-    go at once. `error`: None when it is free, else `taken`, `foreign` (no address of this host) or what the system
-    says; `holder`: who listens there, as far as this user may see."""
+def check_port(address: str) -> dict:
+    """Bind `host:port` of this host as Kafka does, release it, and return {address, resolved, loopback, error, holder}.
+
+    `error`: None if it is free, else `taken`, `foreign` (not an address of this host) or the system's message;
+    `holder`: the process that listens there, if this user may see it.
+    """
     host, number = parse_host_port(address)
-    reported: dict = {"address": address, "resolved": None, "loopback": False, "error": None, "holder": None}
+    result: dict = {"address": address, "resolved": None, "loopback": False, "error": None, "holder": None}
     try:
-        found = socket.getaddrinfo(host, number, type=socket.SOCK_STREAM)
+        candidates = socket.getaddrinfo(host, number, type=socket.SOCK_STREAM)
         # Java prefers IPv4 (java.net.preferIPv6Addresses)
-        family, kind, protocol, _name, where = min(found, key=lambda one: one[0] != socket.AF_INET)
-        reported["resolved"] = where[0]
-        reported["loopback"] = ipaddress.ip_address(where[0].partition("%")[0]).is_loopback
+        family, kind, protocol, _name, where = min(candidates, key=lambda candidate: candidate[0] != socket.AF_INET)
+        result["resolved"] = where[0]
+        result["loopback"] = ipaddress.ip_address(where[0].partition("%")[0]).is_loopback
         with socket.socket(family, kind, protocol) as listener:
-            # As Java's server sockets on Linux: connections that are just ending do not count as listeners.
+            # As Java's server sockets on Linux do, so that closing connections do not block the port.
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(where)
     except OSError as error:
-        reported["error"] = {errno.EADDRINUSE: "taken", errno.EADDRNOTAVAIL: "foreign"}.get(
+        result["error"] = {errno.EADDRINUSE: "taken", errno.EADDRNOTAVAIL: "foreign"}.get(
             error.errno, error.strerror or str(error)
         )
-    if reported["error"] == "taken":
-        reported["holder"] = _holder(number)
-    return reported
+    if result["error"] == "taken":
+        result["holder"] = _holder(number)
+    return result
 
 
 def _holder(number: int) -> str | None:
-    """Return `name (pid N)` of a process that listens on a port, None when it cannot be seen."""
+    """Return `name (pid N)` of a process that listens on a port, None if it is not visible."""
     sockets = {f"socket:[{inode}]" for table in ("tcp", "tcp6") for inode in _listening(f"/proc/net/{table}", number)}
     for path in glob.iglob("/proc/[0-9]*/fd/*"):
         try:
@@ -79,12 +81,12 @@ def _holder(number: int) -> str | None:
                 with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as stream:
                     return f"{stream.read().strip()} (pid {pid})"
         except OSError:
-            continue  # gone meanwhile, or another user's
+            continue  # the process ended meanwhile, or belongs to another user
     return None
 
 
 def _listening(table: str, number: int) -> list[str]:
-    """Return the inodes of the sockets that listen on a port, by /proc/net/tcp or tcp6 (proc(5))."""
+    """Return the inodes of the sockets that listen on a port, from /proc/net/tcp or tcp6 (proc(5))."""
     try:
         with open(table, encoding="ascii") as stream:
             rows = [line.split() for line in stream][1:]

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whose replicas stand in a broker's log directories, while it runs. Standard library only.
+"""Read the topic ids of the partitions in a running broker's log directories. Standard library only.
 
-One small file is read of each partition; what is told grows with topics, a number a partition aside.
+It reads one small file a partition. The result grows with the topics, plus one number a partition.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from collections import Counter
 from ..formats import replica_log
 from .node import METADATA_LOG
 
-WRITTEN_S = 10.0  # a new partition has its directory a moment before its partition.metadata, longer on a busy broker
+WRITTEN_S = 10.0  # a new partition's directory exists before its partition.metadata, longest on a busy broker
 _PAUSE_S = 0.1
 
 
 def gather(log_dirs: list[str]) -> dict:
     """Return {topics: {topic: [topic id, sorted partitions]}, others: [{path, topic, partition, id, error}], twice:
-    [topic-partition]}, JSON-able. `others`: directories that do not have the id which most of their topic's have,
-    `id` None where they have none, `error` where it could not be read; `twice`: in more than one log directory.
+    [topic-partition]}, JSON-able. `others`: directories whose id differs from that of most directories of the topic,
+    `id` None if there is none, `error` if it could not be read; `twice`: partitions in more than one log directory.
 
-    A log directory that cannot be listed is left out: node.facts tells of it.
+    A log directory that cannot be listed is left out: node.facts reports it.
     """
     found = {}
     for log_dir in log_dirs:
@@ -34,13 +34,13 @@ def gather(log_dirs: list[str]) -> dict:
                 path = os.path.join(log_dir, name)
                 found[path] = (*partition, *_topic_id(path))
     until = time.monotonic() + WRITTEN_S
-    silent = [path for path, (*_partition, topic_id, _error) in found.items() if topic_id is None]
-    while silent and time.monotonic() < until:
+    without_id = [path for path, (*_partition, topic_id, _error) in found.items() if topic_id is None]
+    while without_id and time.monotonic() < until:
         time.sleep(_PAUSE_S)
-        for path in silent:
+        for path in without_id:
             found[path] = (*found[path][:2], *_topic_id(path))
-        silent = [path for path in silent if found[path][2] is None and os.path.isdir(path)]
-    return _compact({path: one for path, one in found.items() if one[2] or os.path.isdir(path)})
+        without_id = [path for path in without_id if found[path][2] is None and os.path.isdir(path)]
+    return _compact({path: entry for path, entry in found.items() if entry[2] or os.path.isdir(path)})
 
 
 def _names(log_dir: str) -> list[str]:
@@ -62,7 +62,7 @@ def _compact(found: dict) -> dict:
     ids: dict[str, Counter] = {}
     for topic, _partition, topic_id, _error in found.values():
         ids.setdefault(topic, Counter())[topic_id] += topic_id is not None
-    most = {topic: max(counts, key=lambda one: (counts[one], one or "")) for topic, counts in ids.items()}
+    most = {topic: max(counts, key=lambda each: (counts[each], each or "")) for topic, counts in ids.items()}
     topics: dict[str, list] = {}
     others = []
     for path, (topic, partition, topic_id, error) in sorted(found.items()):

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The client's side of SASL PLAIN (RFC 4616) and SCRAM (RFC 5802, RFC 7677), without I/O."""
+"""The client side of SASL PLAIN (RFC 4616) and SCRAM (RFC 5802, RFC 7677), without I/O."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ import os
 from typing import Dict
 
 _HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-_MOST_ITERATIONS = 1_000_000  # hashing cannot be interrupted, so a deadline would not hold beyond
+_MOST_ITERATIONS = 1_000_000  # hashing cannot be interrupted, so a higher count could exceed the deadline
 
 
 class SaslError(Exception):
-    """The server's part of the exchange is malformed, or does not prove that the server knows the password."""
+    """The server's message is malformed, or does not prove that the server knows the credential."""
 
 
 def plain_token(username: str, password: str) -> bytes:
-    """PLAIN's single message, with no authorization identity of its own."""
+    """Return PLAIN's single message, without an authorization identity."""
     return f"\0{username}\0{password}".encode()
 
 
 class Scram:
     """One SCRAM exchange without channel binding: first(), final(server's first), verify(server's final).
 
-    Names and passwords are taken as UTF-8 without SASLprep, as Kafka's ScramFormatter does.
+    Names and passwords are UTF-8 without SASLprep, as in Kafka's ScramFormatter.
     """
 
     def __init__(self, mechanism: str, username: str, password: str, nonce: str = "") -> None:
@@ -39,11 +39,11 @@ class Scram:
         self._server_signature = b""
 
     def first(self) -> bytes:
-        """The client-first-message."""
+        """Return the client-first-message."""
         return f"n,,{self._first_bare}".encode()
 
     def final(self, server_first: bytes) -> bytes:
-        """The client-final-message. Raises SaslError."""
+        """Return the client-final-message. Raises SaslError."""
         fields = _fields(server_first)
         try:
             nonce, salt, iterations = fields["r"], base64.b64decode(fields["s"]), int(fields["i"])
@@ -52,7 +52,7 @@ class Scram:
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
             raise SaslError("the server's SCRAM nonce does not continue the client's")
         if not 1 <= iterations <= _MOST_ITERATIONS:
-            raise SaslError(f"the server asks for {iterations} SCRAM iterations; at most {_MOST_ITERATIONS} are done")
+            raise SaslError(f"the server requests {iterations} SCRAM iterations, the maximum is {_MOST_ITERATIONS}")
         salted = hashlib.pbkdf2_hmac(self._hash, self._password, salt, iterations)
         client_key = self._hmac(salted, b"Client Key")
         without_proof = f"c=biws,r={nonce}"
@@ -63,16 +63,16 @@ class Scram:
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def verify(self, server_final: bytes) -> None:
-        """Raises SaslError unless the server has shown that it holds the user's credential."""
+        """Raise SaslError unless the server proves that it holds the user's credential."""
         fields = _fields(server_final)
         if "e" in fields:
-            raise SaslError(f"the server says {fields['e']}")
+            raise SaslError(f"the server reports {fields['e']}")
         try:
             signature = base64.b64decode(fields["v"])
         except (KeyError, ValueError) as error:
             raise SaslError("the server's final SCRAM message is malformed") from error
         if not hmac.compare_digest(signature, self._server_signature):
-            raise SaslError("the server does not know this user's credential: its SCRAM signature is wrong")
+            raise SaslError("the server's SCRAM signature is wrong: it does not hold this user's credential")
 
     def _hmac(self, key: bytes, message: bytes) -> bytes:
         return hmac.new(key, message, self._hash).digest()
@@ -82,5 +82,5 @@ def _fields(message: bytes) -> Dict[str, str]:
     try:
         text = message.decode()
     except UnicodeDecodeError as error:
-        raise SaslError("a SCRAM message of the server is not UTF-8") from error
+        raise SaslError("the server's SCRAM message is not UTF-8") from error
     return dict(part.split("=", 1) for part in text.split(",") if "=" in part)

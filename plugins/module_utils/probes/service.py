@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host's services, by systemd where it runs and by `service` elsewhere."""
+"""Control a host's services, with systemd if it runs, else with `service`."""
 
 from __future__ import annotations
 
@@ -16,92 +16,91 @@ _PROPERTIES = (
     "LoadState,ActiveState,SubState,UnitFileState,MainPID,InvocationID,Result,ExecMainStatus,Restart,"
     "TimeoutStopUSec,NRestarts,ExecMainStartTimestampMonotonic,ExecStart,DropInPaths"
 )
-# `systemctl mask` does nothing to a unit whose file stands in /etc/systemd/system, as operators' own do.
-KEEPS_DOWN = "quorumshift-keeps-it-down.conf"
-_KEEPS_DOWN_TEXT = """# Quorumshift keeps this service down until it is unmasked: see its playbook that was run last.
+# `systemctl mask` fails for a unit file in /etc/systemd/system, where operators put their own.
+MASK_DROP_IN = "quorumshift-keeps-it-down.conf"
+_MASK_TEXT = """# Quorumshift masks this service: it does not start until a playbook of Quorumshift unmasks it.
 [Unit]
-ConditionPathExists=/proc/quorumshift/keeps/it/down
+ConditionPathExists=/proc/quorumshift/masked
 """
 _OTHERS = re.compile(r"[=$]|log4j")
 _ARGUMENTS = re.compile(r"argv\[\]=(.*?) ;")
 
 
 class ServiceError(RuntimeError):
-    """A service that did not do as told; the text carries what the service manager said."""
+    """A service could not be started, stopped or masked; the text quotes the service manager."""
 
 
 def state(name: str) -> dict:
-    """Return {manager, name, active (bool), main_pid (int, 0 when down), masked (bool), ...systemd's own words}."""
+    """Return {manager, name, active (bool), main_pid (int, 0 if down), masked (bool), ... systemd's properties}."""
     if not _systemd():
         done = _run(["service", name, "status"])
         return {"manager": "service", "name": name, "active": done.returncode == 0, "main_pid": 0, "masked": False}
     unit = _unit(name)
-    shown = _run(["systemctl", "show", unit, "--property", _PROPERTIES]).stdout
-    tokens = dict(line.partition("=")[::2] for line in shown.splitlines())
+    lines = _run(["systemctl", "show", unit, "--property", _PROPERTIES]).stdout.splitlines()
+    shown = dict(line.partition("=")[::2] for line in lines)
     return {
         "manager": "systemd",
         "name": unit,
-        "exists": tokens.get("LoadState") not in ("not-found", "", None),
-        # `activating` are a unit whose ExecStartPre runs and a forking one that starts, and as well one whose process
-        # ended and that systemd is about to start again.
-        "active": tokens.get("ActiveState") in ("active", "reloading", "deactivating")
-        or (tokens.get("ActiveState") == "activating" and not tokens.get("SubState", "").startswith("auto-restart")),
-        "main_pid": int(tokens.get("MainPID") or 0),
-        "masked": tokens.get("UnitFileState", "").startswith("masked")
-        or tokens.get("LoadState") == "masked"
-        or KEEPS_DOWN in tokens.get("DropInPaths", ""),
-        "sub_state": tokens.get("SubState", ""),
-        "active_state": tokens.get("ActiveState", ""),
-        "result": tokens.get("Result", ""),
-        "restart": tokens.get("Restart", ""),
-        "timeout_stop": tokens.get("TimeoutStopUSec", ""),
-        "unit_file_state": tokens.get("UnitFileState", ""),
-        "starts_with": _properties_file(tokens.get("ExecStart", "")),
-        "invocation": tokens.get("InvocationID", ""),
-        "restarts": int(tokens.get("NRestarts") or 0),
-        "started_at": _epoch(tokens.get("ExecMainStartTimestampMonotonic")),
+        "exists": shown.get("LoadState") not in ("not-found", "", None),
+        # `activating`: ExecStartPre runs or a forking unit starts, but also a unit that systemd is about to restart.
+        "active": shown.get("ActiveState") in ("active", "reloading", "deactivating")
+        or (shown.get("ActiveState") == "activating" and not shown.get("SubState", "").startswith("auto-restart")),
+        "main_pid": int(shown.get("MainPID") or 0),
+        "masked": shown.get("UnitFileState", "").startswith("masked")
+        or shown.get("LoadState") == "masked"
+        or MASK_DROP_IN in shown.get("DropInPaths", ""),
+        "sub_state": shown.get("SubState", ""),
+        "active_state": shown.get("ActiveState", ""),
+        "result": shown.get("Result", ""),
+        "restart": shown.get("Restart", ""),
+        "timeout_stop": shown.get("TimeoutStopUSec", ""),
+        "unit_file_state": shown.get("UnitFileState", ""),
+        "starts_with": _properties_file(shown.get("ExecStart", "")),
+        "invocation": shown.get("InvocationID", ""),
+        "restarts": int(shown.get("NRestarts") or 0),
+        "started_at": _epoch(shown.get("ExecMainStartTimestampMonotonic")),
     }
 
 
 def begin(action: str, name: str) -> None:
-    """Ask for `start` or `stop` and return at once; the caller waits for what it wants to see (`state`)."""
+    """Begin `start` or `stop` and return at once; the caller polls `state`. Raises ServiceError."""
     if _systemd():
         if action == "start":
-            # A unit that was restarted often in a short time is refused by StartLimit; a turn is not a restart loop.
+            # StartLimit would reject a unit that was restarted often in a short time.
             _run(["systemctl", "reset-failed", _unit(name)])
         done = _run(["systemctl", "--no-block", action, _unit(name)])
     else:
         done = _run(["service", name, action])
     if done.returncode != 0:
-        raise ServiceError(f"{action} of service {name} was refused: {(done.stderr or done.stdout).strip()}")
+        raise ServiceError(f"{action} of service {name} failed: {(done.stderr or done.stdout).strip()}")
 
 
 def kill(name: str) -> None:
-    """End all processes of a service by SIGKILL. Raises ServiceError where systemd does not run."""
+    """Send SIGKILL to all processes of a service. Raises ServiceError without systemd."""
     if not _systemd():
-        raise ServiceError(f"service {name} did not stop, and without systemd its processes are not known")
+        raise ServiceError(f"service {name} did not stop and cannot be killed: this host does not run systemd")
     done = _run(["systemctl", "kill", "--signal=KILL", _unit(name)])
     if done.returncode != 0:
         raise ServiceError(f"service {name} could not be killed: {done.stderr.strip()}")
 
 
-def keep_down(name: str, down: bool) -> bool:
-    """Let nothing start a service, a reboot included, or allow it again; say whether that was a change.
+def set_masked(name: str, masked: bool) -> bool:
+    """Mask a service, so that nothing starts it, not even a reboot, or unmask it. Return whether that was a change.
 
-    A running service goes on. Raises ServiceError where systemd does not run.
+    A running service continues. Raises ServiceError without systemd.
     """
     if not _systemd():
         raise ServiceError(f"service {name} cannot be masked: this host does not run systemd")
-    path = os.path.join("/etc/systemd/system", f"{_unit(name)}.d", KEEPS_DOWN)
-    if os.path.exists(path) == down:
+    path = os.path.join("/etc/systemd/system", f"{_unit(name)}.d", MASK_DROP_IN)
+    if os.path.exists(path) == masked:
         return False
-    if down:
+    if masked:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="ascii") as stream:
-            stream.write(_KEEPS_DOWN_TEXT)
+            stream.write(_MASK_TEXT)
     else:
         os.unlink(path)
-        with contextlib.suppress(OSError):  # somebody's own drop-ins stay
+        with contextlib.suppress(OSError):  # the directory may hold the operator's drop-ins
             os.rmdir(os.path.dirname(path))
     done = _run(["systemctl", "daemon-reload"])
     if done.returncode != 0:
@@ -110,15 +109,15 @@ def keep_down(name: str, down: bool) -> bool:
 
 
 def _properties_file(exec_start: str) -> str | None:
-    """Return the properties file that a unit's command names, drop-ins included; None when it does not name one by a
-    whole path: systemd shows variables as they are written, and a script may know the file by itself."""
+    """Return the properties file that a unit's command names by an absolute path, None if there is none: systemd shows
+    variables unexpanded, and a script may name the file itself."""
     arguments = " ".join(_ARGUMENTS.findall(exec_start)).split()
-    named = [one for one in arguments if one[0] == "/" and one.endswith(".properties") and not _OTHERS.search(one)]
-    return named[-1] if named else None
+    files = [path for path in arguments if path[0] == "/" and path.endswith(".properties") and not _OTHERS.search(path)]
+    return files[-1] if files else None
 
 
 def _epoch(monotonic_us: str | None) -> float | None:
-    """Return the time of a systemd timestamp in epoch seconds; its clock is CLOCK_MONOTONIC, in microseconds."""
+    """Return a systemd timestamp (CLOCK_MONOTONIC, in microseconds) in epoch seconds."""
     if not monotonic_us or not monotonic_us.isdigit() or monotonic_us == "0":
         return None
     return round(time.time() - time.clock_gettime(time.CLOCK_MONOTONIC) + int(monotonic_us) / 1e6, 3)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sockets under a deadline, for the probes that speak a server's protocol themselves."""
+"""TCP and TLS connections with a deadline, for probes that implement a server's protocol themselves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import
 
 
 class WireError(Exception):
-    """A probe that got no answer. `address` is the HostPort asked; str() names it."""
+    """A probe got no answer. `address` is the server's HostPort; str() names it."""
 
     def __init__(self, address: HostPort | None, message: str) -> None:
         super().__init__(f"{address}: {message}" if address else message)
@@ -25,7 +25,7 @@ class WireError(Exception):
 
 
 class Unreachable(WireError):
-    """No conversation came about. `reason`: `dns`, `refused`, `timeout`, `closed` (by the server) or `network`."""
+    """The connection failed. `reason`: `dns`, `refused`, `timeout`, `closed` (by the server) or `network`."""
 
     def __init__(self, address: HostPort | None, reason: str, message: str) -> None:
         super().__init__(address, message)
@@ -33,33 +33,33 @@ class Unreachable(WireError):
 
 
 class TlsError(WireError):
-    """TLS could not be agreed on, or one side did not accept the other's certificate."""
+    """The TLS handshake failed, or one side did not accept the other's certificate."""
 
 
 class AuthenticationFailed(WireError):
-    """The server refused the credentials, or does not offer the SASL mechanism."""
+    """The server rejected the credentials, or does not offer the SASL mechanism."""
 
 
 class ProtocolError(WireError):
-    """The server's answer is not what the protocol says."""
+    """The server's answer violates the protocol."""
 
 
 class Deadline:
-    """A moment on the monotonic clock that all steps of one call share."""
+    """A time on the monotonic clock that all steps of one call share."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self._end = time.monotonic() + seconds
 
     def remaining(self) -> float:
-        """Seconds left, never negative."""
+        """Return the seconds left, never negative."""
         return max(0.0, self._end - time.monotonic())
 
 
 class Wire:
-    """One TCP or TLS connection whose every call ends by the deadline. A context manager; close() is idempotent.
+    """One TCP or TLS connection, each call of which ends by the deadline. A context manager; close() is idempotent.
 
-    Raises Unreachable and TlsError. With several addresses behind a name, each is tried with its share of the time.
+    Raises Unreachable and TlsError. If a name has several addresses, each is tried with its share of the time.
     """
 
     def __init__(self, address: HostPort, deadline: Deadline, context: ssl.SSLContext | None = None) -> None:
@@ -81,34 +81,34 @@ class Wire:
         self.close()
 
     def close(self) -> None:
-        """Closes without waiting for the other side."""
+        """Close the connection without waiting for the server."""
         with contextlib.suppress(OSError):
             self._socket.close()
 
     def send(self, data: bytes, waiting_for: str) -> None:
-        """Sends all of `data`; `waiting_for` says in a timeout's message what the following answer would be."""
+        """Send all of `data`; `waiting_for` names the expected answer in a timeout's message."""
         self._waiting_for = waiting_for
         with self._errors_named():
             self._socket.settimeout(self._time_left())
-            # a server that closed has often said why before, in a TLS alert that only reading brings up
+            # The server may have sent a TLS alert with the reason before it closed: receive() reports it.
             with contextlib.suppress(ConnectionResetError, BrokenPipeError):
                 self._socket.sendall(data)
 
     def receive(self, size: int) -> bytes:
-        """Exactly `size` bytes. Raises Unreachable with reason `closed` when the server ends earlier."""
+        """Return exactly `size` bytes. Raises Unreachable with reason `closed` if the server closes earlier."""
         chunks: List[bytes] = []
         while size:
             chunk = self.receive_some(min(size, 1 << 16))
             if not chunk:
                 raise Unreachable(
-                    self.address, "closed", f"closed the connection instead of sending {self._waiting_for}"
+                    self.address, "closed", f"the server closed the connection instead of sending {self._waiting_for}"
                 )
             chunks.append(chunk)
             size -= len(chunk)
         return b"".join(chunks)
 
     def receive_some(self, size: int) -> bytes:
-        """Up to `size` bytes, empty at the end of the stream."""
+        """Return up to `size` bytes, empty at the end of the stream."""
         with self._errors_named():
             self._socket.settimeout(self._time_left())
             return self._socket.recv(size)
@@ -140,7 +140,7 @@ class Wire:
         return left
 
     def _timeout(self) -> Unreachable:
-        message = f"{self._waiting_for} did not come within {self.deadline.seconds:g} s"
+        message = f"timed out after {self.deadline.seconds:g} s waiting for {self._waiting_for}"
         return Unreachable(self.address, "timeout", message)
 
     def _unreachable(self, error: OSError) -> Unreachable:
@@ -149,7 +149,8 @@ class Wire:
         if isinstance(error, ConnectionRefusedError):
             return Unreachable(self.address, "refused", "connection refused: nothing listens there")
         if isinstance(error, (ConnectionResetError, BrokenPipeError)):
-            return Unreachable(self.address, "closed", f"reset the connection instead of sending {self._waiting_for}")
+            message = f"the server reset the connection instead of sending {self._waiting_for}"
+            return Unreachable(self.address, "closed", message)
         return Unreachable(self.address, "network", error.strerror or str(error))
 
     @contextlib.contextmanager
@@ -166,7 +167,7 @@ class Wire:
 
 _TLS_MEANINGS = (
     ("CERTIFICATE_REQUIRED", "the server requires a client certificate and none was sent (certfile, keyfile)"),
-    ("CERTIFICATE_VERIFY_FAILED", "the server's certificate was not accepted: {verify}"),
+    ("CERTIFICATE_VERIFY_FAILED", "the server's certificate is not valid: {verify}"),
     ("ALERT_BAD_CERTIFICATE", "the server did not accept the client certificate, or requires one and none was sent"),
     ("ALERT_UNKNOWN_CA", "the server does not trust the CA of the client certificate"),
     ("ALERT_CERTIFICATE_UNKNOWN", "the server did not accept the client certificate"),
@@ -174,14 +175,14 @@ _TLS_MEANINGS = (
     ("ALERT_HANDSHAKE_FAILURE", "no common cipher, or the server requires a client certificate and none was sent"),
     ("ALERT_PROTOCOL_VERSION", "no common TLS version"),
     ("UNSUPPORTED_PROTOCOL", "no common TLS version"),
-    ("WRONG_VERSION_NUMBER", "the listener does not speak TLS"),
-    ("RECORD_LAYER_FAILURE", "the listener does not speak TLS"),
-    ("UNEXPECTED_EOF", "the server ended the TLS handshake without a reason: it may not speak TLS"),
+    ("WRONG_VERSION_NUMBER", "the listener does not use TLS"),
+    ("RECORD_LAYER_FAILURE", "the listener does not use TLS"),
+    ("UNEXPECTED_EOF", "the server ended the TLS handshake without a reason: it may not use TLS"),
 )
 
 
 def explain_tls(error: ssl.SSLError) -> str:
-    """What an SSLError means to the person who has to mend it, with OpenSSL's own word behind."""
+    """Return what an SSLError means to an operator, followed by OpenSSL's own term."""
     shown = getattr(error, "reason", None) or str(error)
     reason = shown.upper().replace(" ", "_")
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
@@ -209,7 +210,7 @@ def _resolve(address: HostPort, deadline: Deadline) -> List[Any]:
     if found:
         return found
     failure.clear()
-    # getaddrinfo knows no timeout: a resolver that does not answer is left behind in a thread
+    # getaddrinfo has no timeout, so a resolver that does not answer is left in its thread.
     worker = threading.Thread(target=look_up, daemon=True)
     worker.start()
     worker.join(deadline.remaining())

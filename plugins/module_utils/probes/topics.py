@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Brokers, partitions and their in-sync replicas as the brokers serve them (Metadata, DescribeConfigs)."""
+"""Read brokers, partitions, in-sync replicas and configs from the brokers (Metadata, DescribeConfigs)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .socket_wire import ProtocolError
 try:
     from confluent_kafka import KafkaError, KafkaException, TopicCollection
     from confluent_kafka.admin import AdminClient, ConfigResource
-except ImportError:  # reported by the module that needs it, with the way to install it
+except ImportError:  # probe_module reports it
     AdminClient = None
 
 MIN_ISR = "min.insync.replicas"
@@ -35,12 +35,12 @@ def read(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> dic
         return {"reached": False, "error": f"the brokers' metadata could not be read: {error.args[0].str()}"}
     return {
         "reached": True,
-        "brokers": {str(one.id): str(HostPort(one.host, one.port)) for one in metadata.brokers.values()},
+        "brokers": {str(broker.id): str(HostPort(broker.host, broker.port)) for broker in metadata.brokers.values()},
         "controller_id": metadata.controller_id,
         "partitions": {
             name: {
-                str(number): {"leader": one.leader, "replicas": one.replicas, "isr": one.isrs}
-                for number, one in topic.partitions.items()
+                str(number): {"leader": partition.leader, "replicas": partition.replicas, "isr": partition.isrs}
+                for number, partition in topic.partitions.items()
             }
             for name, topic in metadata.topics.items()
         },
@@ -48,7 +48,7 @@ def read(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> dic
 
 
 def served_by(address: HostPort, client: Security, timeout: float) -> dict[str, dict[str, dict]]:
-    """Return the partitions as `read` has them, as this very broker serves them: librdkafka asks any.
+    """Return the partitions as this broker serves them, in the form of `read` (librdkafka asks any broker).
 
     Raises socket_wire.WireError, SecurityError.
     """
@@ -61,12 +61,12 @@ def served_by(address: HostPort, client: Security, timeout: float) -> dict[str, 
         _head, served = broker_requests.read_metadata(answer)
         return {
             topic["name"]: {
-                str(one["partitionIndex"]): {
-                    "leader": one["leaderId"],
-                    "replicas": one["replicaNodes"],
-                    "isr": one["isrNodes"],
+                str(partition["partitionIndex"]): {
+                    "leader": partition["leaderId"],
+                    "replicas": partition["replicaNodes"],
+                    "isr": partition["isrNodes"],
                 }
-                for one in topic["partitions"]
+                for partition in topic["partitions"]
             }
             for topic in served
             if not topic["errorCode"]
@@ -75,43 +75,42 @@ def served_by(address: HostPort, client: Security, timeout: float) -> dict[str, 
         raise ProtocolError(address, str(error)) from error
 
 
-def united(reported: dict, views: Mapping[str, Mapping[str, Mapping[str, Mapping]]]) -> dict:
-    """Return what `read` has told with the worst that any of `views` ({host: partitions}) tells of each partition, and
-    `differ`: {hosts, partitions: those of which they tell different in-sync replicas}.
+def merged(found: dict, views: Mapping[str, Mapping[str, Mapping[str, Mapping]]]) -> dict:
+    """Return `found` (of `read`) with the worst state of each partition in any of `views` ({host: partitions}), and
+    `differ`: {hosts, partitions: those whose in-sync replicas differ between the views}.
 
-    Brokers in migration mode hear of changes by other ways than those in KRaft mode do, and may have missed some.
+    Brokers in migration mode receive changes in another way than those in KRaft mode, and may have missed some.
     """
     partitions, differ = {}, set()
-    for topic, numbers in reported["partitions"].items():
+    for topic, numbers in found["partitions"].items():
         if all(view.get(topic) == numbers for view in views.values()):
             partitions[topic] = numbers
             continue
         partitions[topic] = {}
-        for number, one in numbers.items():
+        for number, partition in numbers.items():
             seen = [view[topic][number] for view in views.values() if number in view.get(topic, {})]
             isrs = [set(other["isr"]) for other in seen]
             if any(isr != isrs[0] for isr in isrs):
                 differ.add(f"{topic}-{number}")
-            everywhere = set(one["isr"]).intersection(*isrs)
-            leaders = [one["leader"], *(other["leader"] for other in seen)]
-            worst = {"leader": min(leaders) if min(leaders) < 0 else one["leader"]}
+            everywhere = set(partition["isr"]).intersection(*isrs)
+            lowest = min([partition["leader"], *(other["leader"] for other in seen)])
             partitions[topic][number] = {
-                **one,
-                **worst,
-                "isr": [broker for broker in one["isr"] if broker in everywhere],
+                **partition,
+                "leader": lowest if lowest < 0 else partition["leader"],
+                "isr": [broker for broker in partition["isr"] if broker in everywhere],
             }
-    return {**reported, "partitions": partitions, "differ": {"hosts": sorted(views), "partitions": sorted(differ)}}
+    return {**found, "partitions": partitions, "differ": {"hosts": sorted(views), "partitions": sorted(differ)}}
 
 
 def min_isr(bootstrap: Iterable[HostPort], client: Security, names: Iterable[str], timeout: float) -> dict[str, int]:
-    """Return each topic's effective min.insync.replicas, as `settings`."""
+    """Return each topic's effective min.insync.replicas; see `settings`."""
     return {name: int(value) for name, value in settings(bootstrap, client, names, MIN_ISR, timeout).items()}
 
 
 def settings(
     bootstrap: Iterable[HostPort], client: Security, names: Iterable[str], key: str, timeout: float
 ) -> dict[str, str]:
-    """Return a setting of each topic as it is in effect; a topic that was deleted meanwhile is left out.
+    """Return the effective value of a setting of each topic; a topic that was deleted meanwhile is left out.
 
     Raises KafkaException.
     """
@@ -129,34 +128,35 @@ def settings(
 
 
 def broker_configs(bootstrap: Iterable[HostPort], client: Security, broker_id: int, timeout: float) -> dict[str, Any]:
-    """Return a broker's running configuration, {key: value}; secrets come as None. Raises KafkaException."""
+    """Return a broker's running configuration, {key: value}; secrets are None. Raises KafkaException."""
     resource = ConfigResource(ConfigResource.Type.BROKER, str(broker_id))
-    admin_client = admin(bootstrap, client, timeout)  # kept until the answer is there: its end would cancel the request
+    admin_client = admin(bootstrap, client, timeout)  # referenced until the answer: its deletion cancels the request
     answers = admin_client.describe_configs([resource], request_timeout=timeout)
     return {key: entry.value for key, entry in answers[resource].result().items()}
 
 
 def rights(bootstrap: Iterable[HostPort], client: Security, names: Iterable[str], timeout: float) -> dict:
-    """Return what the tool's own principal may do, as the brokers' authorizer says (KIP-430): {cluster: [operation],
-    topics: {name: [operation]}} with operations as AclOperation names them, or {error}. A topic that may not even be
-    described has none; one that was deleted meanwhile is left out."""
+    """Return the authorized operations of the client's principal (KIP-430): {cluster: [operation], topics: {name:
+    [operation]}} with AclOperation's names, or {error}. A topic without DESCRIBE has none; a topic that was deleted
+    meanwhile is left out."""
     admin_client, wanted = admin(bootstrap, client, timeout), list(names)
     options = {"include_authorized_operations": True, "request_timeout": timeout}
     try:
-        reported: dict = {"cluster": _names(admin_client.describe_cluster(**options).result()), "topics": {}}
+        cluster = _names(admin_client.describe_cluster(**options).result())
+        allowed: dict[str, list[str]] = {}
         for start in range(0, len(wanted), _BATCH):
-            asked = TopicCollection(wanted[start : start + _BATCH])
-            for name, future in admin_client.describe_topics(asked, **options).items():
+            batch = TopicCollection(wanted[start : start + _BATCH])
+            for name, future in admin_client.describe_topics(batch, **options).items():
                 try:
-                    reported["topics"][name] = _names(future.result())
+                    allowed[name] = _names(future.result())
                 except KafkaException as error:
                     if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                        reported["topics"][name] = []
+                        allowed[name] = []
                     elif error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                         raise
     except KafkaException as error:
         return {"error": error.args[0].str()}
-    return reported
+    return {"cluster": cluster, "topics": allowed}
 
 
 def _names(described: Any) -> list[str]:
@@ -164,7 +164,7 @@ def _names(described: Any) -> list[str]:
 
 
 def admin(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> Any:
-    """Return a confluent-kafka AdminClient that keeps librdkafka's log lines to itself."""
+    """Return a confluent-kafka AdminClient that prints none of librdkafka's log lines."""
     return AdminClient(
         {
             **client.librdkafka(),

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each server of a ZooKeeper ensemble says of itself (the four letter word `srvr`, class FourLetterCommands)."""
+"""Read the status of each server of a ZooKeeper ensemble (the four letter word `srvr`, class FourLetterCommands)."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ _MODE = re.compile(r"^Mode: (\w+)", re.MULTILINE)
 
 
 def gather(servers: Iterable[HostPort], context: Any, timeout: float) -> dict[str, dict]:
-    """Return {"host:port": {version ([int, int, int] or None), mode, latency_ms ([average, most] since its start, or
-    None), error}} of all servers, asked at once.
+    """Return {"host:port": {version ([int, int, int] or None), mode, latency_ms ([average, maximum] since its start, or
+    None), error}} of all servers, read in parallel.
 
     `context`: an SSLContext, or None for plain ports; `timeout` in seconds for each. A server that forbids the word
-    serves, and says no more.
+    runs, and all its values are None.
     """
-    asked = list(servers)
-    with ThreadPoolExecutor(max_workers=min(16, len(asked) or 1)) as pool:
-        reported = pool.map(lambda server: _asked(server, context, timeout), asked)
-        return dict(zip(map(str, asked), reported))
+    targets = list(servers)
+    with ThreadPoolExecutor(max_workers=min(16, len(targets) or 1)) as pool:
+        statuses = pool.map(lambda server: _status(server, context, timeout), targets)
+        return dict(zip(map(str, targets), statuses))
 
 
-def _asked(server: HostPort, context: Any, timeout: float) -> dict:
-    reported: dict = {"version": None, "mode": None, "latency_ms": None, "error": None}
+def _status(server: HostPort, context: Any, timeout: float) -> dict:
+    status: dict = {"version": None, "mode": None, "latency_ms": None, "error": None}
     try:
         answer = zk_wire.four_letter(server, "srvr", timeout, context)
     except ProtocolError:
-        return reported
+        return status
     except WireError as error:
-        return {**reported, "error": str(error)}
+        return {**status, "error": str(error)}
     version, mode, latency = _VERSION.search(answer), _MODE.search(answer), _LATENCY.search(answer)
     return {
-        **reported,
-        "version": [int(one) for one in version.groups()] if version else None,
+        **status,
+        "version": [int(number) for number in version.groups()] if version else None,
         "mode": mode and mode[1],
-        "latency_ms": [float(one) for one in latency.groups()] if latency else None,
+        "latency_ms": [float(number) for number in latency.groups()] if latency else None,
     }

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads ZooKeeper with the standard library alone: a few znodes in a short session, and the four letter words.
+"""Read ZooKeeper with the standard library only: a few znodes in a short session, and the four letter words.
 
-For turns on brokers, where no ZooKeeper library is installed. The protocol is that of zookeeper.jute (3.8):
-length-prefixed requests in a session, answered in order. Nothing here writes, and no heartbeats are sent: a
-connection serves for its `timeout` and no longer.
+For restarts of brokers, whose hosts have no ZooKeeper library. The protocol is that of zookeeper.jute (3.8):
+length-prefixed requests in a session, answered in order. This client never writes and sends no heartbeats, so a
+connection lasts for its `timeout` only.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ ERROR_NAMES = {
     -118: "SESSIONMOVED",
     -124: "SESSIONCLOSEDREQUIRESASLAUTH",
 }
-"""Names of the codes that reads can meet (class org.apache.zookeeper.KeeperException.Code)."""
+"""Names of the error codes of reads (class org.apache.zookeeper.KeeperException.Code)."""
 
 
 class ZkError(WireError):
-    """An answer with an error code: `code`, `name` as KeeperException names it, `path` with the chroot."""
+    """An answer has an error code: `code`, its `name` in KeeperException, `path` with the chroot."""
 
     def __init__(self, address: HostPort | None, code: int, path: str) -> None:
         name = ERROR_NAMES.get(code, f"error {code}")
@@ -81,15 +81,15 @@ class ZkError(WireError):
 
 
 class NoNode(ZkError):
-    """There is no such znode; for every path alike when the chroot itself is missing."""
+    """The znode does not exist, or the chroot does not."""
 
 
 class NoAuth(ZkError):
-    """The znode's ACL does not let this connection read it."""
+    """The znode's ACL does not allow this connection to read it."""
 
 
 class ConnectionLoss(WireError):
-    """No server gave a session, or the one that did went away. `failures` holds the WireError of each server tried."""
+    """No server opened a session, or the session was lost. `failures` holds the WireError of each server tried."""
 
     def __init__(self, address: HostPort | None, message: str, failures: Iterable[WireError] = ()) -> None:
         super().__init__(address, message)
@@ -97,10 +97,10 @@ class ConnectionLoss(WireError):
 
 
 class NotServing(WireError):
-    """The server runs, but serves no requests: it is not part of a quorum now."""
+    """The server runs but serves no requests, because it is not part of a quorum."""
 
     def __init__(self, address: HostPort) -> None:
-        super().__init__(address, "ZooKeeper runs there but is not serving requests: it has no quorum at present")
+        super().__init__(address, "ZooKeeper runs but does not serve requests: it has no quorum")
 
 
 class Stat(NamedTuple):
@@ -120,7 +120,7 @@ class Stat(NamedTuple):
 
 
 class ZkConnection:
-    """A session with the first server of `connect` that gives one; a context manager, all within `timeout` seconds.
+    """A context manager of a session with the first server that opens one; all calls end within `timeout` seconds.
 
     `connect` is a connect string or its ZkConnect; paths are below its chroot. Servers are tried in order, each with
     its share of the time. Raises ConnectionLoss, AuthenticationFailed, ProtocolError; SecurityError, AddressError.
@@ -148,21 +148,21 @@ class ZkConnection:
         self.close()
 
     def close(self) -> None:
-        """Ends the session on the server, so that it need not expire, and the connection."""
+        """End the session on the server, so that it need not expire, and close the connection."""
         with contextlib.suppress(WireError):
             self._wire.deadline = Deadline(min(1.0, self._deadline.remaining()))
             self._ask(_CLOSE, b"", "/")
         self._wire.close()
 
     def get(self, path: str) -> Tuple[bytes, Stat]:
-        """A znode's data (empty also for none) and Stat. Raises NoNode, NoAuth, ConnectionLoss."""
+        """Return a znode's data (empty also for null data) and Stat. Raises NoNode, NoAuth, ConnectionLoss."""
         answer = self._ask_path(_GET_DATA, path)
         with self._readable():
             data, rest = _buffer(answer)
             return data, _stat(rest)
 
     def exists(self, path: str) -> Stat | None:
-        """A znode's Stat, or None. Raises NoAuth, ConnectionLoss."""
+        """Return a znode's Stat, or None. Raises NoAuth, ConnectionLoss."""
         try:
             answer = self._ask_path(_EXISTS, path)
         except NoNode:
@@ -171,13 +171,13 @@ class ZkConnection:
             return _stat(answer)
 
     def children(self, path: str) -> List[str]:
-        """The names of a znode's children, sorted. Raises NoNode, NoAuth, ConnectionLoss."""
+        """Return the sorted names of a znode's children. Raises NoNode, NoAuth, ConnectionLoss."""
         answer = self._ask_path(_GET_CHILDREN, path)
         with self._readable():
             return sorted(_strings(answer))
 
     def sync(self) -> None:
-        """Makes this server catch up with the leader, so that the next read sees every write finished before."""
+        """Let this server catch up with the leader, so that the next read sees every earlier write."""
         path = self.chroot or "/"
         self._ask(_SYNC, _string(path), path)
 
@@ -195,10 +195,10 @@ class ZkConnection:
             except WireError as error:
                 if wire is not None:
                     wire.close()
-                    error = self._closer_look(address, error, share, context)
+                    error = self._explained(address, error, share, context)
                 failures.append(error)
         tried = "; ".join(str(failure) for failure in failures)
-        raise ConnectionLoss(None, f"no ZooKeeper server gave a session: {tried}", failures)
+        raise ConnectionLoss(None, f"no ZooKeeper server opened a session: {tried}", failures)
 
     def _open_session(self, wire: Wire) -> None:
         session_ms = int(max(4.0, self._deadline.seconds) * 1000)
@@ -211,8 +211,8 @@ class ZkConnection:
         if not session:
             raise ProtocolError(wire.address, "ZooKeeper refused to open a session")
 
-    def _closer_look(self, address: HostPort, error: WireError, deadline: Deadline, context: Any) -> WireError:
-        """A member without quorum only closes the connection: `srvr`, always allowed, says whether that was it."""
+    def _explained(self, address: HostPort, error: WireError, deadline: Deadline, context: Any) -> WireError:
+        """Return a more exact error for a closed connection: a member without quorum closes it, and `srvr` says so."""
         if not (isinstance(error, Unreachable) and error.reason == "closed"):
             return error
         try:
@@ -231,7 +231,7 @@ class ZkConnection:
         code, _answer = self._exchange(_AUTH_XID, _AUTH, body)
         if code:
             name = ERROR_NAMES.get(code, f"error {code}")
-            raise AuthenticationFailed(self.address, f"ZooKeeper refused the digest credentials: {name}")
+            raise AuthenticationFailed(self.address, f"ZooKeeper rejected the digest credentials: {name}")
 
     def _ask_path(self, kind: int, path: str) -> bytes:
         if not path.startswith("/"):
@@ -254,10 +254,10 @@ class ZkConnection:
         except (Unreachable, TlsError) as error:
             raise ConnectionLoss(self.address, f"the session was lost: {error.message}", [error]) from error
         if len(answer) < 16:
-            raise ProtocolError(self.address, "an answer of ZooKeeper is too short")
+            raise ProtocolError(self.address, "ZooKeeper's answer is too short")
         got, _zxid, code = struct.unpack_from(">iqi", answer)
         if got != xid:
-            raise ProtocolError(self.address, f"answer {got} to request {xid}")
+            raise ProtocolError(self.address, f"got answer {got} to request {xid}")
         return code, answer[16:]
 
     @contextlib.contextmanager
@@ -265,16 +265,16 @@ class ZkConnection:
         try:
             yield
         except (struct.error, UnicodeDecodeError) as error:
-            raise ProtocolError(self.address, f"an answer of ZooKeeper cannot be read: {error}") from error
+            raise ProtocolError(self.address, f"ZooKeeper's answer cannot be read: {error}") from error
 
 
 def read_znodes(
     connect: str | ZkConnect, paths: Iterable[str], security: ZkSecurity | None = None, timeout: float = 5.0
 ) -> Dict[str, Tuple[bytes, Stat] | None]:
-    """Data and Stat of each path below the chroot, None where there is no such znode, in one session.
+    """Return data and Stat of each path below the chroot, None if the znode does not exist, read in one session.
 
-    The server first catches up with its leader, so nothing older than the call is read. Raises what ZkConnection,
-    its sync() and get() raise, NoNode aside.
+    The server first catches up with its leader, so the data is not older than the call. Raises the errors of
+    ZkConnection, sync() and get() except NoNode.
     """
     found: Dict[str, Tuple[bytes, Stat] | None] = {}
     with ZkConnection(connect, security, timeout) as connection:
@@ -288,9 +288,9 @@ def read_znodes(
 
 
 def four_letter(address: HostPort, word: str, timeout: float = 5.0, context: Any = None) -> str:
-    """The whole answer to a four letter word such as `srvr` or `mntr`, read until the server closes.
+    """Return the complete answer to a four letter word such as `srvr` or `mntr`.
 
-    `context` is an SSLContext for a secureClientPort. Raises NotServing, ProtocolError when the server's
+    `context` is an SSLContext for a secureClientPort. Raises NotServing, ProtocolError if the server's
     4lw.commands.whitelist forbids the word, Unreachable, TlsError.
     """
     with Wire(HostPort(*address), Deadline(timeout), context) as wire:
@@ -312,7 +312,7 @@ def four_letter(address: HostPort, word: str, timeout: float = 5.0, context: Any
 def _receive_packet(wire: Wire) -> bytes:
     (size,) = struct.unpack(">i", wire.receive(4))
     if not 0 <= size <= _LARGEST_ANSWER:
-        raise ProtocolError(wire.address, f"this is not ZooKeeper, or the port expects TLS: a length of {size} came")
+        raise ProtocolError(wire.address, f"this is not ZooKeeper, or the port expects TLS: got length {size}")
     return wire.receive(size)
 
 
@@ -329,7 +329,7 @@ def _stat(data: bytes) -> Stat:
 
 
 def _strings(data: bytes) -> List[str]:
-    """A jute vector of strings."""
+    """Return the strings of a jute vector."""
     (count,) = struct.unpack_from(">i", data)
     at = 4
     names = []
@@ -343,7 +343,7 @@ def _strings(data: bytes) -> List[str]:
 
 
 def _buffer(data: bytes) -> Tuple[bytes, bytes]:
-    """A jute buffer or string at the start of `data`, and what follows it; a null buffer is empty."""
+    """Return the jute buffer or string at the start of `data`, and the rest; a null buffer is empty."""
     (size,) = struct.unpack_from(">i", data)
     size = max(size, 0)
     if 4 + size > len(data):

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads ZooKeeper from the probe host, pipelined, through kazoo.
+"""Read ZooKeeper from the probe host with kazoo, pipelined.
 
-Every request has a bound; nothing here writes. Paths are relative to the chroot of the connect string.
+Every request has a timeout; nothing here writes. Paths are relative to the chroot of the connect string.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ except ImportError as import_error:  # pragma: no cover
 
 
 class ZooKeeperError(Exception):
-    """ZooKeeper cannot be read; the message says which servers or path, and what was seen."""
+    """ZooKeeper cannot be read; the message names the servers or the path, and the reason."""
 
 
 class ZooKeeperUnreachable(ZooKeeperError):
-    """No session within the bound."""
+    """No session was established within the timeout."""
 
 
 class ZooKeeperDenied(ZooKeeperError):
-    """The identity that was used may not read a path."""
+    """The client's identity may not read a path."""
 
 
 class ZooKeeperMissing(ZooKeeperError):
     """The chroot does not exist."""
 
 
-class _Seen(logging.Handler):
-    """Keeps what kazoo says about a connection that does not come up, for the error's text."""
+class _LastWarnings(logging.Handler):
+    """Keep kazoo's last warnings about a failed connection, for the error's text."""
 
     def __init__(self):
         super().__init__(logging.WARNING)
@@ -59,22 +59,22 @@ class _Seen(logging.Handler):
 
 @contextlib.contextmanager
 def connect(servers, timeout=15.0, **kazoo_options):
-    """A started kazoo client, stopped at the end whatever happens.
+    """Yield a started kazoo client and stop it at the end.
 
     :arg servers: connect string, ``host:port,host:port/chroot``.
-    :arg timeout: seconds for the session to come up; asked of the server as session timeout too.
+    :arg timeout: seconds until the session must be established; also the requested session timeout.
     :arg kazoo_options: further options of KazooClient (``ZkSecurity.kazoo()``).
-    :raises ZooKeeperUnreachable: no session in time; says of each server whether it refuses, hangs, or serves.
+    :raises ZooKeeperUnreachable: no session in time; names for each server whether it refuses, hangs, or serves.
     :raises ZooKeeperMissing: the chroot does not exist.
-    :raises ZooKeeperDenied: the root may not be looked at.
+    :raises ZooKeeperDenied: the root may not be read.
     """
     if KAZOO_IMPORT_ERROR is not None:
         raise ZooKeeperError(f"the Python package kazoo is missing on this host: {KAZOO_IMPORT_ERROR}")
     _require_sasl_packages(kazoo_options.get("sasl_options"))
-    seen = _Seen()
-    # A logger of its own: kazoo's warnings would otherwise land on the module's stderr
+    warned = _LastWarnings()
+    # A separate logger keeps kazoo's warnings out of the module's stderr.
     logger = logging.Logger("quorumshift.kazoo", logging.WARNING)
-    logger.addHandler(seen)
+    logger.addHandler(warned)
     client = KazooClient(
         hosts=str(servers),
         timeout=timeout,
@@ -85,17 +85,17 @@ def connect(servers, timeout=15.0, **kazoo_options):
     try:
         try:
             with warnings.catch_warnings():
-                # kazoo only warns of a missing chroot, which is an error below
+                # kazoo only warns of a missing chroot, which is checked below.
                 warnings.simplefilter("ignore")
                 client.start(timeout=timeout)
         except KazooTimeoutError:
             raise ZooKeeperUnreachable(
-                _unreachable(str(servers), timeout, seen.last, kazoo_options.get("use_ssl"))
+                _unreachable(str(servers), timeout, warned.last, kazoo_options.get("use_ssl"))
             ) from None
         except kazoo_exceptions.KazooException as error:
             raise ZooKeeperUnreachable(f"no ZooKeeper session at {servers}: {_text(error)}") from error
         if client.chroot and Reader(client, timeout=timeout).stat("/") is None:
-            raise ZooKeeperMissing(f"{client.chroot} does not exist in ZooKeeper at {servers}: is the chroot right?")
+            raise ZooKeeperMissing(f"{client.chroot} does not exist in ZooKeeper at {servers}: check the chroot")
         yield client
     finally:
         client.stop()
@@ -103,7 +103,7 @@ def connect(servers, timeout=15.0, **kazoo_options):
 
 
 def _require_sasl_packages(options):
-    """Raises ZooKeeperError: kazoo misses these in a thread of its own, whose client then only times out."""
+    """Raise ZooKeeperError if a package is missing: kazoo imports it in a thread, so the client would only time out."""
     if options is None:
         return
     modules = {"pure-sasl": "puresasl"}
@@ -114,14 +114,14 @@ def _require_sasl_packages(options):
             raise ZooKeeperError(f"the Python package {package} is missing on this host: kazoo needs it for SASL")
 
 
-def _unreachable(servers, timeout, seen, use_ssl):
-    verdicts = [f"{server} {_gather(server, use_ssl)}" for server in addresses.parse_zookeeper_connect(servers).servers]
-    said = f" (kazoo said last: {seen[-1]})" if seen else ""
-    return f"no ZooKeeper session within {timeout:g} s: {'; '.join(verdicts)}{said}"
+def _unreachable(servers, timeout, warnings_seen, use_ssl):
+    probed = [f"{server} {_probed(server, use_ssl)}" for server in addresses.parse_zookeeper_connect(servers).servers]
+    last = f" (last warning of kazoo: {warnings_seen[-1]})" if warnings_seen else ""
+    return f"no ZooKeeper session within {timeout:g} s: {'; '.join(probed)}{last}"
 
 
-def _gather(server, use_ssl):
-    """What one server does with a plain TCP connection, in a few words."""
+def _probed(server, use_ssl):
+    """Return how one server answers a plain TCP connection, as a clause."""
     try:
         with socket.create_connection((server.host, server.port), timeout=2.0) as connection:
             if use_ssl:
@@ -136,7 +136,7 @@ def _gather(server, use_ssl):
     if "not currently serving" in answer:
         return "runs but does not serve: its ensemble has no quorum"
     if "Mode:" in answer:
-        return "serves: check the SASL options, and whether clients are limited (maxClientCnxns)"
+        return "serves: check the SASL options and maxClientCnxns"
     return "accepts connections but does not answer as a plain ZooKeeper client port"
 
 
@@ -145,13 +145,13 @@ def _text(error):
 
 
 class Reader:
-    """Many reads at once over one kazoo client.
+    """Pipelined reads over one kazoo client.
 
-    :arg window: requests in flight at most.
-    :arg max_rate: znodes a second at most; None for as many as the server gives.
-    :arg timeout: seconds that one answer may take.
+    :arg window: maximum number of requests in flight.
+    :arg max_rate: maximum number of znodes a second, None for no limit.
+    :arg timeout: timeout of one answer in seconds.
 
-    ``vanished`` counts znodes that were gone when their turn came. Errors: :class:`ZooKeeperError`,
+    ``vanished`` counts znodes that were deleted before they were read. Errors: :class:`ZooKeeperError`,
     :class:`ZooKeeperDenied`.
     """
 
@@ -163,17 +163,17 @@ class Reader:
         self._pace = _Pace(max_rate)
 
     def stat(self, path):
-        """The Stat of a path, or None when it is not there."""
+        """Return the Stat of a path, None if it does not exist."""
         return self._answer(path, self.client.exists_async(path))
 
     def zxid(self):
-        """The last transaction id that the server has processed, after it caught up with the leader (sync)."""
+        """Return the last transaction id that the server has processed, after it caught up with the leader (sync)."""
         self._answer("/", self.client.sync_async("/"))
         self._answer("/", self.client.exists_async("/"))
         return self.client.last_zxid
 
     def get_many(self, paths):
-        """Yields a Znode without ACL for each path that exists, in order."""
+        """Yield a Znode without ACL for each path that exists, in order."""
         for path, answer in self._pipeline(paths, self.client.get_async):
             if answer is None:
                 self.vanished += 1
@@ -181,16 +181,16 @@ class Reader:
                 yield znodes.Znode(path, answer[0], None, answer[1])
 
     def stat_many(self, paths):
-        """Yields (path, Stat or None) for each path, in order."""
+        """Yield (path, Stat or None) for each path, in order."""
         return self._pipeline(paths, self.client.exists_async)
 
     def children_many(self, paths):
-        """Yields (path, sorted child names or None where the path is missing), in order."""
+        """Yield (path, sorted child names, or None if the path does not exist), in order."""
         for path, names in self._pipeline(paths, self.client.get_children_async):
             yield path, None if names is None else sorted(names)
 
     def read_many(self, paths):
-        """Yields (path, Znode with ACL or None) for each path, in order. Data and ACL belong together."""
+        """Yield (path, Znode with ACL or None) for each path, in order. Data and ACL are of the same state."""
         pending = deque()
         for path in paths:
             self._pace.wait()
@@ -202,10 +202,10 @@ class Reader:
             yield visit.path, self._node(visit)
 
     def tree(self, root="/"):
-        """Yields every Znode from ``root`` down with its ACL, parents before children.
+        """Yield every Znode from ``root`` down with its ACL, parents before children.
 
-        Two requests a leaf, three an inner znode. Data and ACL of one znode belong together; the tree as a whole
-        is as fuzzy as a walk of a live tree is.
+        Two requests a leaf, three an inner znode. Data and ACL of one znode are of the same state; different znodes may
+        be of different times.
         """
         todo = [root]
         pending = deque()
@@ -218,7 +218,7 @@ class Reader:
             if visit.children is None:
                 visit.node = self._node(visit)
                 if visit.node is not None and visit.node.stat.numChildren:
-                    # Back into the queue: its list is fetched while others are read
+                    # Queued again, so that its children are listed while other znodes are read.
                     visit.children = self.client.get_children_async(visit.path)
                     pending.append(visit)
                     continue
@@ -243,7 +243,7 @@ class Reader:
             if acl[1].aversion == data[1].aversion and acl[1].czxid == data[1].czxid:
                 return znodes.Znode(visit.path, data[0], [_acl(entry) for entry in acl[0]], data[1])
             visit = self._visit(visit.path)
-        raise ZooKeeperError(f"the ACL of {self._shown(visit.path)} changes faster than it can be read")
+        raise ZooKeeperError(f"the ACL of {self._shown(visit.path)} changes too fast to be read")
 
     def _pipeline(self, paths, send):
         pending = deque()
@@ -263,7 +263,7 @@ class Reader:
             return None
         except kazoo_exceptions.NoAuthError:
             raise ZooKeeperDenied(
-                f"ZooKeeper does not let this identity read {self._shown(path)}: use the brokers' ZooKeeper identity"
+                f"ZooKeeper denies this user to read {self._shown(path)}: use the brokers' ZooKeeper credentials"
             ) from None
         except KazooTimeoutError:
             raise ZooKeeperError(
@@ -271,14 +271,14 @@ class Reader:
             ) from None
         except kazoo_exceptions.KazooException as error:
             raise ZooKeeperError(
-                f"the ZooKeeper connection broke while {self._shown(path)} was read: {_text(error)}"
+                f"the ZooKeeper connection failed while reading {self._shown(path)}: {_text(error)}"
             ) from error
 
     def _shown(self, path):
         return (self.client.chroot or "") + ("" if path == "/" and self.client.chroot else path)
 
 
-# Somebody would have to set one znode's ACL this many times within as many round trips
+# A client would have to set one znode's ACL this many times within as many round trips.
 _TORN_READS = 5
 
 
@@ -302,7 +302,7 @@ class _Pace:
         now = time.monotonic()
         if self.due > now:
             time.sleep(self.due - now)
-        # An idle while must not be made up for by a burst
+        # Idle time must not be followed by a burst.
         self.due = max(self.due, now - 0.1) + self.step
 
 
@@ -311,12 +311,12 @@ def _acl(entry):
 
 
 def read_tree(client, root="/", window=500, max_rate=None, timeout=30.0):
-    """Every Znode from ``root`` down (:meth:`Reader.tree`)."""
+    """Yield every Znode from ``root`` down (:meth:`Reader.tree`)."""
     return Reader(client, window, max_rate, timeout).tree(root)
 
 
 def migration_znodes(client, timeout=10.0):
-    """What ZooKeeper testifies about the migration's phase, in two round trips. JSON-able:
+    """Return the znodes that show the migration's phase, read in two round trips. JSON-able:
 
     - ``controller``: ``{"exists", "broker_id", "kraft_controller_epoch", "ephemeral", "czxid", "malformed"}``;
     - ``controller_epoch``: ``{"exists", "value", "version", "mzxid", "malformed"}``;
@@ -326,9 +326,9 @@ def migration_znodes(client, timeout=10.0):
     - ``cluster_id``: ``{"exists", "value", "malformed"}``;
     - ``delete_topics``: sorted names; ``reassign_partitions`` and ``preferred_replica_election``:
       ``{"exists", "partitions", "malformed"}``;
-    - ``zxid``: the last transaction the answering server had processed.
+    - ``zxid``: the last transaction that the answering server had processed.
 
-    ``malformed`` is None or the reason; a missing znode has ``exists`` false and None elsewhere.
+    ``malformed`` is None or the reason; a missing znode has ``exists`` false and all other values None.
     """
     reader = Reader(client, timeout=timeout)
     single = (
@@ -339,7 +339,7 @@ def migration_znodes(client, timeout=10.0):
         znodes.REASSIGN_PARTITIONS,
         znodes.PREFERRED_REPLICA_ELECTION,
     )
-    # All sent before the first answer is awaited
+    # All requests are sent before the first answer is awaited.
     gets = {path: client.get_async(path) for path in single}
     lists = {path: client.get_children_async(path) for path in (znodes.BROKER_IDS, znodes.DELETE_TOPICS)}
     found = {path: reader._answer(path, request) for path, request in gets.items()}
@@ -437,13 +437,13 @@ def notifications(client, timeout=10.0):
 
 
 def metadata(client, digest_key=None, window=500, max_rate=None, timeout=30.0):
-    """Kafka's metadata in the form of :func:`zk_metadata.normalise`; about one request per topic and partition."""
+    """Return Kafka's metadata in the form of :func:`zk_metadata.normalise`; about one request a topic and partition."""
     reader = Reader(client, window, max_rate, timeout)
     return zk_metadata.normalise(_metadata_znodes(reader), digest_key)
 
 
 def _metadata_znodes(reader):
-    """Yields the Znodes that hold metadata, without visiting the directories between."""
+    """Yield the Znodes that hold metadata, without the directories between them."""
     yield from reader.get_many((znodes.CLUSTER_ID, znodes.CONTROLLER_EPOCH, znodes.PRODUCER_ID_BLOCK))
     yield from reader.get_many(below(reader, [znodes.BROKER_IDS, znodes.DELETE_TOPICS, znodes.DELEGATION_TOKENS]))
     yield from partition_znodes(reader)
@@ -452,21 +452,21 @@ def _metadata_znodes(reader):
     entities += below(reader, [f"{user}/clients" for user in users])
     yield from reader.get_many(entities)
     for store in znodes.ACL_STORES.values():
-        # Resource names may hold slashes, so this part is walked
+        # Resource names may contain slashes, so this subtree is walked.
         for node in reader.tree(store):
             if znodes.kind(node.path) == "acl":
                 yield node
 
 
 def partition_znodes(reader):
-    """Yields the Znodes of topics and, next to each, those of its partitions' states."""
+    """Yield the Znodes of topics, and those of their partitions' states."""
     states = deque()
     for node in reader.get_many(below(reader, [znodes.TOPICS])):
         yield node
         try:
             partitions = znodes.topic(node.data, node.path)["partitions"]
         except znodes.ZnodeError:
-            continue  # the normal form names it
+            continue  # zk_metadata.normalise reports it
         name = node.path.rpartition("/")[2]
         states.extend(znodes.partition_state_path(name, partition) for partition in partitions)
         if len(states) >= reader.window:
@@ -476,7 +476,7 @@ def partition_znodes(reader):
 
 
 def below(reader, parents):
-    """The paths of what stands under each of `parents` that exists."""
+    """Return the paths of the children of each of `parents` that exists."""
     return [
         f"{parent}/{name}" for parent, names in reader.children_many(parents) if names is not None for name in names
     ]

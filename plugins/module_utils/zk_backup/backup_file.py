@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A backup of Kafka's subtree in ZooKeeper: its file.
+"""The file format of a backup of Kafka's subtree in ZooKeeper.
 
 The file is gzip over JSON lines in UTF-8, in this order:
 
@@ -13,11 +13,11 @@ The file is gzip over JSON lines in UTF-8, in this order:
    ``{"path": path below the chroot, "data", "acl", "stat"}``;
 4. the trailer: ``{"end": {"znodes", "ephemerals", "data_bytes", "zxid", "zxid_end", "moving", "sha256"}}``.
 
-``data`` is null for null data, ``{"text": ...}`` where the bytes are UTF-8, else ``{"base64": ...}``. ``acl`` lists
-``scheme:id:perms`` as zkCli's setAcl takes them. ``stat`` has ZooKeeper's own field names; an ``ephemeralOwner``
-other than 0 marks an ephemeral znode, which a restore leaves out. ``sha256`` is that of all the uncompressed bytes
-before the trailer's line. The tree in the file is the one of transaction ``zxid``, except the paths that ``moving``
-counts by kind and names: they changed while the last check ran and hold a later state, of ``zxid_end`` at most.
+``data`` is null for null data, ``{"text": ...}`` if the bytes are UTF-8, else ``{"base64": ...}``. ``acl`` lists
+``scheme:id:perms`` as in zkCli's setAcl. ``stat`` has ZooKeeper's own field names; an ``ephemeralOwner`` other than 0
+marks an ephemeral znode, which a restore leaves out. ``sha256`` covers all uncompressed bytes before the trailer's
+line. The file holds the tree at transaction ``zxid``, except the paths in ``moving`` (counted by kind, and named): they
+changed during the last check and have a later state, of ``zxid_end`` at most.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ _PERMS = ((4, "c"), (8, "d"), (1, "r"), (2, "w"), (16, "a"))
 
 
 class BackupError(Exception):
-    """The backup cannot be taken or does not hold; the message says what and where."""
+    """A backup cannot be taken or is invalid; the message names the file or znode and the reason."""
 
 
 class BackupBroken(BackupError):
-    """The file is torn, altered, or no backup of this format."""
+    """The file is incomplete, altered, or not a backup of this format."""
 
 
 class BackupForeign(BackupError):
-    """The file is whole, but of another cluster than the live one."""
+    """The file is valid, but of another cluster than the live one."""
 
 
 def line(node, key="path"):
-    """A Znode as its line of the file (bytes, with the newline)."""
+    """Return a Znode's line of the file (bytes, with the newline)."""
     record = {
         key: node.path,
         "data": _data_out(node.data),
@@ -72,7 +72,7 @@ def line(node, key="path"):
 
 
 def znode(record, key="path"):
-    """The opposite of :func:`line`, from the parsed line. Raises KeyError, TypeError or ValueError."""
+    """Return the Znode of a parsed line. Raises KeyError, TypeError or ValueError."""
     return znodes.Znode(
         record[key],
         _data_in(record["data"]),
@@ -115,7 +115,7 @@ def _acl_in(text):
 
 
 class Backup:
-    """A backup file. ``header`` and ``trailer`` are there after :meth:`check`."""
+    """A backup file. :meth:`check` sets ``header`` and ``trailer``."""
 
     def __init__(self, path):
         self.path = path
@@ -123,7 +123,7 @@ class Backup:
         self.trailer = None
 
     def check(self):
-        """Reads the whole file: format, digest, counts. Returns itself; raises BackupBroken or OSError."""
+        """Check the file's format, digest and counts, and return self. Raises BackupBroken, OSError."""
         digest = hashlib.sha256()
         counts = Counts()
         header = trailer = None
@@ -133,7 +133,7 @@ class Backup:
             record = self._parse(raw)
             if header is None:
                 if record.get("quorumshift_zk_backup") != FORMAT:
-                    raise self._broken(f"is no ZooKeeper backup of format {FORMAT}")
+                    raise self._broken(f"is not a ZooKeeper backup of format {FORMAT}")
                 header = record
             elif "end" in record:
                 trailer = record["end"]
@@ -144,23 +144,23 @@ class Backup:
                 raise self._broken("has a line that is neither a znode nor the trailer")
             digest.update(raw)
         if trailer is None:
-            raise self._broken("is torn: it ends before its trailer")
+            raise self._broken("is incomplete: it ends before its trailer")
         if trailer.get("sha256") != digest.hexdigest():
-            raise self._broken("was altered: its content does not have the SHA-256 of its trailer")
+            raise self._broken("was altered: the SHA-256 of its content differs from its trailer's")
         if any(trailer.get(name) != value for name, value in counts.totals().items()):
-            raise self._broken("was altered: its trailer counts other znodes than it holds")
+            raise self._broken("was altered: the number of its znodes differs from its trailer's")
         self.header, self.trailer = header, trailer
         return self
 
     def znodes(self):
-        """Yields the Znodes from the chroot down."""
+        """Yield the Znodes from the chroot down."""
         for raw in self._lines():
             record = self._parse(raw)
             if "path" in record:
                 yield self._znode(record)
 
     def facts(self):
-        """What may be told of a checked file."""
+        """Return the facts of a checked file that contain no secrets."""
         return {
             "path": self.path,
             "sha256": file_sha256(self.path),
@@ -170,22 +170,22 @@ class Backup:
         }
 
     def ancestors(self):
-        """The Znodes above the chroot, from ZooKeeper's root down."""
-        found = []
+        """Return the Znodes above the chroot, from ZooKeeper's root down."""
+        nodes = []
         for raw in self._lines():
             record = self._parse(raw)
             if "ancestor" in record:
-                found.append(znode(record, "ancestor"))
+                nodes.append(znode(record, "ancestor"))
             elif "path" in record:
                 break
-        return found
+        return nodes
 
     def _lines(self):
         with open(self.path, "rb") as packed:
             try:
                 yield from gzip.GzipFile(fileobj=packed, mode="rb")
             except EOFError:
-                raise self._broken("is torn: it ends within its compressed data") from None
+                raise self._broken("is incomplete: its compressed data end too early") from None
             except (gzip.BadGzipFile, zlib.error) as error:
                 raise self._broken(f"cannot be unpacked ({error})") from None
 
@@ -195,7 +195,7 @@ class Backup:
         except ValueError:
             raise self._broken("has a line that is not JSON") from None
         if not isinstance(record, dict):
-            raise self._broken("has a line that is no object")
+            raise self._broken("has a line that is not an object")
         return record
 
     def _znode(self, record):
@@ -205,7 +205,7 @@ class Backup:
             raise self._broken("has a znode that cannot be read") from None
 
     def _broken(self, what):
-        return BackupBroken(f"{self.path} {what}: do not rely on it")
+        return BackupBroken(f"{self.path} {what}: do not use it")
 
 
 class Counts:
@@ -222,7 +222,7 @@ class Counts:
 
 
 def file_sha256(path):
-    """The SHA-256 of a file, as sha256sum prints it."""
+    """Return the SHA-256 of a file, as sha256sum prints it."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         for chunk in iter(lambda: file.read(1 << 20), b""):

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Comparing a backup with the live tree, whose history since then tells a change from a loss."""
+"""Compare a backup with the live tree, and distinguish a change since the backup from a loss by the zxids."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup.backup
 
 
 def verify(client, path, window=500, max_rate=None, timeout=30.0):
-    """Reads the file back and compares it with the live tree.
+    """Read the file back and compare it with the live tree.
 
     A persistent znode that has not changed since the backup (by its zxids and ACL version) must be equal in data,
-    ACL, versions and zxids; what is missing or new must have a trace of its removal or creation after the backup.
+    ACL, versions and zxids. A missing or new znode must have been deleted or created after the backup, by the zxids.
 
     :returns: ``{"path", "sha256", "file_bytes", "cluster_id", "taken_at", "zxid", "znodes", "ephemerals",
-        "data_bytes", "equal", "changed_since": {"changed", "added", "removed"} each ``{kind: count}`` (of a new
-        subtree its root is counted), "differ": [{"path", "what"}] (the first 100), "differ_count"}``.
+        "data_bytes", "equal", "changed_since": {"changed", "added", "removed"} each ``{kind: count}`` (a new subtree
+        counts once), "differ": [{"path", "what"}] (the first 100), "differ_count"}``.
     :raises BackupBroken: see :meth:`Backup.check`.
-    :raises BackupForeign: the live cluster is another one, or its history is older than the backup.
+    :raises BackupForeign: the live cluster is another one, or is older than the backup.
     """
     backup = Backup(path).check()
     reader = zookeeper.Reader(client, window, max_rate, timeout)
     require_same_cluster(backup, reader)
     comparison = _Comparison(reader, backup.trailer["zxid"])
     for node, live in live_tree.beside(backup.znodes(), reader.read_many):
-        comparison.detect(node, live)
-    comparison.detect_new(backup.znodes)
+        comparison.compare(node, live)
+    comparison.compare_new(backup.znodes)
     return {
         **backup.facts(),
         "equal": comparison.equal,
@@ -42,21 +42,21 @@ def verify(client, path, window=500, max_rate=None, timeout=30.0):
 
 
 def require_same_cluster(backup, reader):
-    """Raises BackupForeign unless a checked backup is of the live cluster and not from its future."""
+    """Raise BackupForeign unless a checked backup is of the live cluster and not newer than it."""
     live_id, live_zxid, zxid = live_tree.cluster_id(reader), reader.zxid(), backup.trailer["zxid"]
     if live_id != backup.header["cluster_id"]:
         raise BackupForeign(
-            f"{backup.path} is a backup of cluster {backup.header['cluster_id']}, the live cluster is {live_id}"
+            f"{backup.path} is a backup of cluster {backup.header['cluster_id']}, but the live cluster is {live_id}"
         )
     if live_zxid < zxid:
         raise BackupForeign(
-            f"{backup.path} was taken at zxid {zxid:#x} and the live ZooKeeper is at {live_zxid:#x}: another ensemble, "
-            "or one that was restored from an older state"
+            f"{backup.path} was taken at zxid {zxid:#x}, but ZooKeeper is at {live_zxid:#x}: it is another ensemble, "
+            "or was restored from an older state"
         )
 
 
-# They live as long as the cluster does. Made anew, every zxid is from another history and proves nothing.
-_NEVER_MADE_ANEW = ("/", znodes.CLUSTER_ID)
+# Kafka never recreates these. If they are new, all zxids are of another ensemble and prove nothing.
+_NEVER_RECREATED = ("/", znodes.CLUSTER_ID)
 
 
 class _Comparison:
@@ -68,18 +68,18 @@ class _Comparison:
         self.differ = []
         self._parents = {}
 
-    def detect(self, node, live):
+    def compare(self, node, live):
         if node.stat.ephemeralOwner:
             return
         if live is None:
             if self._removed_since(node.path):
                 self._count("removed", node.path)
             else:
-                self._differs(node.path, "is gone, and no parent has changed since the backup")
+                self._differs(node.path, "is missing, though no parent has changed since the backup")
             return
         if live.stat.czxid != node.stat.czxid:
-            if node.path in _NEVER_MADE_ANEW:
-                self._differs(node.path, "was made anew: ZooKeeper was rebuilt or restored after the backup")
+            if node.path in _NEVER_RECREATED:
+                self._differs(node.path, "was recreated: ZooKeeper was rebuilt or restored after the backup")
             elif live.stat.czxid > self.horizon:
                 self._count("changed", node.path)
                 self._parents[node.path] = set()
@@ -93,22 +93,22 @@ class _Comparison:
                 if stamp == "pzxid":
                     self._parents[node.path] = set()
             elif any(getattr(live.stat, name) != getattr(node.stat, name) for name in (stamp, versions)):
-                self._differs(node.path, f"has other {what} versions though no transaction since the backup touched it")
+                self._differs(node.path, f"has other {what} versions, though no transaction has changed it")
                 return
         if live.stat.mzxid == node.stat.mzxid and live.data != node.data:
-            self._differs(node.path, "has other data though no transaction since the backup touched it")
+            self._differs(node.path, "has other data, though no transaction has changed it")
         elif live.stat.aversion > node.stat.aversion:
-            # setACL leaves no zxid, so an ACL that was set again counts as changed since
+            # setACL leaves no zxid, so an ACL that was set again counts as changed since the backup.
             self._count("changed", node.path)
         elif live.stat.aversion < node.stat.aversion or live.acl != node.acl:
-            self._differs(node.path, "has another ACL though none was set since the backup")
+            self._differs(node.path, "has another ACL, though none was set since the backup")
         elif changed:
             self._count("changed", node.path)
         else:
             self.equal += 1
 
-    def detect_new(self, nodes):
-        """Live children of changed parents that the backup lacks must be newer than it."""
+    def compare_new(self, nodes):
+        """Check that live children of changed parents that the backup lacks are newer than it."""
         paths = live_tree.new_children(self.reader, nodes, self._parents)
         for path, stat in self.reader.stat_many(paths):
             if stat is None or stat.ephemeralOwner:
@@ -116,7 +116,7 @@ class _Comparison:
             if stat.czxid > self.horizon:
                 self._count("added", path)
             else:
-                self._differs(path, "was there before the backup, which lacks it")
+                self._differs(path, "is older than the backup, which lacks it")
 
     def _removed_since(self, path):
         while path != "/":

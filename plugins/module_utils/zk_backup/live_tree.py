@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What taking a backup and comparing it both ask the live tree."""
+"""Reads of the live tree that taking, comparing and restoring a backup share."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ NAMED_PATHS = 100
 
 
 def cluster_id(reader):
-    """The id of the Kafka cluster below the reader's chroot. Raises BackupError where there is none."""
+    """Return the id of the Kafka cluster below the reader's chroot. Raises BackupError if there is none."""
     for node in reader.get_many([znodes.CLUSTER_ID]):
         try:
             return znodes.cluster_id(node.data)
         except znodes.ZnodeError as error:
-            raise BackupError(
-                f"ZooKeeper's {error}: this is no Kafka cluster's subtree, is the chroot right?"
-            ) from None
+            raise BackupError(f"ZooKeeper's {error}: no Kafka cluster is at this chroot. Check the chroot") from None
     raise BackupError(
-        f"{reader.client.chroot or ''}{znodes.CLUSTER_ID} does not exist: no Kafka cluster is there; check the chroot"
+        f"{reader.client.chroot or ''}{znodes.CLUSTER_ID} does not exist: no Kafka cluster is at this chroot. Check "
+        "the chroot"
     )
 
 
 def new_children(reader, nodes, parents):
-    """Paths of live children of ``parents`` (path: empty set) that are not among ``nodes()``."""
+    """Return the paths of live children of ``parents`` (path: empty set) that are not in ``nodes()``."""
     if not parents:
         return []
     for node in nodes():
@@ -44,13 +43,13 @@ def new_children(reader, nodes, parents):
 
 
 def beside(nodes, ask_many):
-    """Yields (node, answer) where ``ask_many(paths)`` yields (path, answer) in order."""
-    asked = deque()
+    """Yield (node, answer) for each node; ``ask_many(paths)`` yields (path, answer) in order."""
+    pending = deque()
 
     def paths():
         for node in nodes:
-            asked.append(node)
+            pending.append(node)
             yield node.path
 
     for _path, answer in ask_many(paths()):
-        yield asked.popleft(), answer
+        yield pending.popleft(), answer

@@ -1,15 +1,17 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bringing back what a backup holds and the live tree lacks (judgements.restoring says what), with all brokers and
-controllers stopped. Every write can be repeated: a restore that was cut off is begun again."""
+"""Restore znodes of a backup that the live tree lacks, with all brokers and controllers stopped.
+
+core.restoring decides which. Every write can be repeated, so an interrupted restore can be run again.
+"""
 
 from __future__ import annotations
 
 import contextlib
 from collections import Counter
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import restoring as phase_result
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import restoring as rules
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import live_tree
@@ -19,23 +21,24 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_writing impor
 try:
     from kazoo import exceptions as kazoo_exceptions
     from kazoo.security import ACL, Id
-except ImportError:  # probes.zookeeper.connect says so, before anything here is called
+except ImportError:  # probes.zookeeper.connect reports it
     kazoo_exceptions = ACL = Id = None
 
 WINDOW = 200
 
 
 class Restore:
-    """What is to be written: ``missing`` are the Writes without partition states, of which ``counts()`` tells."""
+    """A restore: ``missing`` are its Writes except those of partition states, see ``counts()``."""
 
     def __init__(self, client, path, window=500, timeout=30.0):
-        """Reads and compares. Raises BackupError, znodes.ZnodeError, zookeeper.ZooKeeperError."""
+        """Read the backup and compare it. Raises BackupError, znodes.ZnodeError, zookeeper.ZooKeeperError."""
         self.client = client
         self.backup = Backup(path).check()
         self.reader = zookeeper.Reader(client, window, None, timeout)
         live_id = live_tree.cluster_id(self.reader)
         if live_id != self.backup.header["cluster_id"]:
-            raise BackupError(f"{path} is of cluster {self.backup.header['cluster_id']}, ZooKeeper holds {live_id}")
+            backup_id = self.backup.header["cluster_id"]
+            raise BackupError(f"{path} is a backup of cluster {backup_id}, but the live cluster is {live_id}")
         self.missing = []
         self.topics, self.saved_states, self.live_states = {}, {}, {}
         self.epochs = []
@@ -52,15 +55,14 @@ class Restore:
             return
         if kind == "controller_epoch":
             self.epochs.append(znodes.controller_epoch(saved.data))
-        write = phase_result.restored(saved, live)
+        write = rules.restored(saved, live)
         if write is not None:
             self.missing.append(write)
         if kind == "topic":
-            stands = write or live
-            self.topics[saved.path] = znodes.topic(stands.data, saved.path)
+            self.topics[saved.path] = znodes.topic((write or live).data, saved.path)
 
     def _live_only(self):
-        """Topics that came after the backup, and the states of all partitions that the backup does not have."""
+        """Read the topics that were created after the backup, and the partition states that the backup lacks."""
         ((_path, names),) = self.reader.children_many([znodes.TOPICS])
         for node in self.reader.get_many([znodes.topic_path(name) for name in names or ()]):
             self.topics.setdefault(node.path, znodes.topic(node.data, node.path))
@@ -70,18 +72,18 @@ class Restore:
             self.epochs.append(znodes.partition_state(node.data, node.path)["controller_epoch"])
 
     def partitions(self):
-        """Yields (path of its state, topic name, partition as int) of every partition, restored ones included."""
+        """Yield (path of its state, topic name, partition as int) of every partition, restored ones included."""
         for path, topic in self.topics.items():
             name = path[len(znodes.TOPICS) + 1 :]
             for partition in topic["partitions"]:
                 yield znodes.partition_state_path(name, partition), name, int(partition)
 
     def counts(self):
-        """``{"missing": {kind: znodes to make}, "completed": {kind: znodes to complete}, "partitions": of all}``."""
-        made = Counter(one.kind for one in self.missing if one.acl is not None)
-        completed = Counter(one.kind for one in self.missing if one.acl is None)
+        """Return ``{"missing": {kind: to create}, "completed": {kind: to complete}, "partitions": all}``."""
+        created = Counter(write.kind for write in self.missing if write.acl is not None)
+        completed = Counter(write.kind for write in self.missing if write.acl is None)
         return {
-            "missing": dict(sorted(made.items())),
+            "missing": dict(sorted(created.items())),
             "completed": dict(sorted(completed.items())),
             "partitions": sum(len(topic["partitions"]) for topic in self.topics.values()),
         }
@@ -98,27 +100,27 @@ class Restore:
         }
 
     def unread(self, known):
-        """``{broker: partitions}`` of those that have replicas and are not among the ``known``."""
-        reported = (replicas["replicas"] for topic in self.topics.values() for replicas in topic["partitions"].values())
-        return phase_result.unread(reported, known)
+        """Return ``{broker: partitions}`` of the brokers that have replicas and are not in ``known``."""
+        assigned = (entry["replicas"] for topic in self.topics.values() for entry in topic["partitions"].values())
+        return rules.unread(assigned, known)
 
     def pending_deletions(self):
-        """Topics that ZooKeeper's controller would delete as soon as it is elected."""
+        """Return the topics that ZooKeeper's controller would delete once it is elected."""
         ((_path, names),) = self.reader.children_many([znodes.DELETE_TOPICS])
         return list(names or ())
 
     def write(self, replicas, raft_epochs):
-        """Makes what is missing, sets every partition's state and the controller epoch, then deletes /migration and a
+        """Write the missing znodes, every partition's state and the controller epoch, then delete /migration and a
         /controller that is KRaft's.
 
         Raises znodes.ZnodeError before the first write, zookeeper.ZooKeeperError and WriteError also later.
 
-        :arg replicas: ``{(topic, partition): [judgement.Replica]}`` from the disks of all brokers.
+        :arg replicas: ``{(topic, partition): [core.restoring.Replica]}`` from the disks of all brokers.
         :arg raft_epochs: epochs of the quorum that wrote to ZooKeeper.
-        :returns: ``{"written", "states", "controller_epoch", "from_disks": [topics that were made, or got partitions,
-            from the disks alone], "without_data": [partitions of which no disk has any]}``.
+        :returns: ``{"written", "states", "controller_epoch", "from_disks": [topics that were created, or got
+            partitions, from the disks alone], "without_data": [partitions without data on any disk]}``.
         """
-        # All is read and judged before the first write.
+        # Everything is read and checked before the first write.
         acl = self._acl_of_topics()
         found = self._found_on_disks(replicas, acl)
         above = self._epoch_above(raft_epochs)
@@ -128,10 +130,10 @@ class Restore:
             logs = replicas.get((name, partition), ())
             assigned = topic["partitions"][str(partition)]["replicas"]
             saved, live = self.saved_states.get(path), self.live_states.get(path)
-            reported = phase_result.state(path, assigned, topic["topic_id"], saved, live, logs, above)
+            state = rules.state(path, assigned, topic["topic_id"], saved, live, logs, above)
             if not logs:
                 without.append(f"{name}-{partition}")
-            states.append(reported._replace(acl=acl) if live is None and reported.acl is None else reported)
+            states.append(state._replace(acl=acl) if live is None and state.acl is None else state)
         self._put(self.missing + found + _parents(states, self.reader, acl) + states)
         self._raise_epoch(above)
         self._delete(znodes.MIGRATION)
@@ -140,39 +142,39 @@ class Restore:
             self._delete(znodes.CONTROLLER)
         return {
             "written": len(self.missing) + len(found),
-            "from_disks": [one.path[len(znodes.TOPICS) + 1 :] for one in found],
+            "from_disks": [write.path[len(znodes.TOPICS) + 1 :] for write in found],
             "states": len(states),
             "controller_epoch": above,
             "without_data": sorted(without),
         }
 
     def _acl_of_topics(self):
-        """Returns the ACL of the topics' directory, as it is or as it is to be made: that of what no backup has."""
+        """Return the live or restored ACL of the topics' directory, which znodes without a backup get."""
         ((_path, live),) = self.reader.read_many([znodes.TOPICS])
-        return live.acl if live else next(one.acl for one in self.missing if one.path == znodes.TOPICS)
+        return live.acl if live else next(write.acl for write in self.missing if write.path == znodes.TOPICS)
 
     def _found_on_disks(self, replicas, acl):
-        """Returns the Writes of topics and partitions that disks alone know."""
+        """Return the Writes of topics and partitions that exist only on the brokers' disks."""
         topics = {}
         for (name, partition), logs in replicas.items():
             topics.setdefault(name, {})[partition] = logs
         writes = []
         for name, logs in sorted(topics.items()):
             path = znodes.topic_path(name)
-            stands = self.topics.get(path)
-            topic_id = stands["topic_id"] if stands else None
-            known = {one: reported["replicas"] for one, reported in stands["partitions"].items()} if stands else {}
-            reported = phase_result.from_disks(topic_id, known, logs)
-            if reported == known:
+            topic = self.topics.get(path) or {"topic_id": None, "partitions": {}}
+            known = {partition: entry["replicas"] for partition, entry in topic["partitions"].items()}
+            assigned = rules.from_disks(topic["topic_id"], known, logs)
+            if assigned == known:
                 continue
-            value = znodes.topic_value(reported, topic_id or next(iter(logs.values()))[0].topic_id)
+            value = znodes.topic_value(assigned, topic["topic_id"] or next(iter(logs.values()))[0].topic_id)
+            acl_of_new = None if path in self.topics else acl
             self.topics[path] = znodes.topic(value, path)
-            writes.append(phase_result.Write(path, value, None if stands else acl, "topic"))
+            writes.append(rules.Write(path, value, acl_of_new, "topic"))
         return writes
 
     def _epoch_above(self, raft_epochs):
         now = [znodes.controller_epoch(node.data) for node in self.reader.get_many([znodes.CONTROLLER_EPOCH])]
-        return phase_result.epoch_above([*self.epochs, *now, *raft_epochs])
+        return rules.epoch_above([*self.epochs, *now, *raft_epochs])
 
     def _raise_epoch(self, epoch):
         data = str(epoch).encode()
@@ -180,22 +182,22 @@ class Restore:
         acl = None
         if stat is None:
             acl = next(node.acl for node in self.backup.znodes() if node.path == znodes.CONTROLLER_EPOCH)
-        self._put([phase_result.Write(znodes.CONTROLLER_EPOCH, data, acl, "controller_epoch")])
+        self._put([rules.Write(znodes.CONTROLLER_EPOCH, data, acl, "controller_epoch")])
 
     def _delete(self, path):
         with writing(f"{path} was not deleted"), contextlib.suppress(kazoo_exceptions.NoNodeError):
             self.client.delete_async(path).get(timeout=self.reader.timeout)
 
     def _put(self, writes):
-        """Writes in order, parents before their children, many at once on one level of the tree."""
-        for level in sorted({one.path.count("/") for one in writes}):
+        """Send the writes, parents before children, pipelined on each level of the tree."""
+        for level in sorted({write.path.count("/") for write in writes}):
             pending = []
-            for one in (write for write in writes if write.path.count("/") == level):
-                pending.append((one, self._send(one)))
+            for write in (each for each in writes if each.path.count("/") == level):
+                pending.append((write, self._send(write)))
                 if len(pending) >= WINDOW:
                     self._confirm(*pending.pop(0))
-            for one, request in pending:
-                self._confirm(one, request)
+            for write, request in pending:
+                self._confirm(write, request)
 
     def _send(self, write):
         if write.acl is None:
@@ -203,20 +205,20 @@ class Restore:
         return self.client.create_async(write.path, write.data, acl=_acls(write.acl))
 
     def _confirm(self, write, request):
-        # a restore that was cut off may have made it
+        # An interrupted restore may have created it.
         with writing(f"{write.path} was not written"), contextlib.suppress(kazoo_exceptions.NodeExistsError):
             request.get(timeout=self.reader.timeout)
 
 
 def _parents(states, reader, acl):
-    """The directories between topics and their states that are missing."""
+    """Return the Writes of missing directories between topics and their states."""
     wanted = {}
-    for one in states:
-        partition = one.path.rpartition("/")[0]
+    for state in states:
+        partition = state.path.rpartition("/")[0]
         for path in (partition.rpartition("/")[0], partition):
-            wanted[path] = one.acl or acl
+            wanted[path] = state.acl or acl
     absent = [path for path, stat in reader.stat_many(sorted(wanted)) if stat is None]
-    return [phase_result.Write(path, None, wanted[path], "partition") for path in absent]
+    return [rules.Write(path, None, wanted[path], "partition") for path in absent]
 
 
 def _acls(entries):

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Taking a backup of the live tree, until nothing in the file is older than one transaction."""
+"""Take a backup of the live tree that is consistent with one transaction."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup.backup
 
 
 def ancestors_of(chroot):
-    """The paths above a chroot: ``["/", "/a"]`` for ``/a/b``, none for no chroot."""
+    """Return the paths above a chroot: ``["/", "/a"]`` for ``/a/b``, none without a chroot."""
     names = chroot.strip("/").split("/") if chroot.strip("/") else []
     return ["/" + "/".join(names[:depth]) for depth in range(len(names))]
 
 
 def survey(client, window=500, max_rate=None, timeout=30.0):
-    """What :func:`take` would write, without a file: ``{"cluster_id", "znodes", "ephemerals", "data_bytes"}``."""
+    """Return the size of what :func:`take` would write: ``{"cluster_id", "znodes", "ephemerals", "data_bytes"}``."""
     reader = zookeeper.Reader(client, window, max_rate, timeout)
     counts = backup_file.Counts()
     result = {"cluster_id": live_tree.cluster_id(reader)}
@@ -38,20 +38,20 @@ def survey(client, window=500, max_rate=None, timeout=30.0):
 
 
 def take(client, path, servers, tool, ancestors=(), window=500, max_rate=None, rounds=5, timeout=30.0):
-    """Writes the subtree below the client's chroot into ``path``, a new file.
+    """Write the subtree below the client's chroot into ``path``, a new file.
 
-    :arg servers: connect string as it is to stand in the header; ``tool`` names what took the backup.
+    :arg servers: connect string for the header; ``tool``: name of the tool that takes the backup.
     :arg ancestors: Znodes above the chroot, read over a connection without chroot (:func:`ancestors_of`).
-    :arg rounds: how often the tree is checked again for what moved meanwhile. The checks end early with one that
-        saw nothing move but what moves by itself (:data:`znodes.VOLATILE_KINDS` and ephemerals).
+    :arg rounds: maximum number of re-checks for znodes that changed meanwhile. A re-check that sees only volatile
+        znodes change (:data:`znodes.VOLATILE_KINDS` and ephemerals) is the last one.
     :returns: ``{"path", "sha256" (of the file), "file_bytes", "cluster_id", "zxid", "znodes", "ephemerals",
         "data_bytes", "moving": {"by_kind", "paths"}, "rounds", "vanished"}``.
     :raises BackupError: the file exists, its directory is open to others, ACLs are masked.
-    :raises zookeeper.ZooKeeperError: the tree cannot be read; nothing is left behind then.
+    :raises zookeeper.ZooKeeperError: the tree cannot be read; no file is left behind.
     """
     directory = _private_directory(path)
     if os.path.lexists(path):
-        raise BackupError(f"{path} exists and is not overwritten")
+        raise BackupError(f"{path} exists already: it is not overwritten")
     reader = zookeeper.Reader(client, window, max_rate, timeout)
     header = {
         "quorumshift_zk_backup": backup_file.FORMAT,
@@ -72,9 +72,9 @@ def take(client, path, servers, tool, ancestors=(), window=500, max_rate=None, r
                 out.write(backup_file.line(node))
         horizon = reader.zxid()
         overlay, moving = {}, []
-        settled = 0
-        while settled < rounds:
-            settled += 1
+        round_number = 0
+        while round_number < rounds:
+            round_number += 1
             if moving:
                 horizon = reader.zxid()
             moved, acl_set = _moved(reader, lambda: _laid_over(walk, overlay))
@@ -83,7 +83,7 @@ def take(client, path, servers, tool, ancestors=(), window=500, max_rate=None, r
                     _refuse_masked(node, client.chroot)
             moving = sorted(acl_set.union(_later(reader, moved, horizon)))
             overlay.update(moved)
-            if all(_moves_by_itself(name, overlay[name]) for name in moving):
+            if all(_is_volatile(name, overlay[name]) for name in moving):
                 break
         counts = backup_file.Counts()
         digest = hashlib.sha256()
@@ -113,21 +113,21 @@ def take(client, path, servers, tool, ancestors=(), window=500, max_rate=None, r
         _publish(part, path, directory)
     backup = Backup(path)
     backup.header, backup.trailer = header, trailer
-    return {**backup.facts(), "moving": trailer["moving"], "rounds": settled, "vanished": reader.vanished}
+    return {**backup.facts(), "moving": trailer["moving"], "rounds": round_number, "vanished": reader.vanished}
 
 
 def _refuse_masked(node, chroot):
-    # FinalRequestProcessor (getACL) replaces the hash of a digest identity by 'x' for whoever lacks ADMIN on the znode
+    # FinalRequestProcessor (getACL) replaces the hash of a digest identity by 'x' for a user without ADMIN.
     for entry in node.acl:
         if entry["scheme"] == "digest" and entry["id"].endswith(":x"):
             raise BackupError(
-                f"ZooKeeper masks the ACL of {chroot}{node.path}: this identity has no ADMIN permission there, and a "
-                "backup without the real ACL could not be restored; use the brokers' ZooKeeper identity"
+                f"ZooKeeper masks the ACL of {chroot}{node.path}, because this user has no ADMIN permission on it. A "
+                "backup without the ACL could not be restored: use the brokers' ZooKeeper credentials"
             )
 
 
 def _laid_over(walk, overlay):
-    """The znodes of the walk with the later states of ``overlay`` in their places, new ones at the end."""
+    """Yield the znodes of the walk, replaced by the later states in ``overlay``, with new ones at the end."""
     left = dict(overlay)
     for node in Backup(walk).znodes():
         if node.path in overlay:
@@ -152,8 +152,8 @@ def _stamps(stat):
 
 
 def _moved(reader, nodes):
-    """What is no longer as ``nodes()`` (an iterator each time) has it: ``{path: Znode or None}``, and the set of paths
-    whose ACL was set (of that no zxid tells the time)."""
+    """Return the znodes that differ from ``nodes()`` (a new iterator each time), ``{path: Znode or None}``, and the set
+    of paths whose ACL was set (setACL leaves no zxid)."""
     moved = {}
     changed, acl_set, parents = [], set(), {}
     for node, stat in live_tree.beside(nodes(), reader.stat_many):
@@ -173,11 +173,11 @@ def _moved(reader, nodes):
 
 
 def _later(reader, moved, horizon):
-    """The paths among ``moved`` whose state at ``horizon`` is not the one that was read now."""
+    """Return the paths in ``moved`` that changed after ``horizon``."""
     later = []
     for path, node in moved.items():
         if node is None:
-            # A deletion leaves its zxid on the parent
+            # A deletion sets the parent's pzxid.
             stat = reader.stat(path.rpartition("/")[0] or "/")
             if stat is None or stat.pzxid > horizon:
                 later.append(path)
@@ -186,10 +186,10 @@ def _later(reader, moved, horizon):
     return later
 
 
-def _moves_by_itself(path, node):
+def _is_volatile(path, node):
     if node is not None and node.stat.ephemeralOwner:
         return True
-    # Parents of ephemerals and notifications move with them
+    # Parents of ephemerals and notifications change with them.
     return znodes.kind(path) in znodes.VOLATILE_KINDS or path in (
         "/",
         znodes.BROKER_IDS,
@@ -206,15 +206,13 @@ def _private_directory(path):
     os.makedirs(directory, mode=0o700, exist_ok=True)
     mode = stat_module.S_IMODE(os.stat(directory).st_mode)
     if mode & 0o077:
-        raise BackupError(
-            f"{directory} has mode {mode:04o}: a backup holds SCRAM credentials, so its directory must be 0700"
-        )
+        raise BackupError(f"{directory} has mode {mode:04o}, but must have 0700: a backup contains SCRAM credentials")
     return directory
 
 
 @contextlib.contextmanager
 def _scratch(path):
-    """A new file of mode 0600 that is gone at the end unless it was moved away."""
+    """Create a file with mode 0600 and delete it at the end."""
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
         yield path
@@ -224,7 +222,7 @@ def _scratch(path):
 
 
 class _Packed:
-    """Writes a gzip file and has it on disk at its end."""
+    """A gzip file that is flushed to disk at its end."""
 
     def __init__(self, path):
         self._file = open(path, "wb")  # noqa: SIM115 - closed in __exit__
@@ -242,11 +240,11 @@ class _Packed:
 
 
 def _publish(part, path, directory):
-    # link, not rename: it fails where another run has put its file in the meantime
+    # link fails if another run has created the file meanwhile; rename would overwrite it.
     try:
         os.link(part, path)
     except FileExistsError:
-        raise BackupError(f"{path} exists and is not overwritten") from None
+        raise BackupError(f"{path} exists already: it is not overwritten") from None
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)

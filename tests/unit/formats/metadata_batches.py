@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Record batches around given record values, to lay out logs that a small cluster does not produce."""
+"""Build record batches from record values, for logs that a small cluster does not produce."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ SNAPSHOT_FOOTER = (b"\0\0\0\4", b"\0\0\0")
 
 
 def topic(name, number):
-    """The value of a TOPIC_RECORD."""
+    """Return the value of a TOPIC_RECORD."""
     return b"\x01\x02\x00" + bytes([len(name) + 1]) + name.encode() + bytes([number] * 16) + b"\0"
 
 
 def config(kind, resource, name, value):
-    """The value of a CONFIG_RECORD; None takes the key away."""
+    """Return the value of a CONFIG_RECORD; a value of None removes the key."""
     texts = [b"\0" if text is None else bytes([len(text) + 1]) + text.encode() for text in (resource, name, value)]
     return b"\x01\x04\x00" + struct.pack(">b", kind) + b"".join(texts) + b"\0"
 
 
 def feature(name, level):
-    """The value of a FEATURE_LEVEL_RECORD."""
+    """Return the value of a FEATURE_LEVEL_RECORD."""
     return b"\x01\x0c\x00" + bytes([len(name) + 1]) + name.encode() + struct.pack(">h", level) + b"\0"
 
 
 def migration_state(value):
-    """The value of a ZK_MIGRATION_STATE_RECORD."""
+    """Return the value of a ZK_MIGRATION_STATE_RECORD."""
     return b"\x01\x15\x00" + bytes([value]) + b"\0"
 
 
 def batch(base_offset, values, epoch=1, timestamp=1000, attributes=0, magic=2):
-    """A batch of record values, or of (key, value) pairs, which make it a control batch."""
+    """Return a batch of record values, or a control batch of (key, value) pairs."""
     is_control = isinstance(values[0], tuple)
     pairs = values if is_control else [(None, value) for value in values]
     body = b"".join(_record(delta, key, value) for delta, (key, value) in enumerate(pairs))

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Decoded metadata records in the JSON form of Kafka's generated *JsonConverter classes, and its own dumps read."""
+"""Convert decoded metadata records to the JSON of Kafka's generated *JsonConverter classes, and parse Kafka's dumps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCHEMAS = {schema.name: schema for schema in (*RECORDS.values(), *CONTROL_RECORD
 
 
 def kafka_json(fields, version, values):
-    """`values` as Kafka prints them: fields of the version only, tagged ones only when not default, bytes in base64."""
+    """Return `values` as Kafka prints them: only fields of the version, tagged ones if not default, bytes in base64."""
     out = {}
     for field in fields:
         value = values[field.name]
@@ -45,8 +45,8 @@ _CONTROL_NAMES = {
 
 
 def dumped_records(text):
-    """What `kafka.tools.DumpLogSegments --cluster-metadata-decoder` printed, as {file name: [(offset, epoch, time,
-    type, version, JSON)]}; version and JSON are None where it prints only a control record's type."""
+    """Return the output of `kafka.tools.DumpLogSegments --cluster-metadata-decoder` as {file name: [(offset, epoch,
+    time, type, version, JSON)]}; version and JSON are None if it prints only a control record's type."""
     files, epoch = {}, None
     for line in text.splitlines():
         if line.startswith("Dumping "):
@@ -63,18 +63,18 @@ def dumped_records(text):
 
 
 def _dumped(text):
-    token, rest = text.split(" ", 1)
-    if token == "controlType:":
+    label, rest = text.split(" ", 1)
+    if label == "controlType:":
         return rest.split("(")[0], None, None
-    if token == "payload:":
+    if label == "payload:":
         payload = json.loads(rest)
         return payload["type"], payload["version"], payload["data"]
     fields = json.loads(rest)
-    return _CONTROL_NAMES[token], fields["version"], fields
+    return _CONTROL_NAMES[label], fields["version"], fields
 
 
 def comparable(record):
-    """A metadata_log.FileRecord in the form of `dumped_records`."""
+    """Return a metadata_log.FileRecord in the form of `dumped_records`."""
     if record.type == "LEADER_CHANGE":
         return record.offset, record.epoch, record.timestamp, record.type, None, None
     schema = SCHEMAS[record.type]

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Counters of a JVM, laid out here as HotSpot does (perfMemory.hpp, perfData.cpp)."""
+"""Performance counters in HotSpot's layout (perfMemory.hpp, perfData.cpp)."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def laid_out(order):
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
-def test_numbers_and_texts(order):
+def test_numbers_and_texts_are_parsed(order):
     assert parse(laid_out(order)) == {
         "sun.gc.generation.1.maxCapacity": 6 << 30,
         "sun.gc.collector.1.name": "G1 stop-the-world full collections",
     }
 
 
-def test_what_is_cut_off_or_something_else():
+def test_incomplete_and_foreign_bytes_are_rejected():
     whole = laid_out("<")
     for end in (0, 3, 20, 40, len(whole) - 60):
         with pytest.raises(PerfDataError):

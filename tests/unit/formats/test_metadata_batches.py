@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Record batches: checksum, whole and torn files, flipped bits."""
+"""Record batches: checksum, complete and incomplete files, flipped bits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def read(data, **options):
 
 
 @pytest.mark.parametrize("data", [b"", b"123456789", bytes(32), b"\xff" * 32, bytes(range(256)) * 5 + b"xyz"])
-def test_crc32c_in_python_is_the_native_one(data):
+def test_crc32c_in_python_equals_the_native_one(data):
     native = pytest.importorskip("crc32c").crc32c
     assert crc32c.crc32c_pure(data) == native(data)
     assert crc32c.crc32c_pure(data[7:], crc32c.crc32c_pure(data[:7])) == native(data)
@@ -58,20 +58,20 @@ def test_many_records_in_a_batch():
     assert [batch.records[start:end] for *_rest, start, end in records] == values
 
 
-def test_start_offset_leaves_out_what_ends_before():
+def test_batches_that_end_before_the_start_offset_are_left_out():
     assert [batch.base_offset for batch in read(LOG, start_offset=2)] == [2]
     assert [batch.base_offset for batch in read(LOG, start_offset=1)] == [0, 2]
     assert read(LOG, start_offset=5) == []
 
 
 @pytest.mark.parametrize("length", range(len(LOG)))
-def test_a_torn_end_is_not_yet_written(length):
+def test_incomplete_last_batch_ends_the_log(length):
     assert len(read(LOG[:length])) == (1 if length >= len(FIRST) else 0)
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_flipped_bit_is_named_with_its_batch(seed):
-    """All bits but those of baseOffset and epoch, which no checksum covers: the order of batches is metadata_log's."""
+def test_flipped_bit_is_reported_with_its_batch(seed):
+    """All bits except baseOffset and epoch, which the checksum does not cover: metadata_log checks their order."""
     rng = random.Random(seed)
     at = rng.choice([*range(8, 12), *range(16, len(FIRST))])
     broken = bytearray(LOG)
@@ -82,8 +82,8 @@ def test_a_flipped_bit_is_named_with_its_batch(seed):
     assert str(error.value).startswith("some.log at byte 0: ")
 
 
-def test_every_flipped_bit_of_the_last_batchs_length_is_seen():
-    """A length that reaches past the end must not pass for a batch that is not yet written."""
+def test_every_flipped_bit_of_the_last_batchs_length_is_reported():
+    """A length that exceeds the file must not be taken for a batch that is not yet written."""
     for bit in range(32):
         broken = bytearray(LOG)
         broken[len(FIRST) + 8 + 3 - bit // 8] ^= 1 << bit % 8
@@ -92,31 +92,33 @@ def test_every_flipped_bit_of_the_last_batchs_length_is_seen():
         assert error.value.position == len(FIRST)
 
 
-def test_checksum_is_the_callers_choice():
+def test_checksum_is_checked_unless_disabled():
     broken = bytearray(LOG)
     broken[-1] ^= 1
-    with pytest.raises(record_batch.CorruptBatch, match=f"at byte {len(FIRST)}: checksum differs"):
+    with pytest.raises(
+        record_batch.CorruptBatch, match=f"at byte {len(FIRST)}: the batch at offset 2 has a wrong checksum"
+    ):
         read(bytes(broken))
     assert len(read(bytes(broken), check_crc=False)) == 2
 
 
-def test_compressed_batches_are_refused_by_name():
+def test_compressed_batch_is_rejected_with_its_codec():
     with pytest.raises(record_batch.CompressedBatch, match="compressed with zstd"):
         read(made.batch(0, [made.NO_OP], attributes=4))
 
 
-def test_old_magic_is_refused():
+def test_old_magic_is_rejected():
     with pytest.raises(record_batch.CorruptBatch, match="magic 1"):
         read(made.batch(0, [made.NO_OP], magic=1))
 
 
-def test_zeros_are_no_batch():
+def test_zeros_are_not_a_batch():
     with pytest.raises(record_batch.CorruptBatch, match="batch of 12 bytes"):
         read(LOG + bytes(100))
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_records_that_do_not_fill_their_batch(count):
+def test_wrong_record_count_is_rejected(count):
     (batch,) = read(FIRST)
     with pytest.raises(record_batch.CorruptBatch):
         list(record_batch.records_of(batch._replace(count=count), "some.log"))

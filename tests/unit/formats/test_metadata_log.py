@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The metadata log of a real migration (recorded from Kafka 3.9.2 by the real test), and made ones that break."""
+"""The metadata log of a migration that the integration test recorded from Kafka 3.9.2, and broken hand-made logs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def recorded(tmp_path_factory):
 
 @pytest.fixture
 def write(tmp_path):
-    """write({file name: [batch, ...]}) lays out a metadata log directory and gives its path."""
+    """write({file name: [batch, ...]}) creates a metadata log directory and returns its path."""
 
     def lay_out(files):
         for name, batches in files.items():
@@ -53,7 +53,7 @@ def checkpoint(offset, epoch=1):
 
 
 def snapshot(*values):
-    """The batches of a checkpoint."""
+    """Return the batches of a checkpoint."""
     return [
         made.batch(0, [made.SNAPSHOT_HEADER]),
         made.batch(1, list(values)),
@@ -75,7 +75,7 @@ def offsets(directory, end_offset=None, types=None):
     return [record.offset for record in metadata_log.read_records(directory, end_offset, types)]
 
 
-def test_every_record_is_what_kafka_dumped(recorded):
+def test_every_record_equals_kafkas_dump(recorded):
     dumped = dumped_records((recorded / "dump.txt").read_text())
     files = metadata_log.list_files(str(recorded))
     paths = [file.path for file in (*files.checkpoints, *files.segments)]
@@ -84,7 +84,7 @@ def test_every_record_is_what_kafka_dumped(recorded):
         assert [comparable(record) for record in metadata_log.read_file(path)] == dumped[os.path.basename(path)]
 
 
-def test_records_follow_the_checkpoint(recorded):
+def test_records_of_segments_follow_those_of_the_checkpoint(recorded):
     records = list(metadata_log.read_records(str(recorded)))
     newest = metadata_log.list_files(str(recorded)).checkpoints[-1]
     from_checkpoint = [record for record in records if record.from_checkpoint]
@@ -95,7 +95,7 @@ def test_records_follow_the_checkpoint(recorded):
     assert kept == [record for record in records if record.type == "TOPIC_RECORD"]
 
 
-def test_copy_transaction_of_the_recorded_migration(recorded):
+def test_transaction_of_the_recorded_initial_copy(recorded):
     with metadata_log.open_log(str(recorded), whole=True) as log:
         extent = metadata_log.scan_log(log)
     copy = next(transaction for transaction in extent.transactions if transaction.name == "ZK Migration")
@@ -104,7 +104,7 @@ def test_copy_transaction_of_the_recorded_migration(recorded):
     assert copy.records["ZK_MIGRATION_STATE_RECORD"] == 1
 
 
-def test_end_offset_is_exclusive_and_chooses_the_checkpoint(write):
+def test_end_offset_is_exclusive_and_selects_the_checkpoint(write):
     directory = write(
         {
             segment(0): [made.batch(0, [made.topic("a", 1), made.topic("b", 2), made.topic("c", 3)])],
@@ -119,12 +119,12 @@ def test_end_offset_is_exclusive_and_chooses_the_checkpoint(write):
     assert scan(directory, 99).end_offset == 3
 
 
-def test_the_last_change_is_no_noop_and_lies_below_the_end(write):
+def test_last_change_is_no_noop_and_is_below_the_end_offset(write):
     directory = write({segment(0): [made.batch(0, [made.NO_OP, made.topic("a", 1), made.topic("b", 2), made.NO_OP])]})
     assert [scan(directory, end).last_change for end in (None, 3, 2, 1)] == [2, 2, 1, None]
 
 
-def test_checkpoint_gives_epoch_and_time_where_no_segment_follows(write):
+def test_epoch_and_time_come_from_the_checkpoint_without_segments(write):
     directory = write({checkpoint(7, 3): snapshot(made.topic("a", 1))})
     extent = scan(directory)
     assert (extent.end_offset, extent.last_epoch, extent.last_timestamp) == (7, 3, 5)
@@ -153,31 +153,31 @@ def test_empty_directory_is_an_empty_log(tmp_path):
     assert metadata_log.read_quorum_state(str(tmp_path)) is None
 
 
-def test_missing_directory_is_named(tmp_path):
+def test_missing_directory_is_an_error(tmp_path):
     with pytest.raises(metadata_log.LogMissing, match=r"nowhere: no such directory"):
         metadata_log.list_files(str(tmp_path / "nowhere"))
 
 
-def test_broken_quorum_state_is_named(tmp_path):
+def test_broken_quorum_state_is_an_error(tmp_path):
     (tmp_path / "quorum-state").write_text('{"leaderId":')
     with pytest.raises(LogError, match="quorum-state: not JSON"):
         metadata_log.read_quorum_state(str(tmp_path))
 
 
-def test_torn_last_batch_ends_the_log(write):
+def test_incomplete_last_batch_ends_the_log(write):
     last = made.batch(2, [made.topic("b", 2)])
     directory = write({segment(0): [made.batch(0, [made.NO_OP] * 2), last[:-1]]})
     assert scan(directory).end_offset == 2
 
 
-def test_torn_batch_before_the_last_segment_is_a_gap(write):
+def test_incomplete_batch_before_the_last_segment_is_a_gap(write):
     torn = made.batch(2, [made.topic("b", 2)])[:-1]
     directory = write({segment(0): [made.batch(0, [made.NO_OP] * 2), torn], segment(3): [made.batch(3, [made.NO_OP])]})
-    with pytest.raises(metadata_log.LogGap, match=r"3\.log at byte 0: offset 3 where 2 follows"):
+    with pytest.raises(metadata_log.LogGap, match=r"3\.log at byte 0: offset 3, expected 2"):
         scan(directory)
 
 
-def test_flipped_bit_is_an_error_before_the_end_offset_only(write):
+def test_flipped_bit_is_an_error_only_below_the_end_offset(write):
     bad = bytearray(made.batch(2, [made.topic("b", 2)]))
     bad[-3] ^= 4
     first = made.batch(0, [made.NO_OP] * 2)
@@ -188,35 +188,35 @@ def test_flipped_bit_is_an_error_before_the_end_offset_only(write):
     assert scan(directory, 2).end_offset == 2
 
 
-def test_base_offset_that_jumps_is_a_gap(write):
+def test_missing_offsets_between_batches_are_a_gap(write):
     directory = write({segment(0): [made.batch(0, [made.NO_OP]), made.batch(5, [made.NO_OP])]})
-    with pytest.raises(metadata_log.LogGap, match="offset 5 where 1 follows"):
+    with pytest.raises(metadata_log.LogGap, match="offset 5, expected 1"):
         scan(directory)
 
 
-def test_epoch_that_falls_is_corrupt(write):
+def test_decreasing_epoch_is_corrupt(write):
     directory = write({segment(0): [made.batch(0, [made.NO_OP], epoch=3), made.batch(1, [made.NO_OP], epoch=2)]})
     with pytest.raises(CorruptBatch, match="epoch 2 follows epoch 3"):
         scan(directory)
 
 
-def test_offsets_that_nothing_holds_are_a_gap(write):
+def test_missing_offsets_after_the_checkpoint_are_a_gap(write):
     directory = write({segment(9): [made.batch(9, [made.NO_OP])], checkpoint(5): snapshot(made.topic("a", 1))})
-    with pytest.raises(metadata_log.LogGap, match="offset 5 and those after it"):
+    with pytest.raises(metadata_log.LogGap, match="the oldest segment begins after offset 5"):
         open_and_close(directory)
 
 
 @pytest.mark.parametrize(
-    ("value", "error", "said"),
+    ("value", "error", "message"),
     [
         (b"\x01\x1c\x00\x00", UnknownRecord, "offset 1: record type 28"),
         (b"\x01\x02\x01\x00", UnknownRecord, "offset 1: TOPIC_RECORD version 1"),
         (b"\x01\x02\x00\x02a\x00", MalformedRecord, "offset 1: TOPIC_RECORD version 0"),
     ],
 )
-def test_unknown_and_malformed_records_are_named_with_file_and_offset(write, value, error, said):
+def test_unknown_and_malformed_records_are_reported_with_file_and_offset(write, value, error, message):
     directory = write({segment(0): [made.batch(0, [made.NO_OP, value])]})
-    with pytest.raises(error, match=said) as raised:
+    with pytest.raises(error, match=message) as raised:
         offsets(directory)
     assert raised.value.path.endswith(segment(0)) and raised.value.position == 0
 
@@ -265,20 +265,20 @@ def test_end_offset_inside_a_transaction_leaves_it_open(write):
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
-        ([made.BEGIN, made.BEGIN], "begin at offset 1 inside the one of 0"),
+        ([made.BEGIN, made.BEGIN], "begin at offset 1 inside the transaction of offset 0"),
         ([made.END], "END_TRANSACTION_RECORD at offset 0 without a begin"),
         ([made.BEGIN, made.END, made.ABORT], "ABORT_TRANSACTION_RECORD at offset 2 without a begin"),
     ],
 )
-def test_markers_in_an_order_that_kafka_refuses(write, values, said):
+def test_markers_in_a_wrong_order_are_rejected(write, values, message):
     directory = write({segment(0): [made.batch(0, values)]})
-    with pytest.raises(metadata_log.BrokenTransaction, match=said):
+    with pytest.raises(metadata_log.BrokenTransaction, match=message):
         scan(directory)
 
 
-def test_marker_in_a_checkpoint_is_refused(write):
+def test_marker_in_a_checkpoint_is_rejected(write):
     directory = write({checkpoint(5): snapshot(made.BEGIN)})
     with pytest.raises(metadata_log.BrokenTransaction, match="in a checkpoint"):
         offsets(directory)
@@ -290,44 +290,44 @@ def test_whole_log_may_begin_inside_a_transaction(write):
         assert [transaction.outcome for transaction in metadata_log.scan_log(log).transactions] == ["open"]
 
 
-def test_a_file_that_vanishes_is_listed_again(write, monkeypatch):
+def test_directory_is_listed_again_if_a_file_is_removed(write, monkeypatch):
     directory = write({segment(0): [made.batch(0, [made.NO_OP] * 3)], segment(3): [made.batch(3, [made.NO_OP])]})
     opened = metadata_log._open
-    vanishing = [segment(3), segment(0)]
+    removing = [segment(3), segment(0)]
 
-    def lose_one_first(path):
-        if vanishing and path.endswith(vanishing[-1]):
-            vanishing.pop()
+    def remove_first(path):
+        if removing and path.endswith(removing[-1]):
+            removing.pop()
             os.rename(path, path + ".deleted")
             (Path(directory) / checkpoint(3)).write_bytes(b"".join(snapshot(made.topic("a", 1))))
-            if not vanishing:
+            if not removing:
                 (Path(directory) / segment(3)).write_bytes(made.batch(3, [made.NO_OP] * 4))
         return opened(path)
 
-    monkeypatch.setattr(metadata_log, "_open", lose_one_first)
+    monkeypatch.setattr(metadata_log, "_open", remove_first)
     with metadata_log.open_log(directory, pause=0) as log:
         assert log.checkpoint.offset == 3
         assert metadata_log.scan_log(log).end_offset == 7
-    assert not vanishing
+    assert not removing
 
 
-def test_files_that_always_vanish_are_a_named_error(write, monkeypatch):
+def test_files_that_are_always_removed_are_an_error(write, monkeypatch):
     directory = write({segment(0): [made.batch(0, [made.NO_OP])]})
     tries = []
 
-    def excluded(path):
+    def removed(path):
         tries.append(path)
         raise FileNotFoundError(2, "No such file", path)
 
-    monkeypatch.setattr(metadata_log, "_open", excluded)
-    with pytest.raises(metadata_log.LogMoving, match="3 times over"), metadata_log.open_log(
-        directory, tries=3, pause=0
-    ):
+    monkeypatch.setattr(metadata_log, "_open", removed)
+    with pytest.raises(
+        metadata_log.LogMoving, match="removed between listing and opening, 3 times"
+    ), metadata_log.open_log(directory, tries=3, pause=0):
         pass
     assert len(tries) == 3
 
 
-def test_open_files_outlive_their_names(write):
+def test_open_log_is_readable_after_its_files_are_deleted(write):
     directory = write({segment(0): [made.batch(0, [made.topic("a", 1)])], checkpoint(1): snapshot(made.topic("a", 1))})
     with metadata_log.open_log(directory) as log:
         for name in os.listdir(directory):

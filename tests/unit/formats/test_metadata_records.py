@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Every record type and version against what Kafka 3.9.2's own serializers made of them (data/RecordMetadata.java)."""
+"""Every record type and version, as serialized by Kafka 3.9.2 itself (data/RecordMetadata.java)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def name(case):
     return "{type}-{version}-{filling}".format(**case)
 
 
-def test_the_tables_have_kafkas_types_and_versions():
+def test_schemas_have_kafkas_types_and_versions():
     kafka = {}
     for case in METADATA:
         kafka[case["id"]] = (case["type"], max(case["version"], kafka.get(case["id"], ("", 0))[1]))
@@ -68,16 +68,16 @@ def test_control_record(case):
     assert kafka_json(schema.fields, version, fields) == case["json"]
 
 
-def test_peek_says_where_the_body_starts():
+def test_peek_returns_the_position_of_the_body():
     assert records.peek(b"\x01\x15\x00\x01\x00") == (21, 0, 3)
     assert records.peek(b"..\x01\x15\x00\x01\x00", 2) == (21, 0, 5)
     assert records.peek(b"\x81\x00\x95\x00\x80\x00\x01\x00") == (21, 0, 6)
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
-        (b"\x01\x15\x01\x01\x00", "ZK_MIGRATION_STATE_RECORD version 1; Kafka 3.9 has 0 to 0"),
+        (b"\x01\x15\x01\x01\x00", "ZK_MIGRATION_STATE_RECORD version 1, Kafka 3.9 has 0 to 0"),
         (b"\x01\x1c\x00\x00", "record type 28"),
         (b"\x01\x06\x00\x00", "record type 6"),
         (b"\x01\xac\x02\x00\x00", "record type 300"),
@@ -85,32 +85,32 @@ def test_peek_says_where_the_body_starts():
         (b"\x02\x15\x00\x01\x00", "frame version 2"),
     ],
 )
-def test_unknown(value, said):
-    with pytest.raises(records.UnknownRecord, match=said):
+def test_unknown_record(value, message):
+    with pytest.raises(records.UnknownRecord, match=message):
         records.decode(value)
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
-        (b"", "ends in the frame"),
-        (b"\x01\x15", "ends in the frame"),
+        (b"", "ends inside the frame"),
+        (b"\x01\x15", "ends inside the frame"),
         (b"\x01\x15\x00", "ZK_MIGRATION_STATE_RECORD version 0"),
         (b"\x01\x15\x00\x01", "ZK_MIGRATION_STATE_RECORD version 0"),
         (b"\x01\x15\x00\x01\x00\x00", "body of 3 bytes, 2 decoded"),
         (b"\x01\x0c\x00\x00\x00\x01\x00", "name is null"),
         (b"\x01\x0c\x00\x7fab\x00\x01\x00", "FEATURE_LEVEL_RECORD"),
         (b"\x01\x0c\x00\x02\xff\x00\x01\x00", "FEATURE_LEVEL_RECORD version 0: 'utf-8'"),
-        (b"\x01\x17\x00\x01\x00\x05\x03ab", "tagged field name says 5 bytes and has 3"),
+        (b"\x01\x17\x00\x01\x00\x05\x03ab", "tagged field name declares 5 bytes and has 3"),
     ],
 )
-def test_malformed(value, said):
-    with pytest.raises(records.MalformedRecord, match=said):
+def test_malformed_record(value, message):
+    with pytest.raises(records.MalformedRecord, match=message):
         records.decode(value)
 
 
 @pytest.mark.parametrize("case", [case for case in METADATA if case["filling"] == "SHORT"], ids=name)
-def test_no_prefix_and_no_longer_value_passes(case):
+def test_shorter_and_longer_values_are_rejected(case):
     value = bytes.fromhex(case["bytes"])
     for length in range(len(value)):
         with pytest.raises(records.LogError):
@@ -129,6 +129,6 @@ def test_no_prefix_and_no_longer_value_passes(case):
         (b"\0\0\0\4", b"\0\0\0\0\0", records.MalformedRecord),
     ],
 )
-def test_control_records_that_are_none(key, value, error):
+def test_invalid_control_record(key, value, error):
     with pytest.raises(error):
         records.decode_control(key, value)

@@ -24,7 +24,7 @@ broker.id=2
 """
 
 
-def test_reads_as_java_does():
+def test_parses_as_java_does():
     assert properties.parse(OPERATORS_FILE) == {
         "broker.id": "2",
         "log.dirs": "/data/1,/data/2",
@@ -49,16 +49,16 @@ def test_reads_as_java_does():
         ("even=x\\\\", {"even": "x\\"}),
     ],
 )
-def test_reads_escapes(line, expected):
+def test_parses_escapes(line, expected):
     assert properties.parse(line) == expected
 
 
-def test_refuses_malformed_unicode_naming_the_line():
+def test_malformed_unicode_is_rejected_with_its_line():
     with pytest.raises(properties.PropertiesError, match="line 2"):
         properties.parse("a=b\nc=\\u12g4\n")
 
 
-def test_edit_touches_only_the_keys_that_change():
+def test_edit_changes_only_the_lines_of_changed_keys():
     edited = properties.edit(
         OPERATORS_FILE,
         {"log.dirs": "/data/1", "zookeeper.connect": None, "broker.id": None, "node.id": "1", "empty": ""},
@@ -71,11 +71,11 @@ def test_edit_touches_only_the_keys_that_change():
     )
 
 
-def test_edit_without_change_returns_the_text_to_the_byte():
+def test_edit_without_change_returns_the_text_byte_for_byte():
     odd = "a=b\r\n\r\n c : d"
     assert properties.edit(odd, {"a": "b", "c": "d", "x": None}) == odd
 
 
-def test_what_edit_writes_parse_reads_back():
+def test_edited_values_are_parsed_back():
     nasty = {"k =:#!": " leading", "tab\t": "a\tb\nc\\d", "jaas": 'x required password="=:#!";', "utf": "é"}
     assert properties.parse(properties.edit("", nasty)) == nasty

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How far a replica reaches, from files as Kafka and a crash leave them."""
+"""The end of a replica's log, from files that Kafka and crashes leave."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ID = "rEkb6zsIRuC1dqhNSBF0Nw"
 
 
 def batch(first, count, epoch, size=100):
-    """A record batch's header, and bytes for its records."""
+    """Return a record batch's header, and bytes for its records."""
     header = struct.pack(">qiibIhiqqqhii", first, size - 12, epoch, 2, 0, 0, count - 1, 0, 0, -1, -1, -1, count)
     return header + bytes(size - len(header))
 
@@ -37,36 +37,34 @@ def replica(tmp_path):
     return write
 
 
-def test_the_last_batch_of_the_newest_segment_counts(replica):
-    reported = replica_log.read(
-        replica({0: batch(0, 5, 1), 5: batch(5, 3, 1) + batch(8, 2, 4)}, [(1, 0), (4, 8), (6, 10)])
-    )
-    assert reported == replica_log.ReplicaLog(ID, last_epoch=4, end_offset=10, newest_epoch=6)
+def test_end_is_read_from_the_last_batch_of_the_newest_segment(replica):
+    directory = replica({0: batch(0, 5, 1), 5: batch(5, 3, 1) + batch(8, 2, 4)}, [(1, 0), (4, 8), (6, 10)])
+    assert replica_log.read(directory) == replica_log.ReplicaLog(ID, last_epoch=4, end_offset=10, newest_epoch=6)
 
 
-def test_a_segment_that_was_just_begun(replica):
-    reported = replica_log.read(replica({0: batch(0, 5, 1), 5: b""}, [(1, 0), (3, 5)]))
-    assert (reported.last_epoch, reported.end_offset, reported.newest_epoch) == (1, 5, 3)
+def test_new_segment_without_records(replica):
+    log = replica_log.read(replica({0: batch(0, 5, 1), 5: b""}, [(1, 0), (3, 5)]))
+    assert (log.last_epoch, log.end_offset, log.newest_epoch) == (1, 5, 3)
 
 
-def test_no_records_at_all(replica):
-    reported = replica_log.read(replica({0: b""}))
-    assert (reported.last_epoch, reported.end_offset, reported.newest_epoch) == (-1, 0, -1)
+def test_replica_without_records(replica):
+    log = replica_log.read(replica({0: b""}))
+    assert (log.last_epoch, log.end_offset, log.newest_epoch) == (-1, 0, -1)
     assert replica_log.read(replica({}))[1:] == (-1, 0, -1)
 
 
 @pytest.mark.parametrize("cut", [1, 40, 60, 99])
-def test_what_a_crash_tore_is_left_out(replica, cut):
-    reported = replica_log.read(replica({0: batch(0, 5, 1) + batch(5, 5, 2)[:cut]}, [(1, 0), (2, 5)]))
-    assert (reported.last_epoch, reported.end_offset) == (1, 5)
+def test_incomplete_last_batch_is_left_out(replica, cut):
+    log = replica_log.read(replica({0: batch(0, 5, 1) + batch(5, 5, 2)[:cut]}, [(1, 0), (2, 5)]))
+    assert (log.last_epoch, log.end_offset) == (1, 5)
 
 
-def test_preallocated_bytes_end_a_log(replica):
+def test_preallocated_bytes_end_the_log(replica):
     assert replica_log.read(replica({7: batch(7, 1, 1) + bytes(4096)})).end_offset == 8
 
 
 @pytest.mark.parametrize("trailing", [0, 8, 8000])
-def test_the_index_leads_near_the_end_also_where_it_was_not_closed(replica, trailing):
+def test_index_is_used_even_if_it_was_not_closed(replica, trailing):
     batches = [batch(10 + number, 1, 1) for number in range(50)]
     batches[:40] = [bytes(100)] * 40  # not read
     index = [(number, number * 100) for number in range(10, 45, 5)]
@@ -75,20 +73,20 @@ def test_the_index_leads_near_the_end_also_where_it_was_not_closed(replica, trai
 
 def test_messages_of_old_formats(replica):
     message = struct.pack(">qiib", 41, 30, 0x1234, 1) + bytes(25)
-    reported = replica_log.read(replica({40: message}))
-    assert (reported.end_offset, reported.last_epoch) == (42, -1)
+    log = replica_log.read(replica({40: message}))
+    assert (log.end_offset, log.last_epoch) == (42, -1)
 
 
-def test_what_is_no_log_is_refused(replica):
-    with pytest.raises(replica_log.ReplicaLogError, match="at byte 100: no batch of records begins there"):
+def test_invalid_files_are_rejected(replica):
+    with pytest.raises(replica_log.ReplicaLogError, match="at byte 100: not a record batch"):
         replica_log.read(replica({0: batch(0, 1, 1) + b"\xff" * 100}))
     directory = replica({0: b""}, [("x", 0)])
-    with pytest.raises(replica_log.ReplicaLogError, match="is no checkpoint of leader epochs"):
+    with pytest.raises(replica_log.ReplicaLogError, match="is not a leader epoch checkpoint"):
         replica_log.read(directory)
 
 
 @pytest.mark.parametrize(
-    ("name", "reported"),
+    ("name", "partition"),
     [
         ("orders-0", ("orders", 0)),
         ("a.b_c-d-12", ("a.b_c-d", 12)),
@@ -98,5 +96,5 @@ def test_what_is_no_log_is_refused(replica):
         ("lost+found", None),
     ],
 )
-def test_directories_of_partitions(name, reported):
-    assert replica_log.partition_of(name) == reported
+def test_partition_of_a_directory(name, partition):
+    assert replica_log.partition_of(name) == partition

@@ -30,7 +30,7 @@ def test_controller():
         (b"", "has no data"),
         (b"{", "is not JSON"),
         (b"\xff", "is not UTF-8"),
-        (b"[1]", "no object"),
+        (b"[1]", "is not a JSON object"),
         (b"{}", "'brokerid' is missing"),
         (b'{"brokerid":"x"}', "'brokerid' is not a whole number"),
         (b'{"brokerid":true}', "'brokerid' is not a whole number"),
@@ -38,7 +38,7 @@ def test_controller():
         (b"[" * 100000, ""),
     ],
 )
-def test_a_malformed_value_is_an_error_with_its_path(data, reason):
+def test_malformed_value_is_an_error_with_its_path(data, reason):
     with pytest.raises(znodes.ZnodeError) as error:
         znodes.controller(data)
     assert error.value.path == "/controller"
@@ -83,7 +83,7 @@ def test_migration():
         (encode(version=0, kraft_controller_id=1), "is missing"),
     ],
 )
-def test_malformed_migration_says_so_and_gives_no_number(data, reason):
+def test_malformed_migration_has_a_reason_and_no_numbers(data, reason):
     seen = znodes.migration(data)
     assert reason in seen.pop("malformed")
     assert len(seen) == 4 and set(seen.values()) == {None}
@@ -249,7 +249,7 @@ def test_partitions_of_admin_requests_and_notifications():
 
 
 @pytest.mark.parametrize("name", ["plain", "al ice@x*~", "CN=a,O=b", "a/b", "ü+%", "<default>"])
-def test_sanitized_names_come_back(name):
+def test_sanitized_name_is_desanitized(name):
     znode = znodes.sanitize(name)
     assert "/" not in znode and "*" not in znode and "+" not in znode
     assert znodes.desanitize(znode) == name

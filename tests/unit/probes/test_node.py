@@ -13,7 +13,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import no
 
 @pytest.fixture
 def read(tmp_path):
-    """The facts of a controller whose log directory is tmp_path/metadata, as its inventory says."""
+    """The facts of a controller whose log directory is tmp_path/metadata by its inventory."""
 
     def facts(file="controller.properties"):
         return node.facts("controller", str(tmp_path / file), "none", "key", "", "", str(tmp_path / "metadata"))
@@ -22,35 +22,34 @@ def read(tmp_path):
     return facts
 
 
-def test_a_directory_is_seen_before_there_is_a_file_that_names_it(read, tmp_path):
-    assert [reported["empty"] for reported in read()["log_dirs"]] == [True]
+def test_log_directory_of_the_inventory_is_read_without_a_properties_file(read, tmp_path):
+    assert [log["empty"] for log in read()["log_dirs"]] == [True]
     (tmp_path / "metadata" / "meta.properties").write_text("cluster.id=other\nnode.id=9\n")
-    reported = read()
-    assert reported["log_dirs"][0]["meta"] == {"cluster.id": "other", "node.id": "9"}
-    assert not reported["log_dirs"][0]["empty"]
-    assert reported["node_id"] is None  # somebody else's
+    facts = read()
+    assert facts["log_dirs"][0]["meta"] == {"cluster.id": "other", "node.id": "9"}
+    assert not facts["log_dirs"][0]["empty"]
+    assert facts["node_id"] is None  # the directory may be another node's
 
 
-def test_a_metadata_log_is_seen_before_there_is_a_file_that_names_it(read, tmp_path):
+def test_metadata_log_of_the_inventory_is_read_without_a_properties_file(read, tmp_path):
     (tmp_path / "metadata" / node.METADATA_LOG).mkdir()
     assert read()["metadata_log"]["dir"].endswith(node.METADATA_LOG)
 
 
-def test_the_file_names_the_directory(read, tmp_path):
+def test_properties_file_overrides_the_inventorys_log_directory(read, tmp_path):
     (tmp_path / "controller.properties").write_text(f"node.id=101\nlog.dirs={tmp_path}/elsewhere\n")
-    reported = read()
-    assert [one["path"] for one in reported["log_dirs"]] == [f"{tmp_path}/elsewhere"]
-    assert reported["node_id"] == 101
+    facts = read()
+    assert [log["path"] for log in facts["log_dirs"]] == [f"{tmp_path}/elsewhere"]
+    assert facts["node_id"] == 101
 
 
 @pytest.mark.parametrize(("name", "empty"), [("lost+found", True), (".lock", True), ("old", False)])
-def test_what_counts_in_a_directory(read, tmp_path, name, empty):
+def test_directory_with_only_ignored_names_is_empty(read, tmp_path, name, empty):
     (tmp_path / "metadata" / name).touch()
     assert read()["log_dirs"][0]["empty"] is empty
 
 
-def test_what_a_process_has_and_may_have(tmp_path):
-    """Of this very one, which has just opened a file more."""
+def test_limits_count_open_files_and_memory_maps(tmp_path):
     before = node.limits(os.getpid())
     with open(tmp_path / "one", "w", encoding="ascii"):
         after = node.limits(os.getpid())
@@ -60,14 +59,14 @@ def test_what_a_process_has_and_may_have(tmp_path):
     assert node.limits(0) is None
 
 
-def test_which_log_directories_a_process_uses(tmp_path):
-    """As Kafka locks them (Java's FileLock is fcntl's), and lets go of one that has failed."""
+def test_log_directory_is_in_use_while_the_process_locks_it(tmp_path):
+    """Kafka locks each log directory (Java's FileLock uses fcntl), and releases it if the directory fails."""
     for name in ("one", "two", "three"):
         (tmp_path / name).mkdir()
 
     def in_use():
-        reported = node._log_dirs([str(tmp_path / name) for name in ("one", "two", "three")], os.getpid())
-        return [one["in_use"] for one in reported]
+        log_dirs = node._log_dirs([str(tmp_path / name) for name in ("one", "two", "three")], os.getpid())
+        return [log["in_use"] for log in log_dirs]
 
     with open(tmp_path / "one" / ".lock", "w", encoding="ascii") as one:
         with open(tmp_path / "two" / ".lock", "w", encoding="ascii") as two:

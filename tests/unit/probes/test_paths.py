@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Real sockets on the loopback: who answers, who does not, who holds a port."""
+"""Connectivity and port checks with real sockets on the loopback interface."""
 
 from __future__ import annotations
 
@@ -25,44 +25,44 @@ def listening(request):
         yield f"{host}:{listener.getsockname()[1]}"
 
 
-def free(address):
-    """The address, with a port on which nothing listens."""
+def free():
+    """Return an address on which nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return f"127.0.0.1:{listener.getsockname()[1]}"
 
 
-def test_who_answers_is_not_told(listening):
-    assert paths.dial([{"kind": "broker", "to": "b1", "address": listening}], 2) == []
-    assert paths.dial([], 2) == []
+def test_reachable_targets_are_not_listed(listening):
+    assert paths.check_connectivity([{"kind": "broker", "to": "b1", "address": listening}], 2) == []
+    assert paths.check_connectivity([], 2) == []
 
 
-def test_who_does_not_answer_is_told_with_the_reason(listening):
+def test_unreachable_targets_are_listed_with_the_reason(listening):
     targets = [
         {"kind": "broker", "to": "b1", "address": listening},
-        {"kind": "controller", "to": "c1", "address": free(listening)},
+        {"kind": "controller", "to": "c1", "address": free()},
         {"kind": "zookeeper", "to": "z1", "address": "no-such-host.invalid:2181"},
     ]
-    reported = {one["to"]: (one["kind"], one["reason"]) for one in paths.dial(targets, 5)}
-    assert reported == {"c1": ("controller", "refused"), "z1": ("zookeeper", "dns")}
+    unreachable = {one["to"]: (one["kind"], one["reason"]) for one in paths.check_connectivity(targets, 5)}
+    assert unreachable == {"c1": ("controller", "refused"), "z1": ("zookeeper", "dns")}
 
 
-def test_a_port_that_is_free():
-    address = free(None)
-    reported = paths.port(address)
-    assert reported == {"address": address, "resolved": "127.0.0.1", "loopback": True, "error": None, "holder": None}
-    assert paths.port(address)["error"] is None, "it was let go"
+def test_free_port_is_released_after_the_check():
+    address = free()
+    result = paths.check_port(address)
+    assert result == {"address": address, "resolved": "127.0.0.1", "loopback": True, "error": None, "holder": None}
+    assert paths.check_port(address)["error"] is None
 
 
-def test_a_port_that_is_taken_and_by_whom(listening):
-    reported = paths.port(listening)
-    assert reported["error"] == "taken"
-    assert reported["holder"].endswith(f"(pid {os.getpid()})")
+def test_taken_port_is_reported_with_its_process(listening):
+    result = paths.check_port(listening)
+    assert result["error"] == "taken"
+    assert result["holder"].endswith(f"(pid {os.getpid()})")
 
 
-def test_an_address_of_another_host():
-    assert paths.port("192.0.2.1:9093")["error"] == "foreign"
+def test_address_of_another_host_is_foreign():
+    assert paths.check_port("192.0.2.1:9093")["error"] == "foreign"
 
 
-def test_a_name_that_nobody_knows():
-    reported = paths.port("no-such-host.invalid:9093")
-    assert reported["error"] and reported["error"] not in ("taken", "foreign") and reported["resolved"] is None
+def test_unknown_name_is_reported_with_the_systems_message():
+    result = paths.check_port("no-such-host.invalid:9093")
+    assert result["error"] and result["error"] not in ("taken", "foreign") and result["resolved"] is None

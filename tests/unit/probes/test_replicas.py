@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Log directories as brokers, operators and crashes leave them."""
+"""Topic ids in log directories that brokers, operators and crashes have left."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ONE, TWO = "rEkb6zsIRuC1dqhNSBF0Nw", "AAkb6zsIRuC1dqhNSBF0Nw"
 
 @pytest.fixture
 def write(tmp_path, monkeypatch):
-    """A function that makes a partition's directory with this partition.metadata."""
+    """A function that creates a partition's directory with this partition.metadata."""
     monkeypatch.setattr(replicas, "WRITTEN_S", 0.3)
 
     def written(path, content):
@@ -33,7 +33,7 @@ def gather(tmp_path, *names):
     return replicas.gather([str(tmp_path / name) for name in names])
 
 
-def test_a_topic_is_told_once(tmp_path, write):
+def test_topic_is_listed_once_with_its_partitions(tmp_path, write):
     for number in (10, 2, 0):
         write(f"a/orders-{number}", ONE)
     write("b/orders-1", ONE)
@@ -45,32 +45,32 @@ def test_a_topic_is_told_once(tmp_path, write):
     }
 
 
-def test_what_is_no_partition_is_passed_over(tmp_path, write):
+def test_other_directories_are_skipped(tmp_path, write):
     for name in ("__cluster_metadata-0", "t-0.0d2f-delete", "t-0.0d2f-future", "t-0.0d2f-stray", "lost+found", "x"):
         write(f"a/{name}", "whatever")
     assert gather(tmp_path, "a", "missing") == {"topics": {}, "others": [], "twice": []}
 
 
-def test_what_differs_is_told_by_its_path(tmp_path, write):
+def test_different_missing_and_invalid_ids_are_listed_with_their_path(tmp_path, write):
     write("a/orders-0", ONE)
     write("a/orders-1", TWO)
     write("a/orders-2", ONE)
     write("a/silent-0", None)
     write("a/torn-0", "version: 0\ntopic_id: ?\n")
     write("b/orders-0", ONE)
-    reported = gather(tmp_path, "a", "b")
-    assert reported["topics"] == {"orders": [ONE, [0, 0, 2]]} and reported["twice"] == ["orders-0"]
-    assert [(one["topic"], one["partition"], one["id"], bool(one["error"])) for one in reported["others"]] == [
+    found = gather(tmp_path, "a", "b")
+    assert found["topics"] == {"orders": [ONE, [0, 0, 2]]} and found["twice"] == ["orders-0"]
+    assert [(other["topic"], other["partition"], other["id"], bool(other["error"])) for other in found["others"]] == [
         ("orders", 1, TWO, False),
         ("silent", 0, None, False),
         ("torn", 0, None, True),
     ]
-    assert reported["others"][2]["error"] == (
-        f"{tmp_path}/a/torn-0/partition.metadata does not hold a topic id as Kafka writes it"
+    assert found["others"][2]["error"] == (
+        f"{tmp_path}/a/torn-0/partition.metadata does not contain a topic id in Kafka's format"
     )
 
 
-def test_a_partition_that_is_just_being_made(tmp_path, write, monkeypatch):
+def test_new_partition_is_read_again_until_it_has_its_id(tmp_path, write, monkeypatch):
     monkeypatch.setattr(replicas, "WRITTEN_S", 20)
     write("a/new-0", None)
     writer = threading.Timer(0.3, write, ["a/new-0", ONE])
@@ -79,7 +79,7 @@ def test_a_partition_that_is_just_being_made(tmp_path, write, monkeypatch):
     writer.join()
 
 
-def test_a_partition_that_goes_meanwhile(tmp_path, write, monkeypatch):
+def test_partition_that_is_deleted_meanwhile_is_left_out(tmp_path, write, monkeypatch):
     monkeypatch.setattr(replicas, "WRITTEN_S", 20)
     write("a/old-0", None)
     remover = threading.Timer(0.3, (tmp_path / "a" / "old-0").rmdir)
@@ -88,10 +88,10 @@ def test_a_partition_that_goes_meanwhile(tmp_path, write, monkeypatch):
     remover.join()
 
 
-def test_ten_thousand_partitions_are_little_to_read_and_to_tell(tmp_path, write):
+def test_ten_thousand_partitions_are_read_fast_and_stay_small(tmp_path, write):
     for number in range(10_000):
         write(f"a/topic.of.this.cluster.{number // 10}-{number % 10}", ONE)
     began = time.monotonic()
-    reported = gather(tmp_path, "a")
+    found = gather(tmp_path, "a")
     took = time.monotonic() - began
-    assert len(json.dumps(reported)) < 100_000 and took < 20, took
+    assert len(json.dumps(found)) < 100_000 and took < 20, took

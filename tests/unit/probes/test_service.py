@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What systemd and /proc tell of a service, as this host or the bed (systemd 252) printed it."""
+"""A service's state from systemd and /proc, as printed by this host or the testbed (systemd 252)."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ SCRIPT = "/opt/kafka/bin/kafka-server-start.sh"
         ("", None),
     ],
 )
-def test_the_file_that_a_unit_names(arguments, file):
+def test_properties_file_of_a_unit(arguments, file):
     assert service._properties_file(EXEC_START.format(SCRIPT, arguments)) == file
 
 
-def shown(monkeypatch, **tokens):
-    text = "\n".join(f"{key}={value}" for key, value in tokens.items())
+def state_of(monkeypatch, **shown):
+    text = "\n".join(f"{key}={value}" for key, value in shown.items())
     monkeypatch.setattr(service, "_systemd", lambda: True)
     monkeypatch.setattr(service, "_run", lambda command: subprocess.CompletedProcess(command, 0, text, ""))
     return service.state("kafka")
@@ -54,25 +54,25 @@ def shown(monkeypatch, **tokens):
         ("failed", "failed", False),
     ],
 )
-def test_a_service_that_starts_is_active_and_one_that_ended_is_not(monkeypatch, state, sub_state, active):
-    assert shown(monkeypatch, LoadState="loaded", ActiveState=state, SubState=sub_state)["active"] == active
+def test_starting_service_is_active_and_ended_one_is_not(monkeypatch, state, sub_state, active):
+    assert state_of(monkeypatch, LoadState="loaded", ActiveState=state, SubState=sub_state)["active"] == active
 
 
-def test_what_systemd_says_of_a_unit(monkeypatch):
-    reported = shown(
+def test_state_of_a_unit(monkeypatch):
+    state = state_of(
         monkeypatch,
         LoadState="loaded",
         ActiveState="active",
         UnitFileState="disabled",
         ExecStart=EXEC_START.format(SCRIPT, "/etc/kafka/x.properties"),
     )
-    assert reported["starts_with"] == "/etc/kafka/x.properties"
-    assert reported["unit_file_state"] == "disabled" and not reported["masked"] and reported["exists"]
+    assert state["starts_with"] == "/etc/kafka/x.properties"
+    assert state["unit_file_state"] == "disabled" and not state["masked"] and state["exists"]
 
 
 @pytest.fixture
 def kafka(tmp_path):
-    """A function that starts a process which looks like Kafka from outside, ended afterwards."""
+    """A function that starts a process with Kafka's command line, ended afterwards."""
     started = []
 
     def start(*arguments, shell=False):
@@ -92,7 +92,7 @@ def kafka(tmp_path):
         process.wait()
 
 
-def test_the_file_that_a_broker_runs_with(kafka, tmp_path):
+def test_properties_file_of_a_running_broker(kafka, tmp_path):
     path = tmp_path / "server.properties"
     path.touch()
     (tmp_path / "link.properties").symlink_to(path)
@@ -105,13 +105,13 @@ def test_the_file_that_a_broker_runs_with(kafka, tmp_path):
     assert not node._runs_with(pid, "/etc/kafka/server.properties")["same"]
 
 
-def test_a_broker_behind_a_shell(kafka, tmp_path):
+def test_broker_that_runs_below_a_shell_is_found(kafka, tmp_path):
     pid = kafka("/libs/kafka_2.13-3.9.2.jar", "kafka.Kafka", "/etc/x.properties", shell=True)
     assert node._runs_with(pid, "/etc/x.properties") == {"path": "/etc/x.properties", "same": True, "overrides": []}
     assert node._running_version(pid) == "3.9.2"
 
 
-def test_the_file_that_a_unit_names_may_be_a_link(tmp_path):
+def test_linked_properties_file_of_a_unit_is_the_same_file(tmp_path):
     path, link = tmp_path / "a", tmp_path / "b"
     link.symlink_to(path)
     assert node._starts_with(str(link), str(path)) == {"path": str(link), "same": True}
@@ -120,12 +120,12 @@ def test_the_file_that_a_unit_names_may_be_a_link(tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [(), ("kafka.Kafka",), ("org.example.Main", "x.properties")])
-def test_what_is_no_broker(kafka, arguments):
+def test_other_process_is_not_a_broker(kafka, arguments):
     assert node._runs_with(kafka(*arguments), "x.properties") is None
     assert node._runs_with(0, "x.properties") is None
 
 
-def test_room_where_a_directory_will_be_made(tmp_path):
-    reported = node.space(str(tmp_path / "not" / "yet"))
-    assert reported["path"] == str(tmp_path) and reported["free_bytes"] > 0 and reported["read_only"] is False
+def test_space_of_a_missing_directory_is_that_of_its_parent(tmp_path):
+    space = node.space(str(tmp_path / "not" / "yet"))
+    assert space["path"] == str(tmp_path) and space["free_bytes"] > 0 and space["read_only"] is False
     assert node.space("") is None

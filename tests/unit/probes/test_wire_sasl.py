@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""SCRAM against the worked examples of RFC 5802's successor RFC 7677, and against a server that lies."""
+"""SCRAM with the example of RFC 7677, and with a server that does not know the credential."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def test_the_example_of_rfc_7677():
     scram.verify(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
 
 
-def test_names_are_escaped_and_nonces_differ():
+def test_user_names_are_escaped_and_nonces_differ():
     first, second = (Scram("SCRAM-SHA-512", "a,b=c", "x").first() for dummy in range(2))
     assert first.startswith(b"n,,n=a=2Cb=3Dc,r=") and first != second
 
 
 @pytest.mark.parametrize(
-    ("server_first", "says"),
+    ("server_first", "message"),
     [
         (b"r=other,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096", "does not continue"),
         (SERVER_FIRST.replace(b"%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0", b""), "does not continue"),
@@ -38,26 +38,26 @@ def test_names_are_escaped_and_nonces_differ():
         (b"", "malformed"),
     ],
 )
-def test_a_bad_first_message(server_first, says):
-    with pytest.raises(SaslError, match=says):
+def test_invalid_first_message_is_rejected(server_first, message):
+    with pytest.raises(SaslError, match=message):
         Scram("SCRAM-SHA-256", "user", "pencil", NONCE).final(server_first)
 
 
 @pytest.mark.parametrize(
-    ("server_final", "says"),
+    ("server_final", "message"),
     [
         (b"v=AAAATRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=", "signature is wrong"),
         (b"v=", "signature is wrong"),
-        (b"e=unknown-user", "the server says unknown-user"),
+        (b"e=unknown-user", "the server reports unknown-user"),
         (b"", "malformed"),
     ],
 )
-def test_a_server_that_does_not_know_the_credential(server_final, says):
+def test_server_without_the_credential_is_rejected(server_final, message):
     scram = Scram("SCRAM-SHA-256", "user", "pencil", NONCE)
     scram.final(SERVER_FIRST)
-    with pytest.raises(SaslError, match=says):
+    with pytest.raises(SaslError, match=message):
         scram.verify(server_final)
 
 
-def test_plain():
+def test_plain_token():
     assert plain_token("üser", "pass") == "\0üser\0pass".encode()
