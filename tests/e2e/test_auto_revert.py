@@ -95,7 +95,7 @@ def test_a_setting_that_does_not_do(fresh, for_b2, setting, value, quoted):
         fresh,
         "kafka did not come up in mode zk_migration: kafka ended while it started",
         quoted,
-        "Its properties file was put back and it is up in mode zk again. Mend the cause and run again.",
+        "Its properties file was reverted and it is up in mode zk again. Fix the cause and run again.",
         inventory=for_b2({setting: value}),
     )
     put_back_to_plain(fresh, before)
@@ -110,7 +110,7 @@ def test_a_registration_that_a_put_back_left(fresh):
             fresh,
             "its listener does not answer",
             "removed from the quorum: the registration of broker [2]",
-            "put back and it is up in mode zk again",
+            "reverted and it is up in mode zk again",
         )
     put_back_to_plain(fresh, before)
 
@@ -131,7 +131,7 @@ def test_controllers_that_are_gone_while_a_broker_goes_back(fresh):
         roll(
             fresh,
             "its listener does not answer",
-            "put back and it is up in mode zk again",
+            "reverted and it is up in mode zk again",
             "b2 was put back; what it left in the quorum was not looked for, as c1, c2, c3 could not be read: ",
             extra=faults.ALIVE,
             kill_when=begin,
@@ -147,7 +147,7 @@ def test_the_port_taken_for_good(fresh):
         roll(
             fresh,
             "Address already in use",
-            "Going back to mode zk did not work either",
+            "Reverting to mode zk failed too",
             "Its file starts it in mode zk",
         )
         roll(fresh, "kafka did not come up in mode zk: ")  # the repair, while the cause lasts
@@ -169,9 +169,9 @@ def test_no_way_back_once_the_copy_has_begun(fresh):
         fresh.play(extra={"quorumshift_canary": "b2"}, kill_when=nth(1, " is up ("))
     (last,) = plain(fresh)
     with faults.never_seen_up(fresh, last), faults.ended_when_copied(fresh, last):
-        ran = roll(fresh, "Its properties file was not put back: ", "it stays in mode zk_migration")
+        ran = roll(fresh, "Its properties file was not reverted: ", "It stays in mode zk_migration")
     # which of the two it is, is a matter of how fast the copy was
-    begun = r"not put back: (/controller is KRaft's|/migration holds kraft_metadata_offset \d+: the copy has begun)"
+    begun = r"not reverted: (/controller is KRaft's|/migration holds kraft_metadata_offset \d+: the copy has begun)"
     assert re.search(begun, ran.text), ran.text
     assert node_restart(fresh, last)["outcome"] == "failed"
     assert "zookeeper.metadata.migration.enable=true" in file_of(fresh, last)
@@ -206,7 +206,7 @@ def test_a_setting_that_kraft_alone_refuses(fresh):
 def test_a_full_log_disk_in_the_kraft_roll(fresh):
     """In KRaft mode a broker comes up without a log directory that fails (KIP-858): no other broker is stopped."""
     with faults.disk_full(fresh, "b2", "/var/lib/kafka/data2"):
-        roll(fresh, "may be stopped. Seen last: ", "partitions under-replicated: ")
+        roll(fresh, "may be stopped. Last seen: ", "partitions under-replicated: ")
     assert node_restart(fresh, "b2")["outcome"] == "done"
     fresh.run("b2", "systemctl restart kafka")
     fresh.wait_listening("b2", 9092)
@@ -219,7 +219,7 @@ def test_a_wrong_keystore_password_in_the_kraft_roll(fresh):
     path = "/etc/kafka/server.properties"
     key = "ssl.keystore.password="
     fresh.run("b1", f"cp -p {path} /root/right; sed -i 's/{key}.*/{key}wrong/' {path}")
-    roll(fresh, "did not come up in mode kraft", "keystore password was incorrect", "Going back to mode zk_migration")
+    roll(fresh, "did not come up in mode kraft", "keystore password was incorrect", "Reverting to mode zk_migration")
     assert node_restart(fresh, "b1")["outcome"] == "failed"
     fresh.run("b1", f"sed -i /{key}/d {path}; grep {key} /root/right >> {path}; rm /root/right")
 

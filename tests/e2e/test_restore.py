@@ -50,7 +50,7 @@ def copies_that_differ(testbed):
     testbed.run(torn, f"{kept} cp -a *.gz /root/kept.gz && head -c 30000 /root/kept.gz > $(ls *.gz)")
     for given, said in (
         ({}, f"{torn} has zookeeper-"),
-        ({"quorumshift_restore_from": torn}, "is torn: it ends within its compressed data"),
+        ({"quorumshift_restore_from": torn}, "is incomplete: its compressed data end too early"),
     ):
         ran = testbed.play("restore_zookeeper", extra=given)
         assert ran.code != 0 and said in ran.text and "quorumshift_restore_from" in ran.text, ran.text

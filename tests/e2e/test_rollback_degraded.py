@@ -94,9 +94,7 @@ def test_a_controller_that_does_not_find_back_to_zookeeper(fresh, red):
         (token,) = set(re.findall(r"quorumshift_accept_degraded=(\w{6})", shut.text))
         shut = back(fresh, "zk", quorumshift_accept_degraded=token, quorumshift_gate_timeout_s=20, **FAST)
         assert shut.code != 0 and changed(shut, fresh) == [], shut.text
-        message = (
-            r"waited \d+ s for gate before_revert .* Seen last: /migration stands at offset .* Look at the log of "
-        )
+        message = r"waited \d+ s for gate before_revert .* Last seen: /migration is at offset .* Look at the log of "
         assert re.search(rf"{message}the active controller, {host}, why .*: {RESTART}\.", shut.text), shut.text
         fresh.run(host, RESTART)
         again = wait_for(reported, 60, "the next controller to write to ZooKeeper")

@@ -122,7 +122,7 @@ def test_a_run_that_was_taken_over_while_it_slept_does_not_act_again(fresh):
     processes = fresh.on_each(fresh.brokers, "systemctl show kafka -p MainPID --value")
     os.kill(asleep[0], signal.SIGCONT)
     thread.join(300)
-    assert woken["ran"].code == 2 and "this host is claimed by run" in woken["ran"].text, woken["ran"].text
+    assert woken["ran"].code == 2 and "this host is locked by run" in woken["ran"].text, woken["ran"].text
     assert fresh.on_each(fresh.brokers, "systemctl show kafka -p MainPID --value") == processes
     ran = fresh.play()
     assert ran.code == 2, ran.text

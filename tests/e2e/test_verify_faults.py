@@ -38,8 +38,8 @@ def closed(testbed, compared, *reported):
 @pytest.mark.parametrize(
     ("part", "reported"),
     [
-        ("driver", "the Spark job left no result: spark-submit was ended by signal 9 after"),
-        ("supervisor", "the process that watches over it is gone"),
+        ("driver", "the Spark job wrote no result: spark-submit was killed by signal 9 after"),
+        ("supervisor", "its supervisor process ended without a result"),
         ("worker", "run again|run the gate again"),
     ],
 )
@@ -128,7 +128,7 @@ def test_a_full_disk_under_what_the_job_reads(zk, tmp_path):
 
 def test_a_bound_that_is_over(zk):
     compared = verify(zk, quorumshift_spark_timeout_s=5)
-    closed(zk, compared, r"it was ended after 5 s, its bound \(quorumshift_spark_timeout_s\)")
+    closed(zk, compared, r"it was stopped after 5 s \(quorumshift_spark_timeout_s\)")
 
 
 def test_the_next_one_passes(zk):

@@ -171,7 +171,9 @@ def test_a_bound(cluster, opened):
 
 def test_no_kafka_and_no_user(cluster, opened, tmp_path):
     (error,) = cluster.attempt(opened, kafka_home=str(tmp_path))["errors"]
-    assert error == f"{tmp_path}/bin/kafka-broker-api-versions.sh of quorumshift_kafka_home: No such file or directory"
+    assert (
+        error == f"{tmp_path}/bin/kafka-broker-api-versions.sh (see quorumshift_kafka_home): No such file or directory"
+    )
     (error,) = cluster.attempt(opened, user="nobody-of-that-name")["errors"]
     assert error == "there is no user nobody-of-that-name on this host"
 

@@ -75,5 +75,5 @@ def test_what_the_controllers_make_meanwhile_is_theirs(client, monkeypatch):
 
 def test_a_topic_that_may_not_be_written(client):
     client.set_acls(znodes.topic_path("late"), [READ_ALONE])
-    with pytest.raises(zk_writing.WriteError, match="is missing and was not created: the ACL there"):
+    with pytest.raises(zk_writing.WriteError, match="is missing and was not created: its ACL does not allow"):
         partition_states.complete(client, 10)

@@ -191,7 +191,7 @@ def test_what_keeps_it_from_being_handed_back_is_told():
         client.set_acls(znodes.CONTROLLER_EPOCH, [make_acl("world", "anyone", read=True, admin=True)])
         with pytest.raises(
             zk_controller_restore.ZkControllerError,
-            match=r"^/controller_epoch was not set: the ACL there .* have no controller$",
+            match=r"^/controller_epoch was not set: its ACL does not allow .* have no controller$",
         ):
             zk_controller_restore.restore_zk_controller(client, [], {}, 10, 30)
         assert not client.get(znodes.CONTROLLER)[1].ephemeralOwner and client.exists(znodes.MIGRATION)
@@ -201,7 +201,7 @@ def test_what_keeps_it_from_being_handed_back_is_told():
         servers.wait_for(lambda: not client.get_children(znodes.BROKER_IDS), 60, "nobody to be registered")
         with pytest.raises(
             zk_controller_restore.ZkControllerError,
-            match="Seen last: /controller holds nobody, /brokers/ids holds nobody",
+            match="Last seen: /controller holds no id, /brokers/ids holds no broker",
         ):
             zk_controller_restore.restore_zk_controller(client, [], {}, 10, 1)
         assert client.exists(znodes.MIGRATION)

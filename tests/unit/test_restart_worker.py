@@ -161,7 +161,7 @@ def test_journal_records_the_outcome_of_each_restart(host):
 
 def test_restart_succeeds_though_the_journal_cannot_be_written(host, monkeypatch):
     def full(*_given, **_more):
-        raise OSError(28, "No space interrupt on device")
+        raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(host_state, "note", full)
     assert host(PLAIN).restart("zk_migration", TO_HYBRID)["outcome"] == "done"
@@ -264,13 +264,13 @@ def test_broker_is_reverted_if_the_new_file_cannot_be_written(host, monkeypatch)
 
     def full(path, text, owner, mode=0o640):
         if path == str(node.file) and "migration.enable=true" in text:
-            raise OSError(28, "No space interrupt on device", path)
+            raise OSError(28, "No space left on device", path)
         replaced(path, text, owner, mode)
 
     monkeypatch.setattr(restart_worker.restart_files, "replace", full)
     record = node.restart("zk_migration", TO_HYBRID)
     assert record["outcome"] == "reverted" and node.active and node.mode == "zk"
-    assert "No space interrupt on device" in record["message"]
+    assert "No space left on device" in record["message"]
 
 
 def test_failed_broker_is_reverted_to_migration_mode(host):
