@@ -70,7 +70,7 @@ def summarise(
                 apply(state, record)
             if image is not None and record.type in metadata_counts.COUNTED:
                 metadata_counts.count_record(image, record.type, record.fields)
-    whole = _whole(directory, extent, check_crc) if with_history else extent
+    history = _scan_all_segments(directory, extent, check_crc) if with_history else extent
     segments = log.files.segments
     return {
         "dir": directory,
@@ -79,26 +79,26 @@ def summarise(
         "log_end_offset": extent.end_offset,
         "last_epoch": extent.last_epoch,
         "last_no_op_or_any_timestamp_ms": extent.last_timestamp,
-        "last_change_offset": _last_change(whole, log.checkpoint),
+        "last_change_offset": _last_change(history, log.checkpoint),
         "checkpoint": {"offset": log.checkpoint.offset, "epoch": log.checkpoint.epoch} if log.checkpoint else None,
         "metadata_version": state["features"].get(_METADATA_VERSION),
         **state,
         "open_transaction": _open_transaction(extent.transactions),
-        "zk_migration_transactions": [t._asdict() for t in whole.transactions if t.name == ZK_MIGRATION_TRANSACTION],
+        "zk_migration_transactions": [t._asdict() for t in history.transactions if t.name == ZK_MIGRATION_TRANSACTION],
         "image_counts": metadata_counts.counts(image) if with_counts else None,
     }
 
 
-def _whole(directory, extent, check_crc):
+def _scan_all_segments(directory, extent, check_crc):
     """Return the extent of all existing segments, including those before the checkpoint."""
-    with open_log(directory, extent.end_offset, whole=True) as log:
+    with open_log(directory, extent.end_offset, all_segments=True) as log:
         return scan_log(log, extent.end_offset, check_crc)
 
 
-def _last_change(whole, checkpoint):
-    if whole.last_change is None and checkpoint:
+def _last_change(extent, checkpoint):
+    if extent.last_change is None and checkpoint:
         return checkpoint.offset - 1
-    return whole.last_change
+    return extent.last_change
 
 
 def _open_transaction(transactions):
