@@ -37,11 +37,11 @@ def after(spec: Mapping[str, Any], record: Record, directory: str, error: Except
         if transition.stays:
             raise _Refused(transition.stays)
         old = _old_text(spec, directory, earlier)
-        back = {**spec, "mode": earlier}
+        reverted = {**spec, "mode": earlier}
         if earlier == "zk":
-            _revert_to_zk(back, record, old, since)
+            _revert_to_zk(reverted, record, old, since)
         else:
-            _revert_under_kraft(back, record, old)
+            _revert_under_kraft(reverted, record, old)
     except _Refused as refused:
         how = f"It stays in mode {mode}. Fix the cause, then start {unit} on this host or run again"
         return "failed", _joined(f"{why} Its properties file was not reverted: {refused}. {how}.", excerpt)

@@ -23,7 +23,7 @@ from .zk_writing import writing
 try:
     from kazoo import exceptions as kazoo_exceptions
 except ImportError:
-    kazoo_exceptions = None  # zookeeper.connect says so
+    kazoo_exceptions = None  # zookeeper.connect reports it
 
 MIGRATION_WRITES = 4
 """A state counts as missing if it is still missing after this many writes to /migration, which are two a second: the

@@ -23,7 +23,7 @@ from .zk_writing import WriteError, writing
 try:
     from kazoo import exceptions as kazoo_exceptions
 except ImportError:
-    kazoo_exceptions = None  # zookeeper.connect says so
+    kazoo_exceptions = None  # zookeeper.connect reports it
 
 POLL_S = 0.05
 

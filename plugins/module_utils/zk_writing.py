@@ -12,7 +12,7 @@ try:
     from kazoo import exceptions as kazoo_exceptions
     from kazoo.handlers.threading import KazooTimeoutError
 except ImportError:
-    kazoo_exceptions = KazooTimeoutError = None  # zookeeper.connect says so
+    kazoo_exceptions = KazooTimeoutError = None  # zookeeper.connect reports it
 
 
 class WriteError(RuntimeError):

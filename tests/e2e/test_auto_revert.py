@@ -95,7 +95,7 @@ def test_a_broker_with_a_wrong_setting_reverts(fresh, for_b2, setting, value, qu
         fresh,
         "kafka did not come up in mode zk_migration: kafka ended while it started",
         quoted,
-        "Its properties file was put back and it is up in mode zk again. Mend the cause and run again.",
+        "Its properties file was reverted and it is up in mode zk again. Fix the cause and run again.",
         inventory=for_b2({setting: value}),
     )
     assert_reverted_to_plain(fresh, before)
@@ -110,7 +110,7 @@ def test_a_reverted_broker_leaves_no_registration(fresh):
             fresh,
             "its listener does not answer",
             "removed from the quorum: the registration of broker [2]",
-            "put back and it is up in mode zk again",
+            "reverted and it is up in mode zk again",
         )
     assert_reverted_to_plain(fresh, before)
 
@@ -131,7 +131,7 @@ def test_the_cause_is_reported_while_controllers_are_unreachable(fresh):
         roll(
             fresh,
             "its listener does not answer",
-            "put back and it is up in mode zk again",
+            "reverted and it is up in mode zk again",
             "b2 reverted automatically. c1, c2, c3 could not be read, so its registration in the quorum may be left",
             extra=faults.ALIVE,
             kill_when=cut_off,
@@ -147,7 +147,7 @@ def test_a_broker_whose_port_stays_taken_cannot_revert(fresh):
         roll(
             fresh,
             "Address already in use",
-            "Going back to mode zk did not work either",
+            "Reverting to mode zk failed too",
             "Its file starts it in mode zk",
         )
         roll(fresh, "kafka did not come up in mode zk: ")  # the next run's repair fails too
@@ -169,9 +169,9 @@ def test_no_broker_reverts_once_the_initial_copy_has_begun(fresh):
         fresh.play(extra={"quorumshift_canary": "b2"}, kill_when=nth(1, " is up ("))
     (last,) = plain_brokers(fresh)
     with faults.never_seen_up(fresh, last), faults.ended_when_copied(fresh, last):
-        ran = roll(fresh, "Its properties file was not put back: ", "it stays in mode zk_migration")
+        ran = roll(fresh, "Its properties file was not reverted: ", "It stays in mode zk_migration")
     # the speed of the copy decides which message
-    begun = r"not put back: (/controller is owned by KRaft|/migration has kraft_metadata_offset \d+)"
+    begun = r"not reverted: (/controller is owned by KRaft|/migration has kraft_metadata_offset \d+)"
     assert re.search(begun, ran.text), ran.text
     assert node_restart(fresh, last)["outcome"] == "failed"
     assert "zookeeper.metadata.migration.enable=true" in properties_of(fresh, last)
@@ -206,7 +206,7 @@ def test_a_broker_with_a_setting_that_fails_only_in_kraft_mode_reverts(fresh):
 def test_no_other_broker_stops_after_a_log_disk_fails_in_kraft_mode(fresh):
     """In KRaft mode a broker starts without a failed log directory (KIP-858)."""
     with faults.disk_full(fresh, "b2", "/var/lib/kafka/data2"):
-        roll(fresh, "may be stopped. Seen last: ", "partitions under-replicated: ")
+        roll(fresh, "may be stopped. Last seen: ", "partitions under-replicated: ")
     assert node_restart(fresh, "b2")["outcome"] == "done"
     fresh.run("b2", "systemctl restart kafka")
     fresh.wait_listening("b2", 9092)
@@ -219,7 +219,7 @@ def test_a_broker_with_a_wrong_password_in_both_files_cannot_revert(fresh):
     path = "/etc/kafka/server.properties"
     key = "ssl.keystore.password="
     fresh.run("b1", f"cp -p {path} /root/right; sed -i 's/{key}.*/{key}wrong/' {path}")
-    roll(fresh, "did not come up in mode kraft", "keystore password was incorrect", "Going back to mode zk_migration")
+    roll(fresh, "did not come up in mode kraft", "keystore password was incorrect", "Reverting to mode zk_migration")
     assert node_restart(fresh, "b1")["outcome"] == "failed"
     fresh.run("b1", f"sed -i /{key}/d {path}; grep {key} /root/right >> {path}; rm /root/right")
 

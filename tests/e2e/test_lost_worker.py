@@ -22,7 +22,7 @@ def kill_worker(testbed, kind, step, after):
         availability = stack.enter_context(faults.Availability(testbed))
         ran = testbed.play("migrate", extra={"quorumshift_canary": "b2"})
     assert ran.code != 0, ran.text
-    assert f"the turn's worker is gone without a result, after step {step}" in ran.text, ran.text
+    assert f"the restart worker ended without a result after step {step}" in ran.text, ran.text
     assert len(availability.worst) <= 1, availability.worst
 
 

@@ -87,7 +87,7 @@ def test_all_faults_of_hosts_are_found(fresh, tmp_path):
     found = findings(tmp_path)
     shown = json.dumps(found, indent=1)
     assert found["controller_ports"][0][1].startswith(f"{c1} on c1 is in use by python3 (pid "), shown
-    timeout = "a TCP connection did not come within 5 s"
+    timeout = "timed out after 5 s waiting for a TCP connection"
     assert found["reachability"] == [
         ("blocks", f"b1, b2, b3, c1, c3 cannot connect to the controllers' port of c2 ({c2}): {timeout}"),
         ("blocks", f"c3 cannot connect to the inter-broker listener of b2 ({b2}:9092): {timeout}"),

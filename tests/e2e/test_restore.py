@@ -53,7 +53,7 @@ def refuse_a_torn_backup(testbed):
     testbed.run(torn, f"{in_backup_dir} cp -a *.gz /root/kept.gz && head -c 30000 /root/kept.gz > $(ls *.gz)")
     for extra, message in (
         ({}, f"{torn} has zookeeper-"),
-        ({"quorumshift_restore_from": torn}, "is torn: it ends within its compressed data"),
+        ({"quorumshift_restore_from": torn}, "is incomplete: its compressed data end too early"),
     ):
         ran = testbed.play("restore_zookeeper", extra=extra)
         assert ran.code != 0 and message in ran.text and "quorumshift_restore_from" in ran.text, ran.text

@@ -93,9 +93,7 @@ def test_a_controller_that_stops_writing_to_zookeeper_is_reported(fresh, degrade
         (token,) = set(re.findall(r"quorumshift_accept_degraded=(\w{6})", closed.text))
         closed = back(fresh, "zk", quorumshift_accept_degraded=token, quorumshift_gate_timeout_s=20, **FAST)
         assert closed.code != 0 and changed(closed, fresh) == [], closed.text
-        message = (
-            r"waited \d+ s for gate before_revert .* Seen last: /migration stands at offset .* Read in the log of "
-        )
+        message = r"waited \d+ s for gate before_revert .* Last seen: /migration is at offset .* Read in the log of "
         assert re.search(rf"{message}the active controller, {host}, why .*: {RESTART}\.", closed.text), closed.text
         fresh.run(host, RESTART)
         again = wait_for(writing_status, 60, "the next controller to write to ZooKeeper")

@@ -38,8 +38,8 @@ def assert_closed(testbed, compared, *patterns):
 @pytest.mark.parametrize(
     ("part", "pattern"),
     [
-        ("driver", "the Spark job left no result: spark-submit was ended by signal 9 after"),
-        ("supervisor", "the process that watches over it is gone"),
+        ("driver", "the Spark job wrote no result: spark-submit was killed by signal 9 after"),
+        ("supervisor", "its supervisor process ended without a result"),
         ("worker", "run again|run the gate again"),
     ],
 )
@@ -128,7 +128,7 @@ def test_a_full_disk_of_the_jobs_input_is_reported(zk, tmp_path):
 
 def test_a_timeout_closes_the_gate(zk):
     compared = verify(zk, quorumshift_spark_timeout_s=5)
-    assert_closed(zk, compared, r"it was ended after 5 s, its bound \(quorumshift_spark_timeout_s\)")
+    assert_closed(zk, compared, r"it was stopped after 5 s \(quorumshift_spark_timeout_s\)")
 
 
 def test_the_next_comparison_passes(zk):

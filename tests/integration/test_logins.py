@@ -169,7 +169,9 @@ def test_a_timeout_is_reported(cluster, trusted):
 
 def test_a_missing_tool_and_a_missing_user_are_reported(cluster, trusted, tmp_path):
     (error,) = cluster.attempt(trusted, kafka_home=str(tmp_path))["errors"]
-    assert error == f"{tmp_path}/bin/kafka-broker-api-versions.sh of quorumshift_kafka_home: No such file or directory"
+    assert (
+        error == f"{tmp_path}/bin/kafka-broker-api-versions.sh (see quorumshift_kafka_home): No such file or directory"
+    )
     (error,) = cluster.attempt(trusted, user="no-such-user")["errors"]
     assert error == "there is no user no-such-user on this host"
 

@@ -75,5 +75,5 @@ def test_states_that_the_controllers_create_meanwhile_are_kept(client, monkeypat
 
 def test_a_read_only_topic_is_reported(client):
     client.set_acls(znodes.topic_path("late"), [READ_ONLY])
-    with pytest.raises(zk_writing.WriteError, match="is missing and was not created: the ACL there"):
+    with pytest.raises(zk_writing.WriteError, match="is missing and was not created: its ACL does not allow"):
         partition_states.complete(client, 10)

@@ -190,7 +190,7 @@ def test_a_failed_restore_is_reported():
         client.set_acls(znodes.CONTROLLER_EPOCH, [make_acl("world", "anyone", read=True, admin=True)])
         with pytest.raises(
             zk_controller_restore.ZkControllerError,
-            match=r"^/controller_epoch was not set: the ACL there .* without a controller$",
+            match=r"^/controller_epoch was not set: its ACL does not allow .* without a controller$",
         ):
             zk_controller_restore.restore_zk_controller(client, [], {}, 10, 30)
         assert not client.get(znodes.CONTROLLER)[1].ephemeralOwner and client.exists(znodes.MIGRATION)
@@ -200,7 +200,7 @@ def test_a_failed_restore_is_reported():
         servers.wait_for(lambda: not client.get_children(znodes.BROKER_IDS), 60, "the end of all registrations")
         with pytest.raises(
             zk_controller_restore.ZkControllerError,
-            match="Seen last: /controller holds nobody, /brokers/ids holds nobody",
+            match="Last seen: /controller holds no id, /brokers/ids holds no broker",
         ):
             zk_controller_restore.restore_zk_controller(client, [], {}, 10, 1)
         assert client.exists(znodes.MIGRATION)

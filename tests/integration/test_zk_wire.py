@@ -111,7 +111,9 @@ def test_digest_authenticates(zookeeper):
 
 
 def test_sasl_is_rejected_before_connecting(zookeeper):
-    with pytest.raises(SecurityError, match=r"zookeeper_client\.sasl_mechanism: GSSAPI is not spoken"):
+    with pytest.raises(
+        SecurityError, match=r"zookeeper_client\.sasl_mechanism: the reader on the brokers does not support GSSAPI"
+    ):
         zk_wire.ZkConnection(zookeeper.connect, ZkSecurity.from_options({"sasl_mechanism": "GSSAPI"}))
 
 
@@ -137,7 +139,7 @@ def test_mutual_tls_authenticates(zookeeper):
 def test_a_wrong_protocol_is_reported(zookeeper):
     with pytest.raises(zk_wire.ConnectionLoss, match=f"{zookeeper.tls_address}: .* the port expects TLS"):
         zk_wire.ZkConnection(str(zookeeper.tls_address), timeout=3)
-    with pytest.raises(zk_wire.ConnectionLoss, match=f"{zookeeper.address}: .* it may not speak TLS"):
+    with pytest.raises(zk_wire.ConnectionLoss, match=f"{zookeeper.address}: .* it may not use TLS"):
         zk_wire.ZkConnection(zookeeper.connect, ZkSecurity.from_options({"use_tls": True}), timeout=3)
 
 
@@ -187,7 +189,7 @@ def test_a_member_without_quorum_and_a_lost_quorum_are_reported():
             servers.wait_for(lambda: _not_serving(one.address), 20, "a server without quorum")
             assert isinstance(_not_serving(one.address), zk_wire.NotServing)
             start = time.monotonic()
-            with pytest.raises(zk_wire.ConnectionLoss, match="it has no quorum at present") as caught:
+            with pytest.raises(zk_wire.ConnectionLoss, match="it has no quorum") as caught:
                 zk_wire.ZkConnection(one.connect, timeout=3)
             assert time.monotonic() - start < 3
             assert isinstance(caught.value.failures[0], zk_wire.NotServing)

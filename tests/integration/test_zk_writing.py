@@ -32,7 +32,7 @@ def test_each_failed_write_is_reported(ensemble):
                 client.set_async("/one", b"new", version=0).get(timeout=1)
 
         client.create("/one", b"old", acl=[make_acl("world", "anyone", read=True, admin=True)])
-        with pytest.raises(WriteError, match=r"^/one was not set: the ACL there does not let"):
+        with pytest.raises(WriteError, match=r"^/one was not set: its ACL does not allow"):
             write()
         client.set_acls("/one", [make_acl("world", "anyone", all=True)])
         client.set("/one", b"concurrent")

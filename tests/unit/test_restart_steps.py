@@ -64,13 +64,13 @@ def rollback_spec(tmp_path, kind, mode, **more):
     ],
 )
 def test_rollback_restores_the_kept_file(tmp_path, kind, mode, left, before, now, expected):
-    forth = spec(tmp_path, kind=left, mode=left)
-    restart_files.keep(forth, host_state.directory(str(tmp_path), "c"), before)
+    migration = spec(tmp_path, kind=left, mode=left)
+    restart_files.keep(migration, host_state.directory(str(tmp_path), "c"), before)
     keys = ["zookeeper.metadata.migration.enable"] if kind == "zk" else []
     given = rollback_spec(tmp_path, kind, mode, changes=dict.fromkeys(keys))
     assert sorted(restart_files.new_text(given, now).split()) == sorted(expected.split())
     restart_files.keep(given, host_state.directory(str(tmp_path), "c"), now)
-    assert restart_files.read_text(restart_files.kept(forth, str(tmp_path / "c"))) == before
+    assert restart_files.read_text(restart_files.kept(migration, str(tmp_path / "c"))) == before
 
 
 def test_rollback_needs_the_mode_before_and_a_kept_file(tmp_path):

@@ -202,22 +202,22 @@ def list_files(directory: str) -> LogFiles:
 
 @contextlib.contextmanager
 def open_log(
-    directory: str, end_offset: int | None = None, whole: bool = False, tries: int = 5, pause: float = 0.2
+    directory: str, end_offset: int | None = None, all_segments: bool = False, tries: int = 5, pause: float = 0.2
 ) -> Iterator[OpenLog]:
     """Open the newest complete checkpoint that ends at or below `end_offset`, and the segments after it.
 
-    With `whole`, open all segments and no checkpoint: for the history before the checkpoint, not for the state. If
-    Kafka removes a file between listing and opening, the directory is listed again, `tries` times in all, `pause`
+    With `all_segments`, open all segments and no checkpoint: for the history before the checkpoint, not for the state.
+    If Kafka removes a file between listing and opening, the directory is listed again, `tries` times in all, `pause`
     seconds apart; then LogMoving is raised. Raises LogMissing, LogGap, CorruptBatch.
     """
     with contextlib.ExitStack() as stack:
-        yield _open_in_time(directory, end_offset, whole, tries, pause, stack)
+        yield _open_in_time(directory, end_offset, all_segments, tries, pause, stack)
 
 
-def _open_in_time(directory, end_offset, whole, tries, pause, stack):
+def _open_in_time(directory, end_offset, all_segments, tries, pause, stack):
     for left in reversed(range(tries)):
         try:
-            return _open_log(list_files(directory), end_offset, whole, stack)
+            return _open_log(list_files(directory), end_offset, all_segments, stack)
         except (FileNotFoundError, LogGap) as error:
             stack.close()
             if not left and isinstance(error, FileNotFoundError):
@@ -227,10 +227,10 @@ def _open_in_time(directory, end_offset, whole, tries, pause, stack):
         time.sleep(pause)
 
 
-def _open_log(files, end_offset, whole, stack):
-    checkpoint, checkpoint_file = (None, None) if whole else _open_checkpoint(files, end_offset, stack)
+def _open_log(files, end_offset, all_segments, stack):
+    checkpoint, checkpoint_file = (None, None) if all_segments else _open_checkpoint(files, end_offset, stack)
     start_offset = checkpoint.offset if checkpoint else 0
-    if whole and files.segments:
+    if all_segments and files.segments:
         start_offset = files.segments[0].base_offset
     segments = _segments_from(files.segments, start_offset)
     opened = tuple((segment, stack.enter_context(_open(segment.path))) for segment in segments)

@@ -72,7 +72,7 @@ def summarise(
 
 def _complete(directory, extent, check_crc):
     """Return the extent of all segments that still exist, with those before the checkpoint."""
-    with open_log(directory, extent.end_offset, whole=True) as log:
+    with open_log(directory, extent.end_offset, all_segments=True) as log:
         return scan_log(log, extent.end_offset, check_crc)
 
 

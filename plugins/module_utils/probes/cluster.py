@@ -62,9 +62,9 @@ def collect(nodes: Mapping[str, Mapping], connections: Connections, partitions: 
     if partitions:
         jobs["topics"] = lambda: topics.read(connections.bootstrap, connections.client, connections.timeout)
     with ThreadPoolExecutor(max_workers=min(32, len(nodes) + len(jobs))) as pool:
-        asked = {host: pool.submit(_node, node, connections) for host, node in nodes.items()}
+        probed = {host: pool.submit(_node, node, connections) for host, node in nodes.items()}
         running = {name: pool.submit(job) for name, job in jobs.items()}
-        facts = {"time": time.time(), "nodes": {host: future.result() for host, future in asked.items()}}
+        facts = {"time": time.time(), "nodes": {host: future.result() for host, future in probed.items()}}
         facts.update({name: future.result() for name, future in running.items()})
     if partitions and facts["topics"]["reached"]:
         facts["topics"] = _with_view_of_each_mode(facts["topics"], facts["nodes"], connections)
@@ -74,8 +74,8 @@ def collect(nodes: Mapping[str, Mapping], connections: Connections, partitions: 
 def modes(nodes: Mapping[str, Mapping], connections: Connections) -> dict[str, str | None]:
     """Return the mode in which each node runs, None if it does not answer."""
     with ThreadPoolExecutor(max_workers=min(32, len(nodes) or 1)) as pool:
-        asked = pool.map(lambda node: _node(node, connections)["running"], nodes.values())
-        return dict(zip(nodes, asked))
+        running = pool.map(lambda node: _node(node, connections)["running"], nodes.values())
+        return dict(zip(nodes, running))
 
 
 def _with_view_of_each_mode(found: dict, nodes: Mapping[str, Mapping], connections: Connections) -> dict:

@@ -129,7 +129,7 @@ class Backup:
         header = trailer = None
         for raw in self._lines():
             if trailer is not None:
-                raise self._broken("goes on after its trailer")
+                raise self._broken("continues after its trailer")
             record = self._parse(raw)
             if header is None:
                 if record.get("quorumshift_zk_backup") != FORMAT:

@@ -96,7 +96,7 @@ def test_records_of_segments_follow_those_of_the_checkpoint(recorded):
 
 
 def test_transaction_of_the_recorded_initial_copy(recorded):
-    with metadata_log.open_log(str(recorded), whole=True) as log:
+    with metadata_log.open_log(str(recorded), all_segments=True) as log:
         extent = metadata_log.scan_log(log)
     copy = next(transaction for transaction in extent.transactions if transaction.name == "ZK Migration")
     assert copy.outcome == metadata_log.COMMITTED
@@ -284,9 +284,9 @@ def test_marker_in_a_checkpoint_is_rejected(write):
         offsets(directory)
 
 
-def test_whole_log_may_begin_inside_a_transaction(write):
+def test_all_segments_may_begin_inside_a_transaction(write):
     directory = write({segment(4): [made.batch(4, [made.topic("b", 2), made.END, made.BEGIN])]})
-    with metadata_log.open_log(directory, whole=True) as log:
+    with metadata_log.open_log(directory, all_segments=True) as log:
         assert [transaction.outcome for transaction in metadata_log.scan_log(log).transactions] == ["open"]
 
 
