@@ -50,7 +50,7 @@ class ActionModule(QuorumshiftAction):
         if found and untried:
             found["login"] = {"answered": [], "errors": [], "untried": untried}
         if required and found and found["failed"]:
-            findings = paths.unanswered({self.host: found["failed"]}, {self.host: found["dialled"]})
+            findings = paths.unanswered({self.host: found["failed"]}, {self.host: found["tried"]})
             lines = [f"{advice.sentences(one.seen, one.do)}." for one in findings]
             return {"failed": True, "msg": "\n".join(["This run has restarted no broker.", *lines])}
         return result

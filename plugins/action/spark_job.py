@@ -14,6 +14,7 @@ import secrets
 import shutil
 import sys
 import tempfile
+from typing import Any
 
 from ansible import constants
 from ansible.errors import AnsibleActionFail
@@ -92,7 +93,7 @@ class ActionModule(QuorumshiftAction):
 
     def _answer(self, own: dict, begun: dict) -> dict:
         """Copy another snapshot of the log to the Spark host; return the module's option `answer`."""
-        job = spark_jobs.JOBS[begun["job"]](self, own)
+        job: Any = spark_jobs.JOBS[begun["job"]](self, own)
         return {"round": begun["round"], **job.log(begun["args"]["input_dir"], begun["round"])}
 
     # The Spark host ------------------------------------------------------------------------------------------------
@@ -112,9 +113,9 @@ class ActionModule(QuorumshiftAction):
             made = tempfile.mkdtemp(prefix=self._private["prefix"], dir=self._private["path"])
             os.mkdir(f"{made}/input", 0o700)
             return made
-        made = self._run("ansible.builtin.tempfile", state="directory", **self._private)
-        self._run("ansible.builtin.file", path=f"{made['path']}/input", state="directory", mode="0700")
-        return made["path"]
+        path = self._run("ansible.builtin.tempfile", state="directory", **self._private)["path"]
+        self._run("ansible.builtin.file", path=f"{path}/input", state="directory", mode="0700")
+        return path
 
     def _remove(self, scratch: str) -> None:
         """Remove the scratch directory, which holds secrets."""

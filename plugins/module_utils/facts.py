@@ -71,6 +71,7 @@ class BrokerRegistration(TypedDict):
     rack: str | None
     log_dirs: list[str]
     registered_offset: int
+    changed_offset: int
 
 
 class ControllerRegistration(TypedDict):
@@ -184,7 +185,13 @@ class RestartRecord(TypedDict, total=False):
 
 
 class NodeFacts(TypedDict, total=False):
-    """One broker or controller. Of a host that was not reached: role, reached, error, node_id and addresses."""
+    """One broker or controller. Of a host that was not reached: role, reached, error, node_id and addresses.
+
+    `copy`: the counts of the initial copy that a backup host keeps (host_state.COPY); `version`: of the running Kafka,
+    or of the jars in its home while it is down; `log_dirs` without a properties file: the inventory's. `space`,
+    `runs_with`, `starts_with`, `limits` and `memory` are as the functions of those names in probes.node return them,
+    `paths` as the module node_facts does.
+    """
 
     role: str
     reached: bool
@@ -202,9 +209,9 @@ class NodeFacts(TypedDict, total=False):
     metadata_log: MetadataLog | None
     node_restart: RestartRecord | None
     copy: dict | None
-    run_locks: dict[str, RunLock]
-    journals: dict[str, dict]
-    digest_keys: dict[str, str]
+    run_locks: dict[str, RunLock]  # by cluster id, as journals and digest_keys
+    journals: dict[str, dict]  # host_state.read_journal
+    digest_keys: dict[str, str]  # sealed
     version: str | None
     limits: dict | None
     memory: dict
@@ -217,7 +224,7 @@ class NodeFacts(TypedDict, total=False):
     next: str | None
     running: str | None
     running_error: str
-    running_reason: str
+    running_reason: str  # that of socket_wire.Unreachable, or `answer`
     metadata_version: int | None
 
 
@@ -264,7 +271,7 @@ class Topics(TypedDict, total=False):
     error: str
     brokers: dict[str, str]
     controller_id: int
-    partitions: Partitions
+    partitions: dict[str, dict[str, Partition]]
     differ: dict
     single: list[str]
 

@@ -68,7 +68,7 @@ def held(path: str) -> bool:
         return True
 
 
-def read_json(path: str) -> dict | None:
+def read_json(path: str) -> Any:
     """Return a JSON file's content, None if it is missing, {"error": ...} if it is not JSON."""
     if not path or not os.path.exists(path):
         return None

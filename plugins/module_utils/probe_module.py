@@ -13,6 +13,7 @@ from ansible.module_utils.basic import AnsibleModule
 from .addresses import AddressError, parse_host_port
 from .argument_specs import CONNECTION
 from .core import advice, excluded
+from .facts import NodeFacts
 from .probes import cluster, topics
 from .probes.zookeeper import ZooKeeperError
 from .security import SecurityError
@@ -117,8 +118,8 @@ class ProbeModule(AnsibleModule):
                 return {"done": False, "progress": f"{what}: {seen} ({now - began:.0f} s)", "carry": carry, **result}
             time.sleep(0.2)
 
-    def _addressed(self, node: Mapping) -> dict:
-        node = dict(node)
+    def _addressed(self, given: NodeFacts) -> NodeFacts:
+        node = given.copy()
         if node["role"] == "broker":
             node["address"] = cluster.client_address(node, node.get("host_address", ""), self.connections)
         parse_host_port(node["address"])

@@ -14,18 +14,19 @@ from typing import Mapping
 
 from . import host_state
 from .core import run_lock
+from .facts import RunLock
 
 
 class RunLockError(RuntimeError):
     """This run may not take a run lock, or does not hold it; the text is for the operator."""
 
 
-def read(path: str) -> dict | None:
+def read(path: str) -> RunLock | None:
     """Return the run lock in a host's directory, None if there is none, {"error": ...} if it cannot be read."""
     return host_state.read_json(os.path.join(path, host_state.RUN_LOCK))
 
 
-def take(path: str, wanted: Mapping, seen: Mapping | None) -> dict:
+def take(path: str, wanted: RunLock, seen: Mapping | None) -> RunLock:
     """Write the run lock `wanted` into a host's directory and return it.
 
     It replaces a lock with a lower number. With `seen` (on the arbiter: {number, run}, {} for none) it replaces only
@@ -45,7 +46,7 @@ def take(path: str, wanted: Mapping, seen: Mapping | None) -> dict:
         host_state.write_json(os.path.join(path, host_state.RUN_LOCK), wanted)
         event = {key: wanted.get(key) for key in ("number", "direction", "target", "excluded", "user", "host")}
         host_state.note(path, "locked", wanted["run"], **event, over=None if current.get("closed") else run)
-    return dict(wanted)
+    return wanted
 
 
 def close(path: str, run: str, how: str) -> bool:

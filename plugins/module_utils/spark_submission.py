@@ -130,7 +130,8 @@ def _invalid(found: Mapping[str, Any] | None, nonce: str) -> str | None:
 
 
 def _supervise(command: list[str], remove: str, output_dir: str, bound_s: float, environment: dict) -> None:
-    began, end = time.monotonic(), {"exit_code": None, "reason": ""}
+    began = time.monotonic()
+    end: dict = {"exit_code": None, "reason": ""}
     try:
         with open(os.open(os.path.join(output_dir, LOG), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as log:
             process = subprocess.Popen(

@@ -205,7 +205,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     rollback_readiness,
     screen,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule, reported
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule, error_text
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import topics
 
 # Options that the action plugin takes for itself
@@ -270,7 +270,7 @@ def planned(module, facts, detected):
     try:
         min_isr = module.min_isr(partitions)
     except topics.KafkaException as error:
-        return {"plan_error": reported(error)}
+        return {"plan_error": error_text(error)}
     steps = planning.steps(facts, detected, min_isr, module.params["canary"], module.params["plan_to"])
     unavoidable = restart.unavoidable(partitions, min_isr)
     return {"plan": {"steps": [step._asdict() for step in steps], "unavoidable": unavoidable}}

@@ -158,7 +158,7 @@ ansible_facts:
       returned: with the subset V(node)
     quorumshift_paths:
       description:
-        - C(dialled), how many targets of each kind were tried; C(failed), those that did not answer, with C(reason) and
+        - C(tried), how many targets of each kind were tried; C(failed), those that did not answer, with C(reason) and
           C(error); C(listen), whether the controller's address is free; C(replicas), the topic ids and
           partitions in the log directories; C(zookeeper), the servers on this host with their directories; C(login),
           C(answered) with the ids of the brokers that accepted the login and C(errors), or null without O(login).
@@ -262,9 +262,9 @@ def read_node(given):
 def read_connectivity(given):
     """Return what the host reaches, and the preflight's other facts of this host."""
     facts = {
-        "dialled": dict(Counter(one["kind"] for one in given["targets"])),
-        "failed": paths.dial(given["targets"], given["timeout"]),
-        "listen": paths.port(given["listen"]) if given["listen"] else None,
+        "tried": dict(Counter(one["kind"] for one in given["targets"])),
+        "failed": paths.check_connectivity(given["targets"], given["timeout"]),
+        "listen": paths.check_port(given["listen"]) if given["listen"] else None,
         "replicas": replicas.gather(given["log_dirs"]),
         "zookeeper": zk_host.gather(),
         "login": _login(given["login"]) if given["login"] else None,

@@ -22,6 +22,7 @@ from ansible import constants, context
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import RunArtifacts
 
@@ -264,7 +265,7 @@ class QuorumshiftAction(ActionBase):
             return self.run_key()
         if option == "role":
             return self.role
-        name = VARIABLES[option]
+        name: Any = VARIABLES[option]
         if isinstance(name, tuple):
             name = name[list(GROUPS).index(self.role)]
         host = self.host if option in NODE else None  # connections are those of the play's host, the control node
@@ -275,10 +276,11 @@ class QuorumshiftAction(ActionBase):
         """Return the role of the task's host: `broker` or `controller`."""
         return "broker" if self.host in self.vars["groups"].get(GROUPS["broker"], []) else "controller"
 
-    def nodes(self) -> dict[str, dict]:
+    def nodes(self) -> dict[str, NodeFacts]:
         """Return the facts of every broker and controller of the inventory that is not excluded, as the probe modules
         take them."""
-        excluded, nodes = self.listed("quorumshift_exclude_hosts"), {}
+        excluded = self.listed("quorumshift_exclude_hosts")
+        nodes: dict[str, Any] = {}
         for role, group in GROUPS.items():
             for host in self.vars["groups"].get(group, []):
                 if host not in excluded:

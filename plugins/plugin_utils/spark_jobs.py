@@ -140,4 +140,4 @@ class DataFingerprint(Job):
         return f"{records} records; {agree} comparisons with the baseline agree"
 
 
-JOBS = {gates.METADATA_PARITY: MetadataParity, gates.DATA_FINGERPRINT: DataFingerprint}
+JOBS: dict[str, Any] = {gates.METADATA_PARITY: MetadataParity, gates.DATA_FINGERPRINT: DataFingerprint}

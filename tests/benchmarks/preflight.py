@@ -80,7 +80,7 @@ def broker(model: dict, host: str, number: int) -> dict:
     for directory in node["log_dirs"]:
         directory["meta"]["broker.id"] = str(number)
     replicas = {"topics": {}, "others": [], "twice": []}
-    node["paths"] = {"dialled": {"zookeeper": 3, "controller": 3}, "failed": [], "listen": None, "replicas": replicas}
+    node["paths"] = {"tried": {"zookeeper": 3, "controller": 3}, "failed": [], "listen": None, "replicas": replicas}
     return node
 
 

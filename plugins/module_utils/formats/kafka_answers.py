@@ -179,4 +179,4 @@ def decode_handshake(answer: bytes, _version: int) -> Tuple[int, List[str]]:
 def decode_authenticate(answer: bytes, _version: int) -> Tuple[int, str | None, bytes]:
     """Decode a SaslAuthenticateResponse body of version 1: error code, message, the mechanism's bytes."""
     read = Reader(answer)
-    return read.int16(), read.string(), read.bytes(max(0, read.int32()))
+    return read.int16(), read.string(), read.take(max(0, read.int32()))

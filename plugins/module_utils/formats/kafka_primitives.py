@@ -47,7 +47,7 @@ class Reader:
         self._data = data
         self._at = 0
 
-    def bytes(self, size: int) -> bytes:
+    def take(self, size: int) -> bytes:
         end = self._at + size
         if end > len(self._data):
             raise IndexError(f"{size} bytes wanted at {self._at} of {len(self._data)}")
@@ -56,24 +56,24 @@ class Reader:
         return piece
 
     def rest(self) -> bytes:
-        return self.bytes(len(self._data) - self._at)
+        return self.take(len(self._data) - self._at)
 
     def int8(self) -> int:
-        return struct.unpack(">b", self.bytes(1))[0]
+        return struct.unpack(">b", self.take(1))[0]
 
     def int16(self) -> int:
-        return struct.unpack(">h", self.bytes(2))[0]
+        return struct.unpack(">h", self.take(2))[0]
 
     def int32(self) -> int:
-        return struct.unpack(">i", self.bytes(4))[0]
+        return struct.unpack(">i", self.take(4))[0]
 
     def int64(self) -> int:
-        return struct.unpack(">q", self.bytes(8))[0]
+        return struct.unpack(">q", self.take(8))[0]
 
     def varint(self) -> int:
         value = shift = 0
         while shift < 35:
-            byte = self.bytes(1)[0]
+            byte = self.take(1)[0]
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return value
@@ -81,16 +81,16 @@ class Reader:
         raise ValueError(f"no varint ends at {self._at}")
 
     def uuid(self) -> str | None:
-        value = self.bytes(16)
+        value = self.take(16)
         return base64.urlsafe_b64encode(value).decode().rstrip("=") if any(value) else None
 
     def string(self) -> str | None:
         size = self.int16()
-        return None if size < 0 else self.bytes(size).decode()
+        return None if size < 0 else self.take(size).decode()
 
     def compact_string(self) -> Any:
         size = self.varint()
-        return None if size == 0 else self.bytes(size - 1).decode()
+        return None if size == 0 else self.take(size - 1).decode()
 
     def array(self, item: Callable[[], Any]) -> List[Any]:
         return [item() for dummy in range(self.int32())]
@@ -99,4 +99,4 @@ class Reader:
         return [item() for dummy in range(self.varint() - 1)]
 
     def tags(self) -> Dict[int, Any]:
-        return {self.varint(): self.bytes(self.varint()) for dummy in range(self.varint())}
+        return {self.varint(): self.take(self.varint()) for dummy in range(self.varint())}

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Hashable, Iterable, Tuple
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import BrokerRegistration, ControllerRegistration
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_log import Record
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.record_batch import LogError
 
@@ -57,9 +58,8 @@ class Image:
     :ivar delegation_tokens: {token id: (fields, offset)}
     :ivar producer_ids: (next producer id, offset), None before the first block was assigned
     :ivar features: {name: (level, offset)}
-    :ivar brokers: {id: {epoch, incarnation_id, is_migrating_zk_broker, fenced, in_controlled_shutdown, rack, log_dirs,
-        registered_offset, changed_offset}}
-    :ivar controllers: {id: {incarnation_id, zk_migration_ready, end_points, registered_offset}}
+    :ivar brokers: {id: registration}
+    :ivar controllers: {id: registration}
     :ivar zk_migration_state: (name of the state, offset), None without such a record
     :ivar removed: {(attribute, key there): offset of the record that removed it last}; a partition's key is
         (topic's name, partition), a topic's its name, a config's (type, resource, name); an ACL is not in it by id
@@ -76,8 +76,8 @@ class Image:
         self.delegation_tokens: Dict[str, Tuple[Dict[str, Any], int]] = {}
         self.producer_ids: Tuple[int, int] | None = None
         self.features: Dict[str, Tuple[int, int]] = {}
-        self.brokers: Dict[int, Dict[str, Any]] = {}
-        self.controllers: Dict[int, Dict[str, Any]] = {}
+        self.brokers: Dict[int, BrokerRegistration] = {}
+        self.controllers: Dict[int, ControllerRegistration] = {}
         self.zk_migration_state: Tuple[str, int] | None = None
         self.removed: Dict[Tuple[str, Hashable], int] = {}
 

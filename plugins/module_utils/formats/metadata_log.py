@@ -321,7 +321,8 @@ def cut_log(log: OpenLog, end_offset: int | None = None) -> Cut:
     """
     high = sys.maxsize if end_offset is None else end_offset
     end, epoch = log.start_offset, log.checkpoint.epoch if log.checkpoint else 0
-    reached, spans = end, {}
+    reached = end
+    spans: dict[str, tuple] = {}
     for batch, path in _log_batches(log, high, check_crc=False):
         reached = batch.last_offset + 1
         if reached > high:

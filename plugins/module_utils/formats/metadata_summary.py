@@ -55,10 +55,7 @@ def summarise(
         "zk_migration_state_offset": state_offset,
         "metadata_version": features.get(METADATA_VERSION),
         "features": features,
-        "brokers": {
-            str(broker_id): {name: value for name, value in broker.items() if name != "changed_offset"}
-            for broker_id, broker in image.brokers.items()
-        },
+        "brokers": {str(broker_id): broker for broker_id, broker in image.brokers.items()},
         "controllers": {str(controller_id): controller for controller_id, controller in image.controllers.items()},
         "client_metrics": image.client_metrics(),
         "open_transaction": _open_transaction(extent.transactions),

@@ -54,7 +54,7 @@ class Batch(NamedTuple):
     is_control: bool
     base_timestamp: int
     max_timestamp: int
-    count: int
+    count: int  # type: ignore[assignment]
     position: int
     size: int
     records: bytes

@@ -15,6 +15,7 @@ from typing import Any, Callable, Mapping, NamedTuple
 
 from ..addresses import HostPort, ZkConnect, parse_host_port, parse_host_ports, parse_listeners, parse_zookeeper_connect
 from ..core import kraft_config, node_mode
+from ..facts import ClusterFacts, NodeFacts, Quorum, Replica, Topics, ZooKeeperFacts
 from ..security import PASSWORD_MECHANISMS, Security, ZkSecurity
 from . import kafka_wire, topics, zookeeper
 from .socket_wire import Unreachable, WireError
@@ -44,15 +45,11 @@ class Connections(NamedTuple):
         )
 
 
-def collect(nodes: Mapping[str, Mapping], connections: Connections, partitions: bool = True) -> dict:
-    """Return the facts that the functions in core/ evaluate, JSON-able.
+def collect(nodes: Mapping[str, NodeFacts], connections: Connections, partitions: bool = True) -> ClusterFacts:
+    """Return the facts that the functions in core/ evaluate; `topics` unless `partitions` is False.
 
     `nodes`: {host: probes.node.facts with `reached` and `address` added; for an unreachable host: role, reached False,
-    error, address}. Returns {time, nodes: the same with `running` (mode or None), `running_error`, `running_reason`
-    (socket_wire.Unreachable's, or `answer`), `next` (mode at next start), `metadata_version`; zookeeper: {reached,
-    error, connect (the connect string), tls, ... see probes.zookeeper.migration_znodes}; quorum: {reached, error,
-    leader_id, leader_epoch, high_watermark, voters, observers}; topics: {reached, error, ... see probes.topics.read}
-    unless `partitions` is False}.
+    error, address}.
     """
     controllers = {host: node for host, node in nodes.items() if node["role"] == "controller"}
     jobs: dict[str, Callable[[], Any]] = {
@@ -64,21 +61,27 @@ def collect(nodes: Mapping[str, Mapping], connections: Connections, partitions: 
     with ThreadPoolExecutor(max_workers=min(32, len(nodes) + len(jobs))) as pool:
         probed = {host: pool.submit(_node, node, connections) for host, node in nodes.items()}
         running = {name: pool.submit(job) for name, job in jobs.items()}
-        facts = {"time": time.time(), "nodes": {host: future.result() for host, future in probed.items()}}
-        facts.update({name: future.result() for name, future in running.items()})
+        facts: ClusterFacts = {
+            "time": time.time(),
+            "nodes": {host: future.result() for host, future in probed.items()},
+            "zookeeper": running["zookeeper"].result(),
+            "quorum": running["quorum"].result(),
+        }
+        if partitions:
+            facts["topics"] = running["topics"].result()
     if partitions and facts["topics"]["reached"]:
         facts["topics"] = _with_view_of_each_mode(facts["topics"], facts["nodes"], connections)
     return facts
 
 
-def modes(nodes: Mapping[str, Mapping], connections: Connections) -> dict[str, str | None]:
+def modes(nodes: Mapping[str, NodeFacts], connections: Connections) -> dict[str, str | None]:
     """Return the mode in which each node runs, None if it does not answer."""
     with ThreadPoolExecutor(max_workers=min(32, len(nodes) or 1)) as pool:
         running = pool.map(lambda node: _node(node, connections)["running"], nodes.values())
         return dict(zip(nodes, running))
 
 
-def _with_view_of_each_mode(found: dict, nodes: Mapping[str, Mapping], connections: Connections) -> dict:
+def _with_view_of_each_mode(found: Topics, nodes: Mapping[str, NodeFacts], connections: Connections) -> Topics:
     """Return the topics merged with the view of one broker of each running mode, if there are several modes.
 
     Brokers of each mode receive changes in another way, and `found` comes from any one of them.
@@ -98,7 +101,7 @@ def _with_view_of_each_mode(found: dict, nodes: Mapping[str, Mapping], connectio
         return {"reached": False, "error": f"the brokers' metadata could not be read: {error}"}
 
 
-def quorum(controllers: Mapping[str, Mapping], connections: Connections) -> dict:
+def quorum(controllers: Mapping[str, NodeFacts], connections: Connections) -> Quorum:
     """Return the quorum as its leader describes it (DescribeQuorum), or the error of each controller."""
     addresses = [parse_host_port(node["address"]) for node in controllers.values() if node.get("address")]
     if not addresses:
@@ -116,7 +119,7 @@ def quorum(controllers: Mapping[str, Mapping], connections: Connections) -> dict
     }
 
 
-def _replica(replica: kafka_wire.Replica) -> dict:
+def _replica(replica: kafka_wire.Replica) -> Replica:
     caught_up = replica.last_caught_up_timestamp
     return {"id": replica.id, "log_end_offset": replica.log_end_offset, "caught_up_ms": caught_up}
 
@@ -127,7 +130,7 @@ def connect_zookeeper(connections: Connections) -> Any:
     return zookeeper.connect(str(connections.zookeeper), connections.timeout, **options)
 
 
-def client_address(node: Mapping, host_address: str, connections: Connections) -> str:
+def client_address(node: NodeFacts, host_address: str, connections: Connections) -> str:
     """Return the `host:port` for probes of a broker: its listener with the client's protocol.
 
     Of several such listeners, prefer one on a bootstrap server's port. If the broker's file could not be read, return
@@ -146,8 +149,8 @@ def client_address(node: Mapping, host_address: str, connections: Connections) -
     return fallback
 
 
-def _node(node: Mapping, connections: Connections) -> dict:
-    node = dict(node)
+def _node(given: NodeFacts, connections: Connections) -> NodeFacts:
+    node = given.copy()
     node["next"] = (node.get("file") or {}).get("mode")
     security = connections.controller_client if node["role"] == "controller" else connections.client
     try:
@@ -160,10 +163,10 @@ def _node(node: Mapping, connections: Connections) -> dict:
     return node
 
 
-def _zookeeper(connections: Connections) -> dict:
+def _zookeeper(connections: Connections) -> ZooKeeperFacts:
     if connections.zookeeper is None:
         return {"reached": False, "error": "quorumshift_zookeeper_connect is not set"}
-    target = {"connect": str(connections.zookeeper), "tls": bool(connections.zookeeper_client.tls)}
+    target: Any = {"connect": str(connections.zookeeper), "tls": bool(connections.zookeeper_client.tls)}
     try:
         with connect_zookeeper(connections) as client:
             return {"reached": True, **target, **zookeeper.migration_znodes(client, connections.timeout)}

@@ -13,10 +13,11 @@ from __future__ import annotations
 import time
 from typing import Mapping
 
+from ..facts import NodeFacts
 from . import cluster, zookeeper
 
 
-def behind(connections: cluster.Connections, controllers: Mapping[str, Mapping], bound_s: float) -> list[str]:
+def behind(connections: cluster.Connections, controllers: Mapping[str, NodeFacts], bound_s: float) -> list[str]:
     """Return why ZooKeeper is behind, as sentences; [] if it reaches the high watermark within `bound_s`."""
     quorum = cluster.quorum(controllers, connections)
     if not quorum["reached"]:

@@ -14,8 +14,9 @@ import os
 import re
 import time
 
-from .. import host_state
+from .. import host_state, run_locks
 from ..core import kraft_config
+from ..facts import LogDirectory, MetadataLog, NodeFacts, PropertiesFile
 from ..formats import metadata_summary, properties
 from ..host_state import read_json
 from ..seal import is_secret, seal
@@ -36,19 +37,10 @@ def facts(
     kafka_home: str,
     log_dir: str = "",
     journal_events: int = 20,
-) -> dict:
-    """Return a node's facts, JSON-able. Whatever is missing or broken is reported in the facts, never raised.
+) -> NodeFacts:
+    """Return a node's facts. Whatever is missing or broken is reported in the facts, never raised.
 
     `log_dir`: the log directory if there is no properties file yet; `journal_events`: number of newest journal events.
-    Shape: {role, time, hostname, service: see probes.service.state, file: {path, exists, sha256, error, mode,
-    properties (secrets sealed under run_key)}, runs_with, starts_with: see the functions, node_id, log_dirs: [{path,
-    exists, in_use, meta, free_bytes, total_bytes, empty, partitions, stray, error}], space: {"log_dir" |
-    "config_file" | "state_dir": see space}, metadata_log: see facts.MetadataLog or None, node_restart:
-    the host's record of its newest restart on this cluster or None, copy: the counts of the initial copy that a backup
-    host keeps or None, run_locks: {cluster id: the host's run lock, see core.run_lock}, journals: {cluster id: see
-    host_state.read_journal}, digest_keys: {cluster id: module digest_key's, sealed}, version: of the running Kafka, or
-    of the jars in kafka_home while it is down, or None, limits: see the function, memory: see probes.memory.host, with
-    heap added}.
     """
     file = _file(config_file, run_key)
     values = file["properties"] if file["exists"] or not log_dir else {"log.dirs": log_dir}
@@ -77,9 +69,7 @@ def facts(
         "metadata_log": metadata_log(metadata_dir(values)),
         "node_restart": read_json(os.path.join(state, host_state.RESTART)) if state else None,
         "copy": read_json(os.path.join(state, host_state.COPY)) if state else None,
-        "run_locks": {
-            cluster: read_json(os.path.join(path, host_state.RUN_LOCK)) or {} for cluster, path in kept.items()
-        },
+        "run_locks": {cluster: run_locks.read(path) or {} for cluster, path in kept.items()},
         "journals": {cluster: host_state.read_journal(path, journal_events) for cluster, path in kept.items()},
         "digest_keys": {
             cluster: seal(run_key, stored["key"])
@@ -113,7 +103,7 @@ def metadata_dir(values: dict) -> str:
     return os.path.join(first, METADATA_LOG) if first else ""
 
 
-def metadata_log(directory: str) -> dict | None:
+def metadata_log(directory: str) -> MetadataLog | None:
     """Return the summary of a metadata log, {dir, error} if it cannot be read, None if there is none."""
     if not directory or not os.path.isdir(directory):
         return None
@@ -233,8 +223,8 @@ def _installed_version(kafka_home: str) -> str | None:
     return next((match.group(1) for match in map(_KAFKA_JAR.fullmatch, names) if match), None)
 
 
-def _file(path: str, run_key: str) -> dict:
-    file = {"path": path, "exists": True, "sha256": None, "error": None, "mode": None, "properties": {}}
+def _file(path: str, run_key: str) -> PropertiesFile:
+    file: PropertiesFile = {"path": path, "exists": True, "sha256": None, "error": None, "mode": None, "properties": {}}
     try:
         with open(path, "rb") as stream:
             raw = stream.read()
@@ -255,7 +245,7 @@ def log_dir_paths(values: dict) -> list[str]:
     return [path.strip() for path in listed.split(",") if path.strip()]
 
 
-def _node_id(values: dict, log_dirs: list[dict]) -> int | None:
+def _node_id(values: dict, log_dirs: list[LogDirectory]) -> int | None:
     stored = [log["meta"].get("node.id", log["meta"].get("broker.id")) for log in log_dirs if log["meta"]]
     for value in [values.get("node.id"), values.get("broker.id"), *stored]:
         if value is not None and value.strip().isdigit():
@@ -263,7 +253,7 @@ def _node_id(values: dict, log_dirs: list[dict]) -> int | None:
     return None
 
 
-def _log_dirs(paths: list[str], pid: int) -> list[dict]:
+def _log_dirs(paths: list[str], pid: int) -> list[LogDirectory]:
     """Return the facts of log directories; `in_use` by the process is None if that cannot be read."""
     locked = locks(pid)
     log_dirs = [_log_dir(path, locked) for path in paths]
@@ -273,8 +263,8 @@ def _log_dirs(paths: list[str], pid: int) -> list[dict]:
     return log_dirs
 
 
-def _log_dir(path: str, locked: set[int] | None) -> dict:
-    log: dict = {
+def _log_dir(path: str, locked: set[int] | None) -> LogDirectory:
+    log: LogDirectory = {
         "path": path,
         "exists": os.path.isdir(path),
         "in_use": None,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Mapping
+from typing import Any, Mapping
 
 from ..addresses import HostPort, parse_listeners
 from ..core import kraft_config, node_mode
@@ -59,7 +59,7 @@ def registration(values: Mapping[str, str], node_id: int, mode: str) -> dict:
         summary = metadata_summary.summarise(directory)
     except (OSError, ValueError):
         return {}  # the log changes while the node starts; the caller polls
-    nodes = summary["controllers" if mode.startswith("controller") else "brokers"]
+    nodes: dict[str, Any] = summary["controllers" if mode.startswith("controller") else "brokers"]
     return nodes.get(str(node_id)) or {}
 
 

@@ -56,8 +56,8 @@ def check_port(address: str) -> dict:
         candidates = socket.getaddrinfo(host, number, type=socket.SOCK_STREAM)
         # Java prefers IPv4 (java.net.preferIPv6Addresses)
         family, kind, protocol, _name, where = min(candidates, key=lambda candidate: candidate[0] != socket.AF_INET)
-        result["resolved"] = where[0]
-        result["loopback"] = ipaddress.ip_address(where[0].partition("%")[0]).is_loopback
+        result["resolved"] = str(where[0])
+        result["loopback"] = ipaddress.ip_address(str(where[0]).partition("%")[0]).is_loopback
         with socket.socket(family, kind, protocol) as listener:
             # As Java's server sockets on Linux do, so that closing connections do not block the port.
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -12,6 +12,8 @@ import shutil
 import subprocess
 import time
 
+from ..facts import Service
+
 _PROPERTIES = (
     "LoadState,ActiveState,SubState,UnitFileState,MainPID,InvocationID,Result,ExecMainStatus,Restart,"
     "TimeoutStopUSec,NRestarts,ExecMainStartTimestampMonotonic,ExecStart,DropInPaths"
@@ -30,7 +32,7 @@ class ServiceError(RuntimeError):
     """A service could not be started, stopped or masked; the text quotes the service manager."""
 
 
-def state(name: str) -> dict:
+def state(name: str) -> Service:
     """Return {manager, name, active (bool), main_pid (int, 0 if down), masked (bool), ... systemd's properties}."""
     if not _systemd():
         done = _run(["service", name, "status"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Iterable, Mapping
 
 from ..addresses import HostPort
+from ..facts import Topics
 from ..formats import broker_requests
 from ..security import Security
 from .kafka_wire import KafkaConnection
@@ -17,14 +18,14 @@ try:
     from confluent_kafka import KafkaError, KafkaException, TopicCollection
     from confluent_kafka.admin import AdminClient, ConfigResource
 except ImportError:  # probe_module reports it
-    AdminClient = None
+    AdminClient = None  # type: ignore[misc, assignment]
 
 MIN_ISR = "min.insync.replicas"
 UNCLEAN = "unclean.leader.election.enable"
 _BATCH = 500  # resources in one DescribeConfigs: keeps answers of large clusters small
 
 
-def read(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> dict:
+def read(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> Topics:
     """Return {reached, error, brokers: {id: "host:port"}, partitions: {topic: {partition: {leader, replicas, isr}}}}.
 
     Ids are ints in values and str as keys, as in JSON. A leader of -1 is an offline partition.
@@ -75,7 +76,7 @@ def served_by(address: HostPort, client: Security, timeout: float) -> dict[str, 
         raise ProtocolError(address, str(error)) from error
 
 
-def merged(found: dict, views: Mapping[str, Mapping[str, Mapping[str, Mapping]]]) -> dict:
+def merged(found: Topics, views: Mapping[str, Mapping[str, Mapping[str, Mapping]]]) -> Topics:
     """Return `found` (of `read`) with the worst state of each partition in any of `views` ({host: partitions}), and
     `differ`: {hosts, partitions: those whose in-sync replicas differ between the views}.
 

@@ -19,7 +19,7 @@ BROKER = {
     "service": {"active": True},
 }
 CONTROLLER = {"node_id": 101, "file": {"mode": None, "properties": {}}, "log_dirs": [], "service": {"active": False}}
-READ = {"ansible_facts": {"quorumshift_paths": {"failed": [], "dialled": {"controller": 1}}}}
+READ = {"ansible_facts": {"quorumshift_paths": {"failed": [], "tried": {"controller": 1}}}}
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_nothing_is_asked_once_a_broker_left_plain_mode(cluster):
 
 def test_required_connectivity_that_fails_ends_the_run(cluster):
     failed = {"kind": "controller", "to": "c1", "address": "c1:9093", "reason": "refused", "error": "refused"}
-    read = {"ansible_facts": {"quorumshift_paths": {"failed": [failed], "dialled": {"controller": 1}}}}
+    read = {"ansible_facts": {"quorumshift_paths": {"failed": [failed], "tried": {"controller": 1}}}}
     args = {"gather_subset": ["connectivity"], "connectivity_required": True}
     result = cluster.run("node_facts", args, read, host="b1")
     assert result["failed"] and result["msg"].startswith("This run has restarted no broker.") and "c1" in result["msg"]

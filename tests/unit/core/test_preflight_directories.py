@@ -26,7 +26,7 @@ def holding(host="b1"):
             if mine:
                 held[topic] = [known["topic_id"], sorted(mine)]
         node(facts, name)["paths"] = {
-            "dialled": {},
+            "tried": {},
             "failed": [],
             "listen": None,
             "replicas": {"topics": held, "others": [], "twice": []},

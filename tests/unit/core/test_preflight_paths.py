@@ -24,7 +24,7 @@ def connected(**failed):
     """Return facts in which each host reaches all targets but those in `failed`, {host: [target]}."""
     facts = collected()
     for host, one in facts.cluster["nodes"].items():
-        one["paths"] = {"dialled": TRIED, "failed": failed.get(host, []), "listen": None}
+        one["paths"] = {"tried": TRIED, "failed": failed.get(host, []), "listen": None}
     return facts
 
 

@@ -59,7 +59,7 @@ def contents(of):
 
 
 def without_offsets(registrations):
-    return {key: {**value, "registered_offset": None} for key, value in registrations.items()}
+    return {key: {**value, "registered_offset": None, "changed_offset": None} for key, value in registrations.items()}
 
 
 def test_recorded_migration(recorded):

@@ -67,7 +67,7 @@ def reachability(facts: Facts) -> Iterable[Finding]:
     failed, tried = {}, {}
     for host, node in facts.cluster["nodes"].items():
         connections = node.get("paths") or {}
-        tried[host] = connections.get("dialled") or {}
+        tried[host] = connections.get("tried") or {}
         failed[host] = [
             target
             for target in connections.get("failed") or []
