@@ -12,6 +12,7 @@ the path and the fault and never quotes the value, because values hold SCRAM key
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections import namedtuple
@@ -342,6 +343,11 @@ def scram_credential(text, path, mechanism):
         fields[name] = value
     if set(fields) != {"salt", "stored_key", "server_key", "iterations"} or not fields["iterations"].isdigit():
         raise ZnodeError(path, f"{mechanism} is not a SCRAM credential")
+    try:
+        for name in ("salt", "stored_key", "server_key"):
+            base64.b64decode(fields[name], validate=True)
+    except ValueError:
+        raise ZnodeError(path, f"{mechanism} is not a SCRAM credential") from None
     fields["iterations"] = int(fields["iterations"])
     return fields
 

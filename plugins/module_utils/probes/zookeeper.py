@@ -436,10 +436,10 @@ def notifications(client, timeout=10.0):
     return {path: stat.numChildren for path, stat in stats if stat is not None}
 
 
-def metadata(client, digest_key=None, window=500, max_rate=None, timeout=30.0):
+def metadata(client, window=500, max_rate=None, timeout=30.0):
     """Return Kafka's metadata in the form of :func:`zk_metadata.normalise`; about one request a topic and partition."""
     reader = Reader(client, window, max_rate, timeout)
-    return zk_metadata.normalise(_metadata_znodes(reader), digest_key)
+    return zk_metadata.normalise(_metadata_znodes(reader))
 
 
 def _metadata_znodes(reader):

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znode_items, znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper as probe
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import ZkSecurity
 
@@ -22,8 +22,10 @@ from quorumshift_spark.normal_form import Digests, Entity
 from quorumshift_spark.views import Absent, Key, Problem, Statement, View, ViewError
 from quorumshift_spark.views.password_encoder import UndecodablePassword, decode
 
-_QUOTA_ENTITIES = {"users": "user", "clients": "client-id", "ips": "ip"}
-_STATE_FIELDS = {
+_FIELDS = {
+    "replicas": "replicas",
+    "adding": "adding",
+    "removing": "removing",
     "leader": "leader",
     "leader_epoch": "leader_epoch",
     "isr": "isr",
@@ -230,7 +232,7 @@ def _quota_chains(entity):
     if "user" in entity and "client-id" in entity:
         return [_chain(f"{znodes.CONFIG}/users", names("user")[0], "clients", names("client-id")[0])]
     kind = next(iter(entity))
-    parent = f"{znodes.CONFIG}/" + next(znode for znode, name in _QUOTA_ENTITIES.items() if name == kind)
+    parent = f"{znodes.CONFIG}/" + next(znode for znode, name in znode_items.QUOTA_ENTITIES.items() if name == kind)
     return [_chain(parent, name) for name in names(kind)]
 
 
@@ -244,7 +246,7 @@ def _absent_since(chain, nodes):
     return innermost.stat.mzxid if is_home else max(innermost.stat.mzxid, innermost.stat.pzxid)
 
 
-# --- decoding znodes -------------------------------------------------------------------------------
+# --- items in the normal form ----------------------------------------------------------------------
 
 
 class Znodes:
@@ -253,149 +255,50 @@ class Znodes:
     def __init__(self, digests: Digests, secrets: Sequence[str]) -> None:
         self._digests = digests
         self._secrets = tuple(secrets)
-        self._assignments: Dict[Tuple[str, str], Tuple[Dict[str, Any], int]] = {}
+        self._reader = znode_items.Reader()
 
     def entities(self, node: znodes.Znode, problems: List[Problem]) -> Iterator[Entity]:
         """Yield the entities of a znode. Partitions come with their states, those without a state from `rest`."""
-        reader = _READERS.get(znodes.kind(node.path))
-        if reader is None:
-            return
-        try:
-            yield from reader(self, node.path.split("/"), node, problems)
-        except znodes.ZnodeError as error:
-            problems.append(Problem(error.path, error.reason))
+        for item in self._reader.items(node):
+            yield from self._entities(item, problems)
+        problems += [Problem(*problem) for problem in self._reader.problems]
+        self._reader.problems.clear()
 
     def rest(self, problems: List[Problem]) -> Iterator[Entity]:
         """Yield the partitions without a state znode, with null for its fields."""
-        for (topic, number), (assignment, mzxid) in self._assignments.items():
-            fields = {**assignment, **dict.fromkeys(_STATE_FIELDS.values())}
-            yield form.partition(topic, int(number), fields, {"zxid": mzxid})
-        self._assignments.clear()
+        for item in self._reader.rest():
+            yield from self._entities(item, problems)
 
-    def _topic(self, names, node, problems):
-        topic = znodes.topic(node.data, node.path)
-        at = node.stat.mzxid
-        for number, assignment in topic["partitions"].items():
-            self._assignments[(names[-1], number)] = (assignment, at)
-        yield form.topic(names[-1], topic["topic_id"], {"zxid": at})
+    def _entities(self, item, problems):
+        if item.kind == "config":
+            yield self._config(item, problems)
+        elif item.kind == "scram":
+            user, mechanism = item.key
+            keys = (item.value["salt"], item.value["stored_key"], item.value["server_key"])
+            digest = self._digests.scram(user, mechanism, *keys, item.value["iterations"])
+            yield form.scram(user, mechanism, item.value["iterations"], digest, {"zxid": item.zxid})
+        elif item.kind in _ENTITIES and not (item.kind == "quota" and not math.isfinite(item.value)):
+            yield _ENTITIES[item.kind](item.key, item.value, {"zxid": item.zxid})
 
-    def _partition_state(self, names, node, problems):
-        assigned = self._assignments.get((names[3], names[5]))
-        if assigned is None:
-            return  # the topic does not have this partition
-        state = znodes.partition_state(node.data, node.path)
-        state["version"] = node.stat.version
-        del self._assignments[(names[3], names[5])]
-        assignment, mzxid = assigned
-        fields = {**assignment, **{ours: state[theirs] for theirs, ours in _STATE_FIELDS.items()}}
-        yield form.partition(names[3], int(names[5]), fields, {"zxid": max(mzxid, node.stat.mzxid)})
-
-    def _topic_config(self, names, node, problems):
-        yield from self._configs("topic", names[-1], node, problems)
-
-    def _broker_config(self, names, node, problems):
-        entity = None if names[-1] == znodes.DEFAULT_ENTITY else names[-1]
-        yield from self._configs("broker", entity, node, problems)
-
-    def _configs(self, resource_type, entity, node, problems):
-        at = {"zxid": node.stat.mzxid}
-        for name, value in znodes.config(node.data, node.path).items():
-            if resource_type == "broker" and znodes.is_password_config(name):
-                try:
-                    value = decode(value, self._secrets)
-                except UndecodablePassword as error:
-                    problems.append(Problem(node.path, f"{name} cannot be read: {error}"))
-                    yield form.unread_config(resource_type, entity, name, str(error), at)
-                    continue
-            yield form.config(resource_type, entity, name, value, self._digests, at)
-
-    def _entity_config(self, names, node, problems):
-        if len(names) == 5:  # /config/users/U/clients is a directory
-            return
-        at = {"zxid": node.stat.mzxid}
-        configs = dict(znodes.config(node.data, node.path))
-        entity = {_QUOTA_ENTITIES[names[2]]: _name(names[3])}
-        if len(names) == 6:
-            entity["client-id"] = _name(names[5])
-        elif names[2] == "users":
-            user = znodes.desanitize(names[3])
-            for mechanism in znodes.SCRAM_MECHANISMS:
-                if mechanism in configs:
-                    yield self._scram(user, mechanism, configs.pop(mechanism), node)
-        for key, text in configs.items():
+    def _config(self, item, problems):
+        at = {"zxid": item.zxid}
+        value = item.value
+        if item.key[0] == "broker" and znodes.is_password_config(item.key[2]):
             try:
-                value = float(text)
-            except ValueError:
-                problems.append(Problem(node.path, f"quota {key!r} is not a number: the copy to KRaft aborts"))
-                continue
-            if not math.isfinite(value):
-                problems.append(Problem(node.path, f"quota {key!r} is not finite"))
-                continue
-            yield form.quota(entity, key, value, at)
-
-    def _scram(self, user, mechanism, text, node):
-        credential = znodes.scram_credential(text, node.path, mechanism)
-        keys = (credential["salt"], credential["stored_key"], credential["server_key"])
-        try:
-            digest = self._digests.scram(user, mechanism, *keys, credential["iterations"])
-        except ValueError:
-            raise znodes.ZnodeError(node.path, f"{mechanism} is not a SCRAM credential") from None
-        return form.scram(user, mechanism, credential["iterations"], digest, {"zxid": node.stat.mzxid})
-
-    def _acl(self, names, node, problems):
-        stores = [(name, store) for name, store in znodes.ACL_STORES.items() if node.path.startswith(store + "/")]
-        if not stores:
-            return
-        pattern_type, store = stores[0]
-        type_name, name = node.path[len(store) + 1 :].split("/", 1)
-        entries = znodes.acls(node.data, node.path)
-        resource_type = znodes.acl_resource_type(type_name)
-        if entries and resource_type == "UNKNOWN":
-            problems.append(Problem(node.path, f"resource type {type_name!r} is unknown to Kafka, which ignores it"))
-        elif entries and "/" in name:
-            # AclAuthorizer.loadAllAcls lists one level below the type
-            reason = "the resource name has a slash: Kafka loses its ACLs at the next start and in the copy to KRaft"
-            problems.append(Problem(node.path, reason))
-        else:
-            for entry in entries:
-                yield form.acl(resource_type, pattern_type, name, **entry, at={"zxid": node.stat.mzxid})
-
-    def _delegation_token(self, names, node, problems):
-        token = znodes.delegation_token(node.data, node.path)
-        if token is not None:
-            yield form.delegation_token(**token, at={"zxid": node.stat.mzxid})
-
-    def _producer_ids(self, names, node, problems):
-        block = znodes.producer_id_block(node.data, node.path)
-        if block is not None:
-            at = {"zxid": node.stat.mzxid}
-            yield form.producer_ids(block["next_producer_id"], block["first_producer_id"], at)
-
-    def _feature(self, names, node, problems):
-        for name, level in znodes.feature(node.data, node.path)["features"].items():
-            yield form.feature(name, level, {"zxid": node.stat.mzxid})
-
-    def _broker(self, names, node, problems):
-        if not names[-1].isdigit():
-            raise znodes.ZnodeError(node.path, "is not a broker id")
-        yield form.broker(int(names[-1]), {"fenced": False, "epoch": node.stat.czxid}, {"zxid": node.stat.czxid})
+                value = decode(value, self._secrets)
+            except UndecodablePassword as error:
+                problems.append(Problem(item.path, f"{item.key[2]} cannot be read: {error}"))
+                return form.unread_config(*item.key, str(error), at)
+        return form.config(*item.key, value, self._digests, at)
 
 
-def _name(znode_name):
-    return None if znode_name == znodes.DEFAULT_ENTITY else znodes.desanitize(znode_name)
-
-
-_READERS = {
-    "topic": Znodes._topic,
-    "partition_state": Znodes._partition_state,
-    "topic_config": Znodes._topic_config,
-    "broker_config": Znodes._broker_config,
-    "client_config": Znodes._entity_config,
-    "user_config": Znodes._entity_config,
-    "ip_config": Znodes._entity_config,
-    "acl": Znodes._acl,
-    "delegation_token": Znodes._delegation_token,
-    "producer_id_block": Znodes._producer_ids,
-    "feature": Znodes._feature,
-    "broker": Znodes._broker,
+_ENTITIES: Dict[str, Callable[[tuple, Any, Dict[str, int]], Entity]] = {
+    "topic": lambda key, value, at: form.topic(*key, value["topic_id"], at),
+    "partition": lambda key, value, at: form.partition(*key, {_FIELDS[name]: value[name] for name in _FIELDS}, at),
+    "quota": lambda key, value, at: form.quota(dict(key[0]), key[1], value, at),
+    "acl": lambda key, value, at: form.acl(*key, at=at),
+    "delegation_token": lambda key, value, at: form.delegation_token(**value, at=at),
+    "producer_ids": lambda key, value, at: form.producer_ids(value["next_producer_id"], value["first_producer_id"], at),
+    "feature": lambda key, value, at: form.feature(*key, value, at),
+    "broker": lambda key, value, at: form.broker(*key, {"fenced": False, "epoch": value}, at),
 }

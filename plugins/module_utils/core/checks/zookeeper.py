@@ -176,7 +176,7 @@ def encoder_secret(facts: Facts) -> Iterable[Finding]:
         f"{key} of broker {entity or 'default'}"
         for entity, values in facts.metadata["configs"]["broker"].items()
         for key, value in values.items()
-        if isinstance(value, dict)
+        if value is None
     )
     if not encrypted:
         return
