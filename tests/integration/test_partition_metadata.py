@@ -130,7 +130,7 @@ def test_partitions_with_another_topic_id_become_stray_and_start_empty():
         (of_topic[1] / FILE).write_text(f"version: 0\ntopic_id: {OTHER_ID}\n")
 
     with in_migration_mode("partition-metadata-stray", change) as (_server, directories):
-        servers.wait_for(lambda: stray(directories) == ["unknown-0", f"{TOPIC}-1"], 90, "both to become stray")
+        servers.wait_for(lambda: stray(directories) == sorted(["unknown-0", f"{TOPIC}-1"]), 90, "both to become stray")
         fresh = servers.wait_for(lambda: partitions(directories).get(1), 30, "a new directory of the partition")
         assert isinstance(fresh, pathlib.Path)
 

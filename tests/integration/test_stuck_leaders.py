@@ -125,7 +125,7 @@ def end(address, connections):
 def admission(connections):
     """Return rolling_restart's decision on gathered facts; it remembers earlier facts, as the module's wait does."""
     module = types.SimpleNamespace(connections=connections, same={})
-    module.lasted = types.MethodType(ProbeModule.lasted, module)
+    module.seen_for = types.MethodType(ProbeModule.seen_for, module)
 
     def admits(facts):
         def health(topics, stop):
