@@ -32,7 +32,7 @@ NOT = "-"  # not compared, for the reason in `why`
 
 
 class Rule(NamedTuple):
-    """How one field of one kind is compared; `field` "" stands for the presence of the entity.
+    """How one field of one kind is compared; `field` "" is the presence of the entity.
 
     `hows`: EQUAL, SHOWN, BLOCK or NOT for each of RELATIONS, in their order.
     `why`: for the operator, why the field may differ temporarily or is not compared.

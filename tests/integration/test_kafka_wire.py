@@ -309,7 +309,7 @@ def test_a_mechanism_that_the_broker_lacks_is_reported(secure):
 
 def test_an_unsupported_mechanism_is_rejected(secure):
     security = _client(secure, "SASL_SSL", sasl_mechanism="GSSAPI")
-    with pytest.raises(SecurityError, match=r"client\.sasl_mechanism: GSSAPI"):
+    with pytest.raises(SecurityError, match=r"client\.sasl_mechanism: .* do not support GSSAPI"):
         kafka_wire.describe_quorum(secure.listeners["SASLTLS"], security)
 
 

@@ -256,7 +256,7 @@ def test_a_directory_that_others_can_read_is_refused(kafka, tmp_path):
     path.parent.mkdir(mode=0o755)
     os.chmod(path.parent, 0o755)
     result = run(kafka, path)
-    assert result["failed"] and "must be 0700" in result["msg"]
+    assert result["failed"] and "must have 0700" in result["msg"]
     assert os.listdir(path.parent) == []
 
 

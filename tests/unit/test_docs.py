@@ -85,7 +85,7 @@ def two(module):
 def three():
     yield Finding(f"{1} was found", "do something about it")
     blocks = Block("an_id", "something is in the way", "take it away")
-    return UNKNOWN, "nobody knows what it is"
+    return UNKNOWN, "no host knows what it is"
 
 def four():
     return {"failed": True, "msg": "four did not work"}
@@ -105,7 +105,7 @@ def test_messages_are_collected_from_each_kind_of_place(tmp_path, monkeypatch):
         "the disk of {} is full",
         "… was found",
         "something is in the way",
-        "nobody knows what it is",
+        "no host knows what it is",
         "four did not work",
     }
 

@@ -32,7 +32,7 @@ PYTHON_FILES = [name for name in FILES if name.endswith(".py")]
 MODULES = [name for name in PYTHON_FILES if name.startswith("plugins/modules/")]
 ROLES = sorted({name.split("/")[1] for name in FILES if name.startswith("roles/")})
 PLAYS = [name for name in FILES if re.match(r"(playbooks|roles|extensions)/.*\.ya?ml$", name)]
-# Code that runs on managed hosts without being a module (design: collect on the hosts, judge in one place)
+# Code that runs on managed hosts without being a module (design: collect on the hosts, decide in one place)
 ON_MANAGED_HOSTS = [
     name for name in PYTHON_FILES if re.match(r"plugins/module_utils/(formats/.*|probes/.*_wire)\.py$", name)
 ]

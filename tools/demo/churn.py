@@ -1,13 +1,13 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Change metadata while it moves: `python -m tools.demo.churn LEDGER RECORDED`, until SIGTERM.
+"""Change metadata while it moves: `python -m tools.demo.churn LEDGER RECORDED`, until SIGTERM or SIGUSR1.
 
 A round creates a topic, a config, an ACL, a quota and a SCRAM user, changes those of the previous round, and removes
 two of three of those of the round before that. A round runs every ROUND_S. Two more run whenever the recorder has seen
-a node register in the quorum or the migration driver change its state, so that each phase sees every kind made, changed
-and removed. A change is repeated while its error is retriable. Each change goes into the ledger (ledger.py); `check`
-compares the cluster with it.
+a node register in the quorum or the migration driver change its state, and after SIGUSR1, before the end. So each phase
+sees every kind made, changed and removed. SIGTERM ends it after the round in progress. A change is repeated while its
+error is retriable. Each change goes into the ledger (ledger.py); `check` compares the cluster with it.
 
 The rate is a real cluster's, on purpose. Each change of a config, quota, user or ACL leaves a notification znode for 15
 minutes, and each new one makes every broker read all of them again
@@ -29,7 +29,7 @@ import threading
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
 
@@ -47,39 +47,44 @@ KEEP_EVERY = 3
 
 
 class Churn:
-    """Makes one change after the other until `ending` is set."""
+    """Makes one change after the other until `ending` is set, or BURST rounds after `last_rounds` is."""
 
     def __init__(self, made: list[Any], path: Path, recorded: Recorded) -> None:
         self.kinds = made
         self._recorded = recorded
         self.ending = threading.Event()
+        self.completing = threading.Event()
+        self.last_rounds = threading.Event()
         names = [line["name"] for line in ledger.read(path)]
         self.first = 1 + max((int(name.removeprefix(PREFIX)) for name in names), default=0)
         self._file = path.open("a", encoding="utf-8")
 
     def run(self) -> None:
         number, rounds, due = self.first, BURST + 1, 0.0
-        while not self.ending.is_set():
+        while not self.ending.is_set() and not self.completing.is_set():
             rounds = max(rounds, BURST if self._recorded.moved() else int(time.monotonic() >= due))
             if not rounds:
                 self.ending.wait(POLL_S)
                 continue
-            for change in self._round(number):
-                change()
+            self._round(number)
             number, rounds, due = number + 1, rounds - 1, time.monotonic() + ROUND_S
+        for last in range(number, number + max(rounds, BURST)):
+            if self.ending.is_set():
+                break
+            self._round(last)
 
-    def _round(self, number: int) -> Iterator[Callable[[], None]]:
+    def _round(self, number: int) -> None:
         name, before, old = (f"{PREFIX}{number - back}" for back in range(3))
         for kind in self.kinds:
-            yield partial(self._change, kind, "make", name, partial(kind.make, name, number))
+            self._change(kind, "make", name, partial(kind.make, name, number))
         # objects of an earlier process are left alone: its last round may be incomplete
         if number - 1 >= self.first:
             for kind in self.kinds:
-                yield partial(self._change, kind, "alter", before, partial(kind.alter, before, number))
+                self._change(kind, "alter", before, partial(kind.alter, before, number))
         if number - 2 >= self.first and (number - 2) % KEEP_EVERY:
             for kind in reversed(self.kinds):
                 if kind.name != "scram" or not self._recorded.broker_restarted:
-                    yield partial(self._change, kind, "remove", old, partial(kind.remove, old))
+                    self._change(kind, "remove", old, partial(kind.remove, old))
 
     def _change(self, kind: Any, action: str, name: str, call: Callable[[], Any]) -> None:
         begun, tries, error = time.time(), 0, None
@@ -162,6 +167,7 @@ def main(arguments: list[str]) -> int:
     churn = Churn(kinds(testbed.librdkafka(), testbed.kafka_python()), changes, Recorded(events))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: churn.ending.set())
+    signal.signal(signal.SIGUSR1, lambda *_: churn.completing.set())
     churn.run()
     return 0
 

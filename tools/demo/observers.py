@@ -82,8 +82,8 @@ class Observers:
         )
 
     def compare(self, *sides: str, resume: bool) -> list[str]:
-        """Pause the changes and compare `sides` (brokers, ZooKeeper) with them; record and return the differences."""
-        self._end("churn")
+        """Complete and pause the changes, compare `sides` (brokers, ZooKeeper) with them, return the differences."""
+        self._end("churn", signal.SIGUSR1)
         checks = [churn.check(TestbedInventory(), self.changes, side) for side in sides]
         with self._checks.open("a", encoding="utf-8") as file:
             file.writelines(json.dumps(check) + "\n" for check in checks)
@@ -142,7 +142,7 @@ class Observers:
                 )
             time.sleep(0.1)
 
-    def _end(self, name: str) -> None:
+    def _end(self, name: str, with_signal: signal.Signals = signal.SIGTERM) -> None:
         pid_file = self.directory / f"{name}.pid"
         if not pid_file.exists():
             return
@@ -150,7 +150,7 @@ class Observers:
         pid_file.unlink()
         if not _is_ours(pid, f"tools.demo.{name}"):
             return
-        os.kill(pid, signal.SIGTERM)
+        os.kill(pid, with_signal)
         deadline = time.monotonic() + END_TIMEOUT_S[name]
         while _is_ours(pid, f"tools.demo.{name}"):
             if time.monotonic() > deadline:
