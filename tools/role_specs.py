@@ -16,6 +16,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import yaml
@@ -92,17 +93,18 @@ def _of_action(name: str) -> set[str]:
 
 
 def short(name: str, spec: dict[str, Any]) -> str:
-    """Return a variable as a line of an argument spec: the first sentence of its description, no suboptions."""
+    """Return a variable of an argument spec, on one line if it fits: the first sentence of its description, no suboptions."""
     given = spec["description"]
     sentence = re.split(r"(?<=[.:]) ", given if isinstance(given, str) else given[0])[0].rstrip(".")
     kept = {key: value for key, value in spec.items() if key not in ("description", "options")}
-    for description in ({"description": sentence}, {"description": "See the role quorumshift"}, {}):
-        fields = {**kept, **description}
+    for description in (sentence, "See the role quorumshift"):
+        fields = {**kept, "description": description}
         flow = yaml.safe_dump(fields, sort_keys=False, default_flow_style=True, width=10**6).strip()
         line = f"      {name}: {flow}"
         if len(line) <= WIDTH:
-            break
-    return line
+            return line
+    block = yaml.safe_dump(fields, sort_keys=False, default_flow_style=False, width=WIDTH)
+    return f"      {name}:\n" + indent(block, " " * 8).rstrip()
 
 
 def written(role: Path, text: str) -> str:

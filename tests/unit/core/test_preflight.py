@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""preflight: all checks together. test_preflight_*.py test each check alone."""
+"""preflight: all checks together. checks/ tests each check alone."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_no_advice_begins_with_a_command():
 
 
 def test_every_check_is_provoked_here():
-    files = pathlib.Path(__file__).parent.glob("test_preflight*.py")
+    files = pathlib.Path(__file__).parent.glob("checks/test_*.py")
     text = "".join(path.read_text(encoding="utf-8") for path in files)
     for check in preflight.CHECKS:
         assert f'the_one(facts, "{check.id}")' in text or f'found(facts, "{check.id}")' in text, check.id

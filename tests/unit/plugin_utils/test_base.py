@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The key of a run, when the forks of many hosts ask for it at once."""
+"""The key of a run when the forks of many hosts ask for it at once, and the message for a host without facts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import multiprocessing
 import os
 import time
 
+import pytest
 from ansible import constants
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import base
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import unread
 
 FORKS = 8
 
@@ -43,3 +45,21 @@ def test_every_fork_gets_the_same_key(tmp_path):
         assert len(keys) == 1 and len(keys.pop()) == 64
         assert os.listdir(directory) == ["quorumshift-key"]
         assert (directory / "quorumshift-key").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("gathered", "message"),
+    [
+        (None, "--limit or --start-at-task excluded it"),
+        (
+            {
+                "unreachable": True,
+                "msg": "Failed to connect to the host via ssh:\n ssh: connect to host b2 port 22: timed out",
+            },
+            "it is unreachable: Failed to connect to the host via ssh: ssh: connect to host b2 port 22: timed out",
+        ),
+        ({"failed": True, "msg": "no Python there"}, "its facts could not be read: no Python there"),
+    ],
+)
+def test_message_says_why_the_facts_are_missing(gathered, message):
+    assert unread(gathered) == message

@@ -22,7 +22,7 @@ from quorumshift_spark import result as results
 from quorumshift_spark.report import story, wording
 
 FIXTURES = pathlib.Path(__file__).parent / "results"
-ROOT = pathlib.Path(__file__).resolve().parents[3]
+ROOT = pathlib.Path(__file__).resolve().parents[4]
 VERDICTS = ("pass", "differ", "error", "incomplete")
 _VOID = {"meta", "link", "br", "img", "input", "hr", "stop", "rect", "line"}
 

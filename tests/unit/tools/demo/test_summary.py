@@ -14,7 +14,7 @@ import pytest
 
 from tools.demo import summary
 
-RECORDED = json.loads(Path(__file__).with_name("demo_summary.json").read_text(encoding="utf-8"))
+RECORDED = json.loads(Path(__file__).with_name("summary.json").read_text(encoding="utf-8"))
 SCHEMA = json.loads(summary.SCHEMA.read_text(encoding="utf-8"))
 
 

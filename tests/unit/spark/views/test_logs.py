@@ -31,7 +31,7 @@ from quorumshift_spark.views.password_encoder import UndecodablePassword, decode
 
 from tests.unit.spark.realistic import DIGESTS
 
-UNIT = pathlib.Path(__file__).resolve().parents[1]
+UNIT = pathlib.Path(__file__).resolve().parents[2]
 SECRET = "encodersecret"
 PASSWORD = "listener.name.external.ssl.key.password"
 
