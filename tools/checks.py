@@ -70,8 +70,9 @@ def scenario(name: str, limit_s: int) -> Step:
     return Step(f"scenario {name}", tool("molecule", "test", "--scenario-name", name), limit_s, env=env)
 
 
-# keeps caches and temporary files of Ansible in the checkout, out of the user's home
-ANSIBLE_ENV = {"ANSIBLE_HOME": str(ROOT / ".build" / "ansible")}
+# keeps caches and temporary files of Ansible in the checkout, out of the user's home. Not .build/ansible: mypy would
+# take that for the package.
+ANSIBLE_ENV = {"ANSIBLE_HOME": str(ROOT / ".build" / "ansible_home")}
 
 
 def testbed_tests(*patterns: str) -> list[str]:

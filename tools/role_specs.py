@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ROLES = ROOT / "roles"
 HOME = ROLES / "quorumshift" / "meta" / "argument_specs.yml"
 HOME_ENTRIES = ("detect_phase", "gather")
-WIDTH = 150
+WIDTH = 160
 MARKER = "      # shared variables, written by tools/role_specs.py"
 _MODULE = re.compile(r"^\s*quorumshift\.kafka\.(\w+):", re.MULTILINE)
 _TASKS = re.compile(r"(?:include|import)_tasks: \"?([\w{} .]+?)\.yml\"?$", re.MULTILINE)
@@ -92,8 +92,15 @@ def _of_action(name: str) -> set[str]:
     return names
 
 
+class _Indented(yaml.SafeDumper):
+    """Indents the items of lists, as yamllint wants."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+
 def short(name: str, spec: dict[str, Any]) -> str:
-    """Return a variable of an argument spec, on one line if it fits: the first sentence of its description, no suboptions."""
+    """Return a variable with the first sentence of its description, without suboptions: one line if that fits."""
     given = spec["description"]
     sentence = re.split(r"(?<=[.:]) ", given if isinstance(given, str) else given[0])[0].rstrip(".")
     kept = {key: value for key, value in spec.items() if key not in ("description", "options")}
@@ -103,8 +110,8 @@ def short(name: str, spec: dict[str, Any]) -> str:
         line = f"      {name}: {flow}"
         if len(line) <= WIDTH:
             return line
-    block = yaml.safe_dump(fields, sort_keys=False, default_flow_style=False, width=WIDTH)
-    return f"      {name}:\n" + indent(block, " " * 8).rstrip()
+    block = yaml.dump({name: fields}, Dumper=_Indented, sort_keys=False)
+    return indent(block, " " * 6).rstrip()
 
 
 def written(role: Path, text: str) -> str:
