@@ -41,9 +41,14 @@ class ActionModule(QuorumshiftAction):
             if not kept:
                 return result
             blocking = sorted({one["id"] for one in kept["findings"] if one["severity"] == "blocks"})
-            summary = f"These checks block the migration: {', '.join(blocking)}. Nothing was changed."
+            if not show:
+                return {"failed": True, "changed": False, "msg": result["msg"]}
             # Without the findings, which Ansible would print a second time
-            return {"failed": True, "changed": False, "msg": summary if show else result["msg"]}
+            return {
+                "failed": True,
+                "changed": False,
+                "msg": f"These checks block the migration: {', '.join(blocking)}. Nothing was changed.",
+            }
         if show:  # the playbook preflight ends here
             self.artifacts().note("event", "ended", result="ok")
         else:
