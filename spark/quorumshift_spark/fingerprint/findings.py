@@ -113,8 +113,8 @@ RULES: Mapping[str, Rule] = {
     "log_start_moved": Rule(
         "only retention moves the start of a log",
         "The start of the log moved and retention does not explain it. If an application or kafka-delete-records.sh "
-        "deletes records of this topic, add the topic to fingerprint.purged_topics in job.json. Otherwise look for 'Incremented log start "
-        "offset' and its reason in the broker's log. " + _REPLICAS,
+        "deletes records of this topic, add it to fingerprint.purged_topics in job.json. Otherwise look for "
+        "'Incremented log start offset' and its reason in the broker's log. " + _REPLICAS,
     ),
     "key_vanished": Rule(
         "only a tombstone removes a key of a compacted topic",
