@@ -34,6 +34,7 @@ import jsonschema
 ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / ".venv" / "bin"
 PYTHON = str(BIN / "python")
+PYTEST = (PYTHON, "-m", "pytest", "-q")
 SKIPPED = 77  # a step's exit code for "cannot run here", as in automake; the last line of its output says why
 END_GRACE_S = 10  # for each of the signals that end a step
 SHOWN_PARAGRAPHS, SHOWN_LINES, SHOWN_LENGTH = 3, 8, 500
@@ -101,7 +102,7 @@ def on_the_testbed(tests: list[str], limit_s: int, variant: str = "default") -> 
     env, suffix = {"TESTBED_VARIANT": variant}, "" if variant == "default" else f", {variant}"
     return (
         Step(f"testbed up{suffix}", (PYTHON, TESTBED, "up"), 1200, env=env),
-        Step(f"pytest{suffix}", (PYTHON, "-m", "pytest", "-q", *tests), limit_s, counts_tests=True, env=env),
+        Step(f"pytest{suffix}", (*PYTEST, *tests), limit_s, counts_tests=True, env=env),
         Step(f"testbed down{suffix}", (PYTHON, TESTBED, "down"), 120, env=env),
     )
 
@@ -123,16 +124,17 @@ PARTS: dict[str, tuple[Step, ...]] = {
         Step("ansible-test sanity", script("sanity"), 1200),
     ),
     "unit": (
-        Step("pytest", (PYTHON, "-m", "pytest", "-q", "-n", "auto", "tests/unit"), 600, counts_tests=True),
+        Step("pytest", (*PYTEST, "-n", "auto", "tests/unit"), 600, counts_tests=True),
         Step("oldest target Python", script("oldest_target"), 600, counts_tests=True),
     ),
     "integration": (
         Step("jars", (PYTHON, TESTBED, "jars"), 900),
-        Step("pytest", (PYTHON, "-m", "pytest", "-q", "tests/integration"), 1800, counts_tests=True),
+        # the tests wait more than they compute; a file's tests share servers
+        Step("pytest", (*PYTEST, "-n", "3", "--dist", "loadfile", "tests/integration"), 1800, counts_tests=True),
     ),
     "spark": (
         Step("jars", (PYTHON, TESTBED, "jars"), 900),
-        Step("pytest", (PYTHON, "-m", "pytest", "-q", "tests/spark"), 3600, counts_tests=True),
+        Step("pytest", (*PYTEST, "tests/spark"), 3600, counts_tests=True),
     ),
     "build": (Step("installed tarball", script("built_collection"), 300, env=ANSIBLE_ENV),),
     "molecule": (scenario("default", 2400),),
