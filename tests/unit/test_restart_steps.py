@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils import (
     host_state,
     restart_files,
     restart_record,
+    restart_steps,
     restart_worker,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import own_node, own_zookeeper
@@ -215,3 +217,56 @@ def test_broker_may_have_registered_once_its_replica_is_recreated(tmp_path):
     replica.mkdir()
     began = replica.stat().st_mtime
     assert own_node.may_have_registered(values, began) and not own_node.may_have_registered(values, began + 5)
+
+
+ELECTED_AGAIN = (
+    "[2026-11-24 13:22:43,684] ERROR Encountered fatal fault: exception while completing controller activation\n"
+    "java.lang.RuntimeException: Should not have ZK migrations enabled on a cluster running metadata.version 3.0-IV1\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("mode", "logs", "starts", "up"),
+    [
+        ("controller_migration", [ELECTED_AGAIN, ""], 2, True),
+        ("controller_migration", [ELECTED_AGAIN, ELECTED_AGAIN], 2, False),
+        ("controller_migration", ["ERROR no such file\n"], 1, False),
+        ("controller_final", [ELECTED_AGAIN], 1, False),
+    ],
+)
+def test_a_controller_that_ends_because_it_is_elected_again_is_started_once_more(
+    tmp_path, monkeypatch, mode, logs, starts, up
+):
+    log, begun = tmp_path / "controller.log", []
+
+    def begin(verb, unit):
+        begun.append(verb)
+        with log.open("a") as stream:
+            stream.write(logs[len(begun) - 1])
+
+    def see_up(*_arguments):
+        if logs[len(begun) - 1]:
+            raise restart_record.RestartError("kafka-controller ended while it started")
+
+    monkeypatch.setattr(restart_steps.service, "begin", begin)
+    monkeypatch.setattr(restart_steps.service, "state", lambda unit: {})
+    monkeypatch.setattr(restart_steps, "see_up", see_up)
+    given = spec(tmp_path, mode=mode, log_file=str(log))
+    record = restart_record.Record(str(tmp_path), given, "", "")
+    with contextlib.nullcontext() if up else pytest.raises(restart_steps.NotUp):
+        restart_steps.start(given, record, {}, {})
+    assert begun == ["start"] * starts == [step["name"] for step in record.values["steps"]]
+
+
+def test_a_process_that_ends_before_it_is_registered_is_reported_at_once(tmp_path, monkeypatch):
+    running = {"manager": "systemd", "active_state": "active", "sub_state": "running", "invocation": "2"}
+    ended = {**running, "active_state": "failed", "sub_state": "failed", "result": "exit-code"}
+    states = [running, running, ended]
+    monkeypatch.setattr(restart_steps.service, "state", lambda unit: states.pop(0))
+    monkeypatch.setattr(restart_steps.own_node, "running_mode", lambda *_: "controller_migration")
+    monkeypatch.setattr(restart_steps.own_node, "registration", lambda *_: {})
+    given = spec(tmp_path, mode="controller_migration", node_id=101, start_timeout_s=60, service="kafka-controller")
+    record = restart_record.Record(str(tmp_path), given, "", "")
+    with pytest.raises(restart_record.RestartError, match=r"kafka-controller ended while it started .*exit-code"):
+        restart_steps.see_up(given, record, {}, {}, 0.0, earlier="1")
+    assert not states
