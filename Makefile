@@ -27,7 +27,7 @@ spark: setup ## the verification jobs on a real Spark, against servers that the 
 build: setup ## build the collection, install the tarball outside the checkout, check it there
 molecule: setup ## molecule scenario `default` on the testbed
 molecule-secure: setup ## molecule scenario `secure`: every listener secured, controllers with their own principal
-crash-tests: setup ## a migration whose control process is killed at 3 journal records and 10 random moments
+crash-tests: setup ## a migration whose control process is killed at 3 journal records and 6 random moments
 crash-tests-all: setup ## a migration whose control process is killed before and after every journal record
 crash-tests-rollback: setup ## a rollback from dual-write to ZooKeeper mode, killed before and after every journal record
 drill: setup ## migrations and a rollback with injected faults, while verification clients run

@@ -38,7 +38,7 @@ DIRECTORY = ROOT / "build" / "crash-tests" / "run"
 SCHEMA = Path(__file__).parent / "summary.schema.json"
 RUN_LIMIT_S = 900
 # Seconds after the run has printed the phase; before that it only reads. A run needs about 12 s to reach the point
-# where the last one ended, so ten such moments cover about half of a migration.
+# where the last one ended, so six such moments cover about a third of a migration.
 MOMENTS_S = (0.5, 35.0)
 POLL_S = 0.1
 # With one fork the records come one after the other, so each can be hit.
