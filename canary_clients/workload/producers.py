@@ -147,7 +147,7 @@ class Sender:
             self.context.ledger.note(self.where, e.args[0].name(), f"sending waits: {e.args[0].str()}")
             return False
 
-    def _refresh_when_silent(self) -> None:
+    def refresh_when_silent(self) -> None:
         """Refresh the metadata if reports stop: librdkafka may have got a response without the topic's partitions."""
         if self.unconfirmed and time.monotonic() - self._reported_at > SILENT_S:
             self._refresh(self.keys.topic)
@@ -202,7 +202,7 @@ class Sender:
                     self._burst(slot, now, int((now - start) * each), burst, round(each * CATCH_UP_S))
             except BufferError:
                 self.context.ledger.note(self.where, "QUEUE_FULL", "the client's queue is full: sending pauses")
-            self._refresh_when_silent()
+            self.refresh_when_silent()
             rest = TICK_S - (time.monotonic() - now)
             while rest > 0:
                 self.producer.poll(rest)

@@ -84,6 +84,7 @@ class Transactional(Client):
         deadline = time.monotonic() + self.context.config.delivery_timeout_s + 10
         while sender.unconfirmed and time.monotonic() < deadline:
             sender.producer.poll(0.02)
+            sender.refresh_when_silent()
 
     def _finish(self, sender: TransactionalSender, ledger_ids: list[int], abort: bool) -> None:
         if abort:
