@@ -87,7 +87,7 @@ def test_a_restore_loses_nothing(fresh, clients, inventory):
     assert re.search(r"missing from ZooKeeper: .*\d+ topic", planned.text), planned.text
     token = re.search(r"-e quorumshift_restore_token=(\S+?:[0-9a-f]{6})", planned.text).group(1)
     wrong = fresh.play("restore_zookeeper", extra={"quorumshift_restore_token": token[:-1] + "x"})
-    assert wrong.code != 0 and "the token given is" in wrong.text and unchanged(wrong, fresh), wrong.text
+    assert wrong.code != 0 and "quorumshift_restore_token is " in wrong.text and unchanged(wrong, fresh), wrong.text
 
     refuse_an_incomplete_inventory(fresh, inventory, token)
     kill_while_it_writes(fresh, token)
