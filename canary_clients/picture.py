@@ -64,7 +64,7 @@ def draw(recording: Recording, marks: list[Mark], result: dict[str, Any] | None 
     axis = Axis(max(timeline.end_ms, 1000))
     phases = spans(marks, recording.t0, axis.end_ms)
     restarts = [_Bar.of(mark, recording.t0) for mark in marks if mark.kind == "restart"]
-    restarts = [bar for bar in restarts if bar.end >= 0 and bar.start <= axis.end_ms]
+    restarts = [restart for restart in restarts if restart.end >= 0 and restart.start <= axis.end_ms]
     events = [mark for mark in marks if mark.kind == "event" and 0 <= to_ms(mark.t, recording.t0) <= axis.end_ms]
 
     body: list[str] = []
@@ -201,14 +201,14 @@ def _rows(restarts: list[_Bar], axis: Axis) -> list[list[_Bar]]:
     """Distribute bars and their names over as few rows as possible."""
     rows: list[list[_Bar]] = []
     ends: list[float] = []
-    for bar in sorted(restarts, key=lambda bar: bar.start):
-        x = axis.x(bar.start)
-        end = max(axis.x(bar.end), x + 3) + _width(bar.name) + 12
+    for restart in sorted(restarts, key=lambda restart: restart.start):
+        x = axis.x(restart.start)
+        end = max(axis.x(restart.end), x + 3) + _width(restart.name) + 12
         row = next((n for n, taken in enumerate(ends) if taken <= x), len(rows))
         if row == len(rows):
             rows.append([])
             ends.append(0)
-        rows[row].append(bar)
+        rows[row].append(restart)
         ends[row] = end
     return rows
 
@@ -218,16 +218,16 @@ def _restarts(axis: Axis, rows: list[list[_Bar]], top: float, bottom: float) -> 
         yield _text(LEFT - 8, top + 16, "restarts", "soft", "end")
     for number, row in enumerate(rows):
         y = top + 4 + number * RESTART_ROW
-        for bar in row:
-            x = axis.x(bar.start)
-            width = max(3.0, axis.x(bar.end) - x)
+        for restart in row:
+            x = axis.x(restart.start)
+            width = max(3.0, axis.x(restart.end) - x)
             yield _rect(x, y + 4, width, bottom - y - 4, "restartline")
-            yield _rect(x, y + 4, width, 9, "restart", bar.title)
+            yield _rect(x, y + 4, width, 9, "restart", restart.title)
             beside = x + width + 4
-            if beside + _width(bar.name) > WIDTH - 4:
-                yield _text(x - 4, y + 13, bar.name, "restarttext", "end")
+            if beside + _width(restart.name) > WIDTH - 4:
+                yield _text(x - 4, y + 13, restart.name, "restarttext", "end")
             else:
-                yield _text(beside, y + 13, bar.name, "restarttext")
+                yield _text(beside, y + 13, restart.name, "restarttext")
 
 
 def _path(axis: Axis, timeline: Timeline, values: list[Any], y: Any, style: str) -> str:

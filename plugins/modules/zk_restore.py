@@ -49,7 +49,7 @@ extends_documentation_fragment:
   - quorumshift.kafka.nodes
 attributes:
   check_mode: {support: full, description: Compares and writes nothing.}
-  diff_mode: {support: full, description: Shows the paths of created and completed znodes, without data.}
+  diff_mode: {support: full, description: "Shows the paths of created and completed znodes, without data."}
 author: Quorumshift maintainers (@quorumshift)
 """
 
