@@ -355,7 +355,7 @@ def test_unreachable_broker_is_named(cluster):
     ("password", "message"),
     [
         ("m", r"broker 1 at \S+: DescribeConfigs of broker 1 returned CLUSTER_AUTHORIZATION_FAILED"),
-        ("wrong", r"broker 1: \S+: PLAIN as 'mallory' was refused"),
+        ("wrong", r"broker 1: \S+: PLAIN login as 'mallory' failed"),
     ],
 )
 def test_principal_without_permission_is_an_error(cluster, password, message):
