@@ -89,7 +89,7 @@ class MetadataLog(TypedDict, total=False):
     `log_end_offset`: exclusive, of what was read. `last_no_op_or_any_timestamp_ms`: of the last record of any type;
     `last_change_offset`: of the last record that is no NoOp; None for an empty log. `zk_migration_state`: KIP-866's
     name of it, None without such a record. `client_metrics`: {name: [key]} of KIP-714's configs.
-    `zk_migration_transactions`: metadata_log.Transaction as a dict.
+    `zk_migration_transactions`: metadata_log.Transaction as a dict, of those of the initial copy.
     """
 
     dir: str

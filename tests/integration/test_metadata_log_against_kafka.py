@@ -280,7 +280,9 @@ def test_counts_agree_with_clients_metadata(cluster):
     deletion = kafka.UserScramCredentialDeletion("bob", kafka.ScramMechanism.SCRAM_SHA_512)
     wait_all(client.alter_user_scram_credentials([deletion]))
     set_quota(cluster.broker.address, "request_percentage=12.25", "--entity-type", "clients", "--entity-name", "ä b")
+    removed = removals_after_the_copy(cluster)
     wait_all(client.delete_topics(["before.4"]))
+    assert removals_after_the_copy(cluster) == removed + 1
     counts = count(image_of(cluster))
     topics = servers.wait_for(lambda: caught_up_topics(client, counts), SECONDS, f"{counts['topics']} topics")
     acls = client.describe_acls(kafka.AclBindingFilter(
@@ -291,6 +293,12 @@ def test_counts_agree_with_clients_metadata(cluster):
     assert counts["configs"] == len(topics)  # one retention.ms each
     assert (counts["acls"], counts["scram"], counts["quotas"]) == (len(acls), 1, 3)
     assert len(acls) == 2
+
+
+def removals_after_the_copy(cluster):
+    """Return how many topics the log removes after the initial copy."""
+    (copy,) = summary(cluster, with_history=True)["zk_migration_transactions"]
+    return copy["later"].get("REMOVE_TOPIC_RECORD", 0)
 
 
 def caught_up_topics(client, counts):

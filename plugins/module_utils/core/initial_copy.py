@@ -15,6 +15,16 @@ from .advice import shown
 
 TRANSACTION = "ZK Migration"
 SLACK = 10
+# The records by which what was copied may have left ZooKeeper again before the second count
+REMOVED_BY = {
+    "TOPIC_RECORD": ("REMOVE_TOPIC_RECORD",),
+    "PARTITION_RECORD": ("REMOVE_TOPIC_RECORD",),
+    "CONFIG_RECORD": ("CONFIG_RECORD", "REMOVE_TOPIC_RECORD"),
+    "CLIENT_QUOTA_RECORD": ("CLIENT_QUOTA_RECORD",),
+    "USER_SCRAM_CREDENTIAL_RECORD": ("REMOVE_USER_SCRAM_CREDENTIAL_RECORD",),
+    "ACCESS_CONTROL_ENTRY_RECORD": ("REMOVE_ACCESS_CONTROL_ENTRY_RECORD",),
+    "DELEGATION_TOKEN_RECORD": ("REMOVE_DELEGATION_TOKEN_RECORD",),
+}
 
 
 class InitialCopy(NamedTuple):
@@ -43,7 +53,7 @@ def detect(before: Mapping, after: Mapping, transactions: Sequence[Mapping]) -> 
             [],
             {},
         )
-    records = dict(committed[-1]["records"])
+    records, later = dict(committed[-1]["records"]), committed[-1]["later"]
     differences, moved = [], []
     # While clients change metadata, the counts at the moment of the copy are known only within a few
     moving = before != after
@@ -54,8 +64,14 @@ def detect(before: Mapping, after: Mapping, transactions: Sequence[Mapping]) -> 
             moved.append(
                 f"{kind}: {before['records'].get(kind, 0)} in ZooKeeper before, {after['records'].get(kind, 0)} after"
             )
-        slack = SLACK + upper // 100 if moving else 0
-        if not lower - slack <= count <= upper + slack:
+        slack = SLACK + upper // 100
+        less = slack if moving else 0
+        removals = {name: later[name] for name in REMOVED_BY.get(kind, ()) if name in later}
+        more = slack if moving or removals else 0
+        if lower == upper < count <= upper + more and removals:
+            listed = ", ".join(f"{number} {name}" for name, number in removals.items())
+            moved.append(f"{kind}: {count} copied, {upper} in ZooKeeper before and after; {listed} followed the copy")
+        if not lower - less <= count <= upper + more:
             differences.append(
                 f"{kind}: {count} copied, ZooKeeper had {lower if lower == upper else f'{lower} to {upper}'}"
             )

@@ -103,7 +103,8 @@ class Transaction(NamedTuple):
 
     `outcome` is one of COMMITTED, ABORTED, OPEN. `records` counts the records between the markers by type name. A
     controller continues to write NoOps and registrations inside the transaction of a ZooKeeper migration
-    (QuorumController, RUNS_IN_PREMIGRATION); they are counted too and share its outcome.
+    (QuorumController, RUNS_IN_PREMIGRATION); they are counted too and share its outcome. `later` counts the records
+    after it, up to the next transaction.
     """
 
     name: str | None
@@ -111,6 +112,7 @@ class Transaction(NamedTuple):
     end_offset: int | None
     outcome: str
     records: dict[str, int]
+    later: dict[str, int]
 
 
 class Extent(NamedTuple):
@@ -277,6 +279,7 @@ def scan_log(log: OpenLog, end_offset: int | None = None, check_crc: bool = True
     epoch, timestamp = (log.checkpoint.epoch, _checkpoint_timestamp(log)) if log.checkpoint else (0, None)
     transactions: list[Transaction] = []
     inside = changed = None
+    outside: dict[int, int] = {}
     for batch, path in _log_batches(log, high, check_crc):
         end, epoch, timestamp = min(batch.last_offset + 1, high), batch.epoch, batch.max_timestamp
         if batch.is_control:
@@ -284,11 +287,14 @@ def scan_log(log: OpenLog, end_offset: int | None = None, check_crc: bool = True
         for offset, _time, api_key, _version, fields in _decoded(batch, path, log.start_offset, high, _NAMING):
             changed = changed if api_key == _NO_OP else offset
             if api_key in _MARKERS:
-                inside = _step(log, transactions, inside, api_key, offset, fields, path)
-            elif inside is not None:
-                inside[api_key] = inside.get(api_key, 0) + 1
+                _follow(transactions, outside)
+                inside, outside = _step(log, transactions, inside, api_key, offset, fields, path), {}
+            else:
+                counts = outside if inside is None else inside
+                counts[api_key] = counts.get(api_key, 0) + 1
     if inside is not None:
         _close(transactions, inside, None, OPEN)
+    _follow(transactions, outside)
     return Extent(end, epoch, timestamp, changed, transactions)
 
 
@@ -298,7 +304,7 @@ def _step(log, transactions, inside, api_key, offset, fields, path):
         if inside is not None:
             outer = transactions[-1].begin_offset
             raise BrokenTransaction(f"begin at offset {offset} inside the transaction of offset {outer}", path)
-        transactions.append(Transaction(fields["name"], offset, None, OPEN, {}))
+        transactions.append(Transaction(fields["name"], offset, None, OPEN, {}, {}))
         return {}
     if inside is not None:
         _close(transactions, inside, offset, _OUTCOMES[api_key])
@@ -308,8 +314,17 @@ def _step(log, transactions, inside, api_key, offset, fields, path):
 
 
 def _close(transactions, counts, offset, outcome):
-    records = {RECORDS[api_key].name: count for api_key, count in sorted(counts.items())}
-    transactions[-1] = transactions[-1]._replace(end_offset=offset, outcome=outcome, records=records)
+    transactions[-1] = transactions[-1]._replace(end_offset=offset, outcome=outcome, records=_by_name(counts))
+
+
+def _follow(transactions, counts):
+    """Note the records that follow the last transaction, if there is one."""
+    if transactions:
+        transactions[-1] = transactions[-1]._replace(later=_by_name(counts))
+
+
+def _by_name(counts):
+    return {RECORDS[api_key].name: count for api_key, count in sorted(counts.items())}
 
 
 def cut_log(log: OpenLog, end_offset: int | None = None) -> Cut:

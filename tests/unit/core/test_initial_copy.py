@@ -15,11 +15,18 @@ RECORD = {"topics": "TOPIC_RECORD", "acls": "ACCESS_CONTROL_ENTRY_RECORD", "conf
 
 @pytest.fixture
 def seen():
-    return recorded.facts("copy")
+    copy = recorded.facts("copy")
+    for transaction in copy["transactions"]:
+        transaction["later"] = {}
+    return copy
 
 
 def detect(seen):
     return initial_copy.detect(seen["before"], seen["after"], seen["transactions"])
+
+
+def transaction(outcome, records, name=initial_copy.TRANSACTION):
+    return {"name": name, "outcome": outcome, "records": records, "later": {}}
 
 
 def without(seen, side, kind, count):
@@ -40,9 +47,9 @@ def test_the_recorded_copy_is_complete(seen):
     "transactions",
     [
         [],
-        [{"name": initial_copy.TRANSACTION, "outcome": "aborted", "records": {"TOPIC_RECORD": 68}}],
-        [{"name": initial_copy.TRANSACTION, "outcome": "open", "records": {}}],
-        [{"name": "Bootstrap records", "outcome": "committed", "records": {}}],
+        [transaction("aborted", {"TOPIC_RECORD": 68})],
+        [transaction("open", {})],
+        [transaction("committed", {}, "Bootstrap records")],
     ],
 )
 def test_a_skipped_copy_is_damage(seen, transactions):
@@ -57,8 +64,8 @@ def test_a_skipped_copy_is_damage(seen, transactions):
 
 
 def test_the_last_committed_transaction_counts(seen):
-    seen["transactions"].insert(0, {"name": initial_copy.TRANSACTION, "outcome": "committed", "records": {}})
-    seen["transactions"].append({"name": initial_copy.TRANSACTION, "outcome": "aborted", "records": {}})
+    seen["transactions"].insert(0, transaction("committed", {}))
+    seen["transactions"].append(transaction("aborted", {}))
     assert detect(seen).differences == []
 
 
@@ -98,6 +105,31 @@ def test_a_wrong_count_is_a_difference(seen, kind, off):
     result = detect(seen)
     assert result.damage == []
     assert result.differences == [f"{kind}: {held + off} copied, ZooKeeper had {held}"]
+
+
+@pytest.mark.parametrize(("later", "explained"), [({"REMOVE_TOPIC_RECORD": 1}, True), ({"TOPIC_RECORD": 1}, False)])
+def test_a_topic_that_only_the_copy_has_was_removed_after_it(seen, later, explained):
+    """A client creates it after the first count and deletes it before the second one."""
+    copy, held = seen["transactions"][-1], dict(seen["before"]["records"])
+    copy["records"]["TOPIC_RECORD"] += 1
+    copy["records"]["PARTITION_RECORD"] += 2
+    copy["later"] = later
+    result = detect(seen)
+    assert result.damage == [] and bool(result.differences) != explained
+    if explained:
+        assert result.moved == [
+            f"{kind}: {held[kind] + more} copied, {held[kind]} in ZooKeeper before and after; 1 REMOVE_TOPIC_RECORD "
+            "followed the copy"
+            for kind, more in (("PARTITION_RECORD", 2), ("TOPIC_RECORD", 1))
+        ]
+
+
+def test_a_removal_after_the_copy_excuses_no_missing_record(seen):
+    copy = seen["transactions"][-1]
+    copy["records"]["TOPIC_RECORD"] -= 1
+    copy["later"] = {"REMOVE_TOPIC_RECORD": 5}
+    held = seen["before"]["records"]["TOPIC_RECORD"]
+    assert detect(seen).differences == [f"TOPIC_RECORD: {held - 1} copied, ZooKeeper had {held}"]
 
 
 def test_a_count_beyond_the_changes_is_a_difference(seen):
