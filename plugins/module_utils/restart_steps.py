@@ -72,11 +72,13 @@ def start(spec: Mapping[str, Any], record: Record, values: Mapping[str, str], be
     except NotUp as error:
         if spec["mode"] != "controller_migration" or ELECTED_AGAIN not in error.excerpt:
             raise
-        _start(spec, record, values, before)
+        _start(spec, record, values, before, "start again")
 
 
-def _start(spec: Mapping[str, Any], record: Record, values: Mapping[str, str], before: Mapping[str, Any]) -> None:
-    record.step("start")
+def _start(
+    spec: Mapping[str, Any], record: Record, values: Mapping[str, str], before: Mapping[str, Any], name: str = "start"
+) -> None:
+    record.step(name)
     starting = time.time()
     log_from = os.path.getsize(spec["log_file"]) if os.path.exists(spec["log_file"]) else 0
     earlier = service.state(spec["service"]).get("invocation")
