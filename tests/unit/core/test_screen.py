@@ -162,16 +162,15 @@ def test_quorum_line():
 
 
 def test_gates_of_an_attempt_that_was_rolled_back_are_not_shown():
-    passed = ["before_controllers", "before_trigger", "after_copy", "before_controllers", "before_trigger"]
-    assert "gates passed: before_controllers, before_trigger\n" in shown(recorded.facts("controllers_ready"), passed)
-    assert "gates passed: before_controllers, before_trigger\n" in shown(recorded.facts("hybrid"), passed)
-    assert "gates passed: before_controllers, before_trigger, after_copy\n" in shown(
-        recorded.facts("hybrid"), passed[:3]
-    )
-    assert "gates passed: none in the run artifacts here" in shown(recorded.facts("hybrid"))
-    again = [*passed[:3], "before_finalize", "before_revert", "after_revert", *passed[:3]]
-    screen = shown(recorded.facts("dual_write"), again)
-    assert "gates passed: before_controllers, before_trigger, after_copy\n" in screen
+    first = ["before_controllers", "before_trigger", "after_copy"]
+    second = ["before_controllers", "before_trigger"]
+    ready, hybrid, dual_write = (recorded.facts(name) for name in ("controllers_ready", "hybrid", "dual_write"))
+    assert "gates passed: before_controllers, before_trigger\n" in shown(ready, [*first, *second])
+    assert "gates passed: before_controllers, before_trigger\n" in shown(hybrid, [*first, *second])
+    assert "gates passed: before_controllers, before_trigger, after_copy\n" in shown(hybrid, first)
+    again = [*first, "before_finalize", "before_revert", "after_revert", *first]
+    assert "gates passed: before_controllers, before_trigger, after_copy\n" in shown(dual_write, again)
+    assert "gates passed: none in the run artifacts here" in shown(hybrid)
 
 
 def test_the_screen_ends_with_the_next_step_and_command():
