@@ -171,7 +171,9 @@ def main():
                 min_isr = module.min_isr(topics["partitions"])
                 excused = restart.unavoidable(topics["partitions"], min_isr)
                 health = restart.troubles(topics, min_isr, phase.broker_ids(facts), excused, accepted=accepted)
-            health += gates.trailing(facts["quorum"], phase.following(facts), given["lag_s"], accepted)
+            health += gates.trailing(
+                gates.expected_voters(given["gate"], facts), phase.following(facts), given["lag_s"], accepted
+            )
             if given["gate"] == "before_revert":
                 health += restart.last_in_sync(topics)
             troubles, do = gates.closed_by(given["gate"], detected, health), {}

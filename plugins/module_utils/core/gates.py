@@ -151,6 +151,16 @@ def trailing(
     return [] if restart.token(trail) in accepted else [*reasons.values(), restart.acceptable(trail)]
 
 
+def expected_voters(name: str, facts: ClusterFacts) -> Quorum:
+    """Return DescribeQuorum with the voters that must have caught up before a gate: under before_controllers only those
+    that run, because the controllers that are down start after it."""
+    quorum = facts["quorum"]
+    if name != "before_controllers" or not quorum.get("voters"):
+        return quorum
+    down = {node.get("node_id") for node in phase.controllers(facts).values() if not node.get("running")}
+    return {**quorum, "voters": [voter for voter in quorum["voters"] if voter["id"] not in down]}
+
+
 def jobs(name: str, verify: bool, topics: Iterable[str]) -> list[str]:
     """Return the Spark jobs that must pass before a gate. `topics`: patterns of those whose records are compared."""
     if not verify:

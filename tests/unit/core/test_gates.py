@@ -339,6 +339,24 @@ def test_trailing_names_voters_and_brokers_that_have_not_caught_up():
     ]
 
 
+@pytest.mark.parametrize(
+    ("gate", "running", "waits"),
+    [
+        ("before_controllers", None, False),
+        ("before_controllers", "controller_migration", True),
+        ("before_trigger", None, True),
+    ],
+)
+def test_a_controller_that_the_next_step_starts_need_not_have_caught_up(gate, running, waits):
+    facts = recorded.facts("controllers_ready")
+    facts["quorum"] = quorum((101, 501, 1_000_000), (102, 0, -1), (103, 501, 1_000_000))
+    facts["nodes"]["c2"]["running"] = running
+    reasons = gates.trailing(gates.expected_voters(gate, facts), [], 5)
+    assert reasons == (
+        ["voter 102 has not caught up with the quorum's leader since the leader was elected"] if waits else []
+    )
+
+
 def test_trailing_is_empty_where_the_leader_reports_no_times():
     assert gates.trailing({"reached": False, "error": "none"}, [1], 5) == []
     assert gates.trailing(quorum((101, 501, -1), (102, 0, -1)), [], 5) == []

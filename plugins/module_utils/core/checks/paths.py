@@ -106,11 +106,12 @@ def unanswered(failed: Mapping[str, list[Mapping]], tried: Mapping[str, Mapping[
                     kind == "zookeeper" and len(targets) < tried[host].get(kind, 0),
                     tuple(_named(target) for target in targets),
                     tuple(sorted({target["error"] for target in targets})),
+                    all(target["reason"] == "refused" for target in targets),
                 )
-        for hosts, (some, names, errors) in grouped(failures).items():
+        for hosts, (some, names, errors, refused) in grouped(failures).items():
             yield Finding(
                 f"{shown(hosts)} cannot connect to {what} {shown(names)}: {'; '.join(errors)}",
-                _DO[kind],
+                f"start the server there or read its log. If it runs, {_DO[kind]}" if refused else _DO[kind],
                 warns=some,
             )
 
