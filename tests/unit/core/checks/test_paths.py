@@ -77,6 +77,8 @@ def test_a_refusal_blocks_only_if_the_controller_runs():
     assert the_one(facts, "reachability") == (
         "b1 cannot connect to the controllers' port of c1 (10.78.60.21:9093): connection refused: nothing listens there"
     )
+    (refused,) = found(facts, "reachability")
+    assert refused["do"].startswith("start the server there or read its log. If it runs, open the controllers' port")
 
 
 def test_a_firewall_before_the_controllers_is_one_finding():
