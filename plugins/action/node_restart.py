@@ -20,7 +20,7 @@ _STEPS = {
     "write the file": "gets its new properties file",
     "format": "formats its log directory",
     "start": "starts",
-    "start again": "was elected twice while its log was empty, at which Kafka ends it, and starts again",
+    "start again": "ended because it was elected twice while its log was empty, and starts again",
     "register": "answers, waits for its registration",
 }
 _NOT_SHOWN = ("begun", "keep the old file")

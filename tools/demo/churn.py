@@ -47,14 +47,13 @@ KEEP_EVERY = 3
 
 
 class Churn:
-    """Makes one change after the other until `ending` is set, or BURST rounds after `last_rounds` is."""
+    """Makes one change after the other until `ending` is set, or for BURST rounds after `completing` is."""
 
     def __init__(self, made: list[Any], path: Path, recorded: Recorded) -> None:
         self.kinds = made
         self._recorded = recorded
         self.ending = threading.Event()
         self.completing = threading.Event()
-        self.last_rounds = threading.Event()
         names = [line["name"] for line in ledger.read(path)]
         self.first = 1 + max((int(name.removeprefix(PREFIX)) for name in names), default=0)
         self._file = path.open("a", encoding="utf-8")

@@ -152,8 +152,10 @@ def trailing(
 
 
 def expected_voters(name: str, facts: ClusterFacts) -> Quorum:
-    """Return DescribeQuorum with the voters that must have caught up before a gate: under before_controllers only those
-    that run, because the controllers that are down start after it."""
+    """Return DescribeQuorum with the voters that must have caught up before a gate.
+
+    Under before_controllers these are the voters that run: the next step starts the controllers that are down.
+    """
     quorum = facts["quorum"]
     if name != "before_controllers" or not quorum.get("voters"):
         return quorum
