@@ -257,7 +257,7 @@ def reassigning(testbed, plan):
 @pytest.mark.provokes("stale_migration")
 def test_a_migration_znode_of_an_earlier_attempt_is_refused(fresh):
     with znode(fresh, "/migration", json.dumps(faults.COPIED_LONG_AGO).encode()):
-        ran = refused(fresh, "of an earlier initial copy", "delete /migration")
+        ran = refused(fresh, "/migration says that the initial copy is done", "delete /migration")
     assert "The phase is unknown" in ran.text
 
 
