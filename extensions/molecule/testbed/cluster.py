@@ -208,7 +208,15 @@ def _wait_serving(network: Network, partitions: int = 1) -> Health:
 
 
 def _elect_preferred(network: Network, secrets: dict[str, str]) -> None:
-    """Move leaders to their preferred replicas after the seed's reassignment."""
+    """Move leaders to their preferred replicas after the seed's reassignment; ask again if no response arrives."""
     # no timeout arguments: confluent-kafka 2.16 raises SystemError on any
-    admin = admin_client(network, secrets, timeout_s=_SERVING_TIMEOUT)
-    admin.elect_leaders(ElectionType.PREFERRED, None).result(timeout=_SERVING_TIMEOUT + 10)
+    response_s, attempts = 30.0, 4
+    for attempt in range(1, attempts + 1):
+        admin = admin_client(network, secrets, timeout_s=response_s)
+        try:
+            admin.elect_leaders(ElectionType.PREFERRED, None).result(timeout=response_s + 10)
+            return
+        except (KafkaException, TimeoutError) as error:
+            # seen on an idle machine: the election is done, and the controller does not respond
+            if attempt == attempts:
+                raise TestbedError(f"no preferred leader election in {attempts} attempts; the last: {error}") from error
