@@ -106,6 +106,14 @@ _IN_HYBRID = (
         KRAFT_ROLL + NEW_FILE,
     ),
     Drill(
+        "a broker has a -stray directory",
+        "hybrid",
+        faults.stray_directory,
+        r"-stray[^\n]*",
+        AFTER_RERUN,
+        KRAFT_ROLL + UP,
+    ),
+    Drill(
         "the control node sleeps before a restart",
         "hybrid",
         faults.control_node_sleeps,
@@ -228,6 +236,15 @@ ROLLBACK = (
                 r"Wait until the brokers in migration mode are healthy\]",
             ),
             killed("rollback", "reverting", r"Stop and mask the controller\]"),
+            Drill(
+                "control process killed; the next run has another cluster's ZooKeeper",
+                "reverting",
+                faults.foreign_zookeeper,
+                rf"{faults.FOREIGN_ID}[^\n]*",
+                AFTER_RERUN,
+                r"Stop and mask the controller\]",
+                kills_run=True,
+            ),
             Drill(
                 "a controller's host rebooted, the controllers masked",
                 "reverting",

@@ -16,6 +16,7 @@ from typing import Iterator
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
 from confluent_kafka.admin import NewTopic
+from kazoo.client import KazooClient
 
 from tools.demo import screen
 from tools.drill.scenario import Injection
@@ -27,6 +28,7 @@ ZOOKEEPER_DOWN_S = 30.0
 DUAL_WRITE_AGAIN_S = 120.0
 SLOW_START_S = 90.0
 DELETED = "drill.deleted"
+FOREIGN_ID = "another-cluster-0000id"
 
 
 def none(_injection: Injection) -> contextlib.AbstractContextManager[None]:
@@ -177,6 +179,48 @@ def _command(process: int) -> bytes:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{process}/cmdline").read_bytes()
     return b""
+
+
+@contextlib.contextmanager
+def stray_directory(injection: Injection) -> Iterator[None]:
+    """Create a directory as a broker in KRaft mode leaves it of a replica that it no longer has (LogManager)."""
+    testbed, host = injection.testbed, str(injection.host)
+    directory = f"/var/lib/kafka/data1/drill.stray-0.{'0' * 32}-stray"
+    testbed.run(host, f"mkdir {directory} && chown kafka: {directory}")
+    try:
+        yield
+    finally:
+        testbed.run(host, f"rm -r {directory}")
+
+
+@contextlib.contextmanager
+def foreign_zookeeper(injection: Injection) -> Iterator[None]:
+    """Run the playbook with another cluster's ZooKeeper, once the run was killed; that tree must not change."""
+    testbed, host = injection.testbed, injection.testbed.brokers[0]
+    directory, unit = "/root/foreign-zookeeper", "foreign-zookeeper"
+    config = f"dataDir={directory}\nclientPort=2191\nadmin.enableServer=false\n"
+    java = f"/opt/kafka/bin/zookeeper-server-start.sh {directory}/zoo.cfg"
+    testbed.run(host, f"mkdir {directory} && printf '{config}' > {directory}/zoo.cfg")
+    testbed.run(host, f"systemd-run --quiet --collect --unit={unit} --setenv=KAFKA_HEAP_OPTS=-Xmx64m {java}")
+    address = f"{testbed.addresses[host]}:2191"
+    try:
+        client = KazooClient(hosts=address, timeout=10)
+        client.start(timeout=60)
+        with testbed.zookeeper() as own:  # a cluster in the middle of its own migration
+            chroot = {path: own.get(path)[0] for path in ("/cluster/id", "/controller_epoch", "/migration")}
+        chroot["/cluster/id"] = json.dumps({"version": "1", "id": FOREIGN_ID}).encode()
+        chroot["/controller"] = json.dumps({"version": 2, "brokerid": 102, "kraftControllerEpoch": 7}).encode()
+        for path, data in chroot.items():
+            client.create(path, data, makepath=True)
+        before = [(path, *client.get(path)) for path in chroot]
+        yield
+        ran = testbed.play("rollback", extra={**injection.variables, "quorumshift_zookeeper_connect": address})
+        injection.output.append(ran.text)
+        if not ran.code or [(path, *client.get(path)) for path in chroot] != before:
+            raise RuntimeError(f"a run with another cluster's ZooKeeper ended with {ran.code} or changed its tree")
+        client.stop()
+    finally:
+        testbed.run(host, f"systemctl stop {unit}; rm -r {directory}")
 
 
 @contextlib.contextmanager

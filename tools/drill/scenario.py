@@ -43,7 +43,7 @@ class Stage(NamedTuple):
 
 
 class Injection(NamedTuple):
-    """The argument of a fault: the run's output so far, and the host that the drill's `at` matched.
+    """The argument of a fault: the run's output so far, the host that the drill's `at` matched, the run's variables.
 
     The fault appends further output, for example of `status`, to `output`.
     """
@@ -52,6 +52,7 @@ class Injection(NamedTuple):
     text: str
     host: str | None
     output: list[str]
+    variables: Mapping[str, object]
 
 
 class Scenario:
@@ -106,7 +107,7 @@ class Scenario:
         """Inject a fault, run the playbook once, remove the fault."""
         number = self.runs + 1
         trial = Trial(drill, number, time.time(), f"run-{number:03}.log")
-        if not self._inject(trial, Injection(self.testbed, "", None, trial.output)):
+        if not self._inject(trial, Injection(self.testbed, "", None, trial.output, {**SETTINGS, **stage.extra})):
             self._remove_fault()
             self._open.remove(trial)  # a run without the fault would leave the phase
             self._report(trials.evaluate(trial, None, time.time()))
@@ -143,7 +144,7 @@ class Scenario:
             trial = Trial(drill, self.runs, time.time(), self._log)
             injected.append(trial)
             host = point.group(point.lastindex) if point.lastindex else None
-            self._inject(trial, Injection(self.testbed, text, host, trial.output))
+            self._inject(trial, Injection(self.testbed, text, host, trial.output, {**SETTINGS, **stage.extra}))
             return drill.kills_run
 
         ran = self._play(stage, watch)
