@@ -19,8 +19,22 @@ ADMITTED = {"phase": "hybrid", "waited_s": 4.0, "gate_token": {}}
 
 
 def test_a_batch_that_is_not_the_plans_is_rejected(harness):
+    result = harness.run("rolling_restart", {**ADMIT, "batch": ["b3"]}, ADMITTED)
+    assert result["failed"] and "this batch is b3, the plan is b1 | b2" in result["msg"] and harness.asked == []
+
+
+def test_a_batch_of_two_hosts_is_rejected(harness):
     result = harness.run("rolling_restart", {**ADMIT, "batch": ["b1", "b2"]}, ADMITTED)
-    assert result["failed"] and "this batch is b1, b2, the plan is b1 | b2" in result["msg"] and harness.asked == []
+    assert result["failed"] and "a batch is one host, this one is b1, b2" in result["msg"] and harness.asked == []
+
+
+def test_a_node_that_is_only_started_is_shown_with_the_others_that_do_not_answer(harness):
+    started = {**ADMITTED, "only_start": True, "silent": ["b2 does not answer: refused"]}
+    harness.run("rolling_restart", {**ADMIT, "batch": ["b1"]}, started)
+    assert harness.printed == [
+        "    b1 is down, as its host says: it is started, and nothing is stopped",
+        "    b2 does not answer: refused",
+    ]
 
 
 def test_no_node_is_stopped_after_a_host_became_unreachable(harness):
