@@ -36,17 +36,28 @@ class ActionModule(QuorumshiftAction):
             self.artifacts().save(f"plan-{kind}.json", json.dumps(result["plan"], indent=1))
             self._show(result["plan"])
             self._compare(order, result["plan"])
-        if state == "admitted" and result.get("first"):
-            self._first(stuck_leaders.Stuck(**result["first"]), kind)
-        if state == "admitted" and (result.get("first") or {}).get("host") in (None, *args["batch"]):
-            self.artifacts().note("phase", result["phase"])
-            if result.get("only_start"):
-                self._started(args["batch"][0], result.get("silent") or [])
-            admitted = {"mode": kind, "hosts": args["batch"], "waited_s": result["waited_s"]}
-            self.artifacts().note("event", planning.ADMITTED, **admitted)
+        if state == "admitted" and result.get("needed", True):
+            self._admitted(args, result, kind)
         if state == "settled":
             self.artifacts().note("phase", result["phase"])
         return result
+
+    def _admitted(self, args: dict, result: dict, kind: str) -> None:
+        """Show and journal which node may be restarted now."""
+        first = result.get("first") or {}
+        waits = first.get("waits")  # a controller that leads; otherwise the batch waits for a stuck leader
+        if first and not waits:
+            self._first(stuck_leaders.Stuck(**first), kind)
+            if first["host"] not in args["batch"]:
+                return
+        host = first.get("host") or args["batch"][0]
+        if waits:
+            self.say(f"{waits} leads the quorum now and is restarted after the others: {host} is restarted before it")
+        if result.get("only_start"):
+            self._started(host, result.get("silent") or [])
+        self.artifacts().note("phase", result["phase"])
+        admitted = {"mode": kind, "hosts": [host], "waited_s": result["waited_s"]}
+        self.artifacts().note("event", planning.ADMITTED, **admitted)
 
     def _first(self, leader: stuck_leaders.Stuck, kind: str) -> None:
         """Show and journal which leader is restarted first, and why."""

@@ -21,6 +21,9 @@ description:
     without it.
   - A stuck leader, which lets no replica back in sync, prevents the cluster from becoming healthy. With O(kind=zk) the
     module proves that a leader is stuck, and returns it as RV(first). Restart that leader before O(batch).
+  - The quorum's leader is asked for again with each reading. While the batch's controller leads and others are still to
+    be restarted, one of these is returned as RV(first). A controller that was restarted so needs no restart in its own
+    batch.
   - O(state=settled) waits for the same after the last batch.
 options:
   state:
@@ -103,6 +106,10 @@ gate_token:
     broker is in plain ZooKeeper mode. It names its hosts.
   type: dict
   returned: with O(state=admitted), when admitted; with O(state=settled) and O(kind=zk)
+needed:
+  description: Whether the batch's controller still needs its restart.
+  type: bool
+  returned: with O(state=admitted)
 only_start:
   description: Whether the batch's node is down and is only started.
   type: bool
@@ -113,9 +120,10 @@ silent:
   elements: str
   returned: with O(state=admitted), when RV(only_start)
 first:
-  description: The stuck leader to restart first, with its host and partitions.
+  description: The stuck leader to restart first, with its host and partitions; of controllers, the C(host) to restart
+    while the batch's, C(waits), leads the quorum.
   type: dict
-  returned: with O(state=admitted) and O(kind=zk), where there is one
+  returned: with O(state=admitted), where there is one
 waited_s:
   description: How long the wait took, in seconds.
   type: float
@@ -192,29 +200,38 @@ def awaited(module):
     module.known_min_isr.update(plan.get("min_isr") or {})
 
     def gather():
-        facts = module.facts()
-        detected, node = phase.detect(facts), admission.of(facts, host) if admitting else None
+        facts, to_restart = module.facts(), host
+        detected, quorum = phase.detect(facts), facts["quorum"]
+        if admitting and transition.role == transitions.CONTROLLER:
+            if restart.is_done(facts["nodes"][host], transition.after):
+                return [], {"phase": detected.phase, "needed": False}
+            to_restart = restart.before_leader(facts["nodes"], transition.after, quorum.get("leader_id"), host)
+        node = admission.of(facts, to_restart) if admitting else None
         excused = admission.excused_blocks(node, transition.role) if node else ()
         troubles = gates.closed_by(gate, detected, [], excused) if admitting else settled(transition, detected)
         troubles += of_rollback(facts, detected, given["kind"], admitting) if transition.rollback else []
         silent = admission.others_silent(facts["nodes"], node, phase.controllers(facts) if to_zk else ())
-        only_start, hosts, more = bool(node and node.only_start), [host] if host else list(phase.controllers(facts)), {}
+        only_start, more = bool(node and node.only_start), {}
         if only_start:  # the start is what brings the health back
             more = {"silent": silent}
         elif transition.role == transitions.CONTROLLER:
-            troubles += restart.controller_troubles(facts["nodes"], facts["quorum"], [host] if host else [])
+            troubles += restart.controller_troubles(facts["nodes"], quorum, [to_restart] if admitting else [])
         else:
             unhealthy, first = brokers_unhealthy(module, facts, node, silent, troubles)
             troubles += silent + unhealthy
-            if first:
-                hosts, more = [first["host"]], {"first": first}
+            more = {"first": first} if first else {}
+            to_restart = first["host"] if first else host
+        if to_restart != host and "first" not in more:
+            more["first"] = {"host": to_restart, "waits": host}
         if node and node.mute and troubles:
-            more = {"do": admission.remedy(node, facts["nodes"][host])}
+            more = {"do": admission.remedy(node, facts["nodes"][to_restart])}
+        hosts = [to_restart] if admitting else list(phase.controllers(facts))
         gate_token = gates.make_token(gate, detected.phase, given["run"], facts, hosts, only_start)
         return troubles, {"phase": detected.phase, "gate_token": gate_token, "only_start": only_start, **more}
 
     what = f"{host} may be stopped" if admitting else f"the restart to {given['kind']} to settle"
     result = module.wait(gather, given["stable_s"], given["timeout_s"], what)
+    result.setdefault("needed", True)
     if not (result["done"] and (admitting or to_zk)):
         result.pop("gate_token", None)
     return result

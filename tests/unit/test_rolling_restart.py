@@ -133,3 +133,50 @@ def test_a_controller_without_an_answer_is_stopped_only_if_no_other_is_down():
     assert result["done"] and result["gate_token"]["only_start"] is False
     result = admit(recorded.down(facts, "c2"), "controller_final", ["c1"])
     assert any(text.startswith("c2 does not answer") for text in result["troubles"]) and result["do"]
+
+
+# The quorum's leader goes last ---------------------------------------------------------------------------------------
+
+
+def led_by(facts, host):
+    facts["quorum"]["leader_id"] = facts["nodes"][host]["node_id"]
+    return caught_up(facts)
+
+
+def final(facts, *hosts):
+    for host in hosts:
+        facts["nodes"][host].update(running="controller_final", next="controller_final")
+    return facts
+
+
+def test_a_controller_that_became_the_leader_since_the_plan_waits_for_the_others():
+    """The plan has c1 first, since c3 led the quorum when it was made."""
+    facts = led_by(recorded.facts("dual_write"), "c1")
+    result = admit(facts, "controller_final", ["c1"])
+    assert result["done"] and result["first"] == {"host": "c2", "waits": "c1"}
+    assert list(result["gate_token"]["hosts"]) == ["c2"]
+    result = admit(final(facts, "c2"), "controller_final", ["c1"])
+    assert result["first"] == {"host": "c3", "waits": "c1"} and list(result["gate_token"]["hosts"]) == ["c3"]
+    result = admit(final(facts, "c3"), "controller_final", ["c1"])
+    assert result["done"] and "first" not in result and list(result["gate_token"]["hosts"]) == ["c1"]
+
+
+def test_a_controller_that_was_restarted_in_the_leaders_batch_needs_no_restart_in_its_own():
+    facts = final(led_by(recorded.facts("dual_write"), "c1"), "c1", "c2", "c3")
+    result = admit(facts, "controller_final", ["c2"])
+    assert result["done"] and result["needed"] is False and "gate_token" not in result
+
+
+def test_a_follower_that_is_down_is_started_before_the_leader_is_stopped():
+    facts = mute(led_by(recorded.facts("dual_write"), "c1"), "c3", STOPPED)
+    result = admit(facts, "controller_final", ["c1"])
+    assert (
+        result["done"] and result["gate_token"]["only_start"] is True and list(result["gate_token"]["hosts"]) == ["c3"]
+    )
+
+
+def test_without_a_leader_the_batch_is_the_plans():
+    facts = recorded.facts("dual_write")
+    facts["quorum"] = {"reached": False, "error": "c1: NOT_LEADER"}
+    result = admit(facts, "controller_final", ["c1"])
+    assert result["troubles"] == ["the quorum has no leader: c1: NOT_LEADER"] and "first" not in result

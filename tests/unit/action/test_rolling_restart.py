@@ -68,3 +68,20 @@ def test_a_roll_that_differs_from_the_runs_plan_says_why(harness):
     assert harness.asked[0]["planned"] == ["b2", "b1"]
     assert any(line.startswith("    differs from the plan (b2, then b1): ") for line in harness.printed)
     assert harness.events("otherwise than planned")[0]["planned"] == ["b2", "b1"]
+
+
+def test_a_controller_that_is_restarted_in_the_leaders_batch_is_shown_and_journalled(harness):
+    plan = {**PLAN, "batches": [["c1"], ["c2"]], "kind": "controller_final"}
+    args = {"state": "admitted", "kind": "controller_final", "plan": plan, "batch": ["c1"]}
+    harness.run("rolling_restart", args, {**ADMITTED, "needed": True, "first": {"host": "c2", "waits": "c1"}})
+    assert harness.printed == [
+        "    c1 leads the quorum now and is restarted after the others: c2 is restarted before it"
+    ]
+    assert harness.events("admitted")[0]["hosts"] == ["c2"]
+
+
+def test_a_controller_that_needs_no_restart_is_not_journalled(harness):
+    plan = {**PLAN, "batches": [["c1"], ["c2"]], "kind": "controller_final"}
+    args = {"state": "admitted", "kind": "controller_final", "plan": plan, "batch": ["c2"]}
+    assert not harness.run("rolling_restart", args, {"phase": "finalized", "needed": False}).get("failed")
+    assert harness.events() == []
