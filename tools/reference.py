@@ -42,6 +42,7 @@ INSERTED = "…"
 # functions that return reasons, although their docstring begins otherwise
 RETURNS_REASONS = (
     "core/initial_copy.py:detect",
+    "core/admission.py:remedy",
     "core/gates.py:_controllers_differ",
     "core/gates.py:trailing",
     "core/phase.py:_modeless_text",

@@ -30,7 +30,7 @@ class ActionModule(QuorumshiftAction):
     """Starts and watches one host's restart; the module's documentation lists what the options of this action do."""
 
     FILLS = (
-        *(*RUN, "run_key", "service", "config_file", "log_file", "owner", "kafka_home", "state_dir"),
+        *(*RUN, "host", "run_key", "service", "config_file", "log_file", "owner", "kafka_home", "state_dir"),
         *("stop_timeout_s", "start_timeout_s"),
     )
     OWN = ("part", "repair")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import planning, stuck_leaders
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import admission, planning, stuck_leaders
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction
 
 LISTED = 5
@@ -36,15 +36,28 @@ class ActionModule(QuorumshiftAction):
             self.artifacts().save(f"plan-{kind}.json", json.dumps(result["plan"], indent=1))
             self._show(result["plan"])
             self._compare(order, result["plan"])
-        if state == "admitted" and result.get("first"):
-            self._first(stuck_leaders.Stuck(**result["first"]), kind)
-        if state == "admitted" and (result.get("first") or {}).get("host") in (None, *args["batch"]):
-            self.artifacts().note("phase", result["phase"])
-            admitted = {"mode": kind, "hosts": args["batch"], "waited_s": result["waited_s"]}
-            self.artifacts().note("event", planning.ADMITTED, **admitted)
+        if state == "admitted" and result.get("needed", True):
+            self._admitted(args, result, kind)
         if state == "settled":
             self.artifacts().note("phase", result["phase"])
         return result
+
+    def _admitted(self, args: dict, result: dict, kind: str) -> None:
+        """Show and journal which node may be restarted now."""
+        first = result.get("first") or {}
+        waits = first.get("waits")  # a controller that leads; otherwise the batch waits for a stuck leader
+        if first and not waits:
+            self._first(stuck_leaders.Stuck(**first), kind)
+            if first["host"] not in args["batch"]:
+                return
+        host = first.get("host") or args["batch"][0]
+        if waits:
+            self.say(f"{waits} leads the quorum now and is restarted after the others: {host} is restarted before it")
+        if result.get("only_start"):
+            self._started(host, result.get("silent") or [])
+        self.artifacts().note("phase", result["phase"])
+        admitted = {"mode": kind, "hosts": [host], "waited_s": result["waited_s"]}
+        self.artifacts().note("event", planning.ADMITTED, **admitted)
 
     def _first(self, leader: stuck_leaders.Stuck, kind: str) -> None:
         """Show and journal which leader is restarted first, and why."""
@@ -52,6 +65,12 @@ class ActionModule(QuorumshiftAction):
         for line in stuck_leaders.announcement(leader, each.get(kind, each.get(""))):
             self.say(line)
         self.artifacts().note("event", "restarted first", mode=kind, **leader._asdict())
+
+    def _started(self, host: str, silent: list[str]) -> None:
+        """Show that the node is down and is only started, and which others do not answer either."""
+        self.say(f"{host} is down, as its host says: it is started, and nothing is stopped")
+        for text in silent:
+            self.say(text)
 
     def _show(self, plan: dict) -> None:
         order = [
@@ -77,6 +96,9 @@ class ActionModule(QuorumshiftAction):
     def _not_planned(self, args: dict) -> str | None:
         """Return why this batch is not the plan's next: --limit silently changes the batches, and a host that
         became unreachable does not stop the batch after it."""
+        refused = admission.not_one(args["batch"])
+        if refused:
+            return f"{refused}. Run without --limit"
         missing = sorted(set(self.vars["ansible_play_hosts_all"]) - set(self.vars["ansible_play_hosts"]))
         if missing:
             return f"{', '.join(missing)} failed or became unreachable in an earlier batch: no further node is stopped"

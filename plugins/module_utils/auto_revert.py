@@ -12,9 +12,9 @@ import os
 from typing import Any, Mapping
 
 from . import restart_files, restart_steps
-from .core import auto_revert, kraft_config, transitions
+from .core import auto_revert, kraft_config, restart_token, transitions
 from .formats import metadata_summary, properties
-from .probes import node, own_node, own_zookeeper
+from .probes import node, own_node, own_zookeeper, service
 from .restart_record import Record, RestartError
 
 
@@ -36,6 +36,9 @@ def after(spec: Mapping[str, Any], record: Record, directory: str, error: Except
     try:
         if transition.stays:
             raise _Refused(transition.stays)
+        refused = restart_token.no_stop(spec)
+        if refused and not restart_steps.is_stopped(service.state(unit)):
+            raise _Refused(refused)
         old = _old_text(spec, directory, earlier)
         reverted = {**spec, "mode": earlier}
         if earlier == "zk":

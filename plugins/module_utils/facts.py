@@ -156,6 +156,7 @@ class RestartSpec(TypedDict, total=False):
     stop_timeout_s: float
     start_timeout_s: float
     registered: list[str]
+    only_start: bool
     run_key: str
 
 

@@ -10,6 +10,7 @@ import time
 from typing import Any, Callable, Mapping
 
 from .addresses import AddressError
+from .core.restart_token import is_stopped, no_stop
 from .formats.znodes import ZnodeError
 from .probes import own_node, own_zookeeper, service
 from .probes.socket_wire import WireError
@@ -33,22 +34,17 @@ class NotUp(RestartError):
 
 
 def stop(spec: Mapping[str, Any], record: Record, name: str = "stop") -> None:
-    """Stop the service and wait until it is stopped."""
+    """Stop the service and wait until it is stopped. Raises RestartError where the restart may only start it."""
+    refused = no_stop(spec)
+    if refused:
+        if is_stopped(service.state(spec["service"])):
+            return
+        raise RestartError(refused)
     record.step(name)
     stopping = time.time()
     service.begin("stop", spec["service"])
     await_stopped(spec)
     record.note(stopped_at=time.time(), stop_s=time.time() - stopping)
-
-
-def is_stopped(state: Mapping[str, Any], or_stopping: bool = False) -> bool:
-    """Return whether a service is stopped, given its probes.service.state; with `or_stopping`, also while it stops.
-
-    A unit that systemd is about to restart is `activating`, and so is one of Type=notify until it is up.
-    """
-    if state["manager"] != "systemd":
-        return not state["active"]
-    return state["active_state"] in ("inactive", "failed", *(["deactivating"] if or_stopping else []))
 
 
 def await_stopped(spec: Mapping[str, Any]) -> None:

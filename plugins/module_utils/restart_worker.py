@@ -41,7 +41,7 @@ def begin(spec: Mapping[str, Any]) -> dict:
     `spec`: {id, kind (core.transitions), mode (the node's mode after the restart), run, node_id, cluster_id,
     state_dir, service, config_file, changes ({key: value or None}) or content ({key: value}, the complete file), owner,
     format (argv that formats an empty log directory, or None), log_file, stop_timeout_s, start_timeout_s, registered
-    (ids, as text, of the brokers registered in the quorum)}.
+    (ids, as text, of the brokers registered in the quorum), only_start (whether a running node must not be stopped)}.
     Raises RestartError when another restart or another run's lock holds the host.
     """
     plan = planned(spec)
@@ -55,25 +55,25 @@ def begin(spec: Mapping[str, Any]) -> dict:
 
 
 def finish(spec: Mapping[str, Any]) -> dict:
-    """Detach a worker that completes an interrupted restart and return its first record. Return the record unchanged
-    if that restart has succeeded meanwhile.
+    """Detach a worker that completes an interrupted restart or starts a node that is down. Return its first record, or
+    the earlier one unchanged if that restart has succeeded meanwhile and the node runs.
 
     The properties file is replaced by rename, so it is complete and its mode is the one the node must run in. If the
-    node is down, the worker applies `changes` and starts it; if it runs, the worker waits until it is up. `spec` and
-    errors as for `begin`, without kind and mode.
+    node is down, the worker applies `changes` and starts it; if it runs, the worker waits until it is up and never
+    stops it. `spec` and errors as for `begin`, without kind and mode.
     """
     directory = host_state.directory(spec["state_dir"], spec["cluster_id"])
     with _held_by(spec["run"], directory):
         existing = restart_record.read(directory)
-        if existing.get("outcome") not in (None, "failed"):
+        down = restart_steps.is_stopped(service.state(spec["service"]), or_stopping=True)
+        if existing.get("outcome") not in (None, "failed") and not down:
             return {**existing, "changed": False}
         old = restart_files.read_text(spec["config_file"])
         mode = kraft_config.mode_at_next_start(properties.parse(old))
         if mode in ("invalid", "combined"):
             raise RestartError(f"{spec['config_file']} has mode {mode}. Correct the file and run again")
         kind = transitions.forward_to(mode)
-        spec = {**spec, "mode": mode, "kind": kind.name if kind else mode}
-        down = restart_steps.is_stopped(service.state(spec["service"]), or_stopping=True)
+        spec = {**spec, "mode": mode, "kind": kind.name if kind else mode, "only_start": True}
         new = restart_files.new_text(spec, old) if down else old
         record = Record(
             directory, {**spec, "kind": "repair"}, restart_files.masked_text(old), restart_files.masked_text(new)

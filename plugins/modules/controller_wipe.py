@@ -19,6 +19,10 @@ options:
   gate_token:
     description: The gate token that M(quorumshift.kafka.rolling_restart) returned after the brokers' restart.
     type: dict
+  host:
+    description: This host's name in the inventory, which the gate token must name. The action plugin fills it in.
+    type: str
+    required: true
   service:
     description: The controller's service.
     type: str
@@ -46,6 +50,7 @@ EXAMPLES = r"""
 - name: Wipe the controller after a rollback
   quorumshift.kafka.controller_wipe:
     gate_token: "{{ rolled_back.gate_token }}"
+    host: "{{ inventory_hostname }}"
     run: "{{ run }}"
     cluster_id: "{{ cluster_id }}"
     service: kafka-controller
@@ -91,6 +96,7 @@ def main():
     module = AnsibleModule(
         argument_spec={
             "gate_token": {"type": "dict", "no_log": False},
+            "host": {"type": "str", "required": True},
             "service": {"type": "str", "required": True},
             "config_file": {"type": "path", "required": True},
             "log_dir": {"type": "path", "required": True},
@@ -99,7 +105,8 @@ def main():
         supports_check_mode=True,
     )
     given = module.params
-    refused = gates.refusal("wipe", given["gate_token"], given["cluster_id"], given["run"])
+    own_id = node.own_id(given["config_file"])
+    refused = gates.refusal("wipe", given["gate_token"], given["cluster_id"], given["run"], given["host"], own_id)
     if refused and not module.check_mode:
         module.fail_json(msg=f"{refused}. Nothing was removed on this host.")
     directory = host_state.directory(given["state_dir"], given["cluster_id"])

@@ -93,7 +93,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 gate_token:
-  description: The gate token, {gate, cluster_id, phase, run, digest}.
+  description: The gate token, {gate, cluster_id, phase, run, digest, hosts, only_start}.
   type: dict
   returned: when the gate is open
 waited_s:
@@ -187,7 +187,8 @@ def main():
                 refused = gates.finalize_troubles(facts, detected, given["token"], soak_s)
                 if refused:  # waiting fixes none of these
                     module.fail_json(msg=f"finalizing is rejected: {'; '.join(refused)}. Nothing was changed.")
-            gate_token = gates.make_token(given["gate"], detected.phase, given["run"], facts)
+            admits = phase.controllers(facts) if given["gate"] == "before_controllers" else ()
+            gate_token = gates.make_token(given["gate"], detected.phase, given["run"], facts, admits)
             result = {"phase": detected.phase, "gate_token": gate_token, "token": gates.finalize_token(facts), **do}
             if given["gate"] == "before_finalize":
                 result["zookeeper"] = facts["zookeeper"]

@@ -19,8 +19,9 @@ description:
     plain ZooKeeper mode is safe only while C(/migration) is at -1 and ZooKeeper's controller is active. Reverting from
     KRaft mode to migration mode is safe only while the migration continues. Controllers are never reverted. The module
     still fails, with the outcome V(reverted) and an excerpt of the node's log.
-  - Fails without the token of the gate that belongs to O(kind). O(action=finish) needs no token. It finishes a restart
-    whose worker was lost, in the mode of the host's properties file.
+  - Fails without the token of the gate that belongs to O(kind), and with the token of another host or node. A token
+    that only permits a start stops no node that runs. O(action=finish) needs no token, since it stops nothing. It
+    finishes a restart whose worker was lost, in the mode of the host's properties file.
 options:
   action:
     description:
@@ -45,6 +46,10 @@ options:
   gate_token:
     description: The token of the gate that belongs to O(kind) (M(quorumshift.kafka.gate)).
     type: dict
+  host:
+    description: This host's name in the inventory, which the gate token must name. The action plugin fills it in.
+    type: str
+    required: true
   registered:
     description: The ids of the brokers that are registered in the quorum. The action plugin fills it in.
     type: list
@@ -124,6 +129,7 @@ EXAMPLES = r"""
 - name: Restart the broker in KRaft mode
   quorumshift.kafka.node_restart:
     restart_id: "{{ run }}/kraft/{{ inventory_hostname }}"
+    host: "{{ inventory_hostname }}"
     kind: kraft
     run: "{{ run }}"
     cluster_id: "{{ cluster_id }}"
@@ -165,7 +171,7 @@ times:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state, restart_worker
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, transitions
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, restart_token, transitions
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import node
 
 WATCH_S = 2.0
@@ -181,6 +187,7 @@ def main():
             **host_state.HELD_OPTIONS,
             "node_id": {"type": "int", "required": True},
             "gate_token": {"type": "dict", "no_log": False},
+            "host": {"type": "str", "required": True},
             "registered": {"type": "list", "elements": "str", "default": []},
             "service": {"type": "str", "required": True},
             "config_file": {"type": "path", "required": True},
@@ -203,15 +210,21 @@ def main():
     )
     given = module.params
     finishing = given["action"] == "finish"
+    refused = None
     if given["action"] == "begin":
-        refused = gates.refusal(given["kind"], given["gate_token"], given["cluster_id"], given["run"])
-        if refused and not module.check_mode:
-            module.fail_json(msg=f"{refused}. Nothing was changed on this host.")
+        of_this_restart = (given["cluster_id"], given["run"], given["host"], given["node_id"])
+        refused = gates.refusal(given["kind"], given["gate_token"], *of_this_restart)
+    if given["action"] != "watch":
+        own_id = node.own_id(given["config_file"])
+        refused = refused or restart_token.of_another_node(given["config_file"], own_id, given["node_id"])
+    if refused and not module.check_mode:
+        module.fail_json(msg=f"{refused}. Nothing was changed on this host.")
     spec = {
         **given,
         "id": given["restart_id"],
         "mode": transitions.TRANSITIONS[given["kind"]].after if given["kind"] else None,
         "format": given["format_command"],
+        "only_start": bool((given["gate_token"] or {}).get("only_start")),
     }
     try:
         if module.check_mode:

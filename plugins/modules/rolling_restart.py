@@ -13,11 +13,17 @@ description:
   - Orders the restarts and guards them, from the probe host. M(quorumshift.kafka.node_restart) restarts a node.
   - O(state=planned) orders the nodes that have to be restarted, and lists the partitions whose replication leaves no
     spare. Among brokers the canary comes first and the controller last, among controllers the quorum's leader last.
-  - O(state=admitted) waits until the batch may be stopped, and returns a gate token for it. The phase is as expected,
-    every broker is alive, and no partition is offline, under-replicated or would fall under min.insync.replicas. All of
-    it held for O(stable_s).
+  - O(state=admitted) waits until the batch, which is one host, may be stopped, and returns a gate token for it. The
+    phase is as expected, every broker is alive, and no partition is offline, under-replicated or would fall under
+    min.insync.replicas. All of it held for O(stable_s).
+  - If the batch's node does not answer and its own host says that it is down, no health is required, and the token
+    only permits its start. If it does not answer though its host says that it runs, the cluster must be healthy
+    without it.
   - A stuck leader, which lets no replica back in sync, prevents the cluster from becoming healthy. With O(kind=zk) the
     module proves that a leader is stuck, and returns it as RV(first). Restart that leader before O(batch).
+  - The quorum's leader is asked for again with each reading. While the batch's controller leads and others are still to
+    be restarted, one of these is returned as RV(first). A controller that was restarted so needs no restart in its own
+    batch.
   - O(state=settled) waits for the same after the last batch.
 options:
   state:
@@ -44,7 +50,7 @@ options:
     elements: str
     default: []
   batch:
-    description: The hosts to be stopped, with O(state=admitted).
+    description: The host to be restarted, with O(state=admitted). A batch of another size is rejected.
     type: list
     elements: str
     default: []
@@ -96,14 +102,28 @@ plan:
   type: dict
   returned: with O(state=planned)
 gate_token:
-  description: The gate token for the restarts of the batch, or for wiping controllers once every broker is in plain
-    ZooKeeper mode.
+  description: The gate token for the restart of the batch, or of RV(first) alone; or for wiping controllers once every
+    broker is in plain ZooKeeper mode. It names its hosts.
   type: dict
   returned: with O(state=admitted), when admitted; with O(state=settled) and O(kind=zk)
+needed:
+  description: Whether the batch's controller still needs its restart.
+  type: bool
+  returned: with O(state=admitted)
+only_start:
+  description: Whether the batch's node is down and is only started.
+  type: bool
+  returned: with O(state=admitted)
+silent:
+  description: With RV(only_start), which other nodes do not answer.
+  type: list
+  elements: str
+  returned: with O(state=admitted), when RV(only_start)
 first:
-  description: The stuck leader to restart first, with its host and partitions.
+  description: The stuck leader to restart first, with its host and partitions; of controllers, the C(host) to restart
+    while the batch's, C(waits), leads the quorum.
   type: dict
-  returned: with O(state=admitted) and O(kind=zk), where there is one
+  returned: with O(state=admitted), where there is one
 waited_s:
   description: How long the wait took, in seconds.
   type: float
@@ -111,6 +131,7 @@ waited_s:
 """
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
+    admission,
     gates,
     phase,
     restart,
@@ -169,61 +190,87 @@ def planned(module):
 def awaited(module):
     """Wait until the batch may be stopped, or until the rolling restart has settled."""
     given, plan = module.params, module.params["plan"]
-    batch, admitting, transition = given["batch"], given["state"] == "admitted", KINDS[given["kind"]]
+    admitting, transition = given["state"] == "admitted", KINDS[given["kind"]]
+    refused = admission.not_one(given["batch"]) if admitting else None
+    if refused:
+        module.fail_json(msg=f"{refused}. Nothing was changed.")
+    host = given["batch"][0] if admitting else None
     to_zk = given["kind"] == "zk"
     gate = transition.gate if admitting else gates.BROKERS_PLAIN
     module.known_min_isr.update(plan.get("min_isr") or {})
 
     def gather():
-        facts, first = module.facts(), None
-        detected = phase.detect(facts)
-        troubles = gates.closed_by(gate, detected, []) if admitting else settled(transition, detected)
-        if transition.rollback:
-            target = rollback.ZK if to_zk else rollback.HYBRID
-            refused = rollback.refused(facts, detected, target)
-            troubles += [refused] if refused else []
-        if transition.role == transitions.CONTROLLER:
-            troubles += restart.controller_troubles(facts["nodes"], facts["quorum"], batch)
-            return troubles, {
-                "phase": detected.phase,
-                "gate_token": gates.make_token(gate, detected.phase, given["run"], facts),
-            }
-        if to_zk:
-            steps = phase.RevertStep
-            troubles += rollback.to_do(detected, steps.MIGRATION_GONE if admitting else steps.BROKERS_PLAIN)
-            fenced = zk_controller.fenced_sentence(facts["zookeeper"])
-            troubles += [fenced] if fenced else []
-        if given["kind"] == "hybrid" and not admitting:
-            troubles += [f"{host} runs or will start in KRaft mode" for host in rollback.in_mode(facts, "kraft")]
-        down = [
-            host
-            for host, node in facts["nodes"].items()
-            if not node.get("running") and not (to_zk and node["role"] == "controller")
-        ]
-        if not (batch and set(down) & set(batch)):
-            stop = facts["nodes"][batch[0]]["node_id"] if batch else None
-            troubles += [f"{host} does not answer: {facts['nodes'][host].get('running_error')}" for host in down]
-            found = facts["topics"]
-            min_isr = module.min_isr(found.get("partitions") or {})
-            excused = restart.unavoidable(found.get("partitions") or {}, min_isr)
-            accepted = given["accept"] if transition.rollback else None
+        facts, to_restart = module.facts(), host
+        detected, quorum = phase.detect(facts), facts["quorum"]
+        if admitting and transition.role == transitions.CONTROLLER:
+            if restart.is_done(facts["nodes"][host], transition.after):
+                return [], {"phase": detected.phase, "needed": False}
+            to_restart = restart.before_leader(facts["nodes"], transition.after, quorum.get("leader_id"), host)
+        node = admission.of(facts, to_restart) if admitting else None
+        excused = admission.excused_blocks(node, transition.role) if node else ()
+        troubles = gates.closed_by(gate, detected, [], excused) if admitting else settled(transition, detected)
+        troubles += of_rollback(facts, detected, given["kind"], admitting) if transition.rollback else []
+        silent = admission.others_silent(facts["nodes"], node, phase.controllers(facts) if to_zk else ())
+        only_start, more = bool(node and node.only_start), {}
+        if only_start:  # the start is what brings the health back
+            more = {"silent": silent}
+        elif transition.role == transitions.CONTROLLER:
+            troubles += restart.controller_troubles(facts["nodes"], quorum, [to_restart] if admitting else [])
+        else:
+            unhealthy, first = brokers_unhealthy(module, facts, node, silent, troubles)
+            troubles += silent + unhealthy
+            more = {"first": first} if first else {}
+            to_restart = first["host"] if first else host
+        if to_restart != host and "first" not in more:
+            more["first"] = {"host": to_restart, "waits": host}
+        if node and node.mute and troubles:
+            more = {"do": admission.remedy(node, facts["nodes"][to_restart])}
+        hosts = [to_restart] if admitting else list(phase.controllers(facts))
+        gate_token = gates.make_token(gate, detected.phase, given["run"], facts, hosts, only_start)
+        return troubles, {"phase": detected.phase, "gate_token": gate_token, "only_start": only_start, **more}
 
-            def health(topics, stop):
-                return restart.troubles(topics, min_isr, phase.broker_ids(facts), excused, stop, accepted)
-
-            unhealthy = health(found, stop)
-            if unhealthy and not troubles and to_zk and admitting:
-                unhealthy, first = leader_first(module, facts, min_isr, health, unhealthy)
-            troubles += unhealthy
-        # Do not wait for health while a broker of the batch is down: its restart is what brings the health back.
-        gate_token = gates.make_token(gate, detected.phase, given["run"], facts)
-        return troubles, {"phase": detected.phase, "gate_token": gate_token, **({"first": first} if first else {})}
-
-    what = f"{', '.join(batch)} may be stopped" if admitting else f"the restart to {given['kind']} to settle"
+    what = f"{host} may be stopped" if admitting else f"the restart to {given['kind']} to settle"
     result = module.wait(gather, given["stable_s"], given["timeout_s"], what)
+    result.setdefault("needed", True)
     if not (result["done"] and (admitting or to_zk)):
         result.pop("gate_token", None)
     return result
+
+
+def of_rollback(facts, detected, kind, admitting):
+    """Return why a rollback's restarts do not go on, or have not settled, whatever the health."""
+    to_zk, steps = kind == "zk", phase.RevertStep
+    refused = rollback.refused(facts, detected, rollback.ZK if to_zk else rollback.HYBRID)
+    reasons = [refused] if refused else []
+    if to_zk:
+        reasons += rollback.to_do(detected, steps.MIGRATION_GONE if admitting else steps.BROKERS_PLAIN)
+        fenced = zk_controller.fenced_sentence(facts["zookeeper"])
+        reasons += [fenced] if fenced else []
+    if kind == "hybrid" and not admitting:
+        reasons += [f"{host} runs or will start in KRaft mode" for host in rollback.in_mode(facts, "kraft")]
+    return reasons
+
+
+def brokers_unhealthy(module, facts, node, silent, troubles):
+    """Return why no broker, or not that of `node`, may be stopped, and the stuck leader to restart first, or None.
+
+    `node`: admission.of, None once the rolling restart is to settle; `silent`, `troubles`: what else is against it.
+    """
+    given, found = module.params, facts["topics"]
+    min_isr = module.min_isr(found.get("partitions") or {})
+    excused = restart.unavoidable(found.get("partitions") or {}, min_isr)
+    accepted = given["accept"] if KINDS[given["kind"]].rollback else None
+    expected = phase.broker_ids(facts)
+    if node and node.mute:
+        found, expected = admission.without(found, node.node_id), [one for one in expected if one != node.node_id]
+
+    def health(topics, stop):
+        return restart.troubles(topics, min_isr, expected, excused, stop, accepted)
+
+    unhealthy = health(found, node.node_id if node else None)
+    if unhealthy and not troubles + silent and node and node.answers and given["kind"] == "zk":
+        return leader_first(module, facts, min_isr, health, unhealthy)
+    return unhealthy, None
 
 
 def leader_first(module, facts, min_isr, health, unhealthy):

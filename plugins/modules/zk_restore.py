@@ -181,7 +181,13 @@ def compare_or_restore(module, client):
     seen = phase.detect(after)
     if seen.phase not in gates.GATES["before_revert"].phases:
         module.fail_json(msg=f"restored, but the phase is {seen.phase}. Run quorumshift.kafka.status", **result)
-    result["gate_token"] = gates.make_token("before_revert", seen.phase, given["run"], after)
+    result["gate_token"] = gates.make_token(
+        "before_revert",
+        seen.phase,
+        given["run"],
+        after,
+        [h for h, node in after["nodes"].items() if node["role"] == "broker"],
+    )
     return {"changed": True, **result}
 
 

@@ -263,6 +263,8 @@ class QuorumshiftAction(ActionBase):
             return self.excluded()
         if option == "run_key":
             return self.run_key()
+        if option == "host":
+            return self.host
         if option == "role":
             return self.role
         name: Any = VARIABLES[option]

@@ -298,6 +298,70 @@ def test_controller_is_not_reverted(host):
     assert "was not reverted: finalization cannot be undone" in record["message"]
 
 
+# A token that only permits a start -----------------------------------------------------------------------------------
+
+
+def test_a_node_that_runs_is_not_stopped_with_a_token_that_only_permits_its_start(host):
+    node = host(PLAIN)
+    before = node.file.read_text()
+    record = node.restart("zk_migration", TO_HYBRID, only_start=True)
+    assert record["outcome"] == "failed" and node.active and node.invocation == 1 and node.file.read_text() == before
+    assert "kafka runs, and this restart may only start it" in record["message"] and "stop" not in node.steps(record)
+
+
+def down(node):
+    node.active = False
+    node.zookeeper["brokers"].remove("2")
+
+
+def test_a_node_that_is_down_is_started_with_such_a_token(host):
+    node = host(PLAIN)
+    down(node)
+    record = node.restart("zk_migration", TO_HYBRID, only_start=True)
+    assert record["outcome"] == "done" and node.mode == "zk_migration" and "stop" not in node.steps(record)
+
+
+def test_a_node_that_ends_while_it_is_started_with_such_a_token_reverts(host):
+    node = host(PLAIN)
+    down(node)
+    node.broken = {"zk_migration"}
+    record = node.restart("zk_migration", TO_HYBRID, only_start=True)
+    assert record["outcome"] == "reverted" and node.mode == "zk" and "stop again" not in node.steps(record)
+
+
+@pytest.mark.parametrize("text, kind, changes", [(PLAIN, "zk_migration", TO_HYBRID), (HYBRID, "kraft", TO_KRAFT)])
+def test_a_node_that_runs_but_does_not_answer_after_such_a_start_keeps_running(host, monkeypatch, text, kind, changes):
+    node = host(text)
+    down(node)
+    monkeypatch.setattr(own_node, "running_mode", lambda *_given: None)
+    record = node.restart(kind, changes, only_start=True)
+    assert record["outcome"] == "failed" and node.active and node.mode == kind
+    assert "was not reverted: kafka runs, and this restart may only start it" in record["message"]
+
+
+@pytest.mark.parametrize("text", [HYBRID, KRAFT])
+def test_the_repair_of_an_interrupted_restart_stops_no_node_that_runs_and_does_not_answer(host, monkeypatch, text):
+    node = host(text)
+    interrupt(node, "begun", "keep the old file", "stop", "write the file", "start", "register")
+    monkeypatch.setattr(own_node, "running_mode", lambda *_given: None)
+    record = node.finish()
+    assert (
+        record["outcome"] == "failed"
+        and node.active
+        and node.invocation == 1
+        and node.file.read_text().startswith(text)
+    )
+    assert "may only start it" in record["message"]
+
+
+def test_finish_starts_a_node_that_went_down_after_its_restart(host):
+    node = host(PLAIN)
+    assert node.restart("zk_migration", TO_HYBRID)["outcome"] == "done"
+    down(node)
+    record = node.finish()
+    assert record["outcome"] == "done" and record["kind"] == "repair" and node.active
+
+
 # Completing an interrupted restart ------------------------------------------------------------------------------------
 
 

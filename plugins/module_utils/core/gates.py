@@ -15,7 +15,7 @@ import re
 from typing import Iterable, Mapping, NamedTuple
 
 from ..facts import ClusterFacts, NodeFacts, Quorum
-from . import advice, kraft_config, phase, restart, transitions
+from . import advice, kraft_config, phase, restart, restart_token, transitions
 from .phase import (
     BROKERS_JOINING,
     CONTROLLERS_READY,
@@ -103,8 +103,9 @@ def by_hand(phase_seen: str) -> str | None:
     return next((name for name, gate in GATES.items() if phase_seen in gate.by_hand), None)
 
 
-def closed_by(name: str, phase_result: phase.PhaseResult, health: list[str]) -> list[str]:
-    """Return why the gate is closed, as sentences; nothing when it is open. `health`: further reasons."""
+def closed_by(name: str, phase_result: phase.PhaseResult, health: list[str], excused: Iterable[str] = ()) -> list[str]:
+    """Return why the gate is closed, as sentences; nothing when it is open. `health`: further reasons; `excused`: ids
+    of blocks that do not close it now."""
     gate = GATES[name]
     reasons = []
     if phase_result.phase not in gate.phases:
@@ -114,7 +115,11 @@ def closed_by(name: str, phase_result: phase.PhaseResult, health: list[str]) -> 
     closing += ("flag_missing",) if not gate.rollback else ()  # a rollback stops the controllers
     # A broker that is down closes no gate by itself: its restart may be due. Where health closes it, it is the reason.
     closing += ("broker_down",) if health else ()
-    reasons += [advice.sentences(block.text, block.do) for block in phase_result.blocks if block.id in closing]
+    reasons += [
+        advice.sentences(block.text, block.do)
+        for block in phase_result.blocks
+        if block.id in set(closing) - set(excused)
+    ]
     return reasons + health
 
 
@@ -202,8 +207,13 @@ _CLOSING = (
 )
 
 
-def make_token(name: str, phase_seen: str, run: str, facts: ClusterFacts) -> dict:
-    """Return a gate token {gate, cluster_id, phase, run, digest}.
+def make_token(
+    name: str, phase_seen: str, run: str, facts: ClusterFacts, hosts: Iterable[str] = (), only_start: bool = False
+) -> dict:
+    """Return a gate token {gate, cluster_id, phase, run, digest, hosts, only_start}.
+
+    `hosts`: those that may be changed with it. A gate of a rolling restart has none: each admission names its host.
+    `only_start`: see core.restart_token.
 
     The digest covers the gate, the cluster, the phase and the incarnation of every registered broker. It is the
     same for the same processes, wherever it is computed, and differs once a broker was restarted.
@@ -212,12 +222,16 @@ def make_token(name: str, phase_seen: str, run: str, facts: ClusterFacts) -> dic
     incarnations = sorted((one, reported["incarnation_id"]) for one, reported in brokers.items())
     text = json.dumps([name, cluster_id, phase_seen, incarnations])
     digest = hashlib.sha256(text.encode()).hexdigest()
-    return {"gate": name, "cluster_id": cluster_id, "phase": phase_seen, "run": run, "digest": digest}
+    common = {"gate": name, "cluster_id": cluster_id, "phase": phase_seen, "run": run, "digest": digest}
+    admitted = {host: facts["nodes"][host].get("node_id") for host in hosts}
+    return {**common, "hosts": admitted, "only_start": only_start}
 
 
-def refusal(kind: str, given: Mapping | None, cluster_id: str, run: str) -> str | None:
+def refusal(
+    kind: str, given: Mapping | None, cluster_id: str, run: str, host: str, node_id: int | None = None
+) -> str | None:
     """Return why a restart of this kind, or a controller's `wipe`, may not begin with the gate token given; None
-    when it may."""
+    when it may. `host`: this host's inventory name."""
     wanted = BROKERS_PLAIN if kind == WIPE else transitions.TRANSITIONS[kind].gate
     if not given:
         return f"no token of gate {wanted} was given. Run the whole playbook, without --start-at-task or --tags"
@@ -227,7 +241,7 @@ def refusal(kind: str, given: Mapping | None, cluster_id: str, run: str) -> str 
         return f"the gate token is of cluster {given.get('cluster_id')}, this host belongs to {cluster_id}"
     if given.get("run") != run:
         return f"the gate token is of run {given.get('run')}, this is run {run}"
-    return None
+    return restart_token.of_another_host(given, host, node_id)
 
 
 def finalize_token(facts: ClusterFacts) -> str:

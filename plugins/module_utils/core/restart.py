@@ -52,7 +52,7 @@ def plan(
     `planned`: hosts in the order of the run's plan, which decides among the rest.
     """
     brokers = {host: node for host, node in nodes.items() if node["role"] == "broker"}
-    done = sorted(host for host, node in brokers.items() if node.get("running") == mode and node.get("next") == mode)
+    done = sorted(host for host, node in brokers.items() if is_done(node, mode))
     led = leaderships(partitions)
     place = {host: number for number, host in enumerate(planned)}
     todo = sorted(
@@ -81,19 +81,34 @@ def plan(
     return Plan([[host] for host in todo], done, reasons, unavoidable(partitions, min_isr))
 
 
+def is_done(node: NodeFacts, mode: str) -> bool:
+    """Return whether a node needs no restart: it runs in `mode`, and its file has that mode."""
+    return node.get("running") == mode and node.get("next") == mode
+
+
 def plan_controllers(nodes: Mapping[str, NodeFacts], mode: str, leader_id: int | None) -> Plan:
     """Return the plan that restarts the controllers in `mode`: those that are down first, the quorum's leader last."""
     controllers = {host: node for host, node in nodes.items() if node["role"] == "controller"}
-    done = sorted(
-        host for host, node in controllers.items() if node.get("running") == mode and node.get("next") == mode
-    )
+    done = sorted(host for host, node in controllers.items() if is_done(node, mode))
     todo = sorted(
         (host for host in controllers if host not in done),
-        key=lambda host: (bool(controllers[host].get("running")), controllers[host]["node_id"] == leader_id, host),
+        key=lambda host: (bool(controllers[host].get("running")), _leads(controllers[host], leader_id), host),
     )
-    reasons = {host: "leader: last" for host in todo if controllers[host]["node_id"] == leader_id}
+    reasons = {host: "leader: last" for host in todo if _leads(controllers[host], leader_id)}
     reasons.update({host: _DOWN for host in todo if not controllers[host].get("running")})
     return Plan([[host] for host in todo], done, reasons, {})
+
+
+def before_leader(nodes: Mapping[str, NodeFacts], mode: str, leader_id: int | None, host: str) -> str:
+    """Return the controller to restart now in the place of `host`: another one that is still to be restarted in `mode`,
+    while `host` leads the quorum. The leader may have moved since the plan was made. Otherwise `host` itself."""
+    controllers = {name: node for name, node in nodes.items() if node["role"] == "controller"}
+    left = [one for batch in plan_controllers(controllers, mode, leader_id).batches for one in batch]
+    return left[0] if host in left and _leads(controllers[host], leader_id) else host
+
+
+def _leads(node: NodeFacts, leader_id: int | None) -> bool:
+    return leader_id is not None and str(node.get("node_id")) == str(leader_id)
 
 
 def controller_troubles(nodes: Mapping[str, NodeFacts], quorum: Quorum, batch: Iterable[str]) -> list[str]:

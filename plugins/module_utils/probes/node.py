@@ -253,6 +253,16 @@ def _node_id(values: dict, log_dirs: list[LogDirectory]) -> int | None:
     return None
 
 
+def own_id(config_file: str) -> int | None:
+    """Return the id of the node on this host, from its properties file and its log directories; None where it has none
+    yet, or where they cannot be read."""
+    try:
+        values = read_properties(config_file)
+    except (OSError, properties.PropertiesError):
+        return None
+    return _node_id(values, [_log_dir(path, None) for path in log_dir_paths(values)])
+
+
 def _log_dirs(paths: list[str], pid: int) -> list[LogDirectory]:
     """Return the facts of log directories; `in_use` by the process is None if that cannot be read."""
     locked = locks(pid)

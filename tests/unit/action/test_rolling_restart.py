@@ -19,8 +19,22 @@ ADMITTED = {"phase": "hybrid", "waited_s": 4.0, "gate_token": {}}
 
 
 def test_a_batch_that_is_not_the_plans_is_rejected(harness):
+    result = harness.run("rolling_restart", {**ADMIT, "batch": ["b3"]}, ADMITTED)
+    assert result["failed"] and "this batch is b3, the plan is b1 | b2" in result["msg"] and harness.asked == []
+
+
+def test_a_batch_of_two_hosts_is_rejected(harness):
     result = harness.run("rolling_restart", {**ADMIT, "batch": ["b1", "b2"]}, ADMITTED)
-    assert result["failed"] and "this batch is b1, b2, the plan is b1 | b2" in result["msg"] and harness.asked == []
+    assert result["failed"] and "a batch is one host, this one is b1, b2" in result["msg"] and harness.asked == []
+
+
+def test_a_node_that_is_only_started_is_shown_with_the_others_that_do_not_answer(harness):
+    started = {**ADMITTED, "only_start": True, "silent": ["b2 does not answer: refused"]}
+    harness.run("rolling_restart", {**ADMIT, "batch": ["b1"]}, started)
+    assert harness.printed == [
+        "    b1 is down, as its host says: it is started, and nothing is stopped",
+        "    b2 does not answer: refused",
+    ]
 
 
 def test_no_node_is_stopped_after_a_host_became_unreachable(harness):
@@ -54,3 +68,20 @@ def test_a_roll_that_differs_from_the_runs_plan_says_why(harness):
     assert harness.asked[0]["planned"] == ["b2", "b1"]
     assert any(line.startswith("    differs from the plan (b2, then b1): ") for line in harness.printed)
     assert harness.events("otherwise than planned")[0]["planned"] == ["b2", "b1"]
+
+
+def test_a_controller_that_is_restarted_in_the_leaders_batch_is_shown_and_journalled(harness):
+    plan = {**PLAN, "batches": [["c1"], ["c2"]], "kind": "controller_final"}
+    args = {"state": "admitted", "kind": "controller_final", "plan": plan, "batch": ["c1"]}
+    harness.run("rolling_restart", args, {**ADMITTED, "needed": True, "first": {"host": "c2", "waits": "c1"}})
+    assert harness.printed == [
+        "    c1 leads the quorum now and is restarted after the others: c2 is restarted before it"
+    ]
+    assert harness.events("admitted")[0]["hosts"] == ["c2"]
+
+
+def test_a_controller_that_needs_no_restart_is_not_journalled(harness):
+    plan = {**PLAN, "batches": [["c1"], ["c2"]], "kind": "controller_final"}
+    args = {"state": "admitted", "kind": "controller_final", "plan": plan, "batch": ["c2"]}
+    assert not harness.run("rolling_restart", args, {"phase": "finalized", "needed": False}).get("failed")
+    assert harness.events() == []

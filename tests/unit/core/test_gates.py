@@ -136,6 +136,8 @@ def test_token_names_its_gate_cluster_phase_and_run():
         "cluster_id": facts["zookeeper"]["cluster_id"]["value"],
         "phase": "hybrid",
         "run": "run-1",
+        "hosts": {},
+        "only_start": False,
     }
     assert len(digest) == 64
 
@@ -153,25 +155,45 @@ def test_digest_changes_with_gate_phase_and_processes_but_not_with_the_run():
 
 
 def test_restart_rejects_a_token_of_another_gate_cluster_or_run():
-    given = gates.make_token("before_kraft", "hybrid", "run-1", recorded.facts("hybrid"))
+    given = gates.make_token("before_kraft", "hybrid", "run-1", recorded.facts("hybrid"), ["b1"])
     mine = given["cluster_id"]
-    assert gates.refusal("kraft", given, mine, "run-1") is None
-    assert "without --start-at-task or --tags" in gates.refusal("kraft", None, mine, "run-1")
-    assert "without --start-at-task or --tags" in gates.refusal("kraft", {}, mine, "run-1")
+    assert gates.refusal("kraft", given, mine, "run-1", "b1", 1) is None
+    assert "without --start-at-task or --tags" in gates.refusal("kraft", None, mine, "run-1", "b1")
+    assert "without --start-at-task or --tags" in gates.refusal("kraft", {}, mine, "run-1", "b1")
     assert "is of gate before_kraft, a restart of kind controller_final needs" in gates.refusal(
-        "controller_final", given, mine, "run-1"
+        "controller_final", given, mine, "run-1", "b1"
     )
-    assert f"is of cluster {mine}, this host belongs to other" in gates.refusal("kraft", given, "other", "run-1")
-    assert "is of run run-1, this is run run-2" in gates.refusal("kraft", given, mine, "run-2")
+    assert f"is of cluster {mine}, this host belongs to other" in gates.refusal("kraft", given, "other", "run-1", "b1")
+    assert "is of run run-1, this is run run-2" in gates.refusal("kraft", given, mine, "run-2", "b1")
+
+
+def test_restart_rejects_a_token_of_another_host_or_node():
+    facts = recorded.facts("hybrid")
+    given = gates.make_token("before_kraft", "hybrid", "r", facts, ["b1"])
+    mine, number = given["cluster_id"], facts["nodes"]["b1"]["node_id"]
+    assert "is of b1, this host is b2. Run again" in gates.refusal("kraft", given, mine, "r", "b2", 2)
+    assert f"is of b1 with node id {number}, this host has node id 9" in gates.refusal(
+        "kraft", given, mine, "r", "b1", 9
+    )
+    assert "is of no host" in gates.refusal(
+        "kraft", gates.make_token("before_kraft", "hybrid", "r", facts), mine, "r", "b1", number
+    )
 
 
 @pytest.mark.parametrize("kind", transitions.TRANSITIONS)
 def test_each_kind_of_restart_needs_the_token_of_its_gate(kind):
     facts = recorded.facts("dual_write")
     for gate in gates.GATES:
-        given = gates.make_token(gate, "any", "run", facts)
-        refused = gates.refusal(kind, given, given["cluster_id"], "run")
+        given = gates.make_token(gate, "any", "run", facts, ["b1"])
+        refused = gates.refusal(kind, given, given["cluster_id"], "run", "b1")
         assert (refused is None) == (gate == transitions.TRANSITIONS[kind].gate)
+
+
+def test_a_block_may_be_excused_for_one_restart():
+    one = phase.Block("controllers_down", "controllers down: c2", "start them")
+    seen = phase.PhaseResult("dual_write", [one], [], [])
+    assert gates.closed_by("before_finalize", seen, []) == ["controllers down: c2. Start them"]
+    assert gates.closed_by("before_finalize", seen, [], ("controllers_down",)) == []
 
 
 # Finalization --------------------------------------------------------------------------------------------------------

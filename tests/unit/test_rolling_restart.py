@@ -1,0 +1,182 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Admissions of rolling_restart over recorded facts: what keeps a node from its stop, and what its token permits."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.modules import rolling_restart
+
+from tests.unit.core import recorded
+
+STOPPED = {"manager": "systemd", "name": "kafka.service", "active": False, "active_state": "failed"}
+RUNS = {"manager": "systemd", "name": "kafka.service", "active": True, "active_state": "active"}
+
+
+class Failed(Exception):
+    """The module failed."""
+
+
+class Module:
+    """The probe module with facts that the test gives; a wait is one reading."""
+
+    def __init__(self, facts, kind, batch, state="admitted"):
+        self.facts_given, self.known_min_isr = facts, {}
+        self.params = {"kind": kind, "batch": batch, "state": state, "plan": {}, "run": "r", "accept": []}
+        self.params.update(stable_s=0, timeout_s=0)
+
+    def facts(self):
+        return self.facts_given
+
+    def min_isr(self, _partitions):
+        return self.known_min_isr
+
+    def wait(self, gather, *_bounds):
+        troubles, result = gather()
+        return {"done": not troubles, "troubles": troubles, **result}
+
+    def fail_json(self, msg):
+        raise Failed(msg)
+
+
+def admit(facts, kind="kraft", batch=("b1",), **more):
+    return rolling_restart.awaited(Module(facts, kind, list(batch), **more))
+
+
+def mute(facts, host, state):
+    recorded.down(facts, host)["nodes"][host]["service"] = state
+    return facts
+
+
+def partition(facts, replicas, isr):
+    """Replace the partitions by one."""
+    leader = isr[0] if isr else -1
+    facts["topics"]["partitions"] = {"orders": {"0": {"leader": leader, "replicas": replicas, "isr": isr}}}
+    return facts
+
+
+def ids(facts, *hosts):
+    return [facts["nodes"][host]["node_id"] for host in hosts]
+
+
+def test_a_healthy_broker_is_admitted_by_a_token_of_its_own():
+    facts = partition(recorded.facts("hybrid"), *[ids(recorded.facts("hybrid"), "b1", "b2", "b3")] * 2)
+    result = admit(facts)
+    assert result["done"] and result["gate_token"]["hosts"] == {"b1": facts["nodes"]["b1"]["node_id"]}
+    assert result["gate_token"]["only_start"] is False
+
+
+def test_a_broker_without_an_answer_that_has_the_last_replica_in_sync_is_not_stopped():
+    """b2 is down; the only replica in sync is on b1, which misses one probe. Its stop would leave two down."""
+    facts = recorded.down(mute(recorded.facts("hybrid"), "b1", RUNS), "b2")
+    del facts["topics"]["brokers"][str(facts["nodes"]["b2"]["node_id"])]
+    partition(facts, ids(facts, "b1", "b2"), ids(facts, "b1"))
+    result = admit(facts)
+    assert not result["done"] and "gate_token" not in result
+    assert any(text.startswith("b2 does not answer") for text in result["troubles"])
+    assert "1 partition under-replicated: orders-0" in result["troubles"]
+    assert "journalctl -u kafka.service" in result["do"]
+
+
+def test_a_broker_without_an_answer_is_stopped_if_the_cluster_is_healthy_without_it():
+    facts = mute(recorded.facts("hybrid"), "b1", RUNS)
+    del facts["topics"]["brokers"][str(facts["nodes"]["b1"]["node_id"])]
+    partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b2", "b3"))
+    result = admit(facts)
+    assert result["done"] and result["gate_token"]["only_start"] is False
+
+
+def test_a_broker_that_its_host_says_is_down_is_only_started():
+    facts = recorded.down(mute(recorded.facts("hybrid"), "b1", STOPPED), "b2")
+    partition(facts, ids(facts, "b1", "b2"), [])
+    result = admit(facts)
+    assert result["done"] and result["gate_token"]["only_start"] is True
+    (silent_one,) = result["silent"]
+    assert silent_one.startswith("b2 does not answer")
+
+
+def test_the_phase_is_required_for_a_start_as_well():
+    result = admit(mute(recorded.facts("dual_write"), "b1", STOPPED))
+    assert not result["done"] and result["troubles"][0].startswith("the phase is dual_write")
+
+
+def test_a_token_for_a_stuck_leader_permits_that_leaders_restart_alone(monkeypatch):
+    facts = recorded.facts("reverting_migration_gone")
+    partition(facts, ids(facts, "b1", "b2"), ids(facts, "b2"))
+    monkeypatch.setattr(rolling_restart, "leader_first", lambda *_given: ([], {"host": "b2"}))
+    result = admit(facts, "zk")
+    assert result["done"] and result["first"] == {"host": "b2"} and list(result["gate_token"]["hosts"]) == ["b2"]
+
+
+def test_a_batch_of_two_is_rejected():
+    with pytest.raises(Failed, match="a batch is one host, this one is b1, b2"):
+        admit(recorded.facts("hybrid"), batch=["b1", "b2"])
+
+
+def caught_up(facts):
+    facts["quorum"]["high_watermark"] = min(one["log_end_offset"] for one in facts["quorum"]["voters"])
+    return facts
+
+
+def test_a_controller_that_its_host_says_is_down_is_only_started_whatever_the_quorum():
+    facts = recorded.down(mute(recorded.facts("dual_write"), "c1", STOPPED), "c2")
+    facts["quorum"] = {"reached": False, "error": "c3: NOT_LEADER"}
+    result = admit(facts, "controller_final", ["c1"])
+    assert result["done"] and result["gate_token"]["only_start"] is True
+    assert [text[:2] for text in result["silent"]] == ["c2"]
+
+
+def test_a_controller_without_an_answer_is_stopped_only_if_no_other_is_down():
+    facts = caught_up(mute(recorded.facts("dual_write"), "c1", RUNS))
+    result = admit(facts, "controller_final", ["c1"])
+    assert result["done"] and result["gate_token"]["only_start"] is False
+    result = admit(recorded.down(facts, "c2"), "controller_final", ["c1"])
+    assert any(text.startswith("c2 does not answer") for text in result["troubles"]) and result["do"]
+
+
+# The quorum's leader goes last ---------------------------------------------------------------------------------------
+
+
+def led_by(facts, host):
+    facts["quorum"]["leader_id"] = facts["nodes"][host]["node_id"]
+    return caught_up(facts)
+
+
+def final(facts, *hosts):
+    for host in hosts:
+        facts["nodes"][host].update(running="controller_final", next="controller_final")
+    return facts
+
+
+def test_a_controller_that_became_the_leader_since_the_plan_waits_for_the_others():
+    """The plan has c1 first, since c3 led the quorum when it was made."""
+    facts = led_by(recorded.facts("dual_write"), "c1")
+    result = admit(facts, "controller_final", ["c1"])
+    assert result["done"] and result["first"] == {"host": "c2", "waits": "c1"}
+    assert list(result["gate_token"]["hosts"]) == ["c2"]
+    result = admit(final(facts, "c2"), "controller_final", ["c1"])
+    assert result["first"] == {"host": "c3", "waits": "c1"} and list(result["gate_token"]["hosts"]) == ["c3"]
+    result = admit(final(facts, "c3"), "controller_final", ["c1"])
+    assert result["done"] and "first" not in result and list(result["gate_token"]["hosts"]) == ["c1"]
+
+
+def test_a_controller_that_was_restarted_in_the_leaders_batch_needs_no_restart_in_its_own():
+    facts = final(led_by(recorded.facts("dual_write"), "c1"), "c1", "c2", "c3")
+    result = admit(facts, "controller_final", ["c2"])
+    assert result["done"] and result["needed"] is False and "gate_token" not in result
+
+
+def test_a_follower_that_is_down_is_started_before_the_leader_is_stopped():
+    facts = mute(led_by(recorded.facts("dual_write"), "c1"), "c3", STOPPED)
+    result = admit(facts, "controller_final", ["c1"])
+    assert (
+        result["done"] and result["gate_token"]["only_start"] is True and list(result["gate_token"]["hosts"]) == ["c3"]
+    )
+
+
+def test_without_a_leader_the_batch_is_the_plans():
+    facts = recorded.facts("dual_write")
+    facts["quorum"] = {"reached": False, "error": "c1: NOT_LEADER"}
+    result = admit(facts, "controller_final", ["c1"])
+    assert result["troubles"] == ["the quorum has no leader: c1: NOT_LEADER"] and "first" not in result
