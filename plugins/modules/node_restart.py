@@ -19,7 +19,8 @@ description:
     plain ZooKeeper mode is safe only while C(/migration) is at -1 and ZooKeeper's controller is active. Reverting from
     KRaft mode to migration mode is safe only while the migration continues. Controllers are never reverted. The module
     still fails, with the outcome V(reverted) and an excerpt of the node's log.
-  - Fails without the token of the gate that belongs to O(kind). O(action=finish) needs no token. It finishes a restart
+  - Fails without the token of the gate that belongs to O(kind), and with one that is older than a minute by the
+    host's own clock. O(action=finish) needs no token. It finishes a restart
     whose worker was lost, in the mode of the host's properties file.
 options:
   action:
@@ -103,6 +104,12 @@ options:
     description: Finish the restart that an earlier run left unfinished on the host. Handled by the action plugin.
     type: bool
     default: false
+  renewable:
+    description:
+      - A gate token that expired on its way fails the task only after several renewals. Until then the outcome is
+        V(expired), and the role asks for a new token. Handled by the action plugin.
+    type: bool
+    default: false
   run_key:
     description: The key that unseals secrets. The action plugin fills it in.
     type: str
@@ -149,7 +156,9 @@ mode:
   type: str
   returned: success
 outcome:
-  description: V(done), V(unneeded), V(reverted), V(failed) or V(died); null while the restart is running.
+  description:
+    - V(done), V(unneeded), V(reverted), V(failed) or V(died); null while the restart is running. V(expired) if
+      the gate token was too old, and nothing was begun.
   type: str
   returned: success
 steps:
@@ -166,7 +175,7 @@ times:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state, restart_worker
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, transitions
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import node
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import clock, node
 
 WATCH_S = 2.0
 
@@ -195,6 +204,7 @@ def main():
             "seen_steps": {"type": "int", "default": 0},
             "part": {"type": "str", "choices": ["all", "begin", "await"], "default": "all"},
             "repair": {"type": "bool", "default": False},
+            "renewable": {"type": "bool", "default": False},
             "run_key": {"type": "str", "required": True, "no_log": True},
         },
         mutually_exclusive=[("changes", "content")],
@@ -204,9 +214,12 @@ def main():
     given = module.params
     finishing = given["action"] == "finish"
     if given["action"] == "begin":
+        now = clock.read()
         refused = gates.refusal(given["kind"], given["gate_token"], given["cluster_id"], given["run"])
-        if refused and not module.check_mode:
-            module.fail_json(msg=f"{refused}. Nothing was changed on this host.")
+        late = None if refused or module.check_mode else gates.expired(given["gate_token"], now)
+        if (refused or late) and not module.check_mode:
+            outcome = {"outcome": gates.EXPIRED} if late and not now.get("error") else {}
+            module.fail_json(msg=f"{refused or late}. Nothing was changed on this host.", **outcome)
     spec = {
         **given,
         "id": given["restart_id"],
