@@ -5,13 +5,19 @@
 
 from __future__ import annotations
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import RUN, QuorumshiftAction
 
 
 class ActionModule(QuorumshiftAction):
     """Wipes the controller."""
 
+    OWN = ("renewable",)
     FILLS = (*RUN, "host", "state_dir", "service", "config_file", "log_dir")
+
+    def act(self, args):
+        result = super().act(args)
+        return self.renewed(result, gates.WIPE) if self.own.get("renewable") else result
 
     def done(self, args, result):
         if result["changed"]:

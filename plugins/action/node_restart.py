@@ -33,7 +33,7 @@ class ActionModule(QuorumshiftAction):
         *(*RUN, "host", "run_key", "service", "config_file", "log_file", "owner", "kafka_home", "state_dir"),
         *("stop_timeout_s", "start_timeout_s"),
     )
-    OWN = ("part", "repair")
+    OWN = ("part", "repair", "renewable")
 
     def act(self, args):
         part, repair = self.own.get("part", "all"), self.own.get("repair", False)
@@ -46,7 +46,7 @@ class ActionModule(QuorumshiftAction):
         )
         result = {} if part == "await" else self.module({**args, "action": "finish" if repair else "begin"})
         if self._task.check_mode or (result.get("failed") and not result.get("id")):
-            return result
+            return self.renewed(result, kind) if self.own.get("renewable") else result
         if part == "begin" and not result.get("outcome"):
             return {**result, "changed": False}  # the task that awaits its end reports the change
         if repair:

@@ -34,6 +34,14 @@ class Service(TypedDict, total=False):
     started_at: float | None
 
 
+class Clock(TypedDict, total=False):
+    """A host's clock since its boot (probes.clock). `error` alone where it cannot be read."""
+
+    boot_id: str
+    uptime_s: float
+    error: str
+
+
 class PropertiesFile(TypedDict, total=False):
     """A node's properties file; secrets are sealed under the run's key (seal.seal)."""
 
@@ -217,6 +225,7 @@ class NodeFacts(TypedDict, total=False):
     limits: dict | None
     memory: dict
     # added by action plugins
+    clock: Clock  # the newest reading: a task may read it alone
     host_address: str
     address: str
     twice: bool

@@ -13,7 +13,8 @@ description:
   - Empties the log directories of a controller that is stopped, restores the properties file from before the
     migration (or deletes the file if there was none), and unmasks the service. It does not start the service.
   - Fails and deletes nothing if a log directory does not carry this cluster's id.
-  - Fails without the gate token of the rolling restart to plain ZooKeeper mode. If a broker in migration mode connects
+  - Fails without the gate token of the rolling restart to plain ZooKeeper mode, and with one that is older than a
+    minute by the host's own clock. If a broker in migration mode connects
     to an empty quorum, it stops.
 options:
   gate_token:
@@ -23,6 +24,12 @@ options:
     description: This host's name in the inventory, which the gate token must name. The action plugin fills it in.
     type: str
     required: true
+  renewable:
+    description:
+      - A gate token that expired on its way fails the task only after several renewals. Until then the outcome is
+        V(expired), and the role asks for a new token. Handled by the action plugin.
+    type: bool
+    default: false
   service:
     description: The controller's service.
     type: str
@@ -59,6 +66,10 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+outcome:
+  description: V(expired) if the gate token was too old, and nothing was removed.
+  type: str
+  returned: when the token expired
 emptied:
   description: The log directories that were emptied.
   type: list
@@ -82,7 +93,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils import (
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, kraft_config
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import node, service
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import clock, node, service
 
 MODE = "controller_migration"
 
@@ -97,6 +108,7 @@ def main():
         argument_spec={
             "gate_token": {"type": "dict", "no_log": False},
             "host": {"type": "str", "required": True},
+            "renewable": {"type": "bool", "default": False},
             "service": {"type": "str", "required": True},
             "config_file": {"type": "path", "required": True},
             "log_dir": {"type": "path", "required": True},
@@ -105,10 +117,12 @@ def main():
         supports_check_mode=True,
     )
     given = module.params
-    own_id = node.own_id(given["config_file"])
+    own_id, now = node.own_id(given["config_file"]), clock.read()
     refused = gates.refusal("wipe", given["gate_token"], given["cluster_id"], given["run"], given["host"], own_id)
-    if refused and not module.check_mode:
-        module.fail_json(msg=f"{refused}. Nothing was removed on this host.")
+    late = None if refused or module.check_mode else gates.expired(given["gate_token"], now)
+    if (refused or late) and not module.check_mode:
+        outcome = {"outcome": gates.EXPIRED} if late and not now.get("error") else {}
+        module.fail_json(msg=f"{refused or late}. Nothing was removed on this host.", **outcome)
     directory = host_state.directory(given["state_dir"], given["cluster_id"])
     try:
         with host_state.locked(directory):

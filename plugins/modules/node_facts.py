@@ -14,6 +14,8 @@ description:
   - The subset V(node) reads the service, the properties file with secrets sealed under a key of the run, each log
     directory's C(meta.properties) and free space, the metadata log, and the record of the host's newest restart.
     A missing or unreadable item is reported in its place and is no error.
+  - The subset V(clock), and V(node) with it, reads the host's boot id and the seconds since that boot. With them the
+    host finds out how old a gate token is.
   - The subset V(connectivity) connects by TCP from the host to O(targets), all at once, and reports which did not
     answer and why. It binds O(listen) briefly, reads the topic id of every partition in O(log_dirs), finds ZooKeeper
     servers on the host, and logs in to the brokers with the controller's settings.
@@ -27,7 +29,7 @@ options:
     description: What to read.
     type: list
     elements: str
-    choices: [node, connectivity, partition_epochs, replicas]
+    choices: [node, clock, connectivity, partition_epochs, replicas]
     default: [node]
   role:
     description: The kind of node on the host.
@@ -150,12 +152,16 @@ RETURN = r"""
 ansible_facts:
   description: The facts.
   type: dict
-  returned: with the subset V(node) or V(connectivity)
+  returned: with the subset V(node), V(clock) or V(connectivity)
   contains:
     quorumshift_node:
       description: Service, file, node id, log directories, metadata log, newest restart.
       type: dict
       returned: with the subset V(node)
+    quorumshift_clock:
+      description: C(boot_id) and C(uptime_s), or C(error).
+      type: dict
+      returned: with the subset V(node) or V(clock)
     quorumshift_paths:
       description:
         - C(tried), how many targets of each kind were tried; C(failed), those that did not answer, with C(reason) and
@@ -182,6 +188,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state, restart_steps
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import rollback
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import (
+    clock,
     logins,
     node,
     paths,
@@ -245,7 +252,8 @@ def main():
 
 
 def read_node(given):
-    """Return the facts of probes.node."""
+    """Return the facts of probes.node and, from before it, of probes.clock."""
+    read_at, _result = read_clock(given)
     facts = node.facts(
         given["role"],
         given["config_file"],
@@ -256,7 +264,12 @@ def read_node(given):
         given["log_dir"],
         given["journal_events"],
     )
-    return {"quorumshift_node": facts}, {}
+    return {"quorumshift_node": facts, **read_at}, {}
+
+
+def read_clock(_given):
+    """Return the fact of probes.clock."""
+    return {"quorumshift_clock": clock.read()}, {}
 
 
 def read_connectivity(given):
@@ -294,6 +307,7 @@ def read_replicas(given):
 
 SUBSETS = {
     "node": (("role", "config_file", "service", "run_key"), read_node),
+    "clock": ((), read_clock),
     "connectivity": ((), read_connectivity),
     "partition_epochs": (("config_file",), read_partition_epochs),
     "replicas": (("config_file", "service"), read_replicas),

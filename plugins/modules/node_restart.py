@@ -19,9 +19,10 @@ description:
     plain ZooKeeper mode is safe only while C(/migration) is at -1 and ZooKeeper's controller is active. Reverting from
     KRaft mode to migration mode is safe only while the migration continues. Controllers are never reverted. The module
     still fails, with the outcome V(reverted) and an excerpt of the node's log.
-  - Fails without the token of the gate that belongs to O(kind), and with the token of another host or node. A token
-    that only permits a start stops no node that runs. O(action=finish) needs no token, since it stops nothing. It
-    finishes a restart whose worker was lost, in the mode of the host's properties file.
+  - Fails without the token of the gate that belongs to O(kind), with one that is older than a minute by the host's own
+    clock, and with the token of another host or node. A token that only permits a start stops no node that runs.
+    O(action=finish) needs no token, since it stops nothing. It finishes a restart whose worker was lost, in the mode of
+    the host's properties file.
 options:
   action:
     description:
@@ -108,6 +109,12 @@ options:
     description: Finish the restart that an earlier run left unfinished on the host. Handled by the action plugin.
     type: bool
     default: false
+  renewable:
+    description:
+      - A gate token that expired on its way fails the task only after several renewals. Until then the outcome is
+        V(expired), and the role asks for a new token. Handled by the action plugin.
+    type: bool
+    default: false
   run_key:
     description: The key that unseals secrets. The action plugin fills it in.
     type: str
@@ -155,7 +162,9 @@ mode:
   type: str
   returned: success
 outcome:
-  description: V(done), V(unneeded), V(reverted), V(failed) or V(died); null while the restart is running.
+  description:
+    - V(done), V(unneeded), V(reverted), V(failed) or V(died); null while the restart is running. V(expired) if
+      the gate token was too old, and nothing was begun.
   type: str
   returned: success
 steps:
@@ -172,7 +181,7 @@ times:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state, restart_worker
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, restart_token, transitions
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import node
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import clock, node
 
 WATCH_S = 2.0
 
@@ -202,6 +211,7 @@ def main():
             "seen_steps": {"type": "int", "default": 0},
             "part": {"type": "str", "choices": ["all", "begin", "await"], "default": "all"},
             "repair": {"type": "bool", "default": False},
+            "renewable": {"type": "bool", "default": False},
             "run_key": {"type": "str", "required": True, "no_log": True},
         },
         mutually_exclusive=[("changes", "content")],
@@ -212,11 +222,16 @@ def main():
     finishing = given["action"] == "finish"
     refused = None
     if given["action"] == "begin":
-        of_this_restart = (given["cluster_id"], given["run"], given["host"], given["node_id"])
+        now, of_this_restart = clock.read(), (given["cluster_id"], given["run"], given["host"], given["node_id"])
         refused = gates.refusal(given["kind"], given["gate_token"], *of_this_restart)
     if given["action"] != "watch":
         own_id = node.own_id(given["config_file"])
         refused = refused or restart_token.of_another_node(given["config_file"], own_id, given["node_id"])
+    if given["action"] == "begin" and not refused and not module.check_mode:
+        late = gates.expired(given["gate_token"], now)
+        if late:
+            outcome = {} if now.get("error") else {"outcome": gates.EXPIRED}
+            module.fail_json(msg=f"{late}. Nothing was changed on this host.", **outcome)
     if refused and not module.check_mode:
         module.fail_json(msg=f"{refused}. Nothing was changed on this host.")
     spec = {

@@ -98,7 +98,7 @@ without_data:
 gate_token:
   description: The token of the gate C(before_revert), for the brokers' restart in plain ZooKeeper mode.
   type: dict
-  returned: with O(state=restored)
+  returned: with O(state=restored), and with O(state=planned) if ZooKeeper lacks nothing; null in another phase
 """
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, phase
@@ -172,23 +172,26 @@ def compare_or_restore(module, client):
         **({"diff": restore.diff()} if module._diff else {}),
     }
     if given["state"] == "planned" or module.check_mode:
+        if not restore.missing:
+            result["gate_token"] = token_of(module, facts, phase.detect(facts).phase)
         return {"changed": given["state"] != "planned", **result}
     if given["token"] != token:
         module.fail_json(msg=f"the token given is {given['token']!r}, expected {token!r}. Nothing was restored.")
     epochs = [(node.get("metadata_log") or {}).get("last_epoch") for node in facts["nodes"].values()]
     result.update(restore.write(replicas_of(facts, given["replicas"]), epochs))
     after = module.facts(partitions=False)
-    seen = phase.detect(after)
-    if seen.phase not in gates.GATES["before_revert"].phases:
-        module.fail_json(msg=f"restored, but the phase is {seen.phase}. Run quorumshift.kafka.status", **result)
-    result["gate_token"] = gates.make_token(
-        "before_revert",
-        seen.phase,
-        given["run"],
-        after,
-        [h for h, node in after["nodes"].items() if node["role"] == "broker"],
-    )
+    seen = phase.detect(after).phase
+    result["gate_token"] = token_of(module, after, seen)
+    if not result["gate_token"]:
+        module.fail_json(msg=f"restored, but the phase is {seen}. Run quorumshift.kafka.status", **result)
     return {"changed": True, **result}
+
+
+def token_of(module, facts, seen):
+    """Return the token of the gate before_revert, None in a phase in which it does not open."""
+    opens = seen in gates.GATES["before_revert"].phases
+    brokers = [host for host, node in facts["nodes"].items() if node["role"] == "broker"]
+    return gates.make_token("before_revert", seen, module.params["run"], facts, brokers) if opens else None
 
 
 def replicas_of(facts, replicas):

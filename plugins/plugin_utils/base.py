@@ -22,6 +22,7 @@ from ansible import constants, context
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import RunArtifacts
@@ -164,6 +165,20 @@ class QuorumshiftAction(ActionBase):
                 shown, at = seen, time.monotonic()
             args["carry"] = result["carry"]
 
+    def renewed(self, result: dict, kind: str) -> dict:
+        """Return the result of a task whose host refused its gate token. Where the token expired on its way, the task
+        is no failure a few times: its role asks for a new token."""
+        if result.get("outcome") != gates.EXPIRED or self._task.check_mode:
+            return result
+        earlier = [one for one in self.artifacts().events() if one["name"] == gates.TOKEN_EXPIRED]
+        times = sum((one["host"], one["mode"]) == (self.host, kind) for one in earlier)
+        if times >= gates.RENEWALS:
+            why = f"This is renewal {times}: the machines or the network are too slow, or something suspends them"
+            return {**result, "msg": f"{result['msg']} {why}. Run again."}
+        self.artifacts().note("event", gates.TOKEN_EXPIRED, host=self.host, mode=kind, reason=result["msg"])
+        self.say(f"{self.host}: {result['msg']} The admission is asked for again")
+        return {**result, "failed": False}
+
     def say(self, text: str) -> None:
         """Show one line of progress."""
         display.display(f"    {text}")
@@ -303,6 +318,7 @@ class QuorumshiftAction(ActionBase):
     def _node(self, host: str, role: str) -> dict:
         node = dict(self.facts_of(host).get("quorumshift_node") or {})
         node.update({"role": role, "reached": bool(node)})
+        node["clock"] = self.facts_of(host).get("quorumshift_clock") or {}
         node["host_address"] = str(self.variable("ansible_host", host) or host)
         if not node["reached"]:
             node["error"] = unread(self.vars["hostvars"][host].get("quorumshift_gathered"))

@@ -26,6 +26,7 @@ NOT_VARIABLES = {
     "quorumshift_gathered",
     "quorumshift_controllers_gathered",
     "quorumshift_paths",
+    "quorumshift_clock",
     "quorumshift_gate_tokens",
     "quorumshift_ahead",
     "quorumshift_zk_backup",

@@ -14,7 +14,7 @@ import json
 import re
 from typing import Iterable, Mapping, NamedTuple
 
-from ..facts import ClusterFacts, NodeFacts, Quorum
+from ..facts import Clock, ClusterFacts, NodeFacts, Quorum
 from . import advice, kraft_config, phase, restart, restart_token, transitions
 from .phase import (
     BROKERS_JOINING,
@@ -96,6 +96,13 @@ GATES = {
 # A token of no gate: every broker was seen running in plain ZooKeeper mode after a rollback's last roll
 BROKERS_PLAIN = "brokers_plain"
 WIPE = "wipe"
+
+# By the host's clock, from the reading before the admission to the change. A slow machine takes 20 s.
+TOKEN_LIFE_S = 60.0
+# How often a role asks for a new token in place of one that expired on its way
+RENEWALS = 5
+# The outcome of a task whose token expired, and the journal's event
+EXPIRED, TOKEN_EXPIRED = "expired", "gate token expired"
 
 
 def by_hand(phase_seen: str) -> str | None:
@@ -210,11 +217,13 @@ _CLOSING = (
 def make_token(
     name: str, phase_seen: str, run: str, facts: ClusterFacts, hosts: Iterable[str] = (), only_start: bool = False
 ) -> dict:
-    """Return a gate token {gate, cluster_id, phase, run, digest, hosts, only_start}.
+    """Return a gate token {gate, cluster_id, phase, run, digest, hosts, only_start, clocks}.
 
     `hosts`: those that may be changed with it. A gate of a rolling restart has none: each admission names its host.
     `only_start`: see core.restart_token.
 
+    `clocks`: {boot id: seconds since that boot}, the newest reading of each host's clock before the admission. Hosts
+    that share a kernel share its clock.
     The digest covers the gate, the cluster, the phase and the incarnation of every registered broker. It is the
     same for the same processes, wherever it is computed, and differs once a broker was restarted.
     """
@@ -222,9 +231,13 @@ def make_token(
     incarnations = sorted((one, reported["incarnation_id"]) for one, reported in brokers.items())
     text = json.dumps([name, cluster_id, phase_seen, incarnations])
     digest = hashlib.sha256(text.encode()).hexdigest()
+    clocks: dict[str, float] = {}
+    for clock in (node.get("clock") or {} for node in facts["nodes"].values()):
+        if clock.get("boot_id"):
+            clocks[clock["boot_id"]] = max(clock["uptime_s"], clocks.get(clock["boot_id"], 0))
     common = {"gate": name, "cluster_id": cluster_id, "phase": phase_seen, "run": run, "digest": digest}
     admitted = {host: facts["nodes"][host].get("node_id") for host in hosts}
-    return {**common, "hosts": admitted, "only_start": only_start}
+    return {**common, "hosts": admitted, "only_start": only_start, "clocks": clocks}
 
 
 def refusal(
@@ -242,6 +255,23 @@ def refusal(
     if given.get("run") != run:
         return f"the gate token is of run {given.get('run')}, this is run {run}"
     return restart_token.of_another_host(given, host, node_id)
+
+
+def expired(given: Mapping, clock: Clock) -> str | None:
+    """Return why a gate token is not of the last minute by this host's clock; None while it is.
+
+    `clock`: probes.clock. A control node that slept, or a host that was restarted since the admission, proves nothing
+    about the cluster as it is now.
+    """
+    if clock.get("error"):
+        return f"this host has no clock to time its gate token: {clock['error']}"
+    read = (given.get("clocks") or {}).get(clock["boot_id"])
+    if read is None:
+        return f"the gate token has no reading of this host's clock since its boot {clock['boot_id']}"
+    age = clock["uptime_s"] - float(read)
+    if not 0 <= age <= TOKEN_LIFE_S:
+        return f"the gate token is {age:.0f} s old by this host's clock, and expires after {TOKEN_LIFE_S:.0f} s"
+    return None
 
 
 def finalize_token(facts: ClusterFacts) -> str:

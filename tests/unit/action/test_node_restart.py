@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
 
 NODE = {
     "node_id": 1,
@@ -88,3 +89,22 @@ def test_a_restart_that_ended_after_its_run_was_killed_is_journalled_by_the_next
     assert (event["node_restart"], event["restart_s"]) == ("r0/kraft/b1", 9.0)
     broker.run("node_restart", {"kind": "kraft"}, {"outcome": "unneeded"}, host="b1")
     assert len(broker.events("kraft")) == 1
+
+
+EXPIRED = {"failed": True, "outcome": "expired", "msg": "the gate token is 70 s old. Nothing was changed on this host."}
+
+
+def test_an_expired_token_is_asked_for_anew_five_times(broker):
+    broker.facts("b2", quorumshift_node=NODE)
+    asked = {"kind": "kraft", "renewable": True}
+    for _renewal in range(gates.RENEWALS):
+        result = broker.run("node_restart", asked, EXPIRED, host="b1")
+        assert (result["failed"], result["outcome"]) == (False, "expired")
+    assert broker.run("node_restart", asked, EXPIRED, host="b2")["failed"] is False  # each host has its own bound
+    result = broker.run("node_restart", asked, EXPIRED, host="b1")
+    assert result["failed"] and result["msg"].endswith("or something suspends them. Run again.")
+    assert broker.events("ended") and "renewable" not in broker.asked[0]
+
+
+def test_an_expired_token_fails_a_task_that_asks_for_no_new_one(broker):
+    assert broker.run("node_restart", {"kind": "kraft"}, EXPIRED, host="b1")["failed"]

@@ -138,8 +138,42 @@ def test_token_names_its_gate_cluster_phase_and_run():
         "run": "run-1",
         "hosts": {},
         "only_start": False,
+        "clocks": {},
     }
     assert len(digest) == 64
+
+
+def timed(**clocks):
+    """Return a token issued when these hosts had reported these clocks."""
+    facts = recorded.facts("hybrid")
+    for node, (boot_id, uptime_s) in zip(facts["nodes"].values(), clocks.values()):
+        node["clock"] = {"boot_id": boot_id, "uptime_s": uptime_s}
+    return gates.make_token("before_kraft", "hybrid", "run-1", facts)
+
+
+@pytest.mark.parametrize(
+    "clock, why",
+    [
+        ({"boot_id": "x", "uptime_s": 1000.0}, None),
+        ({"boot_id": "x", "uptime_s": 1060.0}, None),
+        ({"boot_id": "x", "uptime_s": 1060.5}, "is 60 s old by this host's clock, and expires after 60 s"),
+        ({"boot_id": "x", "uptime_s": 9000.0}, "is 8000 s old"),
+        ({"boot_id": "x", "uptime_s": 900.0}, "is -100 s old"),
+        ({"boot_id": "rebooted", "uptime_s": 1001.0}, "has no reading of this host's clock since its boot rebooted"),
+        ({"error": "no /proc"}, "this host has no clock to time its gate token: no /proc"),
+    ],
+)
+def test_a_token_expires_a_minute_after_the_hosts_reading_by_the_hosts_clock(clock, why):
+    expired = gates.expired(timed(b1=("x", 1000.0), b2=("y", 70.0)), clock)
+    assert expired is None if why is None else why in expired
+
+
+def test_hosts_of_one_kernel_share_its_newest_reading():
+    assert timed(b1=("x", 1000.0), b2=("x", 1030.0), b3=("x", 1010.0))["clocks"] == {"x": 1030.0}
+
+
+def test_a_token_without_a_reading_is_refused():
+    assert "no reading" in gates.expired({"gate": "before_kraft"}, {"boot_id": "x", "uptime_s": 1.0})
 
 
 def test_digest_changes_with_gate_phase_and_processes_but_not_with_the_run():

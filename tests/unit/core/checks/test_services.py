@@ -60,6 +60,13 @@ def test_one_host_and_the_control_node_are_two_findings():
     ]
 
 
+def test_a_host_without_boottime_is_named_before_anything_is_changed():
+    facts = collected()
+    facts.cluster["nodes"]["b2"]["clock"] = {"error": "[Errno 2] No such file or directory: '/proc/x'"}
+    (one,) = clocks.clocks(facts)
+    assert not one.warns and one.seen.startswith("b2 cannot time a gate token: [Errno 2]")
+
+
 def test_a_host_that_was_not_reached_has_no_clock():
     facts = clocked()
     del node(facts, "b1")["asked"]
