@@ -79,7 +79,8 @@ def _wait_registered(zookeeper: KazooClient, wanted: set[str]) -> None:
         if time.monotonic() > deadline:
             raise TestbedError(
                 f"/brokers/ids has {sorted(seen) or 'no broker'} after {_TIMEOUT:.0f} s, expected "
-                f"{sorted(wanted) or 'none'}. Read {LAYOUT.log_dir}/{LAYOUT.broker_log} on the brokers: `testbed.py ssh HOST`."
+                f"{sorted(wanted) or 'none'}. Read {LAYOUT.log_dir}/{LAYOUT.broker_log} on the brokers: "
+                "`testbed.py ssh HOST`."
             )
         time.sleep(0.1)
         seen = set(zookeeper.get_children("/brokers/ids"))
