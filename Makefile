@@ -8,7 +8,7 @@ export LC_ALL := C.UTF-8
 
 PY := .venv/bin/python
 TESTBED := $(PY) extensions/molecule/testbed/testbed.py
-CHECKS := lint unit integration spark build molecule molecule-secure crash-tests crash-tests-all crash-tests-rollback drill test test-full test-fresh test-e2e test-verify test-faults test-rollback
+CHECKS := lint unit integration spark build molecule molecule-secure crash-tests crash-tests-all crash-tests-rollback drill test test-full test-fresh test-e2e test-verify test-faults test-rollback test-layout
 
 .PHONY: help setup demo $(CHECKS) lock testbed-up testbed-down testbed-reset testbed-ssh clean
 
@@ -19,7 +19,7 @@ demo: setup ## migrate a live cluster on the testbed from ZooKeeper to KRaft und
 	@$(PY) -m tools.demo
 
 test: setup ## the fast checks: lint, unit, integration, build, molecule, crash-tests
-test-full: setup ## the long checks: molecule-secure, test-fresh, test-e2e, test-verify, test-faults, test-rollback, crash-tests-all, crash-tests-rollback, drill, spark
+test-full: setup ## the long checks: molecule-secure, test-fresh, test-e2e, test-verify, test-faults, test-rollback, test-layout, crash-tests-all, crash-tests-rollback, drill, spark
 lint: setup ## ruff, yamllint, ansible-lint (production), ansible-test sanity, shellcheck
 unit: setup ## unit tests; code for managed hosts also on the oldest target Python
 integration: setup ## tests against Kafka and ZooKeeper servers that the tests start
@@ -36,6 +36,7 @@ test-e2e: setup ## on the testbed: a migration with a controller failover, refus
 test-verify: setup ## on the testbed: the verification under load, with planted differences, with failures of Spark, brokers and disks
 test-faults: setup ## on the testbed: run locks, interrupted runs, killed workers, automatic reverts, unreachable hosts
 test-rollback: setup ## on the testbed: rollbacks from every phase, and the restore of ZooKeeper; also on the secured testbed
+test-layout: setup ## on the testbed: forward, back and to the end on a cluster with other ids, names, ports and paths
 $(CHECKS):
 	@$(PY) -m tools.checks $@
 

@@ -86,7 +86,9 @@ def testbed_tests(*patterns: str) -> list[str]:
 FAULT_TESTS = testbed_tests("run_lock", "interrupted", "lost_worker", "one_controller", "auto_revert", "unreachable")
 ROLLBACK_TESTS = testbed_tests("damaging_initial_copy", "restore", "rollback*")
 VERIFY_TESTS = testbed_tests("verify*")
-OTHER_TESTS = [path for path in testbed_tests("*") if path not in (*FAULT_TESTS, *ROLLBACK_TESTS, *VERIFY_TESTS)]
+LAYOUT_TESTS = testbed_tests("other_layout")
+_NAMED_TESTS = (*FAULT_TESTS, *ROLLBACK_TESTS, *VERIFY_TESTS, *LAYOUT_TESTS)
+OTHER_TESTS = [path for path in testbed_tests("*") if path not in _NAMED_TESTS]
 SECURE_ROLLBACK_TESTS = [
     *testbed_tests("restore"),
     "tests/e2e/test_rollback.py::test_from_dual_write_to_zookeeper_without_a_trace",
@@ -151,9 +153,10 @@ PARTS: dict[str, tuple[Step, ...]] = {
     "test-verify": on_the_testbed(VERIFY_TESTS, 4200),
     "test-faults": on_the_testbed(FAULT_TESTS, 4500),
     "test-rollback": (*on_the_testbed(ROLLBACK_TESTS, 4500), *on_the_testbed(SECURE_ROLLBACK_TESTS, 2400, "secure")),
+    "test-layout": on_the_testbed(LAYOUT_TESTS, 3600, "other"),
 }
 LONG = (
-    *("molecule-secure", "test-fresh", "test-e2e", "test-verify", "test-faults", "test-rollback"),
+    *("molecule-secure", "test-fresh", "test-e2e", "test-verify", "test-faults", "test-rollback", "test-layout"),
     *("crash-tests-all", "crash-tests-rollback", "drill", "spark"),
 )
 TARGETS: dict[str, tuple[str, ...]] = {

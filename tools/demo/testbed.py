@@ -66,7 +66,9 @@ class TestbedInventory:
     def keep_logs(self, directory: Path) -> None:
         """Save Kafka's and ZooKeeper's logs of every reachable host as `directory`/HOST.tar.gz."""
         directory.mkdir(parents=True, exist_ok=True)
-        pack = "tar -czf - --ignore-failed-read --warning=no-file-changed -C /var/log kafka zookeeper"
+        kafka = Path(self.vars.get("quorumshift_broker_log_file", "/var/log/kafka/server.log")).parent
+        logs = f"-C {kafka.parent} {kafka.name} -C /var/log zookeeper"
+        pack = f"tar -czf - --ignore-failed-read --warning=no-file-changed {logs}"
 
         def keep(host: str) -> None:
             with (directory / f"{host}.tar.gz").open("wb") as packed, contextlib.suppress(subprocess.TimeoutExpired):

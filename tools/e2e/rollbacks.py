@@ -30,9 +30,11 @@ def phase(ran: Ran) -> str:
 
 def files(testbed: Testbed) -> dict[str, str]:
     """Return by host the digest of a broker's properties file, or the files of a controller and its service's state."""
-    found = testbed.on_each(testbed.brokers, "sha256sum /etc/kafka/server.properties")
-    left = "ls /var/lib/kafka/metadata /etc/kafka/controller.properties /etc/systemd/system/kafka-controller.service.d"
-    found += testbed.on_each(testbed.controllers, f"{left} 2>/dev/null; systemctl is-active kafka-controller; true")
+    found = testbed.on_each(testbed.brokers, f"sha256sum {testbed.variable('broker_config_file', testbed.brokers[0])}")
+    names = ("controller_log_dir", "controller_config_file", "controller_service")
+    log_dir, file, service = (testbed.variable(name, testbed.controllers[0]) for name in names)
+    left = f"ls {log_dir} {file} /etc/systemd/system/{service}.service.d"
+    found += testbed.on_each(testbed.controllers, f"{left} 2>/dev/null; systemctl is-active {service}; true")
     return dict(zip([*testbed.brokers, *testbed.controllers], found))
 
 

@@ -39,6 +39,7 @@ from kazoo.client import KazooClient
 from tools.demo.testbed import INVENTORY, ROOT, STATE, TOOL
 
 LOG = STATE / "plays.log"
+DEFAULTS = yaml.safe_load((ROOT / "roles" / "quorumshift" / "defaults" / "main.yml").read_text(encoding="utf-8"))
 KEPT = ROOT / "build" / "test" / "hosts"
 # a pid namespace as in another container: neither side sees the other's processes
 ELSEWHERE = ("unshare", "--fork", "--pid", "--mount-proc")
@@ -71,8 +72,9 @@ class Testbed:
         groups = yaml.safe_load(INVENTORY.read_text())["all"]
         self.variables = groups["vars"]
         self.groups = {name: sorted(group["hosts"]) for name, group in groups["children"].items()}
-        hosts = (group["hosts"] for name, group in groups["children"].items() if name != "zookeeper")
-        self.addresses = {host: variables["ansible_host"] for group in hosts for host, variables in group.items()}
+        nodes = [group for name, group in groups["children"].items() if name != "zookeeper"]
+        self._own = {host: {**group.get("vars", {}), **own} for group in nodes for host, own in group["hosts"].items()}
+        self.addresses = {host: own["ansible_host"] for host, own in self._own.items()}
 
     @property
     def brokers(self) -> list[str]:
@@ -81,6 +83,11 @@ class Testbed:
     @property
     def controllers(self) -> list[str]:
         return self.groups["kafka_controller"]
+
+    def variable(self, name: str, host: str) -> str:
+        """Return a host's variable `quorumshift_NAME`: its own, its group's, all hosts', or the default."""
+        key = f"quorumshift_{name}"
+        return {**DEFAULTS, **self.variables, **self._own[host]}[key]
 
     @property
     def _ssh_options(self) -> list[str]:
@@ -166,8 +173,9 @@ class Testbed:
 
     def node_id(self, host: str) -> int:
         """Return the node's `node.id` or `broker.id` from its properties file."""
-        files = "/etc/kafka/controller.properties" if host in self.controllers else "/etc/kafka/server.properties"
-        return int(self.run(host, f"sed -n 's/^\\(node\\|broker\\)\\.id *= *//p' {files}"))
+        role = "controller" if host in self.controllers else "broker"
+        file = self.variable(f"{role}_config_file", host)
+        return int(self.run(host, f"sed -n 's/^\\(node\\|broker\\)\\.id *= *//p' {file}"))
 
     def admin(self) -> AdminClient:
         """Return an admin client with the operator's rights."""

@@ -25,10 +25,12 @@ from layout import (
     ARTIFACTS,
     BROKERS,
     HOSTS,
+    LAYOUT,
     SECRETS,
     STATE,
     STATES,
     TESTBED,
+    ZOOKEEPERS,
     Host,
     Network,
     TestbedError,
@@ -143,21 +145,21 @@ def _make_seed(network: Network, secrets: dict[str, str], seed_dir: Path, say: S
     podman.share_cpu(HOSTS[0])
     _wait_ssh()
     say("hosts run")
-    podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "start", "zookeeper"))
+    podman.on_each(ZOOKEEPERS, lambda host: hosts.execute(host, "systemctl", "start", "zookeeper"))
     ensemble.create_chroot(network, secrets)
     hosts.execute(BROKERS[0], *seed.operator_command(network), text=seed.operator_credential(secrets))
-    podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "start", "kafka"))
+    podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "start", LAYOUT.broker))
     say(_wait_serving(network, partitions=0).sentence)
     seed.plant(network, secrets, say)
     say(_wait_serving(network).sentence)
     _elect_preferred(network, secrets)
     say(_wait_serving(network).sentence)
     # The kill leaves every ISR full in ZooKeeper. The next start, without a controller, closes the logs cleanly.
-    podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "kill", "--signal=KILL", "kafka"))
+    podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "kill", "--signal=KILL", LAYOUT.broker))
     ensemble.hold(network, secrets)
     podman.on_each(BROKERS, _start_and_wait)
-    podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "stop", "kafka"))
-    podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "stop", "zookeeper"))
+    podman.on_each(BROKERS, lambda host: hosts.execute(host, "systemctl", "stop", LAYOUT.broker))
+    podman.on_each(ZOOKEEPERS, lambda host: hosts.execute(host, "systemctl", "stop", "zookeeper"))
     down()
     shutil.rmtree(seed_dir.parent, ignore_errors=True)
     fresh = seed_dir.with_suffix(".new")
@@ -167,9 +169,9 @@ def _make_seed(network: Network, secrets: dict[str, str], seed_dir: Path, say: S
 
 def _start_and_wait(host: Host) -> None:
     # A broker that is stopped before it logs this line exits without marking its logs clean.
-    log, line = "/var/log/kafka/server.log", "started (kafka.server.KafkaServer)"
+    log, line = f"{LAYOUT.log_dir}/{LAYOUT.broker_log}", "started (kafka.server.KafkaServer)"
     hosts.execute(host, "rm", log)
-    hosts.execute(host, "systemctl", "start", "kafka")
+    hosts.execute(host, "systemctl", "start", LAYOUT.broker)
     wait = f"for i in $(seq 240); do grep -sqF '{line}' {log} && exit; sleep 0.5; done; tail -n 20 {log} >&2; exit 1"
     hosts.execute(host, "sh", "-c", wait, timeout=300)
 
@@ -200,7 +202,7 @@ def _wait_serving(network: Network, partitions: int = 1) -> Health:
         if time.monotonic() > deadline:
             raise TestbedError(
                 f"the cluster is not healthy after {_SERVING_TIMEOUT:.0f} s: {seen.sentence}. "
-                "Read /var/log/kafka/server.log on the brokers: `testbed.py ssh b1 journalctl -u kafka`."
+                f"Read {LAYOUT.log_dir}/{LAYOUT.broker_log} on the brokers: `testbed.py ssh {BROKERS[0].name}`."
             )
         time.sleep(0.3)
         seen = health(network)

@@ -21,7 +21,7 @@ import security
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
-from layout import BROKERS, ZOOKEEPER_CHROOT, Network, TestbedError
+from layout import BROKERS, LAYOUT, Network, TestbedError
 
 _HOLD = json.dumps({"version": 2, "brokerid": 0, "timestamp": "0", "kraftControllerEpoch": -1}).encode()
 _TIMEOUT = 90.0
@@ -49,8 +49,8 @@ def _session(hosts: str, secrets: dict[str, str]) -> Iterator[KazooClient]:
 
 def create_chroot(network: Network, secrets: dict[str, str]) -> None:
     """Create the chroot: kafka-configs.sh runs before the brokers and does not create it."""
-    with _session(network.zookeeper_connect.removesuffix(ZOOKEEPER_CHROOT), secrets) as zookeeper:
-        zookeeper.ensure_path(ZOOKEEPER_CHROOT)
+    with _session(network.zookeeper_connect.removesuffix(LAYOUT.chroot), secrets) as zookeeper:
+        zookeeper.ensure_path(LAYOUT.chroot or "/")
 
 
 def hold(network: Network, secrets: dict[str, str]) -> None:
@@ -79,7 +79,8 @@ def _wait_registered(zookeeper: KazooClient, wanted: set[str]) -> None:
         if time.monotonic() > deadline:
             raise TestbedError(
                 f"/brokers/ids has {sorted(seen) or 'no broker'} after {_TIMEOUT:.0f} s, expected "
-                f"{sorted(wanted) or 'none'}. Read /var/log/kafka/server.log on the brokers: `testbed.py ssh HOST`."
+                f"{sorted(wanted) or 'none'}. Read {LAYOUT.log_dir}/{LAYOUT.broker_log} on the brokers: "
+                "`testbed.py ssh HOST`."
             )
         time.sleep(0.1)
         seen = set(zookeeper.get_children("/brokers/ids"))

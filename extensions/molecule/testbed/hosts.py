@@ -15,15 +15,15 @@ import podman
 import secrets_store
 import security
 from layout import (
-    BROKERS,
     HOSTS,
-    KAFKA_UID,
-    METADATA_LOG_DIR,
+    LAYOUT,
     SECURED,
     SSH_KEY,
     STATE,
     TESTBED,
+    VARIANT,
     ZOOKEEPER_UID,
+    ZOOKEEPERS,
     Host,
     Network,
 )
@@ -61,18 +61,17 @@ def _live(host: Host) -> Path:
 
 def _empty_data(host: Host, live: Path) -> None:
     (live / "kafka").mkdir(parents=True)
-    if host.is_broker:
+    if host.has_zookeeper:
         _own(live / "zookeeper", ZOOKEEPER_UID)
-        (live / "zookeeper/myid").write_text(f"{BROKERS.index(host) + 1}\n")
-        for directory in ("data1", "data2"):
-            _own(live / "kafka" / directory, KAFKA_UID)
-    else:
-        _own(live / "kafka" / Path(METADATA_LOG_DIR).name, KAFKA_UID)
+        (live / "zookeeper/myid").write_text(f"{ZOOKEEPERS.index(host) + 1}\n")
+    for directory in LAYOUT.log_dirs if host.is_broker else (LAYOUT.metadata_dir,):
+        _own(live / "kafka" / directory, LAYOUT.uid)
 
 
 def _options(host: Host, network: Network, live: Path, seeded: bool) -> list[str]:
     names = [f"--add-host={h.name}{suffix}:{network.address(h)}" for h in HOSTS for suffix in (".testbed", "")]
-    volumes = [f"--volume={directory}:/var/lib/{directory.name}" for directory in sorted(live.iterdir())]
+    mounted = {"kafka": LAYOUT.data_dir, "zookeeper": "/var/lib/zookeeper"}
+    volumes = [f"--volume={directory}:{mounted[directory.name]}" for directory in sorted(live.iterdir())]
     return [
         f"--name={host.container}",
         f"--hostname={host.name}",
@@ -94,25 +93,44 @@ def _provision(host: Host, network: Network, secrets: dict[str, str]) -> None:
     root = Path(podman.podman("mount", host.container))
     try:
         _put(root / "root/.ssh/authorized_keys", SSH_KEY.with_suffix(".pub").read_text(), 0, 0o600)
+        _provision_user(root)
+        config = root / LAYOUT.config_dir[1:]
         for name, store in secrets_store.keystores(host, network, secrets).items():
-            _put(root / "etc/kafka/ssl" / name, store.read_bytes(), KAFKA_UID, 0o640)
+            _put(config / "ssl" / name, store.read_bytes(), LAYOUT.uid, 0o640)
         if SECURED:
-            _put(root / "etc/kafka/environment", security.environment("/etc/kafka"))
-            _put(root / "etc/kafka/jaas.conf", security.kafka_jaas(secrets), KAFKA_UID, 0o640)
-        log_file = "server.log" if host.is_broker else "controller.log"
-        _put(root / "etc/kafka/log4j.properties", _render("kafka-log4j.properties", log_file=log_file))
+            _put(config / "environment", security.environment(LAYOUT.config_dir))
+            _put(config / "jaas.conf", security.kafka_jaas(secrets), LAYOUT.uid, 0o640)
+        log_file = LAYOUT.broker_log if host.is_broker else LAYOUT.controller_log
+        _put(config / "log4j.properties", _render("kafka-log4j.properties", log_file=log_file))
+        if host.has_zookeeper:
+            _provision_zookeeper(root, network, secrets)
         if host.is_broker:
             _provision_broker(root, host, network, secrets)
         else:
-            _put(root / "etc/systemd/system/kafka-controller.service", _render("kafka-controller.service"))
+            _put(_unit(root, LAYOUT.controller), _render("kafka-controller.service"))
     finally:
         podman.podman("unmount", host.container)
 
 
-def _provision_broker(root: Path, host: Host, network: Network, secrets: dict[str, str]) -> None:
-    for unit in ("zookeeper.service", "kafka.service"):
-        _put(root / "etc/systemd/system" / unit, _render(unit))
-    ensemble = [f"server.{myid}={network.address(peer)}:2888:3888" for myid, peer in enumerate(BROKERS, start=1)]
+def _provision_user(root: Path) -> None:
+    """Add the layout's user with its log directory, and Kafka's directory, unless the image has them."""
+    user, uid = LAYOUT.user, LAYOUT.uid
+    if any(line.startswith(f"{user}:") for line in (root / "etc/passwd").read_text().splitlines()):
+        return
+    for name, line in (
+        ("group", f"{user}:x:{uid}:"),
+        ("passwd", f"{user}:x:{uid}:{uid}::{LAYOUT.data_dir}:/usr/sbin/nologin"),
+        ("shadow", f"{user}:!:::::::"),
+    ):
+        with (root / "etc" / name).open("a") as file:
+            file.write(f"{line}\n")
+    _own(root / LAYOUT.log_dir[1:], uid)
+    (root / LAYOUT.kafka_home[1:]).symlink_to("/opt/kafka")
+
+
+def _provision_zookeeper(root: Path, network: Network, secrets: dict[str, str]) -> None:
+    _put(_unit(root, "zookeeper"), _render("zookeeper.service"))
+    ensemble = [f"server.{myid}={network.address(peer)}:2888:3888" for myid, peer in enumerate(ZOOKEEPERS, start=1)]
     _put(
         root / "etc/zookeeper/zoo.cfg",
         _render("zoo.cfg", servers="\n".join(ensemble), security=security.zookeeper_settings()),
@@ -121,6 +139,10 @@ def _provision_broker(root: Path, host: Host, network: Network, secrets: dict[st
         _put(root / "etc/zookeeper/environment", security.environment("/etc/zookeeper"))
         _put(root / "etc/zookeeper/jaas.conf", security.zookeeper_jaas(secrets), ZOOKEEPER_UID, 0o640)
     _put(root / "etc/zookeeper/log4j.properties", _render("zookeeper-log4j.properties"))
+
+
+def _provision_broker(root: Path, host: Host, network: Network, secrets: dict[str, str]) -> None:
+    _put(_unit(root, LAYOUT.broker), _render("kafka.service"))
     properties = _render(
         "server.properties",
         broker_id=str(host.node_id),
@@ -132,22 +154,28 @@ def _provision_broker(root: Path, host: Host, network: Network, secrets: dict[st
         delegation_token_secret_key=secrets["delegation_token_secret_key"],
         **security.broker_settings(),
     )
-    _put(root / "etc/kafka/server.properties", properties, KAFKA_UID, 0o640)
+    _put(root / LAYOUT.config_dir[1:] / LAYOUT.broker_file, properties, LAYOUT.uid, 0o640)
 
 
 def _enable(host: Host) -> None:
-    if not host.is_broker:
-        return
+    enabled = {"zookeeper": host.has_zookeeper, LAYOUT.broker: host.is_broker}
     root = Path(podman.podman("mount", host.container))
     try:
-        for unit in ("zookeeper.service", "kafka.service"):
+        for unit in (f"{name}.service" for name, runs in enabled.items() if runs):
             (root / "etc/systemd/system/multi-user.target.wants" / unit).symlink_to(f"/etc/systemd/system/{unit}")
     finally:
         podman.podman("unmount", host.container)
 
 
+def _unit(root: Path, name: str) -> Path:
+    return root / "etc/systemd/system" / f"{name}.service"
+
+
 def _render(template: str, **values: str) -> str:
-    return Template((TEMPLATES / template).read_text()).substitute(values)
+    """Return the text of a template, the variant's own if it has one, with `values` and the layout's fields."""
+    own = TEMPLATES / VARIANT / template
+    text = (own if own.exists() else TEMPLATES / template).read_text()
+    return Template(text).substitute(vars(LAYOUT), **values)
 
 
 def _put(path: Path, content: str | bytes, owner: int = 0, mode: int = 0o644) -> None:

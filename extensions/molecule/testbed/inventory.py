@@ -14,16 +14,17 @@ from layout import (
     ARTIFACTS,
     BROKERS,
     CA_CERTIFICATE,
-    CONTROLLER_PORT,
     CONTROLLERS,
     INVENTORY,
-    METADATA_LOG_DIR,
+    LAYOUT,
     SECURED,
     SPARK_JARS,
     SSH_KEY,
     TESTBED,
+    ZOOKEEPERS,
     Host,
     Network,
+    renamed,
 )
 
 SSH_OPTIONS = (
@@ -52,23 +53,24 @@ def write(network: Network, secrets: dict[str, str]) -> Path:
             "ssl_cafile": str(CA_CERTIFICATE),
         },
         **security.inventory_variables(secrets),
+        **renamed(),
         "quorumshift_artifacts_dir": str(ARTIFACTS),
         "quorumshift_spark_submit": [str(TESTBED / "spark-submit"), podman.SPARK_GROUP],
         "quorumshift_spark_jars": sorted(map(str, SPARK_JARS.glob("*.jar"))),
     }
-    brokers = {host.name: {"ansible_host": network.address(host)} for host in BROKERS}
+    brokers = {host.name: _host(network, host) for host in BROKERS}
     controllers = {host.name: _controller(network, host) for host in CONTROLLERS}
     tree = {
         "all": {
             "vars": common,
             "children": {
-                "zookeeper": {"hosts": {name: {} for name in brokers}},
+                "zookeeper": {"hosts": {host.name: {} for host in ZOOKEEPERS}},
                 "kafka_broker": {"hosts": brokers},
                 "kafka_controller": {
                     "hosts": controllers,
                     "vars": {
-                        "quorumshift_controller_log_dir": METADATA_LOG_DIR,
-                        "quorumshift_controller_port": CONTROLLER_PORT,
+                        "quorumshift_controller_log_dir": LAYOUT.metadata_log_dir,
+                        "quorumshift_controller_port": LAYOUT.controller_port,
                     },
                 },
             },
@@ -80,6 +82,11 @@ def write(network: Network, secrets: dict[str, str]) -> Path:
     return INVENTORY
 
 
+def _host(network: Network, host: Host) -> dict[str, object]:
+    own = {"quorumshift_state_dir": host.state_dir} if host.state_dir else {}
+    return {"ansible_host": network.address(host), **own}
+
+
 def _controller(network: Network, host: Host) -> dict[str, object]:
-    variables: dict[str, object] = {"ansible_host": network.address(host), "quorumshift_node_id": host.node_id}
+    variables = {**_host(network, host), "quorumshift_node_id": host.node_id}
     return {**variables, "quorumshift_controller_host": network.address6(host)} if SECURED else variables

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The testbed's paths, hosts and network.
+"""The testbed's paths, hosts and network, and what differs between its variants.
 
-All names derive from the checkout's path and the variant: two checkouts, and both variants of one, run side by side.
+All names derive from the checkout's path and the variant: two checkouts, and the variants of one, run side by side.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ LIBS = BUILD / "kafka" / "libs"
 SPARK_JARS = BUILD / "spark" / "jars"
 CHECKOUT_ID = hashlib.sha256(str(CHECKOUT).encode()).hexdigest()[:8]
 
-# `secure` secures every listener (security.py).
-VARIANTS = ("default", "secure")
+# `secure` secures every listener (security.py); `other` has another layout (_OTHER).
+VARIANTS = ("default", "secure", "other")
 VARIANT = os.environ.get("TESTBED_VARIANT") or "default"
 SECURED = VARIANT == "secure"
 STATES = {name: BUILD / ("testbed" if name == "default" else f"testbed-{name}") for name in VARIANTS}
 STATE = STATES.get(VARIANT, BUILD / "testbed-unknown")
-TESTBED_ID = hashlib.sha256(f"{CHECKOUT} {VARIANT}".encode()).hexdigest()[:8] if SECURED else CHECKOUT_ID
+_DERIVED_ID = hashlib.sha256(f"{CHECKOUT} {VARIANT}".encode()).hexdigest()[:8]
+TESTBED_ID = CHECKOUT_ID if VARIANT == "default" else _DERIVED_ID
 
 INVENTORY = STATE / "inventory.yml"
 SECRETS = STATE / "secrets.json"
@@ -35,10 +36,6 @@ SSH_KEY = STATE / "ssh_key"
 CA_CERTIFICATE = STATE / "ca.pem"
 ARTIFACTS = STATE / "artifacts"
 
-ZOOKEEPER_CHROOT = "/prod/kafka-eu"
-METADATA_LOG_DIR = "/var/lib/kafka/metadata"
-CONTROLLER_PORT = 9093
-KAFKA_UID = 490  # image/setup.sh
 ZOOKEEPER_UID = 480  # image/setup.sh
 
 
@@ -48,33 +45,143 @@ class TestbedError(Exception):
 
 @dataclass(frozen=True)
 class Host:
-    """One host: its Kafka id (`broker.id` or the future `node.id`), its rack, its address's last octet."""
+    """One host: its Kafka id (`broker.id` or the future `node.id`), its rack, its address's last octet.
+
+    `state_dir`: the host's own quorumshift_state_dir, "" for the collection's default.
+    """
 
     name: str
     node_id: int
     rack: str
     octet: int
-
-    @property
-    def is_broker(self) -> bool:
-        return self.name.startswith("b")
+    is_broker: bool
+    has_zookeeper: bool
+    state_dir: str = ""
 
     @property
     def container(self) -> str:
         return f"qs-{TESTBED_ID}-{self.name}"
 
 
-# Broker ids have a gap: no code may count brokers from 1 to n.
-HOSTS = (
-    Host("b1", 1, "rack-a", 11),
-    Host("b2", 2, "rack-b", 12),
-    Host("b3", 5, "rack-c", 13),
-    Host("c1", 101, "rack-a", 21),
-    Host("c2", 102, "rack-b", 22),
-    Host("c3", 103, "rack-c", 23),
+@dataclass(frozen=True)
+class Layout:
+    """A cluster's hosts, users, ports, units and files. Templates use the fields as values."""
+
+    hosts: tuple[Host, ...]
+    user: str
+    uid: int
+    kafka_home: str
+    config_dir: str
+    log_dir: str
+    data_dir: str
+    log_dirs: tuple[str, ...]  # brokers' log directories below data_dir
+    metadata_dir: str  # controllers' log directory below data_dir
+    broker: str  # name of the broker's unit
+    broker_file: str  # in config_dir
+    broker_log: str  # in log_dir
+    controller: str
+    controller_file: str
+    controller_log: str
+    controller_listener: str
+    controller_port: int
+    clients_port: int
+    zookeeper_port: int
+    chroot: str
+    # An authorizer, password.encoder.secret and delegation tokens: without, the seed has nothing that needs them.
+    protected: bool
+
+    @property
+    def metadata_log_dir(self) -> str:
+        return f"{self.data_dir}/{self.metadata_dir}"
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Return the collection's variables for what an operator may name differently."""
+        return {
+            "quorumshift_kafka_home": self.kafka_home,
+            "quorumshift_kafka_user": self.user,
+            "quorumshift_broker_config_file": f"{self.config_dir}/{self.broker_file}",
+            "quorumshift_broker_service": self.broker,
+            "quorumshift_broker_log_file": f"{self.log_dir}/{self.broker_log}",
+            "quorumshift_controller_config_file": f"{self.config_dir}/{self.controller_file}",
+            "quorumshift_controller_service": self.controller,
+            "quorumshift_controller_log_file": f"{self.log_dir}/{self.controller_log}",
+            "quorumshift_controller_listener": self.controller_listener,
+        }
+
+
+# Broker ids have a gap: no code may count brokers from 1 to n. User, paths and units are the collection's defaults.
+_DEFAULT = Layout(
+    hosts=(
+        Host("b1", 1, "rack-a", 11, is_broker=True, has_zookeeper=True),
+        Host("b2", 2, "rack-b", 12, is_broker=True, has_zookeeper=True),
+        Host("b3", 5, "rack-c", 13, is_broker=True, has_zookeeper=True),
+        Host("c1", 101, "rack-a", 21, is_broker=False, has_zookeeper=False),
+        Host("c2", 102, "rack-b", 22, is_broker=False, has_zookeeper=False),
+        Host("c3", 103, "rack-c", 23, is_broker=False, has_zookeeper=False),
+    ),
+    user="kafka",
+    uid=490,  # image/setup.sh
+    kafka_home="/opt/kafka",  # image/root
+    config_dir="/etc/kafka",
+    log_dir="/var/log/kafka",
+    data_dir="/var/lib/kafka",
+    log_dirs=("data1", "data2"),
+    metadata_dir="metadata",
+    broker="kafka",
+    broker_file="server.properties",
+    broker_log="server.log",
+    controller="kafka-controller",
+    controller_file="controller.properties",
+    controller_log="controller.log",
+    controller_listener="CONTROLLER",
+    controller_port=9093,
+    clients_port=9094,
+    zookeeper_port=2181,
+    chroot="/prod/kafka-eu",
+    protected=True,
 )
+_OTHER = Layout(
+    hosts=(
+        Host("n103", 103, "", 31, is_broker=True, has_zookeeper=False),
+        Host("n12", 12, "", 32, is_broker=True, has_zookeeper=False, state_dir="/srv/broker/migration"),
+        Host("n40", 40, "", 33, is_broker=True, has_zookeeper=False),
+        Host("n7", 7, "", 34, is_broker=True, has_zookeeper=False),
+        Host("q1", 2001, "", 41, is_broker=False, has_zookeeper=True),
+        Host("q2", 31, "", 42, is_broker=False, has_zookeeper=True, state_dir="/srv/migration"),
+        Host("q3", 500, "", 43, is_broker=False, has_zookeeper=True),
+    ),
+    user="streaming",
+    uid=1490,
+    kafka_home="/srv/broker/current",
+    config_dir="/srv/broker/conf",
+    log_dir="/srv/broker/log",
+    data_dir="/srv/broker/data",
+    log_dirs=("disk-a", "disk-b"),
+    metadata_dir="quorum",
+    broker="kafka-broker",
+    broker_file="broker.properties",
+    broker_log="broker.log",
+    controller="kafka-quorum",
+    controller_file="quorum.properties",
+    controller_log="quorum.log",
+    controller_listener="QUORUM",
+    controller_port=29093,
+    clients_port=19094,
+    zookeeper_port=22181,
+    chroot="",
+    protected=False,
+)
+LAYOUT = _OTHER if VARIANT == "other" else _DEFAULT
+HOSTS = LAYOUT.hosts
 BROKERS = tuple(host for host in HOSTS if host.is_broker)
 CONTROLLERS = tuple(host for host in HOSTS if not host.is_broker)
+ZOOKEEPERS = tuple(host for host in HOSTS if host.has_zookeeper)
+
+
+def renamed() -> dict[str, str]:
+    """Return the collection's variables that differ from their defaults, which the default layout has."""
+    return {name: value for name, value in LAYOUT.names.items() if value != _DEFAULT.names[name]}
 
 
 def require_known_variant() -> None:
@@ -130,11 +237,11 @@ class Network:
 
     @property
     def zookeeper_connect(self) -> str:
-        return ",".join(f"{self.address(host)}:2181" for host in BROKERS) + ZOOKEEPER_CHROOT
+        return ",".join(f"{self.address(host)}:{LAYOUT.zookeeper_port}" for host in ZOOKEEPERS) + LAYOUT.chroot
 
     @property
     def bootstrap_servers(self) -> str:
-        return ",".join(f"{self.address(host)}:9094" for host in BROKERS)
+        return ",".join(f"{self.address(host)}:{LAYOUT.clients_port}" for host in BROKERS)
 
 
 def digest_of(*paths: Path, also: str = "") -> str:

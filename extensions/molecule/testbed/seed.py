@@ -26,11 +26,14 @@ from confluent_kafka.admin import (
 )
 from kafka import TopicPartition as Partition
 from kafka.admin import KafkaAdminClient
-from layout import BROKERS, TESTBED, Network, TestbedError
+from layout import BROKERS, LAYOUT, TESTBED, Network, TestbedError
 
 Secrets = dict[str, str]
 Say = Callable[[str], None]
 
+# Replica assignments name three of the brokers.
+_FIRST, _SECOND, _THIRD = (host.node_id for host in BROKERS[:3])
+_TURNS = ([_FIRST, _SECOND], [_SECOND, _FIRST], [_FIRST, _SECOND])
 _RESPONSE_S = 180  # hundreds of topics on a loaded machine
 
 _REGIONS = ("eu", "us", "apac", "latam")
@@ -66,8 +69,8 @@ def _topics() -> list[NewTopic]:
         NewTopic("a" * 200, 1, 3),
         NewTopic("grown", 3, 3),
         NewTopic("moved", 6, 3),
-        # broker 5 is the preferred leader of every partition
-        NewTopic("pinned", 3, replica_assignment=[[5, 1, 2], [5, 2, 1], [5, 1, 2]]),
+        # the third broker is the preferred leader of every partition
+        NewTopic("pinned", 3, replica_assignment=[[_THIRD, *others] for others in _TURNS]),
     ]
     topics += [NewTopic(f"lab.{n}", 6, 3) for n in range(6)]
     topics += [NewTopic(f"scratch.rf2-{n}", 4, 2, config={"min.insync.replicas": "1"}) for n in range(3)]
@@ -81,7 +84,8 @@ def plant(network: Network, secrets: Secrets, say: Say) -> None:
     _all(admin.alter_user_scram_credentials(_scram_users(secrets)).values())
     topics = _topics()
     _all(admin.create_topics([*topics, NewTopic("dropped", 3, 3)], request_timeout=_RESPONSE_S).values())
-    _all(admin.create_acls(_acls(), request_timeout=_RESPONSE_S).values())
+    if LAYOUT.protected:
+        _all(admin.create_acls(_acls(), request_timeout=_RESPONSE_S).values())
     say(f"{len(topics)} topics, {sum(t.num_partitions for t in topics)} partitions; SCRAM users; ACLs")
     _all(admin.create_partitions([NewPartitions("grown", 9)], request_timeout=_RESPONSE_S).values())
     _all(admin.delete_topics(["dropped"], request_timeout=_RESPONSE_S).values())
@@ -147,7 +151,11 @@ def _acls() -> list[AclBinding]:
 def _shell_script(network: Network, secrets: Secrets) -> str:
     address = network.address(BROKERS[0])
     settings = {
-        "clients": f"{address}:9094",
+        "clients": f"{address}:{LAYOUT.clients_port}",
+        "truststore": f"{LAYOUT.config_dir}/ssl/truststore.p12",
+        "first_broker": str(_FIRST),
+        "second_broker": str(_SECOND),
+        "protected": "yes" if LAYOUT.protected else "",
         "keystore_password": secrets["keystore"],
         "external_keystore_password": secrets["external_keystore"],
         "quorumshift_password": secrets["quorumshift"],
@@ -207,8 +215,8 @@ def _reassign(network: Network, secrets: Secrets) -> None:
     """Move replicas and wait until the reassignment (KIP-455) ends."""
     client = KafkaAdminClient(**clients.kafka_python_settings(network, secrets))
     try:
-        replicas = {Partition("scratch.rf2-0", 0): [5, 1], Partition("scratch.rf2-0", 1): [2, 5]}
-        replicas.update({Partition("moved", number): [2, 5, 1] for number in range(6)})
+        replicas = {Partition("scratch.rf2-0", 0): [_THIRD, _FIRST], Partition("scratch.rf2-0", 1): [_SECOND, _THIRD]}
+        replicas.update({Partition("moved", number): [_SECOND, _THIRD, _FIRST] for number in range(6)})
         errors = {tp: error for tp, error in client.alter_partition_reassignments(replicas).items() if error}
         if errors:
             raise TestbedError(f"the controller rejected the seed's reassignment: {errors}")

@@ -1,5 +1,6 @@
 # shellcheck shell=sh disable=SC2154
 # Creates what confluent-kafka's admin client cannot: quotas, default broker configs, delegation tokens and their ACLs.
+# Without $protected, nothing that needs an authorizer or a secret of the brokers.
 # seed.py feeds it to sh on a broker host, after assignments of clients=HOST:PORT and passwords.
 set -eu
 bin=/opt/kafka/bin
@@ -10,7 +11,7 @@ security.protocol=SASL_SSL
 sasl.mechanism=SCRAM-SHA-512
 sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required username="$1" password="$2";
 ssl.truststore.type=PKCS12
-ssl.truststore.location=/etc/kafka/ssl/truststore.p12
+ssl.truststore.location=$truststore
 ssl.truststore.password=$keystore_password
 EOF
 }
@@ -31,10 +32,14 @@ $configs --entity-type ips --entity-name 192.0.2.10 --add-config connection_crea
 $configs --entity-type ips --entity-default --add-config connection_creation_rate=2000
 
 $configs --entity-type brokers --entity-default --add-config message.max.bytes=2097152,max.connections=20000
-$configs --entity-type brokers --entity-name 2 --add-config num.io.threads=9,log.cleaner.threads=2
+$configs --entity-type brokers --entity-name "$second_broker" --add-config num.io.threads=9,log.cleaner.threads=2
+if [ -z "$protected" ]; then
+    rm /run/admin.properties
+    exit
+fi
 # Encrypted in ZooKeeper with password.encoder.secret; the listener need not exist yet.
 printf 'listener.name.external.ssl.keystore.password=%s\n' "$external_keystore_password" > /run/seed.properties
-$configs --entity-type brokers --entity-name 1 --add-config-file /run/seed.properties
+$configs --entity-type brokers --entity-name "$first_broker" --add-config-file /run/seed.properties
 
 $bin/kafka-acls.sh --bootstrap-server "$clients" --command-config /run/admin.properties \
     --add --allow-principal User:app1 --operation Describe --delegation-token '*'

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The testbed: six systemd hosts with a ZooKeeper-mode Kafka cluster that can be reset in seconds.
+"""The testbed: systemd hosts with a ZooKeeper-mode Kafka cluster that can be reset in seconds.
 
-The environment variable TESTBED_VARIANT=secure chooses the variant with secured listeners.
+The environment variable TESTBED_VARIANT chooses the variant: `secure` has secured listeners, `other` another layout.
 
 testbed.py jars | image | up | reset | down | clean | status | ssh HOST [COMMAND...]
 """
