@@ -213,6 +213,7 @@ class NodeFacts(TypedDict, total=False):
     journals: dict[str, dict]  # host_state.read_journal
     digest_keys: dict[str, str]  # sealed
     version: str | None
+    storage_tool: bool  # kafka-storage.sh exists
     limits: dict | None
     memory: dict
     # added by action plugins

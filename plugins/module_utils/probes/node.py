@@ -11,7 +11,6 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
-import re
 import time
 
 from .. import host_state, run_locks
@@ -20,7 +19,7 @@ from ..facts import LogDirectory, MetadataLog, NodeFacts, PropertiesFile
 from ..formats import metadata_summary, properties
 from ..host_state import read_json
 from ..seal import is_secret, seal
-from . import memory, service
+from . import installation, memory, service
 
 METADATA_LOG = "__cluster_metadata-0"
 # A directory with only these counts as empty: the file system's own, and Kafka's lock file (LogManager.LockFileName),
@@ -77,7 +76,9 @@ def facts(
             for stored in [read_json(os.path.join(path, host_state.DIGEST_KEY)) or {}]
             if stored.get("key")
         },
-        "version": _running_version(running["main_pid"]) or _installed_version(kafka_home),
+        "version": installation.running_version(*process(running["main_pid"]))
+        or installation.installed_version(kafka_home),
+        "storage_tool": os.path.exists(installation.tool(os.path.join(kafka_home, installation.STORAGE))),
         "limits": limits(pid),
         "memory": {**memory.host(), "heap": memory.heap(pid)},
     }
@@ -114,13 +115,6 @@ def metadata_log(directory: str) -> MetadataLog | None:
 
 
 _MAIN = "kafka.Kafka"
-_KAFKA_JAR = re.compile(r"kafka_\d\.\d+-(\d[\w.]*?(?:-[\w.]+)?)\.jar")
-
-
-def _running_version(pid: int) -> str | None:
-    """Return the version of the Kafka jar on a process's class path, None if there is none."""
-    match = _KAFKA_JAR.search(" ".join(process(pid)[1]))
-    return match.group(1) if match else None
 
 
 def _runs_with(pid: int, config_file: str) -> dict | None:
@@ -216,11 +210,6 @@ def space(path: str) -> dict | None:
         "free_bytes": system.f_bavail * system.f_frsize,
         "read_only": bool(system.f_flag & os.ST_RDONLY),
     }
-
-
-def _installed_version(kafka_home: str) -> str | None:
-    names = map(os.path.basename, glob.glob(os.path.join(kafka_home, "libs", "kafka_*.jar")))
-    return next((match.group(1) for match in map(_KAFKA_JAR.fullmatch, names) if match), None)
 
 
 def _file(path: str, run_key: str) -> PropertiesFile:

@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import Iterable
 
-from .. import phase
+from .. import phase, releases
 from ..advice import shown
 from . import replicas
 from .facts import Facts, Finding, values_of
@@ -59,6 +58,11 @@ def reached(facts: Facts) -> Iterable[Finding]:
             yield Finding(
                 f"{host} has no service {service['name']}",
                 f"set quorumshift_{node['role']}_service, or install its unit",
+            )
+        if node["role"] == "controller" and node.get("version") and not node.get("storage_tool", True):
+            yield Finding(
+                f"{host} has no kafka-storage.sh and no kafka-storage, which formats the controller's log directory",
+                "set quorumshift_kafka_home to the directory that has it in bin/ (/usr for Confluent's packages)",
             )
 
 
@@ -165,33 +169,58 @@ def versions(facts: Facts) -> Iterable[Finding]:
     found = {host: node.get("version") for host, node in facts.cluster["nodes"].items() if node.get("reached")}
     for host, version in sorted(found.items()):
         if version is None:
-            yield Finding(f"the Kafka version of {host} could not be read", "set quorumshift_kafka_home")
+            yield Finding(
+                f"the Kafka version of {host} could not be read",
+                "set quorumshift_kafka_home to the directory that has libs/kafka_*.jar or share/java/kafka/kafka_*.jar "
+                "(/usr for Confluent's packages)",
+            )
     known = {version for version in found.values() if version}
     if len(known) > 1:
         mixed = ", ".join(f"{host} {version}" for host, version in sorted(found.items()))
         yield Finding(f"versions are mixed: {mixed}", "finish the upgrade first: all nodes must run one release")
-    for version in known:
-        if _release(version) < (3, 9):
-            yield Finding(
-                f"Kafka {version} is installed", "upgrade to Kafka 3.9 first: it is the last release with ZooKeeper"
-            )
-    denied = "DESCRIBE_CONFIGS" not in (facts.rights or {}).get("cluster", ["DESCRIBE_CONFIGS"])  # see `tool_acls`
+    for version in sorted(known):
+        yield from _unfit(version)
     for host, node in sorted(facts.brokers.items()):
-        value = facts.running.get(host, {}).get("inter.broker.protocol.version")
-        if value is None:
-            # Another check reports brokers without an entry in `running`.
-            if host in facts.running and node.get("running") in (phase.ZK, "zk_migration") and not denied:
+        runs = facts.running.get(host)
+        if runs is None or node.get("running") not in (phase.ZK, "zk_migration"):
+            continue  # another check reports it
+        value = runs.get("inter.broker.protocol.version")
+        if value is not None:
+            release = releases.release(node.get("version") or "")
+            if release == releases.WANTED and releases.protocol(value) != release:
                 yield Finding(
-                    f"the running config of {host} could not be read: {facts.running[host].get('error')}",
-                    "grant the tool's principal DescribeConfigs on the cluster",
+                    f"{host} runs with inter.broker.protocol.version {value}, its release is {node['version']}",
+                    f"set it to {releases.written(release)} on every broker and restart them one by one: the "
+                    "controllers' metadata.version must equal it",
                 )
-        elif node.get("version") and _release(value) != _release(node["version"]):
+        elif not runs.get("denied"):
             yield Finding(
-                f"{host} runs with inter.broker.protocol.version {value}, its release is {node['version']}",
-                f"set it to {'.'.join(map(str, _release(node['version'])))} on every broker and restart them one by "
-                "one: the controllers' metadata.version must equal it",
+                f"the running config of {host} could not be read: {runs.get('error')}",
+                "run it again. If the error stays, raise quorumshift_probe_timeout, or find in the broker's log why it "
+                "does not answer",
+            )
+        elif "DESCRIBE_CONFIGS" in (facts.rights or {}).get("cluster", ["DESCRIBE_CONFIGS"]):  # else see `tool_acls`
+            yield Finding(
+                f"the running config of {host} could not be read: {runs['error']}",
+                "grant the tool's principal DescribeConfigs on the cluster",
             )
 
 
-def _release(version: str) -> tuple:
-    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+def _unfit(version: str) -> Iterable[Finding]:
+    release = releases.release(version)
+    if release is None:
+        yield Finding(
+            f"Kafka {version} is installed, {releases.kind(version)}",
+            f"install {releases.SUPPORTED}: another build may write metadata records of its own, which the tool cannot "
+            "compare",
+        )
+    elif release > releases.WANTED:
+        yield Finding(
+            f"Kafka {releases.explained(version)} is installed: it has no ZooKeeper",
+            f"migrate with {releases.SUPPORTED}, and upgrade afterwards",
+        )
+    elif release < releases.WANTED:
+        yield Finding(
+            f"Kafka {releases.explained(version)} is installed",
+            f"upgrade every node to {releases.SUPPORTED} first: it is the last release with ZooKeeper",
+        )

@@ -221,13 +221,50 @@ def test_finding_for_mixed_releases():
     assert the_one(facts, "versions").startswith("versions are mixed: b1 3.9.2, b2 3.9.2, b3 3.9.2, c1 3.9.1")
 
 
-def test_finding_for_a_release_before_3_9():
+def with_version(version, protocol="3.9"):
+    """Return facts with this version on all nodes and this protocol version on all brokers."""
     facts = collected()
     for one in facts.cluster["nodes"].values():
-        one["version"] = "3.7.2"
+        one["version"] = version
     for values in facts.running.values():
-        values["inter.broker.protocol.version"] = "3.7"
-    assert the_one(facts, "versions") == "Kafka 3.7.2 is installed"
+        values["inter.broker.protocol.version"] = protocol
+    return facts
+
+
+@pytest.mark.parametrize(
+    ("version", "protocol", "seen"),
+    [
+        ("3.7.2", "3.7", "Kafka 3.7.2 is installed"),
+        ("3.8.1", "3.8", "Kafka 3.8.1 is installed"),
+        ("4.0.0", "3.9", "Kafka 4.0.0 is installed: it has no ZooKeeper"),
+        ("7.7.1-ccs", "3.7", "Kafka 7.7.1-ccs (Kafka 3.7) is installed"),
+        ("7.8.0-ccs", "3.8", "Kafka 7.8.0-ccs (Kafka 3.8) is installed"),
+        ("8.0.0-ccs", "3.9", "Kafka 8.0.0-ccs (Kafka 4.0) is installed: it has no ZooKeeper"),
+        ("7.9.0-ce", "3.9", "Kafka 7.9.0-ce is installed, Confluent Server"),
+        ("3.9.1.redhat-00001", "3.9", "Kafka 3.9.1.redhat-00001 is installed, a build of Red Hat"),
+        ("3.9.0-amzn-1", "3.9", "Kafka 3.9.0-amzn-1 is installed, a build of Amazon"),
+        ("3.9.2-SNAPSHOT", "3.9", "Kafka 3.9.2-SNAPSHOT is installed, an unreleased build"),
+        ("3.9.1.7.3.1.0-197", "3.9", "Kafka 3.9.1.7.3.1.0-197 is installed, a build that the tool does not know"),
+    ],
+)
+def test_an_unsupported_release_is_the_only_finding(version, protocol, seen):
+    """Nothing says to set inter.broker.protocol.version to another release's, or to Confluent's number."""
+    facts = with_version(version, protocol)
+    assert the_one(facts, "versions") == seen
+    assert "Apache Kafka 3.9.x, or Confluent's community build of it, 7.9.x-ccs" in found(facts, "versions")[0]["do"]
+
+
+@pytest.mark.parametrize("version", ["3.9.0", "3.9.2", "7.9.0-ccs", "7.9.5-ccs"])
+def test_supported_releases_have_protocol_version_3_9(version):
+    assert found(with_version(version), "versions") == []
+    old = with_version(version, "3.8")
+    assert {one["do"].split(" on ")[0] for one in found(old, "versions")} == {"set it to 3.9"}
+
+
+def test_finding_for_a_controller_without_the_tool_that_formats():
+    facts = collected()
+    node(facts, "c1")["storage_tool"] = False
+    assert the_one(facts, "reached").startswith("c1 has no kafka-storage.sh and no kafka-storage")
 
 
 def test_finding_for_an_unreadable_release():
@@ -252,10 +289,15 @@ def test_no_finding_for_the_protocol_version_of_the_release(value):
     assert found(facts, "versions") == []
 
 
-def test_finding_for_an_unreadable_running_config():
+@pytest.mark.parametrize(
+    ("error", "denied", "do"),
+    [("Local: Timed out", False, "run it again"), ("Broker: Cluster authorization failed", True, "grant")],
+)
+def test_a_running_config_that_did_not_arrive_is_no_missing_right(error, denied, do):
     facts = collected()
-    facts.running["b1"] = {"error": "Local: Timed out"}
-    assert the_one(facts, "versions") == "the running config of b1 could not be read: Local: Timed out"
+    facts.running["b1"] = {"error": error, "denied": denied}
+    assert the_one(facts, "versions") == f"the running config of b1 could not be read: {error}"
+    assert found(facts, "versions")[0]["do"].startswith(do)
 
 
 # Generated ids -------------------------------------------------------------------------------------------------------
