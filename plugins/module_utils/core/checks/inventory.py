@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Iterable
 
-from .. import phase, releases
-from ..advice import shown
+from .. import kraft_config, phase, releases
+from ..advice import own_words, shown
 from . import replicas
 from .facts import Facts, Finding, values_of
 
-RESERVED_IDS = 1000  # Kafka's default of reserved.broker.max.id (ServerConfigs)
+MOST_ID = 2**31 - 1
 
 
 def groups(facts: Facts) -> Iterable[Finding]:
@@ -86,7 +86,7 @@ def broker_ids(facts: Facts) -> Iterable[Finding]:
         service = facts.brokers[host].get("service") or {}
         name, running = service.get("name", "the broker"), service.get("active")
         state = service.get("active_state") or ("active" if running else "down")
-        lost = "".join(f"; {text}" for text in replicas.lost_with(facts, broker))
+        lost = "".join(f"; {text}" for text in replicas.lost_with(facts, broker)) + own_words(facts.brokers[host])
         do = f"find in its log why it has no ZooKeeper session: {name} runs" if running else f"start {name} on {host}"
         yield Finding(
             f"broker {broker} on {host} is not registered in ZooKeeper ({name} is {state}){lost}",
@@ -118,12 +118,13 @@ def cluster_ids(facts: Facts) -> Iterable[Finding]:
 
 
 def node_ids(facts: Facts) -> Iterable[Finding]:
-    """Yield each controller without a node id, or with the id of another node."""
+    """Yield each controller without a valid node id, or with the id of another node, present or past."""
     seen: dict[int, str] = {
         node["node_id"]: host for host, node in facts.brokers.items() if node.get("node_id") is not None
     }
     for broker in facts.zookeeper.get("broker_ids") or {}:
         seen.setdefault(int(broker), f"broker {broker}")
+    configured = (facts.metadata or {}).get("configs", {}).get("broker", {})
     for host, node in sorted(facts.controllers.items()):
         number = node.get("node_id")
         if number is None:
@@ -131,32 +132,52 @@ def node_ids(facts: Facts) -> Iterable[Finding]:
                 f"{host} has no quorumshift_node_id",
                 "set it in the inventory to an id that no broker and no other controller has",
             )
+        elif not isinstance(number, int) or not 0 <= number <= MOST_ID:
+            yield Finding(
+                f"{host} has quorumshift_node_id {number}, which is no valid id",
+                f"choose a number from 0 to {MOST_ID} that no broker and no other controller has",
+            )
         elif number in seen:
             yield Finding(
                 f"{host} has quorumshift_node_id {number}, which is the id of {seen[number]}",
                 "choose an id that no broker and no other controller has",
+            )
+        elif str(number) in configured:
+            yield Finding(
+                f"{host} has quorumshift_node_id {number}, and ZooKeeper has configs of a former broker {number}",
+                f"choose another id, or delete /config/brokers/{number}: the controller would apply these configs",
             )
         else:
             seen[number] = host
 
 
 def id_generation(facts: Facts) -> Iterable[Finding]:
-    """Yield brokers whose ids ZooKeeper generates, which migration mode does not support, and controllers with an id
-    above reserved.broker.max.id, which ZooKeeper may give to a new broker."""
-    generated = {
-        host: int(values_of(node).get("reserved.broker.max.id") or RESERVED_IDS)
-        for host, node in sorted(facts.brokers.items())
-        if node.get("next") == phase.ZK and values_of(node).get("broker.id", "-1").strip() == "-1"
+    """Yield brokers whose ids ZooKeeper generates, which migration mode does not support; controllers with an id in the
+    range of generated ids; and brokers with an id in their file that Kafka rejects."""
+    in_zookeeper_mode = {
+        host: values_of(node) for host, node in sorted(facts.brokers.items()) if node.get("next") == phase.ZK
     }
+    for host, values in in_zookeeper_mode.items():
+        if kraft_config.rejects_own_id(values):
+            path = facts.brokers[host]["file"]["path"]
+            yield Finding(
+                f"{path} of {host} has broker.id {kraft_config.own_id(values)}, above reserved.broker.max.id "
+                f"{kraft_config.reserved_ids(values)} and with broker.id.generation.enable: the broker does not start "
+                "with it",
+                f"set broker.id.generation.enable=false in {path}. No restart is needed",
+            )
+    generated = {host: values for host, values in in_zookeeper_mode.items() if kraft_config.own_id(values) is None}
     if not generated:
         return
     yield Finding(
         f"{shown(list(generated))} let ZooKeeper generate their broker ids",
         "leave these brokers as they are: the rolling restart writes each broker.id into the properties file. Do not "
         "start a new broker without a broker.id during the migration",
+        warns=True,
     )
-    least = min(generated.values())
-    taken = [host for host, node in sorted(facts.controllers.items()) if (node.get("node_id") or 0) > least]
+    least = min(map(kraft_config.reserved_ids, generated.values()))
+    numbers = {host: node.get("node_id") for host, node in sorted(facts.controllers.items())}
+    taken = [host for host, number in numbers.items() if isinstance(number, int) and number > least]
     if taken:
         yield Finding(
             f"node ids of {shown(taken)} are above {least}, in the range of broker ids that ZooKeeper generates",

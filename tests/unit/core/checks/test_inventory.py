@@ -90,6 +90,12 @@ def test_a_dead_broker_is_one_finding():
     assert only["do"].startswith("start kafka.service on b3. If the broker is lost, reassign its replicas")
 
 
+def test_a_dead_broker_is_quoted():
+    facts = dead(collected())
+    node(facts, "b3")["last_error"] = "ERROR Exiting Kafka: broker.id must not be greater than reserved.broker.max.id"
+    assert the_one(facts, "broker_ids").endswith("; the last error in its log: " + node(facts, "b3")["last_error"])
+
+
 def test_other_partition_problems_beside_a_dead_broker_are_a_separate_finding():
     facts = dead(collected())
     partitions = facts.cluster["topics"]["partitions"]
@@ -212,6 +218,21 @@ def test_finding_for_the_id_of_a_broker_outside_the_inventory():
     assert the_one(facts, "node_ids") == "c3 has quorumshift_node_id 103, which is the id of broker 103"
 
 
+@pytest.mark.parametrize("number", [-1, 2**31, "x101"])
+def test_finding_for_an_invalid_node_id(number):
+    facts = collected()
+    node(facts, "c2")["node_id"] = number
+    assert the_one(facts, "node_ids") == f"c2 has quorumshift_node_id {number}, which is no valid id"
+
+
+def test_finding_for_a_node_id_with_configs_of_a_former_broker():
+    facts = collected()
+    facts.metadata["configs"]["broker"]["102"] = {"log.cleaner.threads": "2"}
+    assert the_one(facts, "node_ids").startswith(
+        "c2 has quorumshift_node_id 102, and ZooKeeper has configs of a former"
+    )
+
+
 # Versions ------------------------------------------------------------------------------------------------------------
 
 
@@ -311,6 +332,33 @@ def test_warning_for_generated_broker_ids():
     assert the_one(facts, "id_generation") == "b2, b3 let ZooKeeper generate their broker ids"
     assert found(facts, "id_generation")[0]["severity"] == "warns"
     node(facts, "c2")["node_id"] = 1001
-    assert [one["seen"] for one in found(facts, "id_generation")][1:] == [
-        "node ids of c2 are above 1000, in the range of broker ids that ZooKeeper generates"
+    assert [(one["severity"], one["seen"]) for one in found(facts, "id_generation")][1:] == [
+        ("blocks", "node ids of c2 are above 1000, in the range of broker ids that ZooKeeper generates")
     ]
+
+
+def test_an_id_under_its_other_name_is_not_generated():
+    facts = collected()
+    properties = node(facts, "b2")["file"]["properties"]
+    properties["node.id"] = properties.pop("broker.id")
+    assert found(facts, "id_generation") == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "starts"),
+    [
+        ({"broker.id": "1001"}, False),
+        ({"broker.id": "1001", "broker.id.generation.enable": "true"}, False),
+        ({"broker.id": "1001", "broker.id.generation.enable": "false"}, True),
+        ({"broker.id": "1001", "reserved.broker.max.id": "1001"}, True),
+        ({"broker.id": "1000"}, True),
+    ],
+)
+def test_an_id_that_kafka_does_not_start_with_blocks(changes, starts):
+    facts = collected()
+    node(facts, "b2")["file"]["properties"].update(changes)
+    seen = [one["seen"] for one in found(facts, "id_generation")]
+    assert bool(seen) != starts
+    if seen:
+        assert seen[0].startswith("/etc/kafka/server.properties of b2 has broker.id 1001, above reserved.broker.max.id")
+        assert found(facts, "id_generation")[0]["severity"] == "blocks"
