@@ -222,6 +222,8 @@ class NodeFacts(TypedDict, total=False):
     journals: dict[str, dict]  # host_state.read_journal
     digest_keys: dict[str, str]  # sealed
     version: str | None
+    last_error: str | None  # the newest in the node's own log (own_log.last_error)
+    storage_tool: bool  # kafka-storage.sh exists
     limits: dict | None
     memory: dict
     # added by action plugins

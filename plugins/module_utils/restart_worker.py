@@ -18,7 +18,7 @@ from typing import Any, Callable, Iterator, Mapping
 from . import as_user, auto_revert, detached, host_state, restart_files, restart_record, restart_steps, run_locks
 from .core import kraft_config, transitions
 from .formats import properties
-from .probes import own_node, service
+from .probes import installation, own_node, service
 from .restart_record import Record, RestartError
 
 
@@ -183,10 +183,11 @@ def _format(spec: Mapping, record: Record, values: Mapping[str, str]) -> None:
     if any(os.path.exists(os.path.join(path, "meta.properties")) for path in log_dirs):
         return  # formatted by an interrupted restart of this attempt; preflight has checked its cluster id
     record.step("format")
-    done = as_user.run(spec["owner"], spec["format"], spec["start_timeout_s"])
+    command = [installation.tool(spec["format"][0]), *spec["format"][1:]]
+    done = as_user.run(spec["owner"], command, spec["start_timeout_s"])
     if done.code != 0:
         reason = (done.errors or done.output).strip()[-600:] or f"exit code {done.code}"
-        raise RestartError(f"{' '.join(spec['format'])} failed: {reason}")
+        raise RestartError(f"{' '.join(command)} failed: {reason}")
 
 
 def _died(record: Mapping) -> str:

@@ -105,6 +105,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module imp
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, topics, zk_servers, zookeeper
 
 PAUSE_S = 1.0
+CONFIG_ATTEMPTS = 3  # a busy broker may not answer the first request in time
 REQUESTS_S = 30.0  # how long a deletion or an election may take after its request
 
 
@@ -213,10 +214,14 @@ def _ensemble(connections):
 
 
 def _running_config(connections, broker_id):
-    try:
-        return topics.broker_configs(connections.bootstrap, connections.client, broker_id, connections.timeout)
-    except topics.KafkaException as error:
-        return {"error": error.args[0].str()}
+    """Return a broker's running config, or {error, denied} after the last of some attempts."""
+    for attempts in range(CONFIG_ATTEMPTS, 0, -1):
+        try:
+            return topics.broker_configs(connections.bootstrap, connections.client, broker_id, connections.timeout)
+        except topics.KafkaException as error:
+            denied = topics.is_denied(error)
+            if denied or attempts == 1:
+                return {"error": error.args[0].str(), "denied": denied}
 
 
 if __name__ == "__main__":

@@ -53,6 +53,10 @@ options:
     description: How many of the newest events of the host's journal to return.
     type: int
     default: 20
+  log_file:
+    description: The node's own log. Its newest error is returned, with the secrets of O(config_file) masked.
+    type: path
+    default: ""
   run_key:
     description: The key under which secrets are sealed. The action plugin makes it.
     type: str
@@ -226,6 +230,7 @@ def main():
             "kafka_home": {"type": "path", "default": "/opt/kafka"},
             "log_dir": {"type": "path", "default": ""},
             "journal_events": {"type": "int", "default": 20},
+            "log_file": {"type": "path", "default": ""},
             "run_key": {"type": "str", "no_log": True},
             "targets": {"type": "list", "elements": "dict", "default": [], "options": TARGET},
             "listen": {"type": "str"},
@@ -263,6 +268,7 @@ def read_node(given):
         given["kafka_home"],
         given["log_dir"],
         given["journal_events"],
+        given["log_file"],
     )
     return {"quorumshift_node": facts, **read_at}, {}
 

@@ -322,9 +322,10 @@ class QuorumshiftAction(ActionBase):
         node["host_address"] = str(self.variable("ansible_host", host) or host)
         if not node["reached"]:
             node["error"] = unread(self.vars["hostvars"][host].get("quorumshift_gathered"))
-            node["node_id"] = self.variable("quorumshift_node_id", host)
+            node["node_id"] = number(self.variable("quorumshift_node_id", host))
         if role == "controller":
-            node["node_id"] = node.get("node_id") or self.variable("quorumshift_node_id", host)
+            if node.get("node_id") is None:
+                node["node_id"] = number(self.variable("quorumshift_node_id", host))
             node["address"] = controller_address(self, host)
         return node
 
@@ -342,6 +343,11 @@ class QuorumshiftAction(ActionBase):
             own = {**delegated[self.host], "ansible_python_interpreter": sys.executable}
             changed["ansible_delegated_vars"] = {**delegated, self.host: own}
         return changed
+
+
+def number(value: Any) -> Any:
+    """Return a variable as an int where it is one, as in a quoted `"101"`: as text it would equal no broker's id."""
+    return int(value) if re.fullmatch(r"-?\d+", str(value).strip()) else value
 
 
 def unread(gathered: Mapping[str, Any] | None) -> str:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Sequence
+from typing import Mapping, Sequence
 
 
 def sentences(seen: str, do: str) -> str:
@@ -16,3 +16,8 @@ def sentences(seen: str, do: str) -> str:
 def shown(names: Sequence[str], most: int = 5) -> str:
     """Return names as a list, limited to `most`."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def own_words(node: Mapping) -> str:
+    """Return the newest error in a node's own log as the end of a sentence, '' if there is none."""
+    return f"; the last error in its log: {node['last_error'].rstrip('.')}" if node.get("last_error") else ""

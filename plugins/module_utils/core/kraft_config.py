@@ -106,6 +106,29 @@ def mode_at_next_start(properties: Mapping[str, str]) -> str:
     return "zk_migration" if flag else "zk"
 
 
+RESERVED_IDS = 1000  # Kafka's default of reserved.broker.max.id (ServerConfigs)
+
+
+def own_id(properties: Mapping[str, str]) -> str | None:
+    """Return the id in a broker's properties, `broker.id` or its synonym `node.id` (KafkaConfig.populateSynonyms);
+    None where ZooKeeper generates it."""
+    value = (properties.get("broker.id") or properties.get("node.id") or "-1").strip()
+    return None if value == "-1" else value
+
+
+def reserved_ids(properties: Mapping[str, str]) -> int:
+    """Return the highest id that a broker's properties may have while ids are generated; generated ids are above it."""
+    value = properties.get("reserved.broker.max.id", "").strip()
+    return int(value) if value.isdigit() else RESERVED_IDS
+
+
+def rejects_own_id(properties: Mapping[str, str]) -> bool:
+    """Return whether Kafka does not start in ZooKeeper mode since the id in the file is in the range of generated ids
+    (KafkaConfig.validateValues)."""
+    value, generates = own_id(properties), properties.get("broker.id.generation.enable", "true").strip().lower()
+    return value is not None and value.isdigit() and generates == "true" and int(value) > reserved_ids(properties)
+
+
 def to_migration_mode(
     properties: Mapping[str, str],
     node_id: int,
@@ -120,7 +143,7 @@ def to_migration_mode(
     credentials for the controller listener.
     """
     # With generation enabled, Kafka rejects a broker.id above reserved.broker.max.id: every generated id is above it.
-    generation = {} if properties.get("broker.id", "-1").strip() != "-1" else {"broker.id.generation.enable": "false"}
+    generation = {"broker.id.generation.enable": "false"} if own_id(properties) is None else {}
     return {
         **{key: str(value) for key, value in extra.items()},
         "broker.id": str(node_id),

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Iterable, Mapping, NamedTuple
 
 from ..facts import ClusterFacts, MetadataLog, NodeFacts, Quorum, RunLock
-from . import clean_up, run_lock
+from . import advice, clean_up, run_lock
 
 ZK = "zk"
 CONTROLLERS_STARTING = "controllers_starting"
@@ -342,10 +342,11 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
                 )
             )
         elif node["role"] == "broker" and not node.get("running") and not restore:
+            why = f"{node.get('running_error')}{advice.own_words(node)}"
             blocks.append(
                 Block(
                     "broker_down",
-                    f"broker {host} does not answer: {node.get('running_error')}",
+                    f"broker {host} does not answer: {why}",
                     "start it, in the mode that its file has",
                 )
             )

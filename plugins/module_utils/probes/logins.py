@@ -16,6 +16,7 @@ from typing import Iterable, Mapping
 from .. import as_user
 from ..formats import properties
 from ..seal import MASK, is_secret
+from . import installation
 
 _TOOL = "bin/kafka-broker-api-versions.sh"
 _ANSWER = re.compile(r"^\S+ \(id: (-?\d+) .*?\) -> (\(|ERROR: .*)", re.MULTILINE)
@@ -31,7 +32,7 @@ def attempt(kafka_home: str, user: str, settings: Mapping[str, str], brokers: It
     """Connect with `settings` to all brokers, found through the `host:port` in `brokers`, within `timeout` seconds.
     Return {answered: broker ids, errors: texts}; raise nothing."""
     command = [
-        f"{kafka_home}/{_TOOL}",
+        installation.tool(f"{kafka_home}/{_TOOL}"),
         "--bootstrap-server",
         ",".join(brokers),
         "--command-config",

@@ -11,7 +11,6 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
-import re
 import time
 
 from .. import host_state, run_locks
@@ -20,7 +19,7 @@ from ..facts import LogDirectory, MetadataLog, NodeFacts, PropertiesFile
 from ..formats import metadata_summary, properties
 from ..host_state import read_json
 from ..seal import is_secret, seal
-from . import memory, service
+from . import installation, memory, own_log, service
 
 METADATA_LOG = "__cluster_metadata-0"
 # A directory with only these counts as empty: the file system's own, and Kafka's lock file (LogManager.LockFileName),
@@ -37,12 +36,14 @@ def facts(
     kafka_home: str,
     log_dir: str = "",
     journal_events: int = 20,
+    log_file: str = "",
 ) -> NodeFacts:
     """Return a node's facts. Whatever is missing or broken is reported in the facts, never raised.
 
-    `log_dir`: the log directory if there is no properties file yet; `journal_events`: number of newest journal events.
+    `log_dir`: the log directory if there is no properties file yet; `journal_events`: number of newest journal events;
+    `log_file`: the node's own log.
     """
-    file = _file(config_file, run_key)
+    file, secrets = _file(config_file, run_key)
     values = file["properties"] if file["exists"] or not log_dir else {"log.dirs": log_dir}
     running = service.state(service_name)
     pid = process(running["main_pid"])[0]
@@ -77,7 +78,10 @@ def facts(
             for stored in [read_json(os.path.join(path, host_state.DIGEST_KEY)) or {}]
             if stored.get("key")
         },
-        "version": _running_version(running["main_pid"]) or _installed_version(kafka_home),
+        "version": installation.running_version(*process(running["main_pid"]))
+        or installation.installed_version(kafka_home),
+        "storage_tool": os.path.exists(installation.tool(os.path.join(kafka_home, installation.STORAGE))),
+        "last_error": own_log.last_error(log_file, running, secrets) if log_file else None,
         "limits": limits(pid),
         "memory": {**memory.host(), "heap": memory.heap(pid)},
     }
@@ -114,13 +118,6 @@ def metadata_log(directory: str) -> MetadataLog | None:
 
 
 _MAIN = "kafka.Kafka"
-_KAFKA_JAR = re.compile(r"kafka_\d\.\d+-(\d[\w.]*?(?:-[\w.]+)?)\.jar")
-
-
-def _running_version(pid: int) -> str | None:
-    """Return the version of the Kafka jar on a process's class path, None if there is none."""
-    match = _KAFKA_JAR.search(" ".join(process(pid)[1]))
-    return match.group(1) if match else None
 
 
 def _runs_with(pid: int, config_file: str) -> dict | None:
@@ -218,25 +215,21 @@ def space(path: str) -> dict | None:
     }
 
 
-def _installed_version(kafka_home: str) -> str | None:
-    names = map(os.path.basename, glob.glob(os.path.join(kafka_home, "libs", "kafka_*.jar")))
-    return next((match.group(1) for match in map(_KAFKA_JAR.fullmatch, names) if match), None)
-
-
-def _file(path: str, run_key: str) -> PropertiesFile:
+def _file(path: str, run_key: str) -> tuple[PropertiesFile, list[str]]:
+    """Return the facts of a properties file, and its secrets for masking."""
     file: PropertiesFile = {"path": path, "exists": True, "sha256": None, "error": None, "mode": None, "properties": {}}
     try:
         with open(path, "rb") as stream:
             raw = stream.read()
         values = properties.parse(raw.decode("latin-1"))
     except FileNotFoundError:
-        return {**file, "exists": False}
+        return {**file, "exists": False}, []
     except (OSError, properties.PropertiesError) as error:
-        return {**file, "error": f"{path}: {error}"}
+        return {**file, "error": f"{path}: {error}"}, []
     file["sha256"] = hashlib.sha256(raw).hexdigest()
     file["mode"] = kraft_config.mode_at_next_start(values)
     file["properties"] = {key: seal(run_key, value) if is_secret(key) else value for key, value in values.items()}
-    return file
+    return file, own_log.secrets_of(values)
 
 
 def log_dir_paths(values: dict) -> list[str]:

@@ -16,14 +16,13 @@ from ..addresses import HostPort, parse_listeners
 from ..core import kraft_config, node_mode
 from ..formats import metadata_summary
 from ..security import Security, Tls
-from . import kafka_wire, node, service
+from . import kafka_wire, node, own_log, service
 from .socket_wire import TlsError, WireError
 
 _PREFERRED = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL", "SSL")
 _LOG_LINES = 12
 _TIME = re.compile(r"\[\d{4}-\d\d-\d\d [\d:,.]+\] ")
 _ERRORS = (" ERROR ", " FATAL ", "Exception")
-_NOISE = "(state.change.logger)"  # logs ERROR at any start, for partitions whose leader is elsewhere or down
 
 
 def running_mode(values: Mapping[str, str], config_file: str, service_name: str) -> str | None:
@@ -85,7 +84,7 @@ def log_excerpt(path: str, start: int, service_name: str) -> str:
         return f"Its log could not be read: {error}"
     if not lines:
         return f"{path} has no line of this start: see `journalctl -u {service_name}`"
-    errors = [line for line in lines if any(mark in line for mark in _ERRORS) and _NOISE not in line]
+    errors = [line for line in lines if any(mark in line for mark in _ERRORS) and own_log.NOISE not in line]
     once: dict[str, str] = {}  # several loggers repeat the causes of one exception
     for line in reversed(errors or lines):
         once.setdefault(without_times(line), line)

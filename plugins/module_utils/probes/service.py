@@ -110,6 +110,14 @@ def set_masked(name: str, masked: bool) -> bool:
     return True
 
 
+def journal(name: str, lines: int = 100) -> list[str]:
+    """Return the last lines that a service wrote to systemd's journal, [] if they cannot be read."""
+    if not _systemd() or shutil.which("journalctl") is None:
+        return []
+    command = ["journalctl", "--unit", _unit(name), "--lines", str(lines), "--output", "cat", "--no-pager", "--quiet"]
+    return [line for line in _run(command).stdout.splitlines() if line.strip()]
+
+
 def _properties_file(exec_start: str) -> str | None:
     """Return the properties file that a unit's command names by an absolute path, None if there is none: systemd shows
     variables unexpanded, and a script may name the file itself."""

@@ -136,6 +136,11 @@ def broker_configs(bootstrap: Iterable[HostPort], client: Security, broker_id: i
     return {key: entry.value for key, entry in answers[resource].result().items()}
 
 
+def is_denied(error: Any) -> bool:
+    """Return whether a KafkaException says that the principal lacks a right, not that no answer came in time."""
+    return error.args[0].code() in (KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED)
+
+
 def rights(bootstrap: Iterable[HostPort], client: Security, names: Iterable[str], timeout: float) -> dict:
     """Return the authorized operations of the client's principal (KIP-430): {cluster: [operation], topics: {name:
     [operation]}} with AclOperation's names, or {error}. A topic without DESCRIBE has none; a topic that was deleted

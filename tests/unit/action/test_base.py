@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import base
 
 
 @pytest.mark.parametrize(
@@ -95,3 +96,11 @@ def test_hosts_that_are_excluded_are_no_nodes(harness):
     asked = harness.asked[0]
     assert set(asked["nodes"]) == {"b1", "c1"} and asked["excluded"]["elsewhere"] == {"role": None}
     assert asked["excluded"]["b2"]["role"] == "broker"
+
+
+@pytest.mark.parametrize(
+    ("given", "known"), [("101", 101), (101, 101), ("0", 0), ("-1", -1), ("x1", "x1"), (None, None)]
+)
+def test_a_node_id_in_quotes_is_a_number(given, known):
+    """As text it would equal no broker's id, and the check for equal ids would pass."""
+    assert base.number(given) == known

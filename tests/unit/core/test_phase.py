@@ -516,3 +516,10 @@ def test_following_lists_brokers_in_migration_or_kraft_mode():
     assert phase.following(facts) == [one for one in every if one != facts["nodes"]["b2"]["node_id"]]
     facts["nodes"]["b1"]["running"] = None
     assert len(phase.following(facts)) == len(every) - 2
+
+
+def test_a_broker_that_does_not_answer_is_quoted():
+    facts = recorded.down(recorded.facts("zk"), "b2")
+    facts["nodes"]["b2"]["last_error"] = "ERROR java.net.BindException: Address already in use"
+    (seen,) = [block.text for block in phase.detect(facts).blocks if block.id == "broker_down"]
+    assert seen.endswith("; the last error in its log: ERROR java.net.BindException: Address already in use")

@@ -11,7 +11,7 @@ import sys
 import time
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import node, service
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import installation, node, service
 
 EXEC_START = (
     "{{ path={0} ; argv[]={0} {1} ; ignore_errors=no ; start_time=[Sat 2026-11-21 17:14:40 UTC] ; "
@@ -108,7 +108,7 @@ def test_properties_file_of_a_running_broker(kafka, tmp_path):
 def test_broker_that_runs_below_a_shell_is_found(kafka, tmp_path):
     pid = kafka("/libs/kafka_2.13-3.9.2.jar", "kafka.Kafka", "/etc/x.properties", shell=True)
     assert node._runs_with(pid, "/etc/x.properties") == {"path": "/etc/x.properties", "same": True, "overrides": []}
-    assert node._running_version(pid) == "3.9.2"
+    assert installation.running_version(*node.process(pid)) == "3.9.2"
 
 
 def test_linked_properties_file_of_a_unit_is_the_same_file(tmp_path):

@@ -25,7 +25,8 @@ class Facts(NamedTuple):
     """The input of the checks.
 
     `cluster`: probes.cluster.collect; `metadata`: zk_metadata.normalise of ZooKeeper, None if it could not be read
-    (`metadata_error`: why); `running`: {broker host: running config, or {"error"}}; `controller_config`,
+    (`metadata_error`: why); `running`: {broker host: running config, or {"error", "denied" (whether the
+    tool lacks the right)}}; `controller_config`,
     `controller_super_users`, `stop_timeout_s`: the variables quorumshift_*; `controller_listener`,
     `controller_protocol`: name and security protocol of the controller listener; `controller_principal`: the
     controllers' principal on brokers; `min_isr`: {topic: int}; `rights`: probes.topics.rights, None if no broker
@@ -35,7 +36,7 @@ class Facts(NamedTuple):
 
     cluster: ClusterFacts
     metadata: Mapping | None
-    running: Mapping[str, Mapping[str, str]]
+    running: Mapping[str, Mapping[str, Any]]
     controller_config: Mapping[str, str]
     controller_protocol: str
     controller_principal: str

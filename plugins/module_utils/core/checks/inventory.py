@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import Iterable
 
-from .. import phase
-from ..advice import shown
+from .. import kraft_config, phase, releases
+from ..advice import own_words, shown
 from . import replicas
 from .facts import Facts, Finding, values_of
 
-RESERVED_IDS = 1000  # Kafka's default of reserved.broker.max.id (ServerConfigs)
+MOST_ID = 2**31 - 1
 
 
 def groups(facts: Facts) -> Iterable[Finding]:
@@ -60,6 +59,11 @@ def reached(facts: Facts) -> Iterable[Finding]:
                 f"{host} has no service {service['name']}",
                 f"set quorumshift_{node['role']}_service, or install its unit",
             )
+        if node["role"] == "controller" and node.get("version") and not node.get("storage_tool", True):
+            yield Finding(
+                f"{host} has no kafka-storage.sh and no kafka-storage, which formats the controller's log directory",
+                "set quorumshift_kafka_home to the directory that has it in bin/ (/usr for Confluent's packages)",
+            )
 
 
 def broker_ids(facts: Facts) -> Iterable[Finding]:
@@ -82,7 +86,7 @@ def broker_ids(facts: Facts) -> Iterable[Finding]:
         service = facts.brokers[host].get("service") or {}
         name, running = service.get("name", "the broker"), service.get("active")
         state = service.get("active_state") or ("active" if running else "down")
-        lost = "".join(f"; {text}" for text in replicas.lost_with(facts, broker))
+        lost = "".join(f"; {text}" for text in replicas.lost_with(facts, broker)) + own_words(facts.brokers[host])
         do = f"find in its log why it has no ZooKeeper session: {name} runs" if running else f"start {name} on {host}"
         yield Finding(
             f"broker {broker} on {host} is not registered in ZooKeeper ({name} is {state}){lost}",
@@ -114,12 +118,13 @@ def cluster_ids(facts: Facts) -> Iterable[Finding]:
 
 
 def node_ids(facts: Facts) -> Iterable[Finding]:
-    """Yield each controller without a node id, or with the id of another node."""
+    """Yield each controller without a valid node id, or with the id of another node, present or past."""
     seen: dict[int, str] = {
         node["node_id"]: host for host, node in facts.brokers.items() if node.get("node_id") is not None
     }
     for broker in facts.zookeeper.get("broker_ids") or {}:
         seen.setdefault(int(broker), f"broker {broker}")
+    configured = (facts.metadata or {}).get("configs", {}).get("broker", {})
     for host, node in sorted(facts.controllers.items()):
         number = node.get("node_id")
         if number is None:
@@ -127,32 +132,52 @@ def node_ids(facts: Facts) -> Iterable[Finding]:
                 f"{host} has no quorumshift_node_id",
                 "set it in the inventory to an id that no broker and no other controller has",
             )
+        elif not isinstance(number, int) or not 0 <= number <= MOST_ID:
+            yield Finding(
+                f"{host} has quorumshift_node_id {number}, which is no valid id",
+                f"choose a number from 0 to {MOST_ID} that no broker and no other controller has",
+            )
         elif number in seen:
             yield Finding(
                 f"{host} has quorumshift_node_id {number}, which is the id of {seen[number]}",
                 "choose an id that no broker and no other controller has",
+            )
+        elif str(number) in configured:
+            yield Finding(
+                f"{host} has quorumshift_node_id {number}, and ZooKeeper has configs of a former broker {number}",
+                f"choose another id, or delete /config/brokers/{number}: the controller would apply these configs",
             )
         else:
             seen[number] = host
 
 
 def id_generation(facts: Facts) -> Iterable[Finding]:
-    """Yield brokers whose ids ZooKeeper generates, which migration mode does not support, and controllers with an id
-    above reserved.broker.max.id, which ZooKeeper may give to a new broker."""
-    generated = {
-        host: int(values_of(node).get("reserved.broker.max.id") or RESERVED_IDS)
-        for host, node in sorted(facts.brokers.items())
-        if node.get("next") == phase.ZK and values_of(node).get("broker.id", "-1").strip() == "-1"
+    """Yield brokers whose ids ZooKeeper generates, which migration mode does not support; controllers with an id in the
+    range of generated ids; and brokers with an id in their file that Kafka rejects."""
+    in_zookeeper_mode = {
+        host: values_of(node) for host, node in sorted(facts.brokers.items()) if node.get("next") == phase.ZK
     }
+    for host, values in in_zookeeper_mode.items():
+        if kraft_config.rejects_own_id(values):
+            path = facts.brokers[host]["file"]["path"]
+            yield Finding(
+                f"{path} of {host} has broker.id {kraft_config.own_id(values)}, above reserved.broker.max.id "
+                f"{kraft_config.reserved_ids(values)} and with broker.id.generation.enable: the broker does not start "
+                "with it",
+                f"set broker.id.generation.enable=false in {path}. No restart is needed",
+            )
+    generated = {host: values for host, values in in_zookeeper_mode.items() if kraft_config.own_id(values) is None}
     if not generated:
         return
     yield Finding(
         f"{shown(list(generated))} let ZooKeeper generate their broker ids",
         "leave these brokers as they are: the rolling restart writes each broker.id into the properties file. Do not "
         "start a new broker without a broker.id during the migration",
+        warns=True,
     )
-    least = min(generated.values())
-    taken = [host for host, node in sorted(facts.controllers.items()) if (node.get("node_id") or 0) > least]
+    least = min(map(kraft_config.reserved_ids, generated.values()))
+    numbers = {host: node.get("node_id") for host, node in sorted(facts.controllers.items())}
+    taken = [host for host, number in numbers.items() if isinstance(number, int) and number > least]
     if taken:
         yield Finding(
             f"node ids of {shown(taken)} are above {least}, in the range of broker ids that ZooKeeper generates",
@@ -165,33 +190,58 @@ def versions(facts: Facts) -> Iterable[Finding]:
     found = {host: node.get("version") for host, node in facts.cluster["nodes"].items() if node.get("reached")}
     for host, version in sorted(found.items()):
         if version is None:
-            yield Finding(f"the Kafka version of {host} could not be read", "set quorumshift_kafka_home")
+            yield Finding(
+                f"the Kafka version of {host} could not be read",
+                "set quorumshift_kafka_home to the directory that has libs/kafka_*.jar or share/java/kafka/kafka_*.jar "
+                "(/usr for Confluent's packages)",
+            )
     known = {version for version in found.values() if version}
     if len(known) > 1:
         mixed = ", ".join(f"{host} {version}" for host, version in sorted(found.items()))
         yield Finding(f"versions are mixed: {mixed}", "finish the upgrade first: all nodes must run one release")
-    for version in known:
-        if _release(version) < (3, 9):
-            yield Finding(
-                f"Kafka {version} is installed", "upgrade to Kafka 3.9 first: it is the last release with ZooKeeper"
-            )
-    denied = "DESCRIBE_CONFIGS" not in (facts.rights or {}).get("cluster", ["DESCRIBE_CONFIGS"])  # see `tool_acls`
+    for version in sorted(known):
+        yield from _unfit(version)
     for host, node in sorted(facts.brokers.items()):
-        value = facts.running.get(host, {}).get("inter.broker.protocol.version")
-        if value is None:
-            # Another check reports brokers without an entry in `running`.
-            if host in facts.running and node.get("running") in (phase.ZK, "zk_migration") and not denied:
+        runs = facts.running.get(host)
+        if runs is None or node.get("running") not in (phase.ZK, "zk_migration"):
+            continue  # another check reports it
+        value = runs.get("inter.broker.protocol.version")
+        if value is not None:
+            release = releases.release(node.get("version") or "")
+            if release == releases.WANTED and releases.protocol(value) != release:
                 yield Finding(
-                    f"the running config of {host} could not be read: {facts.running[host].get('error')}",
-                    "grant the tool's principal DescribeConfigs on the cluster",
+                    f"{host} runs with inter.broker.protocol.version {value}, its release is {node['version']}",
+                    f"set it to {releases.written(release)} on every broker and restart them one by one: the "
+                    "controllers' metadata.version must equal it",
                 )
-        elif node.get("version") and _release(value) != _release(node["version"]):
+        elif not runs.get("denied"):
             yield Finding(
-                f"{host} runs with inter.broker.protocol.version {value}, its release is {node['version']}",
-                f"set it to {'.'.join(map(str, _release(node['version'])))} on every broker and restart them one by "
-                "one: the controllers' metadata.version must equal it",
+                f"the running config of {host} could not be read: {runs.get('error')}",
+                "run it again. If the error stays, raise quorumshift_probe_timeout, or find in the broker's log why it "
+                "does not answer",
+            )
+        elif "DESCRIBE_CONFIGS" in (facts.rights or {}).get("cluster", ["DESCRIBE_CONFIGS"]):  # else see `tool_acls`
+            yield Finding(
+                f"the running config of {host} could not be read: {runs['error']}",
+                "grant the tool's principal DescribeConfigs on the cluster",
             )
 
 
-def _release(version: str) -> tuple:
-    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+def _unfit(version: str) -> Iterable[Finding]:
+    release = releases.release(version)
+    if release is None:
+        yield Finding(
+            f"Kafka {version} is installed, {releases.kind(version)}",
+            f"install {releases.SUPPORTED}: another build may write metadata records of its own, which the tool cannot "
+            "compare",
+        )
+    elif release > releases.WANTED:
+        yield Finding(
+            f"Kafka {releases.explained(version)} is installed: it has no ZooKeeper",
+            f"migrate with {releases.SUPPORTED}, and upgrade afterwards",
+        )
+    elif release < releases.WANTED:
+        yield Finding(
+            f"Kafka {releases.explained(version)} is installed",
+            f"upgrade every node to {releases.SUPPORTED} first: it is the last release with ZooKeeper",
+        )

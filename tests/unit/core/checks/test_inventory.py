@@ -90,6 +90,12 @@ def test_a_dead_broker_is_one_finding():
     assert only["do"].startswith("start kafka.service on b3. If the broker is lost, reassign its replicas")
 
 
+def test_a_dead_broker_is_quoted():
+    facts = dead(collected())
+    node(facts, "b3")["last_error"] = "ERROR Exiting Kafka: broker.id must not be greater than reserved.broker.max.id"
+    assert the_one(facts, "broker_ids").endswith("; the last error in its log: " + node(facts, "b3")["last_error"])
+
+
 def test_other_partition_problems_beside_a_dead_broker_are_a_separate_finding():
     facts = dead(collected())
     partitions = facts.cluster["topics"]["partitions"]
@@ -212,6 +218,21 @@ def test_finding_for_the_id_of_a_broker_outside_the_inventory():
     assert the_one(facts, "node_ids") == "c3 has quorumshift_node_id 103, which is the id of broker 103"
 
 
+@pytest.mark.parametrize("number", [-1, 2**31, "x101"])
+def test_finding_for_an_invalid_node_id(number):
+    facts = collected()
+    node(facts, "c2")["node_id"] = number
+    assert the_one(facts, "node_ids") == f"c2 has quorumshift_node_id {number}, which is no valid id"
+
+
+def test_finding_for_a_node_id_with_configs_of_a_former_broker():
+    facts = collected()
+    facts.metadata["configs"]["broker"]["102"] = {"log.cleaner.threads": "2"}
+    assert the_one(facts, "node_ids").startswith(
+        "c2 has quorumshift_node_id 102, and ZooKeeper has configs of a former"
+    )
+
+
 # Versions ------------------------------------------------------------------------------------------------------------
 
 
@@ -221,13 +242,50 @@ def test_finding_for_mixed_releases():
     assert the_one(facts, "versions").startswith("versions are mixed: b1 3.9.2, b2 3.9.2, b3 3.9.2, c1 3.9.1")
 
 
-def test_finding_for_a_release_before_3_9():
+def with_version(version, protocol="3.9"):
+    """Return facts with this version on all nodes and this protocol version on all brokers."""
     facts = collected()
     for one in facts.cluster["nodes"].values():
-        one["version"] = "3.7.2"
+        one["version"] = version
     for values in facts.running.values():
-        values["inter.broker.protocol.version"] = "3.7"
-    assert the_one(facts, "versions") == "Kafka 3.7.2 is installed"
+        values["inter.broker.protocol.version"] = protocol
+    return facts
+
+
+@pytest.mark.parametrize(
+    ("version", "protocol", "seen"),
+    [
+        ("3.7.2", "3.7", "Kafka 3.7.2 is installed"),
+        ("3.8.1", "3.8", "Kafka 3.8.1 is installed"),
+        ("4.0.0", "3.9", "Kafka 4.0.0 is installed: it has no ZooKeeper"),
+        ("7.7.1-ccs", "3.7", "Kafka 7.7.1-ccs (Kafka 3.7) is installed"),
+        ("7.8.0-ccs", "3.8", "Kafka 7.8.0-ccs (Kafka 3.8) is installed"),
+        ("8.0.0-ccs", "3.9", "Kafka 8.0.0-ccs (Kafka 4.0) is installed: it has no ZooKeeper"),
+        ("7.9.0-ce", "3.9", "Kafka 7.9.0-ce is installed, Confluent Server"),
+        ("3.9.1.redhat-00001", "3.9", "Kafka 3.9.1.redhat-00001 is installed, a build of Red Hat"),
+        ("3.9.0-amzn-1", "3.9", "Kafka 3.9.0-amzn-1 is installed, a build of Amazon"),
+        ("3.9.2-SNAPSHOT", "3.9", "Kafka 3.9.2-SNAPSHOT is installed, an unreleased build"),
+        ("3.9.1.7.3.1.0-197", "3.9", "Kafka 3.9.1.7.3.1.0-197 is installed, a build that the tool does not know"),
+    ],
+)
+def test_an_unsupported_release_is_the_only_finding(version, protocol, seen):
+    """Nothing says to set inter.broker.protocol.version to another release's, or to Confluent's number."""
+    facts = with_version(version, protocol)
+    assert the_one(facts, "versions") == seen
+    assert "Apache Kafka 3.9.x, or Confluent's community build of it, 7.9.x-ccs" in found(facts, "versions")[0]["do"]
+
+
+@pytest.mark.parametrize("version", ["3.9.0", "3.9.2", "7.9.0-ccs", "7.9.5-ccs"])
+def test_supported_releases_have_protocol_version_3_9(version):
+    assert found(with_version(version), "versions") == []
+    old = with_version(version, "3.8")
+    assert {one["do"].split(" on ")[0] for one in found(old, "versions")} == {"set it to 3.9"}
+
+
+def test_finding_for_a_controller_without_the_tool_that_formats():
+    facts = collected()
+    node(facts, "c1")["storage_tool"] = False
+    assert the_one(facts, "reached").startswith("c1 has no kafka-storage.sh and no kafka-storage")
 
 
 def test_finding_for_an_unreadable_release():
@@ -252,10 +310,15 @@ def test_no_finding_for_the_protocol_version_of_the_release(value):
     assert found(facts, "versions") == []
 
 
-def test_finding_for_an_unreadable_running_config():
+@pytest.mark.parametrize(
+    ("error", "denied", "do"),
+    [("Local: Timed out", False, "run it again"), ("Broker: Cluster authorization failed", True, "grant")],
+)
+def test_a_running_config_that_did_not_arrive_is_no_missing_right(error, denied, do):
     facts = collected()
-    facts.running["b1"] = {"error": "Local: Timed out"}
-    assert the_one(facts, "versions") == "the running config of b1 could not be read: Local: Timed out"
+    facts.running["b1"] = {"error": error, "denied": denied}
+    assert the_one(facts, "versions") == f"the running config of b1 could not be read: {error}"
+    assert found(facts, "versions")[0]["do"].startswith(do)
 
 
 # Generated ids -------------------------------------------------------------------------------------------------------
@@ -269,6 +332,33 @@ def test_warning_for_generated_broker_ids():
     assert the_one(facts, "id_generation") == "b2, b3 let ZooKeeper generate their broker ids"
     assert found(facts, "id_generation")[0]["severity"] == "warns"
     node(facts, "c2")["node_id"] = 1001
-    assert [one["seen"] for one in found(facts, "id_generation")][1:] == [
-        "node ids of c2 are above 1000, in the range of broker ids that ZooKeeper generates"
+    assert [(one["severity"], one["seen"]) for one in found(facts, "id_generation")][1:] == [
+        ("blocks", "node ids of c2 are above 1000, in the range of broker ids that ZooKeeper generates")
     ]
+
+
+def test_an_id_under_its_other_name_is_not_generated():
+    facts = collected()
+    properties = node(facts, "b2")["file"]["properties"]
+    properties["node.id"] = properties.pop("broker.id")
+    assert found(facts, "id_generation") == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "starts"),
+    [
+        ({"broker.id": "1001"}, False),
+        ({"broker.id": "1001", "broker.id.generation.enable": "true"}, False),
+        ({"broker.id": "1001", "broker.id.generation.enable": "false"}, True),
+        ({"broker.id": "1001", "reserved.broker.max.id": "1001"}, True),
+        ({"broker.id": "1000"}, True),
+    ],
+)
+def test_an_id_that_kafka_does_not_start_with_blocks(changes, starts):
+    facts = collected()
+    node(facts, "b2")["file"]["properties"].update(changes)
+    seen = [one["seen"] for one in found(facts, "id_generation")]
+    assert bool(seen) != starts
+    if seen:
+        assert seen[0].startswith("/etc/kafka/server.properties of b2 has broker.id 1001, above reserved.broker.max.id")
+        assert found(facts, "id_generation")[0]["severity"] == "blocks"

@@ -135,7 +135,7 @@ def test_finding_for_a_missing_permission_of_the_tool(cluster, topic, expected):
 
 def test_denied_describe_configs_is_one_finding():
     facts = collected(rights={"cluster": [], "topics": {}})
-    facts.running.update({host: {"error": "Cluster authorization failed."} for host in facts.brokers})
+    facts.running.update({host: {"error": "Cluster authorization failed.", "denied": True} for host in facts.brokers})
     assert found(facts, "versions") == [] and len(found(facts, "tool_acls")) == 1
 
 
