@@ -47,10 +47,10 @@ class ActionModule(QuorumshiftAction):
         result = {} if part == "await" else self.module({**args, "action": "finish" if repair else "begin"})
         if self._task.check_mode or (result.get("failed") and not result.get("id")):
             return self.renewed(result, kind) if self.own.get("renewable") else result
+        if repair and part != "await":
+            self.say(f"{self.host} is down, or an earlier run left its restart half done")
         if part == "begin" and not result.get("outcome"):
             return {**result, "changed": False}  # the task that awaits its end reports the change
-        if repair:
-            self.say(f"{self.host}: an earlier run left a restart half done")
         seen, shown = 0, time.time()
         while True:
             for step in (result.get("steps") or [])[seen:]:

@@ -145,7 +145,9 @@ to_prove:
   type: bool
   returned: success
 unfinished:
-  description: Hosts on which an earlier run left a restart unfinished.
+  description:
+    - Hosts on which an earlier run left a restart unfinished, or whose controller is down. The run starts what is down
+      on them before any gate.
   type: list
   elements: str
   returned: success
@@ -254,7 +256,7 @@ def main():
             "mirrored_zxid": migration.get("mzxid"),
             "nodes": screen.node_lines(facts),
             "token": gates.finalize_token(facts) if detected.phase in gates.GATES["before_finalize"].phases else None,
-            "unfinished": phase.unfinished(facts),
+            "unfinished": sorted({*phase.unfinished(facts), *phase.to_start(facts, detected.phase)}),
             "left_registered": phase.left_registered(facts),
             "quorum": facts["quorum"],
             "facts": facts,

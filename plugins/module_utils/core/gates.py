@@ -15,6 +15,7 @@ import re
 from typing import Iterable, Mapping, NamedTuple
 
 from ..facts import Clock, ClusterFacts, NodeFacts, Quorum
+from ..seal import is_secret
 from . import advice, kraft_config, phase, restart, restart_token, transitions
 from .phase import (
     BROKERS_JOINING,
@@ -328,16 +329,23 @@ def _started_at(node: NodeFacts) -> float:
 
 
 def _controllers_differ(facts: ClusterFacts) -> list[str]:
-    """Return a sentence on the keys in which controllers differ, except those of their identity."""
-    own = ("node.id", "listeners", "advertised.listeners", kraft_config.MIGRATION_FLAG)
+    """Return a sentence on the keys in which controllers differ, except those that each host has for itself."""
     values = {
         host: (node.get("file") or {}).get("properties") or {}
-        for host, node in phase.controllers(facts).items()
+        for host, node in sorted(phase.controllers(facts).items())
         if node.get("next") == "controller_migration"
     }
-    keys = sorted({key for one in values.values() for key in one} - set(own))
-    differing = [key for key in keys if len({one.get(key) for one in values.values()}) > 1]
-    return [f"controllers differ in {', '.join(differing)}"] if differing else []
+    keys = sorted({key for one in values.values() for key in one} - {kraft_config.MIGRATION_FLAG})
+    shared = [key for key in keys if not kraft_config.OF_A_HOST.fullmatch(key)]
+    differing = [key for key in shared if len({one.get(key) for one in values.values()}) > 1]
+    return [f"controllers differ in {', '.join(_by_host(key, values) for key in differing)}"] if differing else []
+
+
+def _by_host(key: str, values: Mapping[str, Mapping[str, str]]) -> str:
+    """Return a key with each host's value, without secrets."""
+    if is_secret(key):
+        return key
+    return f"{key} ({', '.join(f'{host} {one.get(key)!r}' for host, one in values.items())})"
 
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

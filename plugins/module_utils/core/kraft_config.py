@@ -86,6 +86,13 @@ POLICIES = frozenset(
     }
 )
 _CONNECTS_TO_BROKERS = re.compile(r"(listener\.name\..+\.)?(ssl|sasl)\..+")
+# What a host has for itself: its id and addresses, paths, keystores with their passwords or PEM texts, the login of its
+# own principal (Kerberos names the host), thread counts.
+OF_A_HOST = re.compile(
+    r"node\.id|(advertised\.)?listeners|log\.dirs?|metadata\.log\.dir|(.+\.)?ssl\.(keystore|key)\..+"
+    r"|(.+\.)?ssl\.truststore\.(location|password|type)|(.+\.)?sasl\.jaas\.config"
+    r"|(.+\.)?num\.[a-z.]*threads[a-z.]*|background\.threads"
+)
 _READS_ZOOKEEPER = re.compile(r"zookeeper\..+|password\.encoder\..+")
 _DEFAULT_MAP = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Iterable, Mapping, NamedTuple
 
 from ..facts import ClusterFacts, MetadataLog, NodeFacts, Quorum, RunLock
-from . import advice, clean_up, run_lock
+from . import advice, clean_up, restart_token, run_lock
 
 ZK = "zk"
 CONTROLLERS_STARTING = "controllers_starting"
@@ -297,6 +297,27 @@ def unfinished(facts: ClusterFacts) -> list[str]:
     return hosts
 
 
+def to_start(facts: ClusterFacts, phase: str) -> list[str]:
+    """Return the hosts of controllers that are down, as the host itself says, and were formatted before. A run starts
+    them, in the mode of their files, before a gate waits for them.
+
+    Before the initial copy a start could begin it, so the quorum must have its leader already. Then it needs no other.
+    """
+    if phase not in (BROKERS_JOINING, COPYING, HYBRID, DUAL_WRITE, FINALIZING, FINALIZED) or restoring(facts):
+        return []
+    if phase in (BROKERS_JOINING, COPYING) and not facts["quorum"].get("reached"):
+        return []
+    return [host for host, node in sorted(controllers(facts).items()) if not node.get("running") and _startable(node)]
+
+
+def _startable(node: NodeFacts) -> bool:
+    service = node.get("service")
+    if not (node.get("reached") and service) or service.get("masked") or not restart_token.is_stopped(service):
+        return False
+    begun = any(directory.get("meta") for directory in node.get("log_dirs") or [])
+    return begun and str(node.get("next")).startswith("controller_")
+
+
 def restoring(facts: ClusterFacts) -> RunLock | None:
     """Return the newest run lock where it is that of a restore at work, interrupted or failed, with brokers down: they
     are stopped on purpose, while ZooKeeper is restored in part. None otherwise."""
@@ -361,9 +382,11 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
     begun = phase in (CONTROLLERS_READY, BROKERS_JOINING, COPYING, HYBRID, DUAL_WRITE, FINALIZED, KRAFT_NATIVE)
     down = [host for host, node in sorted(seen.controllers.items()) if not node.get("running")]
     if begun and down:
-        blocks.append(
-            Block("controllers_down", f"controllers down: {', '.join(down)}", "start them: they have the metadata")
-        )
+        unit = next((unit for host in down if (unit := (seen.controllers[host].get("service") or {}).get("name"))), "")
+        do = f"start them: they have the metadata. On each: systemctl start {unit or 'SERVICE'}"
+        if not set(down) - set(to_start(seen.facts, phase)):
+            do = "run again: the run starts them. They have the metadata"
+        blocks.append(Block("controllers_down", f"controllers down: {', '.join(down)}", do))
     if phase in (ZK, CONTROLLERS_STARTING, CONTROLLERS_READY, BROKERS_JOINING) and seen.owner is None:
         blocks.append(
             Block("no_controller", "no broker owns /controller in ZooKeeper", "wait for an election, or start brokers")

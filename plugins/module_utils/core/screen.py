@@ -66,6 +66,8 @@ def next_step(facts: ClusterFacts, detected: phase.PhaseResult, soak_s: float) -
     if detected.phase != phase.DUAL_WRITE:
         text, playbook = _STEPS[detected.phase]
         text = _after_unfinished(facts, text) if playbook else text
+        to_start = phase.to_start(facts, detected.phase)
+        text = f"start {', '.join(to_start)}, then {text}" if to_start and playbook else text
         return Next(text, playbook, detected.phase == phase.FINALIZING)
     left_s = soak_s - gates.soaked_s(facts)
     if left_s <= 0:

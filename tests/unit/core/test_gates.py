@@ -116,8 +116,8 @@ def test_closed_gate_names_the_broker_that_is_down_only_where_health_closes_it(g
         ("before_controllers", "migration_malformed", "/migration is malformed"),
         ("before_trigger", "brokers_joining_controllers_down", "controllers down: c1, c2, c3. Start them"),
         ("before_kraft", "hybrid_1_kraft_no_ssh", "b3 was not reached"),
-        ("before_finalize", "dual_write_one_controller_down", "controllers down: c2. Start them"),
-        ("after_finalize", "finalized_one_controller_down", "controllers down: c1. Start them"),
+        ("before_finalize", "dual_write_one_controller_down", "controllers down: c2. Run again"),
+        ("after_finalize", "finalized_one_controller_down", "controllers down: c1. Run again"),
     ],
 )
 def test_recorded_blocks_close_gates(gate, name, reason):
@@ -300,7 +300,38 @@ def test_differing_controllers_block_finalization():
     facts = recorded.facts("dual_write")
     facts["nodes"]["c2"]["file"]["properties"]["num.partitions"] = "99"
     facts["nodes"]["c3"]["file"]["properties"]["extra.key"] = "x"
-    assert troubles(facts) == ["controllers differ in extra.key, num.partitions"]
+    facts["nodes"]["c3"]["file"]["properties"]["sasl.oauthbearer.password"] = "sealed:1"
+    assert troubles(facts) == [
+        "controllers differ in extra.key (c1 None, c2 None, c3 'x'), num.partitions (c1 '3', c2 '99', c3 '3'), "
+        "sasl.oauthbearer.password"
+    ]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("log.dirs", "metadata.log.dir", "advertised.listeners", "num.io.threads", "background.threads"),
+        *("listener.name.controller.ssl.keystore.location", "listener.name.controller.ssl.keystore.password"),
+        *("ssl.keystore.key", "ssl.keystore.certificate.chain", "ssl.key.password", "ssl.truststore.location"),
+        *("zookeeper.ssl.keystore.location", "listener.name.controller.gssapi.sasl.jaas.config"),
+        *("num.recovery.threads.per.data.dir", "listener.name.controller.num.network.threads"),
+    ],
+)
+def test_what_each_host_has_for_itself_does_not_block_finalization(key):
+    facts = recorded.facts("dual_write")
+    for host in ("c1", "c2", "c3"):
+        facts["nodes"][host]["file"]["properties"][key] = f"of {host}"
+    assert troubles(facts) == []
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["super.users", "ssl.truststore.certificates", "controller.quorum.voters", "ssl.client.auth", "num.partitions"],
+)
+def test_what_controllers_must_agree_on_blocks_finalization(key):
+    facts = recorded.facts("dual_write")
+    facts["nodes"]["c2"]["file"]["properties"][key] = "other"
+    assert troubles(facts)[0].startswith(f"controllers differ in {key}")
 
 
 def test_soak_counts_from_the_last_restart_of_any_node():

@@ -523,3 +523,54 @@ def test_a_broker_that_does_not_answer_is_quoted():
     facts["nodes"]["b2"]["last_error"] = "ERROR java.net.BindException: Address already in use"
     (seen,) = [block.text for block in phase.detect(facts).blocks if block.id == "broker_down"]
     assert seen.endswith("; the last error in its log: ERROR java.net.BindException: Address already in use")
+
+
+# Controllers that a run starts ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "hosts"),
+    [
+        ("dual_write_one_controller_down", ["c2"]),
+        ("dual_write_controllers_down", ["c1", "c2", "c3"]),
+        ("finalized_one_controller_down", ["c1"]),
+        ("hybrid_controllers_hung", []),  # their hosts say that they run
+        ("brokers_joining_controllers_down", []),  # their start could begin the initial copy
+        ("controllers_starting_two", []),  # the step that brings them up starts them
+        ("reverting_controllers_down", []),
+        ("zk", []),
+    ],
+)
+def test_controllers_that_are_down_are_started_before_any_gate(name, hosts):
+    facts = recorded.facts(name)
+    assert phase.to_start(facts, phase.detect(facts).phase) == hosts
+
+
+@pytest.mark.parametrize("change", ["masked", "unformatted", "unreached", "no file"])
+def test_a_controller_that_must_not_or_cannot_run_is_not_started(change):
+    facts = recorded.facts("dual_write_one_controller_down")
+    node = facts["nodes"]["c2"]
+    node["service"]["masked"] = change == "masked"
+    if change == "unformatted":
+        node["log_dirs"] = []
+    if change == "unreached":
+        node["reached"] = False
+    if change == "no file":
+        node["next"] = None
+    assert phase.to_start(facts, "dual_write") == []
+
+
+def test_a_controller_is_started_before_the_copy_only_under_a_leader():
+    facts = recorded.facts("dual_write_one_controller_down")
+    assert phase.to_start(facts, "brokers_joining") == ["c2"]
+    facts["quorum"] = {"reached": False, "error": "x"}
+    assert phase.to_start(facts, "brokers_joining") == []
+
+
+def test_the_block_says_who_starts_the_controllers():
+    def do(name):
+        (block,) = [one for one in phase.detect(recorded.facts(name)).blocks if one.id == "controllers_down"]
+        return block.do
+
+    assert do("dual_write_one_controller_down") == "run again: the run starts them. They have the metadata"
+    assert "On each: systemctl start kafka-controller" in do("hybrid_controllers_hung")

@@ -136,7 +136,7 @@ def test_zookeepers_lag_is_shown_while_controllers_write_there():
 
 def test_a_block_is_shown_with_its_advice():
     text = shown(recorded.facts("dual_write_one_controller_down"))
-    assert "! controllers down: c2. Start them: they have the metadata." in text
+    assert "! controllers down: c2. Run again: the run starts them. They have the metadata." in text
 
 
 def test_a_begun_rollback_shows_its_steps():
