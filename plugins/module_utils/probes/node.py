@@ -19,7 +19,7 @@ from ..core import kraft_config
 from ..facts import LogDirectory, MetadataLog, NodeFacts, PropertiesFile
 from ..formats import metadata_summary, properties
 from ..host_state import read_json
-from ..seal import is_secret, seal
+from ..seal import seal, seal_properties
 from . import memory, service
 
 METADATA_LOG = "__cluster_metadata-0"
@@ -235,7 +235,7 @@ def _file(path: str, run_key: str) -> PropertiesFile:
         return {**file, "error": f"{path}: {error}"}
     file["sha256"] = hashlib.sha256(raw).hexdigest()
     file["mode"] = kraft_config.mode_at_next_start(values)
-    file["properties"] = {key: seal(run_key, value) if is_secret(key) else value for key, value in values.items()}
+    file["properties"] = seal_properties(run_key, values)
     return file
 
 
