@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import advice, preflight_screen
-from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import is_secret, seal
+from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import seal_properties
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction
 
 KEPT = ("findings", "checks")
@@ -24,9 +24,7 @@ class ActionModule(QuorumshiftAction):
         show = self.own.get("show", False)
         # -vvv prints arguments. Sealed as the hosts seal theirs, secrets can still be compared.
         given = args.get("controller_config") or {}
-        args["controller_config"] = {
-            key: seal(self.run_key(), str(value)) if is_secret(key) else str(value) for key, value in given.items()
-        }
+        args["controller_config"] = seal_properties(self.run_key(), {key: str(value) for key, value in given.items()})
         args["nodes"] = {
             host: {**node, "paths": self.facts_of(host).get("quorumshift_paths")} for host, node in self.nodes().items()
         }

@@ -18,7 +18,7 @@ from typing import Any
 
 from ansible import constants
 from ansible.errors import AnsibleActionFail
-from ansible_collections.quorumshift.kafka.plugins.module_utils import spark_submission
+from ansible_collections.quorumshift.kafka.plugins.module_utils import masking, spark_submission
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import spark_jobs
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import CONNECTION, QuorumshiftAction
 
@@ -134,7 +134,10 @@ class ActionModule(QuorumshiftAction):
     def _fetch(self, job: str, output: str, where: str) -> None:
         """Fetch the job's output files into the run artifacts; a missing file is skipped."""
         for name in (*OUTPUTS, *spark_jobs.JOBS[job].BASELINE):
-            self._action("fetch", src=f"{output}/{name}", dest=os.path.join(where, name), flat=True)
+            here = os.path.join(where, name)
+            self._action("fetch", src=f"{output}/{name}", dest=here, flat=True)
+            if os.path.exists(here):
+                os.chmod(here, 0o600)
 
     def upload(self, here: str, there: str) -> None:
         """Copy a file to the Spark host, with mode 0600."""
@@ -179,6 +182,14 @@ class ActionModule(QuorumshiftAction):
         """Return the command: spark-submit, its options and the job."""
         submit = own["submit"] or [os.path.join(os.path.dirname(sys.executable), "spark-submit")]
         conf = [part for key, value in (own["conf"] or {}).items() for part in ("--conf", f"{key}={value}")]
+        for part in [*conf, *(own["options"] or [])]:
+            if masking.mask(part) != part:
+                raise AnsibleActionFail(
+                    "quorumshift_spark_conf or quorumshift_spark_options holds a secret, which every user of the Spark "
+                    f"host could read in the command line: {part.partition('=')[0]}. Put it into "
+                    "conf/spark-defaults.conf there, or into a file of mode 0600 that quorumshift_spark_options names: "
+                    '["--properties-file", "FILE"]. Then run again'
+                )
         jars = ["--jars", ",".join(own["jars"])] if own["jars"] else ["--packages", own["packages"]]
         return [
             *submit,

@@ -14,6 +14,7 @@ from .addresses import AddressError, parse_host_port
 from .argument_specs import CONNECTION
 from .core import advice, excluded
 from .facts import NodeFacts
+from .masking import mask
 from .probes import cluster, topics
 from .probes.zookeeper import ZooKeeperError
 from .security import SecurityError
@@ -48,6 +49,10 @@ class ProbeModule(AnsibleModule):
         self.known_min_isr: dict[str, int] = {}
         self.same: Mapping[str, Any] = self.params["carry"].get("same") or {}
         self.nodes = {host: self._addressed(node) for host, node in self.params["nodes"].items()}
+
+    def fail_json(self, msg: str, **kwargs: Any) -> Any:
+        """Fail with a message in which secrets are masked: it may quote an exception of a library."""
+        super().fail_json(msg=mask(msg), **kwargs)
 
     def facts(self, partitions: bool = True) -> dict:
         """Return the cluster's facts (probes.cluster.collect) without the excluded hosts (core.excluded)."""

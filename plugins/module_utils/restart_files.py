@@ -9,6 +9,7 @@ import os
 import pwd
 from typing import Any, Mapping
 
+from . import masking
 from .core import kraft_config
 from .core.transitions import TRANSITIONS
 from .formats import properties
@@ -69,9 +70,16 @@ def _earlier_text(spec: Mapping[str, Any], old: str) -> str:
     return before if properties.parse(new) == values else new
 
 
-def masked_text(text: str) -> str:
-    """Return a file's text with secrets masked."""
-    return properties.edit(text, {key: masked(key, value) for key, value in properties.parse(text).items()})
+def masked_text(text: str, before: str = "") -> str:
+    """Return a file's text with secrets masked, in comments too. A secret that has another value in the text `before`
+    is marked, since masked texts would not differ."""
+    old = properties.parse(before)
+
+    def value(key: str, plain: str) -> str:
+        differs = masked(key, plain) != plain and old.get(key, plain) != plain
+        return f"{masked(key, plain)} (differs)" if differs else masked(key, plain)
+
+    return properties.rewritten(text, value, masking.mask_comment)
 
 
 def keep(spec: Mapping[str, Any], directory: str, old: str) -> None:

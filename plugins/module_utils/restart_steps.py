@@ -82,7 +82,7 @@ def _start(
         service.begin("start", spec["service"])
         see_up(spec, record, values, before, starting, earlier)
     except (RestartError, service.ServiceError) as error:
-        excerpt = own_node.log_excerpt(spec["log_file"], log_from, spec["service"])
+        excerpt = own_node.log_excerpt(spec["log_file"], log_from, spec["service"], values)
         raise NotUp(str(error), excerpt) from None
 
 

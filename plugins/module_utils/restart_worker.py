@@ -32,7 +32,11 @@ def planned(spec: Mapping[str, Any]) -> dict:
     values = properties.parse(old)
     running = own_node.running_mode(values, spec["config_file"], spec["service"]) if old else None
     needed = old != new or running != spec["mode"] or not service.state(spec["service"])["active"]
-    return {"needed": needed, "before": restart_files.masked_text(old), "after": restart_files.masked_text(new)}
+    return {"needed": needed, **_masked(old, new)}
+
+
+def _masked(old: str, new: str) -> dict[str, str]:
+    return {"before": restart_files.masked_text(old), "after": restart_files.masked_text(new, old)}
 
 
 def begin(spec: Mapping[str, Any]) -> dict:
@@ -75,9 +79,7 @@ def finish(spec: Mapping[str, Any]) -> dict:
         kind = transitions.forward_to(mode)
         spec = {**spec, "mode": mode, "kind": kind.name if kind else mode, "only_start": True}
         new = restart_files.new_text(spec, old) if down else old
-        record = Record(
-            directory, {**spec, "kind": "repair"}, restart_files.masked_text(old), restart_files.masked_text(new)
-        )
+        record = Record(directory, {**spec, "kind": "repair"}, **_masked(old, new))
         record.values["changed"] = down
         return _detached(record, lambda: _finish(spec, record, directory, down))
 

@@ -14,13 +14,15 @@ import base64
 import hashlib
 import hmac
 import re
+from typing import Mapping
+
+from .core import harmless_configs
 
 PREFIX = "sealed:"
 MASK = "********"
-# Kafka's settings of ConfigDef.Type.PASSWORD, and others with such a name.
-_SECRET = re.compile(
-    r"password(?!\.encoder\.(keyfactory|cipher|key\.length|iterations))|secret|jaas|keystore\.key$|master\.key"
-)
+_LISTENER = re.compile(r"^listener\.name\.[^.]+\.")
+_MECHANISM = re.compile(r"^(gssapi|plain|scram-sha-256|scram-sha-512|oauthbearer)\.(?=sasl\.)")
+_USERINFO = re.compile(r"://[^/\s@]*@")
 
 
 class SealError(ValueError):
@@ -28,8 +30,17 @@ class SealError(ValueError):
 
 
 def is_secret(key: str) -> bool:
-    """Return whether a configuration key holds a secret."""
-    return bool(_SECRET.search(key))
+    """Return whether a configuration key's value must not be shown: it is a password of Kafka, or the key is not
+    Kafka's own, so that it may be a plugin's password."""
+    return _MECHANISM.sub("", _LISTENER.sub("", key, 1), 1) not in harmless_configs.HARMLESS
+
+
+def seal_properties(run_key: str, properties: Mapping[str, str]) -> dict[str, str]:
+    """Return properties with the secrets sealed, also a user in a URL."""
+    return {
+        key: seal(run_key, value) if is_secret(key) or _USERINFO.search(value) else value
+        for key, value in properties.items()
+    }
 
 
 def seal(run_key: str, secret: str) -> str:
@@ -54,8 +65,8 @@ def unseal(run_key: str, value: str) -> str:
 
 
 def masked(key: str, value: str) -> str:
-    """Return a property's value, or MASK if the key holds a secret."""
-    return MASK if is_secret(key) else value
+    """Return a property's value, or MASK if it must not be shown."""
+    return MASK if is_secret(key) else _USERINFO.sub(f"://{MASK}@", value)
 
 
 def _mask(run_key: str, tag: bytes, text: bytes) -> bytes:

@@ -19,7 +19,7 @@ import subprocess
 import time
 from typing import Any, Mapping, Sequence
 
-from . import detached, host_state
+from . import detached, host_state, masking
 
 JOB, RESULT, ENDED, LOG = "job.json", "result.json", "ended.json", "spark.log"
 REQUEST, ANSWER = "log_request.json", "log_answer.{}.json"
@@ -58,7 +58,7 @@ def begin(
         raise SubmissionError(
             f"{command[0]} is not on the Spark host: install pyspark there, or set quorumshift_spark_submit"
         )
-    os.makedirs(output_dir, mode=0o750, exist_ok=True)
+    os.makedirs(output_dir, mode=0o700, exist_ok=True)
     if os.path.exists(os.path.join(output_dir, RESULT)):
         raise SubmissionError(f"{output_dir} already holds a result: use a new directory for each submission")
     host_state.write_json(os.path.join(input_dir, JOB), job)
@@ -132,6 +132,7 @@ def _invalid(found: Mapping[str, Any] | None, nonce: str) -> str | None:
 def _supervise(command: list[str], remove: str, output_dir: str, bound_s: float, environment: dict) -> None:
     began = time.monotonic()
     end: dict = {"exit_code": None, "reason": ""}
+    os.umask(0o077)  # also for what Spark writes
     try:
         with open(os.open(os.path.join(output_dir, LOG), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as log:
             process = subprocess.Popen(
@@ -165,7 +166,7 @@ def _last_lines(path: str) -> str:
     """Return the last errors or lines of Spark's log as the end of a message; '' if there are none."""
     try:
         with open(path, encoding="utf-8", errors="replace") as stream:
-            lines = [line.strip() for line in stream if line.strip()]
+            lines = [line.strip() for line in masking.mask(stream.read()).split("\n") if line.strip()]
     except OSError:
         return ""
     errors = [line for line in lines if "ERROR" in line or "Error" in line or "Exception" in line]

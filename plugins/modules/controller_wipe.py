@@ -155,7 +155,7 @@ def wiped(given, directory, check_mode):
     result = {"changed": changed, "emptied": full, "config_file": "untouched", "diff": []}
     if ours:
         result["config_file"] = "restored" if before else "removed"
-        texts = (restart_files.masked_text(old), restart_files.masked_text(before))
+        texts = (restart_files.masked_text(old), restart_files.masked_text(before, old))
         result["diff"].append(diff(given["config_file"], *texts))
     result["diff"] += [diff(path, "".join(f"{name}\n" for name in sorted(os.listdir(path)))) for path in full]
     if state["masked"]:

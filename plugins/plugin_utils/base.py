@@ -24,6 +24,7 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
+from ansible_collections.quorumshift.kafka.plugins.module_utils.masking import mask
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import RunArtifacts
 
@@ -88,6 +89,8 @@ class QuorumshiftAction(ActionBase):
         refused = self.refused()
         try:
             result.update({"failed": True, "msg": refused} if refused else self.act(args))
+            if isinstance(result.get("msg"), str):  # may quote a log, a tool or an exception
+                result["msg"] = mask(result["msg"])
             if result.get("failed") and self.ends_run(result):
                 self.ended(result.get("msg"), self._task.name)
         except OSError as error:
@@ -181,7 +184,7 @@ class QuorumshiftAction(ActionBase):
 
     def say(self, text: str) -> None:
         """Show one line of progress."""
-        display.display(f"    {text}")
+        display.display(f"    {mask(text)}")
 
     # The run ----------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Mapping
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kraft_config
-from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import is_secret, seal
+from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import seal_properties
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import (
     GROUPS,
     QuorumshiftAction,
@@ -68,7 +68,7 @@ def of_controller(action: QuorumshiftAction, host: str) -> dict[str, str]:
 def _own_settings(action: QuorumshiftAction, variable: str) -> dict[str, str]:
     """Return the operator's own settings for the nodes, secrets sealed like those from the brokers."""
     given = action.variable(variable) or {}
-    return {key: seal(action.run_key(), str(value)) if is_secret(key) else str(value) for key, value in given.items()}
+    return seal_properties(action.run_key(), {key: str(value) for key, value in given.items()})
 
 
 def _voters(action: QuorumshiftAction) -> str:

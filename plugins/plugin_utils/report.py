@@ -18,7 +18,7 @@ import jinja2
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report_files, report_story, report_timeline
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.report_story import PAGE, Recorded
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import RunArtifacts
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import RunArtifacts, private
 
 _LABELS = {
     report_story.DONE: "done",
@@ -203,6 +203,6 @@ def _save(directory: str, page: str) -> None:
     """Replace a page by rename. Parallel tasks may write it at once, each to its own temporary file."""
     path = os.path.join(directory, PAGE)
     new = f"{path}.{os.getpid()}.new"
-    with open(new, "w", encoding="utf-8") as stream:
+    with open(new, "w", encoding="utf-8", opener=private) as stream:
         stream.write(page)
     os.replace(new, path)

@@ -15,13 +15,12 @@ from typing import Any, Mapping, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase, screen
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.transitions import TRANSITIONS
-from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import MASK, PREFIX, is_secret
+from ansible_collections.quorumshift.kafka.plugins.module_utils.masking import mask, mask_comment
+from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import MASK, is_secret
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.report_story import Recorded, items, load, mapping
 from markupsafe import Markup
 
-_SEALED = re.compile(re.escape(PREFIX) + r"[A-Za-z0-9+/=]+")
-_ASSIGNED = re.compile(r"([\w.-]+)[ \t]*=[ \t]*(?=\S)")
-_QUOTED = re.compile(r"""(["'])([\w.-]+)\1(\s*:\s*)(["'])(?:\\.|(?!\4).)*\4""")
+_MASKED = re.compile(re.escape(MASK) + r"( \(differs\))?")
 _LINE = re.compile(r"([ +-]?)(\s*)([^\s=:#!]+)(\s*[=:\s]\s*)(.*)")
 
 
@@ -36,22 +35,8 @@ def scrub(value: Any) -> Any:
     """Return text with secrets and sealed values masked, Markup as Markup; return other values unchanged."""
     if not isinstance(value, str):
         return value
-    text = _QUOTED.sub(_masked_quoted, _SEALED.sub(MASK, str(value)))
-    text = "\n".join(map(_masked_line, text.split("\n")))
+    text = mask(str(value))
     return Markup(text) if isinstance(value, Markup) else text
-
-
-def _masked_line(line: str) -> str:
-    """Return the line masked from a secret's value to its end, since the value may contain anything."""
-    for found in _ASSIGNED.finditer(line):
-        if is_secret(found[1].lower()):
-            return line[: found.end()] + MASK
-    return line
-
-
-def _masked_quoted(found: re.Match) -> str:
-    quote, key, colon = found[1], found[2], found[3]
-    return f"{quote}{key}{quote}{colon}{found[4]}{MASK}{found[4]}" if is_secret(key.lower()) else found[0]
 
 
 def diff(text: str) -> list[Line]:
@@ -68,9 +53,11 @@ def diff(text: str) -> list[Line]:
             lines.append(Line(style, line[:1] + MASK))
             continue
         found = _LINE.match(line)
-        if found and is_secret(found[3].lower()) and found[5]:
+        if found and is_secret(found[3]) and found[5] and not _MASKED.fullmatch(found[5]):
             secret = line.endswith("\\")
             line = "".join(found.group(1, 2, 3, 4)) + MASK
+        elif not found:
+            line = line[:1] + mask_comment(line[1:])
         lines.append(Line(style, line))
     return lines
 

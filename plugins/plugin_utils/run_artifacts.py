@@ -4,7 +4,8 @@
 """The artifacts of a run on the control node: `<artifacts_dir>/<cluster id>/<run>/`.
 
 `journal.jsonl` holds one JSON object a line, {t: epoch seconds, kind: phase|gate|restart|event, name, host?, end?}. The
-verification clients read marks in the same shape. All other artifacts are separate files. None contains secrets.
+verification clients read marks in the same shape. All other artifacts are separate files. None contains secrets, but
+they describe a cluster: only their owner can read them, whatever the umask.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import json
 import os
 import time
 from typing import Any, Iterator
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.masking import mask_all
 
 JOURNAL = "journal.jsonl"
 
@@ -36,14 +39,24 @@ class RunArtifacts:
         except OSError as error:
             raise OSError(error.errno, error.strerror, error.filename or path) from None
 
+    def _private(self, path: str) -> None:
+        """Create the directory `path` of this run, and make it and those above it up to the cluster's private."""
+        os.makedirs(os.path.dirname(self.cluster), mode=0o700, exist_ok=True)
+        below = os.path.relpath(path, os.path.dirname(self.cluster)).split(os.sep)
+        for count in range(1, len(below) + 1):
+            directory = os.path.join(os.path.dirname(self.cluster), *below[:count])
+            os.makedirs(directory, mode=0o700, exist_ok=True)
+            if os.stat(directory).st_mode & 0o077:  # of an earlier version
+                os.chmod(directory, 0o700)
+
     def note(self, kind: str, name: str, t: float | None = None, **more: Any) -> None:
         """Append an event to the journal, with a single write, so that events of parallel tasks do not mix."""
-        os.makedirs(self.directory, mode=0o750, exist_ok=True)
-        event = {"t": round(t or time.time(), 3), "kind": kind, "name": name, **more}
+        self._private(self.directory)
+        event = {"t": round(t or time.time(), 3), "kind": kind, "name": name, **mask_all(more)}
         line = f"{json.dumps(event, default=str)}\n".encode()
         path = os.path.join(self.directory, JOURNAL)
         with self._writing(path):
-            handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640)
+            handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:
                 if os.write(handle, line) < len(line):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -51,10 +64,12 @@ class RunArtifacts:
                 os.close(handle)
 
     def save(self, name: str, content: str) -> str:
-        """Write an artifact (its name may contain directories) and return its path."""
+        """Write an artifact (its name may contain directories), with secrets masked, and return its path."""
+        if name.endswith(".json"):
+            content = json.dumps(mask_all(json.loads(content)), indent=1)
         path = os.path.join(self.directory, name)
-        os.makedirs(os.path.dirname(path), mode=0o750, exist_ok=True)
-        with self._writing(path), open(path + ".new", "w", encoding="utf-8") as stream:
+        self._private(os.path.dirname(path))
+        with self._writing(path), open(path + ".new", "w", encoding="utf-8", opener=private) as stream:
             stream.write(content)
         os.replace(path + ".new", path)
         return path
@@ -74,7 +89,7 @@ class RunArtifacts:
             if not os.path.exists(path):
                 break
             path = os.path.join(self.directory, f"{name}-{number}")
-        os.makedirs(path, mode=0o750)
+        self._private(path)
         return path
 
     def events(self) -> list[dict]:
@@ -87,6 +102,13 @@ class RunArtifacts:
             return []
         runs = (os.path.join(self.cluster, run, JOURNAL) for run in sorted(os.listdir(self.cluster)))
         return sorted((event for path in runs for event in _read(path)), key=lambda event: event["t"])
+
+
+def private(path: str, flags: int) -> int:
+    """Open a file that only its owner may read, as the `opener` of `open`."""
+    handle = os.open(path, flags, 0o600)
+    os.fchmod(handle, 0o600)
+    return handle
 
 
 def _read(path: str) -> Iterator[dict]:

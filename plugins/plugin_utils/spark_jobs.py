@@ -49,9 +49,11 @@ class Job(abc.ABC):
     def keep(self, where: str) -> None:
         """Keep the output of a passed job as the baseline for the next job, also of another run."""
         for name in self.BASELINE:
-            os.makedirs(self._kept, mode=0o750, exist_ok=True)
+            os.makedirs(self._kept, mode=0o700, exist_ok=True)
+            os.chmod(self._kept, 0o700)
             path = os.path.join(self._kept, name)
             shutil.copyfile(os.path.join(where, name), f"{path}.new")
+            os.chmod(f"{path}.new", 0o600)
             os.replace(f"{path}.new", path)
 
     def baseline(self, input_dir: str) -> str | None:

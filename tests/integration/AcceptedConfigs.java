@@ -5,18 +5,31 @@
 import java.io.FileReader;
 import java.util.Properties;
 import kafka.server.KafkaConfig;
+import org.apache.kafka.clients.admin.AdminClientConfig;
 import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.server.config.QuotaConfigs;
+import org.apache.kafka.server.metrics.ClientMetricsConfigs;
+import org.apache.kafka.storage.internals.log.LogConfig;
 
 /**
- * Prints for each properties file whether Kafka accepts it: `ok TAB path TAB mode`, or `no TAB path TAB reason`. With `--secrets` it
- * prints the names of all settings of type PASSWORD instead.
+ * Prints for each properties file whether Kafka accepts it: `ok TAB path TAB mode`, or `no TAB path TAB reason`. With `--types` it
+ * prints `name TAB type` for each setting that Kafka defines for brokers, controllers, topics, clients and quotas instead.
  */
 public class AcceptedConfigs {
     public static void main(String[] arguments) throws Exception {
-        if (arguments.length == 1 && arguments[0].equals("--secrets")) {
-            for (ConfigDef.ConfigKey key : KafkaConfig.configDef().configKeys().values()) {
-                if (key.type == ConfigDef.Type.PASSWORD) {
-                    System.out.println(key.name);
+        if (arguments.length == 1 && arguments[0].equals("--types")) {
+            ConfigDef[] defined = {
+                KafkaConfig.configDef(),
+                LogConfig.configDefCopy(),
+                AdminClientConfig.configDef(),
+                ClientMetricsConfigs.configDef(),
+                QuotaConfigs.brokerQuotaConfigs(),
+                QuotaConfigs.userAndClientQuotaConfigs(),
+                QuotaConfigs.ipConfigs(),
+            };
+            for (ConfigDef one : defined) {
+                for (ConfigDef.ConfigKey key : one.configKeys().values()) {
+                    System.out.println(key.name + "\t" + key.type);
                 }
             }
             return;

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import pathlib
-import re
 import subprocess
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils import seal
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import harmless_configs
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
 
 from tests.integration import servers
@@ -77,8 +77,11 @@ def test_kafka_rejects_incomplete_properties():
     assert line.startswith("no\t") and "controller.listener.names" in line
 
 
-def test_every_password_of_kafka_is_a_secret_here():
-    """Kafka gives certificates the type PASSWORD, too; they are public."""
-    names = run("--secrets")
-    assert len(names) > 10
-    assert [name for name in names if not seal.is_secret(name) and not re.search("certificate", name)] == []
+def test_what_is_shown_is_what_kafka_defines_and_does_not_call_a_password():
+    types = [line.split("\t") for line in run("--types")]
+    passwords = {name for name, kind in types if kind == "PASSWORD"}
+    assert len(passwords) > 10 and len(types) > 400
+    assert {name for name, _kind in types} - passwords == harmless_configs.DEFINED
+    for name in passwords:
+        assert seal.is_secret(name) and seal.is_secret(f"listener.name.x.{name}")
+    assert not passwords & harmless_configs.READ_BY_NAME

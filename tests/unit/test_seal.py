@@ -67,7 +67,18 @@ def test_plain_value_is_returned_unchanged():
         "sasl.jaas.config",
         "listener.name.clients.scram-sha-512.sasl.jaas.config",
         "listener.name.clients.ssl.keystore.key",
+        "listener.name.clients.oauthbearer.sasl.jaas.config",
+        "listener.name.clients.basic.auth.user.info",
         "confluent.license.password",
+        "confluent.schema.registry.basic.auth.user.info",
+        "confluent.telemetry.api.key",
+        "confluent.license",
+        "plugin.token",
+        "azure.account.key",
+        "gcs.credentials",
+        "rsm.config.endpoint",
+        "custom.sasl.login.class",
+        "plain.broker.id",
     ],
 )
 def test_secret_keys_are_masked(key):
@@ -86,7 +97,19 @@ def test_secret_keys_are_masked(key):
         "delegation.token.max.lifetime.ms",
         "super.users",
         "zookeeper.connect",
+        "retention.ms",
+        "listener.name.clients.ssl.keystore.location",
+        "listener.name.clients.scram-sha-512.sasl.login.class",
+        "listener.name.clients.max.connections",
     ],
 )
 def test_other_keys_are_not_masked(key):
     assert not seal.is_secret(key) and seal.masked(key, "shown") == "shown"
+
+
+def test_a_user_in_a_url_is_hidden():
+    key, url = "sasl.oauthbearer.token.endpoint.url", "https://app:hunter2@idp:443/token"
+    assert seal.masked(key, url) == "https://********@idp:443/token"
+    sealed = seal.seal_properties("key", {key: url, "listeners": "PLAINTEXT://b1:9092", "plugin.x": "y"})
+    assert sealed["listeners"] == "PLAINTEXT://b1:9092"
+    assert sealed[key].startswith(seal.PREFIX) and sealed["plugin.x"].startswith(seal.PREFIX)

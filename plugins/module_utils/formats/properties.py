@@ -10,7 +10,7 @@ the class comment of java.util.Properties (Java 17), which Kafka's `Utils.loadPr
 from __future__ import annotations
 
 import re
-from typing import Iterator, Mapping, NamedTuple
+from typing import Callable, Iterator, Mapping, NamedTuple
 
 _SEPARATORS = "=: \t\f"
 _BLANKS = " \t\f"
@@ -65,6 +65,22 @@ def edit(text: str, changes: Mapping[str, str | None], comment: str = "") -> str
     if added:
         kept += ([""] if kept and kept[-1].strip() else []) + ([f"# {comment}"] if comment else []) + added
     return newline.join(kept) + newline if kept else ""
+
+
+def rewritten(text: str, value: Callable[[str, str], str], comment: Callable[[str], str]) -> str:
+    """Return `text` with `value(key, value)` for the value of every entry, repeated keys as well, and `comment(line)`
+    for every comment. Lines that this does not change are kept byte for byte."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    lines = text.splitlines()
+    new: list[str] = []
+    number = 0
+    for entry in _entries(lines):
+        new += map(comment, lines[number : entry.first])
+        after = value(entry.key, entry.value)
+        new += lines[entry.first : entry.last + 1] if after == entry.value else [_line(entry.key, after)]
+        number = entry.last + 1
+    new += map(comment, lines[number:])
+    return text if new == lines else newline.join(new) + newline
 
 
 def _entries(lines: list[str]) -> Iterator[_Entry]:

@@ -13,9 +13,8 @@ from __future__ import annotations
 import re
 from typing import Iterable, Mapping
 
-from .. import as_user
+from .. import as_user, masking
 from ..formats import properties
-from ..seal import MASK, is_secret
 from . import installation
 
 _TOOL = "bin/kafka-broker-api-versions.sh"
@@ -45,14 +44,14 @@ def attempt(kafka_home: str, user: str, settings: Mapping[str, str], brokers: It
     except OSError as error:
         message = f"{command[0]} (see quorumshift_kafka_home): {error.strerror or error}"
         return {"answered": [], "errors": [message]}
-    secrets = [value for key, value in settings.items() if is_secret(key) and value]
+    secrets = masking.known(settings)
     result = read(done.output, done.errors)
     if not result["answered"] and not result["errors"]:
-        printed = " ".join(done.errors.split())[-300:]
+        printed = " ".join(masking.mask(done.errors, secrets).split())[-300:]
         result["errors"] = [
             printed or ("the tool printed nothing" if done.code is not None else f"no answer in {timeout:g} s")
         ]
-    return {**result, "errors": [_without(secrets, error) for error in result["errors"]]}
+    return {**result, "errors": [masking.mask(error, secrets) for error in result["errors"]]}
 
 
 def read(answer: str, log: str) -> dict:
@@ -71,9 +70,3 @@ def read(answer: str, log: str) -> dict:
         first = f"{name.rpartition('.')[2]}: {text}"
         errors.append(first if cause == text else f"{first} ({cause})")
     return {"answered": sorted(answered), "errors": errors}
-
-
-def _without(secrets: Iterable[str], text: str) -> str:
-    for secret in secrets:
-        text = text.replace(secret, MASK)
-    return text

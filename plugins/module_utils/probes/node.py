@@ -13,12 +13,12 @@ import hashlib
 import os
 import time
 
-from .. import host_state, run_locks
+from .. import host_state, masking, run_locks
 from ..core import kraft_config
 from ..facts import LogDirectory, MetadataLog, NodeFacts, PropertiesFile
 from ..formats import metadata_summary, properties
 from ..host_state import read_json
-from ..seal import is_secret, seal
+from ..seal import seal, seal_properties
 from . import installation, memory, own_log, service
 
 METADATA_LOG = "__cluster_metadata-0"
@@ -228,8 +228,8 @@ def _file(path: str, run_key: str) -> tuple[PropertiesFile, list[str]]:
         return {**file, "error": f"{path}: {error}"}, []
     file["sha256"] = hashlib.sha256(raw).hexdigest()
     file["mode"] = kraft_config.mode_at_next_start(values)
-    file["properties"] = {key: seal(run_key, value) if is_secret(key) else value for key, value in values.items()}
-    return file, own_log.secrets_of(values)
+    file["properties"] = seal_properties(run_key, values)
+    return file, masking.known(values)
 
 
 def log_dir_paths(values: dict) -> list[str]:

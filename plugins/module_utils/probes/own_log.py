@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Iterable, Mapping, Sequence
+from typing import Iterable, Sequence
 
+from .. import masking
 from ..facts import Service
-from ..seal import MASK, is_secret
 from . import service
 
 NOISE = "(state.change.logger)"  # logs ERROR at any start, for partitions whose leader is elsewhere or down
@@ -34,7 +34,7 @@ def last_error(log_file: str, state: Service, secrets: Iterable[str] = ()) -> st
     else:
         lines = service.journal(state["name"])
         found = newest(lines) or (lines[-1] if lines else None)
-    return _without(secrets, found)[:_LONGEST] if found else None
+    return masking.mask(found, secrets)[:_LONGEST] if found else None
 
 
 def newest(lines: Sequence[str]) -> str | None:
@@ -48,18 +48,6 @@ def newest(lines: Sequence[str]) -> str | None:
             break
         thrown += [line.strip()] if _CAUSE.match(line.strip()) else []
     return " ".join(dict.fromkeys([lines[at].strip(), *thrown[:1], *thrown[-1:]]))
-
-
-def secrets_of(properties: Mapping[str, str]) -> list[str]:
-    """Return the secrets in a properties file that a log could repeat, with the passwords in its JAAS settings."""
-    values = [value for key, value in properties.items() if is_secret(key) and value]
-    return values + [inner for value in values for inner in re.findall(r'"([^"]+)"', value)]
-
-
-def _without(secrets: Iterable[str], text: str) -> str:
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, MASK)
-    return text
 
 
 def _tail(path: str) -> tuple[list[str], float]:

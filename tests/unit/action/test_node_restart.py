@@ -70,14 +70,16 @@ def test_await_begins_nothing(broker):
 
 
 def test_a_repair_gives_a_broker_in_migration_mode_the_operators_settings(broker):
-    broker.variables["quorumshift_broker_config"] = {"x.y": "new"}
+    broker.variables["quorumshift_broker_config"] = {"num.io.threads": "16"}
     broker.variables.update(quorumshift_controller_listener="CONTROLLER", quorumshift_controller_protocol="PLAINTEXT")
     broker.hostvars["c1"]["quorumshift_node_id"] = 101
     end = record("begun", outcome="done", kind="repair")
     broker.run("node_restart", {"repair": True}, end, host="b1")
     asked = broker.asked[0]
     assert (
-        asked["action"] == "finish" and asked["restart_id"].endswith("/repair/b1") and asked["changes"]["x.y"] == "new"
+        asked["action"] == "finish"
+        and asked["restart_id"].endswith("/repair/b1")
+        and asked["changes"]["num.io.threads"] == "16"
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from ansible.errors import AnsibleActionFail
 
 SEEN = {"phase": "zk", "mirrored_offset": None, "mirrored_zxid": None}
 ARGS = {"name": "metadata_parity", "gate": "before_trigger", "seen": SEEN, "log": {}, "archive": ""}
@@ -59,6 +60,14 @@ def test_the_command_has_master_settings_and_job(spark):
     assert submit[-3].endswith("/metadata_parity.py") and submit[-2] == "--input"
     views = spark.asked[0]["job"]["views"]
     assert [one["id"] for one in views["brokers"]] == [1, 2] and "zookeeper" in views and "metadata_log" not in views
+
+
+@pytest.mark.parametrize("key", ["spark.hadoop.fs.s3a.secret.key", "spark.ssl.keyPassword", "spark.x.account.key"])
+def test_a_secret_does_not_reach_a_command_line(spark, key):
+    given = {**ARGS, "conf": {key: "hunter2", "spark.security.credentials.hive.enabled": "false"}}
+    with pytest.raises(AnsibleActionFail, match=f"(?s){key}.*--properties-file") as refused:
+        spark.run("spark_job", given, result("pass"))
+    assert "hunter2" not in str(refused.value) and spark.asked == []
 
 
 @pytest.mark.parametrize("verdict", ["differ", "error", "incomplete"])

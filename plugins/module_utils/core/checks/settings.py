@@ -9,7 +9,7 @@ import re
 from typing import Iterable, Sequence
 
 from ...addresses import AddressError, parse_listeners
-from ...seal import is_secret
+from ...seal import PREFIX, is_secret
 from .. import kraft_config
 from ..advice import shown
 from .facts import Facts, Finding, grouped, values_of
@@ -24,7 +24,7 @@ def agreement(facts: Facts) -> Iterable[Finding]:
     for key, by_host in kraft_config.disagreements(zookeeper_mode).items():
         if key in facts.controller_config:
             continue
-        secret = any(str(value).startswith("sealed:") for value in by_host.values())
+        secret = any(str(value).startswith(PREFIX) for value in by_host.values())
         pairs = [f"{host} {value}" for host, value in sorted(by_host.items())]
         shown = "their values differ" if secret else ", ".join(pairs)
         yield Finding(
@@ -48,7 +48,8 @@ def overrides(facts: Facts) -> Iterable[Finding]:
                     "remove the key: the tool joins the brokers' super users and quorumshift_controller_super_users",
                 )
             continue
-        difference = "differs from the brokers'" if is_secret(key) else f"is {own}, the brokers have {of_brokers.pop()}"
+        hidden = is_secret(key) or str(own).startswith(PREFIX)
+        difference = "differs from the brokers'" if hidden else f"is {own}, the brokers have {of_brokers.pop()}"
         yield Finding(
             f"{key} of quorumshift_controller_config {difference}",
             f"remove the key, or keep it on purpose: {_consequence(key)}",
@@ -118,7 +119,7 @@ def running_config(facts: Facts) -> Iterable[Finding]:
         differing = [
             f"{key} (file {value}, running {runs[key]})"
             for key, value in sorted(values_of(node).items())
-            if not is_secret(key)
+            if not (is_secret(key) or value.startswith(PREFIX))
             and key not in set_now
             and runs.get(key) is not None
             and _plain(runs[key]) != _plain(value)
