@@ -11,7 +11,7 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import RUN,
 class ActionModule(QuorumshiftAction):
     """Wipes the controller."""
 
-    FILLS = (*RUN, "state_dir", "service", "config_file", "log_dir")
+    FILLS = (*RUN, "state_dir", "service", "config_file", "log_dir", "node_id")
 
     def done(self, args, result):
         if result["changed"]:

@@ -80,6 +80,7 @@ records:
 
 import time
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils import zk_writing
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import initial_copy, phase, zk_metadata
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, zookeeper
@@ -122,6 +123,7 @@ def awaited(module):
 
     def gather():
         with cluster.connect_zookeeper(module.connections) as client:
+            same_cluster(module, client)
             seen = zookeeper.migration_znodes(client, module.connections.timeout)
         offset, version = (seen["migration"][key] for key in ("kraft_metadata_offset", "version"))
         if offset is None or offset <= 0:
@@ -141,6 +143,7 @@ def awaited(module):
 
 def compared(module):
     """Return the comparison of both counts with the transaction in the longest metadata log."""
+    module.require_one_cluster({"nodes": module.nodes})
     longest = phase.longest_log({host: node for host, node in module.nodes.items() if node["role"] == "controller"})
     if not longest:
         module.fail_json(msg="no controller's metadata log could be read, so the initial copy cannot be counted")
@@ -148,9 +151,19 @@ def compared(module):
     return initial_copy.detect(module.params["before"], module.params["after"], transactions)._asdict()
 
 
+def same_cluster(module, client):
+    """Fail the module where ZooKeeper is of another cluster than the run."""
+    if module.params["cluster_id"]:
+        try:
+            zk_writing.require_cluster(client, module.params["cluster_id"], module.connections.timeout)
+        except zk_writing.WriteError as error:
+            module.fail_json(msg=f"{error}. Nothing was changed by this task.")
+
+
 def counted(module):
     """Return the expected records by type and the names in ZooKeeper's metadata."""
     with cluster.connect_zookeeper(module.connections) as client:
+        same_cluster(module, client)
         metadata = zookeeper.metadata(client, timeout=module.connections.timeout)
     pending = set(metadata["delete_topics"])
     return {
