@@ -35,7 +35,8 @@ _POLL_S = 0.1
 def complete(client: Any, cluster_id: str, timeout: float, dry: bool = False) -> list[str]:
     """Create the missing states with the values of the initial copy; return their partitions as "topic-number".
 
-    `client`: a kazoo client in the chroot of the cluster with this id; `timeout` in seconds bounds each answer; `dry` creates nothing.
+    `client`: a kazoo client in the chroot of the cluster with this id; `timeout` in seconds bounds each answer; `dry`
+    creates nothing.
     Raises WriteError, zookeeper.ZooKeeperError, znodes.ZnodeError.
     """
     reader, writer = zookeeper.Reader(client, timeout=timeout), Writer(client, cluster_id, timeout)

@@ -10,7 +10,7 @@ KAFKA-7335, MetaPropertiesEnsemble for `meta.properties`; KIP-78 for the cluster
 from __future__ import annotations
 
 import re
-from typing import Iterable, Mapping, NamedTuple
+from typing import Iterable, NamedTuple
 
 from ..facts import ClusterFacts, LogDirectory
 
