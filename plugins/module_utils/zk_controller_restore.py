@@ -45,8 +45,8 @@ def restore_zk_controller(
     enough), raised: number of states whose version was raised, deleted: [paths], elected: broker id (None if `dry`)}.
 
     `client`: a kazoo client in the chroot of the cluster with this id; `raft_epochs`: of the quorum's logs;
-    `partition_epochs`: metadata_image.Image; `timeout` bounds each request and `bound_s` the election, in seconds. Raises
-    ZkControllerError, zookeeper.ZooKeeperError.
+    `partition_epochs`: metadata_image.Image; `timeout` bounds each request and `bound_s` the election, in seconds.
+    Raises ZkControllerError, zookeeper.ZooKeeperError.
     """
     reader = zookeeper.Reader(client, timeout=timeout)
     try:

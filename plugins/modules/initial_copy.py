@@ -72,6 +72,12 @@ moved:
   type: list
   elements: str
   returned: with O(state=compared)
+unseen:
+  description:
+    - Why the metadata logs do not show whether there was an initial copy; null if they do. Kafka may have removed the
+      log's beginning. Then nothing is concluded, and nothing may be masked.
+  type: str
+  returned: with O(state=compared)
 records:
   description: The transaction's records, counted by type.
   type: dict
@@ -144,11 +150,10 @@ def awaited(module):
 def compared(module):
     """Return the comparison of both counts with the transaction in the longest metadata log."""
     module.require_one_cluster({"nodes": module.nodes})
-    longest = phase.longest_log({host: node for host, node in module.nodes.items() if node["role"] == "controller"})
-    if not longest:
+    controllers = phase.controllers({"nodes": module.nodes})
+    if not phase.longest_log(controllers):
         module.fail_json(msg="no controller's metadata log could be read, so the initial copy cannot be counted")
-    transactions = longest["zk_migration_transactions"]
-    return initial_copy.detect(module.params["before"], module.params["after"], transactions)._asdict()
+    return initial_copy.detect(module.params["before"], module.params["after"], controllers)._asdict()
 
 
 def same_cluster(module, client):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -57,11 +58,12 @@ def tree(connect):
 @pytest.fixture(scope="module")
 def ensembles():
     """(own, foreign): two ZooKeeper servers, with a cluster each."""
-    with servers.workdir("identity") as home, servers.zookeeper(home, "own") as own:
-        with servers.zookeeper(home, "foreign") as foreign:
-            fill(own.connect, OWN)
-            fill(foreign.connect, FOREIGN)
-            yield own, foreign
+    with contextlib.ExitStack() as stack:
+        home = stack.enter_context(servers.workdir("identity"))
+        own, foreign = (stack.enter_context(servers.zookeeper(home, name)) for name in ("own", "foreign"))
+        fill(own.connect, OWN)
+        fill(foreign.connect, FOREIGN)
+        yield own, foreign
 
 
 @pytest.fixture
@@ -109,7 +111,7 @@ def run(module, connect, **options):
     return json.loads(done.stdout or json.dumps({"stderr": done.stderr}))
 
 
-# Each changing module, given the other cluster's ZooKeeper -------------------------------------------------------------
+# Each changing module, given the other cluster's ZooKeeper -----------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -186,15 +188,14 @@ def test_each_writer_compares_in_its_own_session(foreign, backup):
             zk_writing.Writer(client, OWN, 10)
 
 
-def test_without_a_cluster_id_nothing_is_written(tmp_path):
-    with servers.workdir("identity_none") as home, servers.zookeeper(home) as empty:
-        with zookeeper.connect(empty.connect, 10) as client:
-            client.create(znodes.MIGRATION, b"{}")
-            with pytest.raises(zk_writing.WriteError, match="/cluster/id is missing or malformed"):
-                zk_writing.Writer(client, OWN, 10)
-            client.create(znodes.CLUSTER_ID, b"not json", makepath=True)
-            with pytest.raises(zk_writing.WriteError, match="/cluster/id is missing or malformed"):
-                zk_writing.Writer(client, OWN, 10)
+@pytest.mark.parametrize("chroot", ["/empty", "/malformed"])
+def test_without_a_cluster_id_nothing_is_written(ensembles, chroot):
+    with zookeeper.connect(ensembles[0].connect, 10) as client:
+        client.ensure_path("/empty")
+        client.ensure_path("/malformed/cluster/id")
+    missing = pytest.raises(zk_writing.WriteError, match="/cluster/id is missing or malformed")
+    with zookeeper.connect(f"{ensembles[0].connect}{chroot}", 10) as client, missing:
+        zk_writing.Writer(client, OWN, 10)
 
 
 def test_a_session_that_moves_to_the_other_ensemble_writes_nothing_there(foreign):

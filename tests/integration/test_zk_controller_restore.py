@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDrestore_zk_controller.restore_zk-License-Identifier: GPL-3.0-or-later
+# SPDX-License-Identifier: GPL-3.0-or-later
 """ZooKeeper's controller restored for two real brokers, in a ZooKeeper with KRaft's znodes and epochs."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sources of several clusters are told apart, in recorded facts and on a host's own disks."""
+"""Sources of another cluster are found, in recorded facts and on a host's own disks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_source_of_another_cluster_is_named_and_closes_every_gate(source):
     assert f"{OTHER} in {where.get(source, source + ': ')}" in refused and f"this run is of {own}" in refused
     assert refused.endswith(identity.CORRECT)
     detected = phase.detect(facts)
-    assert [block.id for block in detected.blocks][0] == "clusters_differ"
+    assert next(block.id for block in detected.blocks) == "clusters_differ"
     for name in gates.GATES:
         assert any("the cluster ids differ" in reason for reason in gates.closed_by(name, detected, []))
 
