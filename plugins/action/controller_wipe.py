@@ -13,7 +13,7 @@ class ActionModule(QuorumshiftAction):
     """Wipes the controller."""
 
     OWN = ("renewable",)
-    FILLS = (*RUN, "host", "state_dir", "service", "config_file", "log_dir")
+    FILLS = (*RUN, "host", "state_dir", "service", "config_file", "log_dir", "node_id")
 
     def act(self, args):
         result = super().act(args)

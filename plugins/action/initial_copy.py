@@ -9,7 +9,7 @@ import json
 
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction
 
-KEPT = ("counted", "damage", "differences", "moved", "records")
+KEPT = ("counted", "damage", "differences", "moved", "unseen", "records")
 
 
 class ActionModule(QuorumshiftAction):

@@ -19,6 +19,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     excluded,
     gates,
     history,
+    identity,
     phase,
     planning,
     planning_screen,
@@ -27,7 +28,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     screen,
     transitions,
 )
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils import identity, plans
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import identity as process_identity
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import plans
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction, display
 
 # Options of ansible-playbook that the printed command repeats, by the name that Ansible gives them
@@ -52,7 +54,11 @@ class ActionModule(QuorumshiftAction):
         detected = phase.detect(facts)
         first = not self.session
         session = dict(self.session) or {"run": time.strftime("%Y%m%dT%H%M%S") + "-" + secrets.token_hex(2)}
-        session.update(cluster_id=result["cluster_id"], phase=result["phase"])
+        # The first answer of a run counts to its end: sources that change meanwhile are of another cluster
+        session.update(cluster_id=session.get("cluster_id") or result["cluster_id"], phase=result["phase"])
+        if session["cluster_id"] and not identity.is_cluster_id(session["cluster_id"]):
+            refused = identity.refusal(facts, session["cluster_id"])
+            return {"failed": True, "msg": f"{refused}. Nothing was changed."}
         result["idle"] = self._idle(direction, facts, detected, target) and not result["unfinished"]
         unproved = direction != run_lock.FORWARD and rollback.unproved(facts, detected, session["run"])
         if unproved:
@@ -93,7 +99,9 @@ class ActionModule(QuorumshiftAction):
         """Return why a run of this direction may not change anything, None when it may."""
         if not direction:
             return None
-        refused = excluded.refused(facts, detected, direction) or locked
+        cluster_id = self.session["cluster_id"]
+        other = identity.refusal(facts, cluster_id, () if cluster_id else [identity.HOSTS])
+        refused = other or excluded.refused(facts, detected, direction) or locked
         if refused:
             return refused
         # A restart that was left half done is finished first, whatever the phase
@@ -136,7 +144,7 @@ class ActionModule(QuorumshiftAction):
     def _run_lock(self, nodes, session, direction, idle):
         """Decide on the run lock; a run that will change something finds in its session what it has to lock."""
         cluster_id, force_unlock = session["cluster_id"] or "", self.variable("quorumshift_force_unlock") or ""
-        alive = identity.alive((run_lock.newest_in(nodes, cluster_id) or {}).get("process"))
+        alive = process_identity.alive((run_lock.newest_in(nodes, cluster_id) or {}).get("process"))
         # In plain ZooKeeper mode no direction can be reversed: a rollback that was killed then was at its end.
         reversible = direction if session["phase"] != phase.ZK else ""
         me = {"run": session["run"], "direction": reversible, "alive": alive}

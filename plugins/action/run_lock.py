@@ -14,7 +14,7 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import RUN,
 class ActionModule(QuorumshiftAction):
     """Takes or closes the lock."""
 
-    FILLS = (*RUN, "state_dir")
+    FILLS = (*RUN, "state_dir", "config_file", "log_dir")
     OWN = ("stopped_at", "reason")
 
     def refused(self):

@@ -11,7 +11,7 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import Quor
 class ActionModule(QuorumshiftAction):
     """Stops, masks or unmasks a service."""
 
-    FILLS = ("service", "stop_timeout_s")
+    FILLS = ("service", "stop_timeout_s", "cluster_id", "config_file", "log_dir", "node_id")
 
     def done(self, args, result):
         if result["changed"] and self.session.get("run"):  # used outside a run, the module has no journal

@@ -11,7 +11,7 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import Quor
 class ActionModule(QuorumshiftAction):
     """Takes or verifies the backup."""
 
-    FILLS = ("zookeeper_connect", "zookeeper_client")
+    FILLS = ("zookeeper_connect", "zookeeper_client", "cluster_id")
 
     def done(self, args, result):
         if args.get("state", "taken") == "taken":

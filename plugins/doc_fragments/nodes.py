@@ -24,6 +24,11 @@ options:
         action plugin fills it from C(quorumshift_exclude_hosts).
     type: dict
     default: {}
+  cluster_id:
+    description:
+      - The run's cluster id. If ZooKeeper, a host or the bootstrap servers report another id, the module fails. The
+        action plugin sets it.
+    type: str
   carry:
     description:
       - The C(carry) that an earlier, unfinished call of the same wait returned. The action plugin sets it; omit it.

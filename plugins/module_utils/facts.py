@@ -283,6 +283,7 @@ class Topics(TypedDict, total=False):
     error: str
     brokers: dict[str, str]
     controller_id: int
+    cluster_id: str | None
     partitions: dict[str, dict[str, Partition]]
     differ: dict
     single: list[str]

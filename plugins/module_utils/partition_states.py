@@ -18,7 +18,7 @@ from typing import Any
 
 from .formats import znodes
 from .probes import zookeeper
-from .zk_writing import writing
+from .zk_writing import Writer, writing
 
 try:
     from kazoo import exceptions as kazoo_exceptions
@@ -32,13 +32,14 @@ MIGRATION_WRITES_BOUND_S = 10.0
 _POLL_S = 0.1
 
 
-def complete(client: Any, timeout: float, dry: bool = False) -> list[str]:
+def complete(client: Any, cluster_id: str, timeout: float, dry: bool = False) -> list[str]:
     """Create the missing states with the values of the initial copy; return their partitions as "topic-number".
 
-    `client`: a kazoo client in the cluster's chroot; `timeout` in seconds bounds each answer; `dry` creates nothing.
+    `client`: a kazoo client in the chroot of the cluster with this id; `timeout` in seconds bounds each answer; `dry`
+    creates nothing.
     Raises WriteError, zookeeper.ZooKeeperError, znodes.ZnodeError.
     """
-    reader = zookeeper.Reader(client, timeout=timeout)
+    reader, writer = zookeeper.Reader(client, timeout=timeout), Writer(client, cluster_id, timeout)
     first = _missing(reader)
     if not first:
         return []
@@ -48,7 +49,7 @@ def complete(client: Any, timeout: float, dry: bool = False) -> list[str]:
     return [
         f"{topic}-{partition}"
         for path, (topic, partition, replicas) in sorted(lasting.items())
-        if dry or _created(reader, path, topic, replicas, epoch)
+        if dry or _created(reader, writer, path, topic, replicas, epoch)
     ]
 
 
@@ -75,7 +76,7 @@ def _await_migration_writes(reader: zookeeper.Reader) -> None:
         time.sleep(_POLL_S)
 
 
-def _created(reader: zookeeper.Reader, path: str, topic: str, replicas: list[int], epoch: int) -> bool:
+def _created(reader: zookeeper.Reader, writer: Writer, path: str, topic: str, replicas: list[int], epoch: int) -> bool:
     """Create a state and the znodes above it, unless the topic was deleted. Return whether it was created."""
     data = {"controller_epoch": epoch, "leader": replicas[0], "version": 1, "leader_epoch": 0, "isr": replicas}
     client, timeout = reader.client, reader.timeout
@@ -85,8 +86,8 @@ def _created(reader: zookeeper.Reader, path: str, topic: str, replicas: list[int
             parent, _slash, _name = path.rpartition("/")
             for directory in (parent.rpartition("/")[0], parent):
                 with contextlib.suppress(kazoo_exceptions.NodeExistsError):
-                    client.create_async(directory, b"", acl=acl).get(timeout=timeout)
-            client.create_async(path, json.dumps(data).encode(), acl=acl).get(timeout=timeout)
+                    writer.create(directory, b"", acl).get(timeout=timeout)
+            writer.create(path, json.dumps(data).encode(), acl).get(timeout=timeout)
         except (kazoo_exceptions.NoNodeError, kazoo_exceptions.NodeExistsError):
             return False  # the topic was deleted, or the state was created, meanwhile
     return True

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Iterable, Mapping
 
 from ansible.module_utils.basic import AnsibleModule
 
 from .addresses import AddressError, parse_host_port
 from .argument_specs import CONNECTION
-from .core import advice, excluded
+from .core import advice, excluded, identity
 from .facts import NodeFacts
 from .masking import mask
 from .probes import cluster, topics
@@ -34,6 +34,7 @@ class ProbeModule(AnsibleModule):
             **CONNECTION,
             "nodes": {"type": "dict", "default": {}},
             "excluded": {"type": "dict", "default": {}},
+            "cluster_id": {"type": "str"},
             "carry": {"type": "dict", "default": {}},
             **argument_spec,
         }
@@ -54,12 +55,24 @@ class ProbeModule(AnsibleModule):
         """Fail with a message in which secrets are masked: it may quote an exception of a library."""
         super().fail_json(msg=mask(msg), **kwargs)
 
-    def facts(self, partitions: bool = True) -> dict:
-        """Return the cluster's facts (probes.cluster.collect) without the excluded hosts (core.excluded)."""
+    def facts(self, partitions: bool = True, needed: Iterable[str] = (), strict: bool = True) -> dict:
+        """Return the cluster's facts (probes.cluster.collect) without the excluded hosts (core.excluded).
+
+        Fail the module where a source is of another cluster than the run, or where one of the kinds `needed`
+        (core.identity) does not answer; not so with `strict` False, where the caller reports it.
+        """
         facts = cluster.collect(self.nodes, self.connections, partitions)
+        if strict:
+            self.require_one_cluster(facts, needed)
         kept = ("role", "node_id")
         hosts = {host: {key: node.get(key) for key in kept} for host, node in self.params["excluded"].items()}
         return excluded.without(facts, hosts)
+
+    def require_one_cluster(self, facts: Any, needed: Iterable[str] = ()) -> None:
+        """Fail the module unless facts are of the run's cluster (core.identity.troubles)."""
+        refused = identity.refusal(facts, self.params["cluster_id"], needed)
+        if refused:
+            self.fail_json(msg=f"{refused}. Nothing was changed by this task.")
 
     def modes_of_excluded(self) -> dict[str, str | None]:
         """Return the mode in which each excluded host answers, None if it does not answer."""

@@ -15,7 +15,17 @@ import os
 import time
 from typing import Any, Callable, Iterator, Mapping
 
-from . import as_user, auto_revert, detached, host_state, restart_files, restart_record, restart_steps, run_locks
+from . import (
+    as_user,
+    auto_revert,
+    detached,
+    host_identity,
+    host_state,
+    restart_files,
+    restart_record,
+    restart_steps,
+    run_locks,
+)
 from .core import kraft_config, transitions
 from .formats import properties
 from .probes import installation, own_node, service
@@ -53,7 +63,7 @@ def begin(spec: Mapping[str, Any]) -> dict:
         identity = {key: spec[key] for key in ("id", "kind", "mode")}
         return {**identity, "outcome": "unneeded", "changed": False, "steps": []}
     directory = host_state.directory(spec["state_dir"], spec["cluster_id"])
-    with _held_by(spec["run"], directory):
+    with _held_by(spec, directory):
         record = Record(directory, spec, plan["before"], plan["after"])
         return _detached(record, lambda: _restart(spec, record, directory))
 
@@ -67,7 +77,7 @@ def finish(spec: Mapping[str, Any]) -> dict:
     stops it. `spec` and errors as for `begin`, without kind and mode.
     """
     directory = host_state.directory(spec["state_dir"], spec["cluster_id"])
-    with _held_by(spec["run"], directory):
+    with _held_by(spec, directory):
         existing = restart_record.read(directory)
         down = restart_steps.is_stopped(service.state(spec["service"]), or_stopping=True)
         if existing.get("outcome") not in (None, "failed") and not down:
@@ -106,14 +116,17 @@ def watch(root: str, cluster_id: str, restart_id: str, seen_steps: int, wait_s: 
 
 
 @contextlib.contextmanager
-def _held_by(run: str, directory: str) -> Iterator[None]:
-    """Lock the host for a restart of this run. Raises RestartError when another restart or another run holds it."""
+def _held_by(spec: Mapping[str, Any], directory: str) -> Iterator[None]:
+    """Lock the host for a restart of this run. Raises RestartError when another restart or another run holds it, or
+    when the host is of another cluster."""
     try:
         with host_state.locked(directory):
             # Checked once: a run lock changes only under this lock, which the worker keeps until it ends.
-            run_locks.require(directory, run)
+            run_locks.require(directory, spec["run"])
+            new = host_identity.log_dirs(spec.get("content") or {})
+            host_identity.require(spec["config_file"], spec["cluster_id"], spec["node_id"], new=new)
             yield
-    except run_locks.RunLockError as error:
+    except (run_locks.RunLockError, host_identity.ForeignHost) as error:
         raise RestartError(f"{error}") from None
     except host_state.Held:
         raise RestartError(f"{restart_record.at_work(directory)}. Run again when it has ended") from None

@@ -18,7 +18,7 @@ from typing import Any, Iterable, Mapping
 from .core import rollback, zk_controller, zk_metadata
 from .formats import znodes
 from .probes import zookeeper
-from .zk_writing import WriteError, writing
+from .zk_writing import WriteError, Writer, writing
 
 try:
     from kazoo import exceptions as kazoo_exceptions
@@ -34,6 +34,7 @@ class ZkControllerError(RuntimeError):
 
 def restore_zk_controller(
     client: Any,
+    cluster_id: str,
     raft_epochs: Iterable[int | None],
     partition_epochs: Mapping[str, Mapping],
     timeout: float,
@@ -43,11 +44,15 @@ def restore_zk_controller(
     """Restore ZooKeeper's controller; return {changed, controller_epoch (set before the election, None if it was high
     enough), raised: number of states whose version was raised, deleted: [paths], elected: broker id (None if `dry`)}.
 
-    `client`: a kazoo client in the cluster's chroot; `raft_epochs`: of the quorum's logs; `partition_epochs`:
-    metadata_image.Image; `timeout` bounds each request and `bound_s` the election, in seconds. Raises
-    ZkControllerError, zookeeper.ZooKeeperError.
+    `client`: a kazoo client in the chroot of the cluster with this id; `raft_epochs`: of the quorum's logs;
+    `partition_epochs`: metadata_image.Image; `timeout` bounds each request and `bound_s` the election, in seconds.
+    Raises ZkControllerError, zookeeper.ZooKeeperError.
     """
     reader = zookeeper.Reader(client, timeout=timeout)
+    try:
+        writer = Writer(client, cluster_id, timeout)
+    except WriteError as error:
+        raise ZkControllerError(f"{error}. {rollback.NO_CONTROLLER}") from error
     topics = zk_metadata.normalise(zookeeper.partition_znodes(reader))
     seen = zookeeper.migration_znodes(client, timeout)
     wanted = rollback.restore_zk_controller(seen, zk_metadata.max_controller_epoch(topics), raft_epochs)
@@ -57,20 +62,20 @@ def restore_zk_controller(
     if dry:
         return result
     try:
-        _raise_versions(reader, behind)
+        _raise_versions(reader, writer, behind)
         if wanted.controller_epoch is not None:
             with writing(f"{znodes.CONTROLLER_EPOCH} was not set"):
                 data = str(wanted.controller_epoch).encode()
                 version = seen["controller_epoch"]["version"]
-                client.set_async(znodes.CONTROLLER_EPOCH, data, version=version).get(timeout=timeout)
+                writer.set(znodes.CONTROLLER_EPOCH, data, version).get(timeout=timeout)
         if wanted.controller:
-            result["deleted"] += _delete(client, znodes.CONTROLLER, timeout, seen["controller"]["czxid"])
+            result["deleted"] += _delete(reader, writer, znodes.CONTROLLER, seen["controller"]["czxid"])
     except WriteError as error:
         raise ZkControllerError(f"{error}. {rollback.NO_CONTROLLER}") from error
     result["elected"] = _await_elected(client, timeout, bound_s)
     try:
         if wanted.migration:
-            result["deleted"] += _delete(client, znodes.MIGRATION, timeout)
+            result["deleted"] += _delete(reader, writer, znodes.MIGRATION)
     except WriteError as error:
         raise ZkControllerError(f"broker {result['elected']} is the controller, but {error}") from error
     return result
@@ -92,12 +97,12 @@ def _diff(seen: Mapping, wanted: rollback.ZkControllerRestore, behind: Mapping[s
     return {"before_header": "ZooKeeper", "after_header": "ZooKeeper", **dict(zip(("before", "after"), texts))}
 
 
-def _raise_versions(reader: zookeeper.Reader, behind: Mapping[str, int]) -> None:
+def _raise_versions(reader: zookeeper.Reader, writer: Writer, behind: Mapping[str, int]) -> None:
     """Rewrite each state unchanged until it has the given version: each write adds one."""
     pending: deque = deque()
     for state in reader.get_many(sorted(behind)):
         for version in range(state.stat.version, behind[state.path]):
-            pending.append((state.path, reader.client.set_async(state.path, state.data, version=version)))
+            pending.append((state.path, writer.set(state.path, state.data, version)))
             if len(pending) >= reader.window:
                 _confirm(reader, *pending.popleft())
     while pending:
@@ -109,13 +114,13 @@ def _confirm(reader: zookeeper.Reader, path: str, request: Any) -> None:
         request.get(timeout=reader.timeout)
 
 
-def _delete(client: Any, path: str, timeout: float, czxid: int | None = None) -> list[str]:
+def _delete(reader: zookeeper.Reader, writer: Writer, path: str, czxid: int | None = None) -> list[str]:
     """Delete a znode and return [its path]; [] if it does not exist or has another `czxid` than the given one."""
-    stat = zookeeper.Reader(client, timeout=timeout).stat(path)
+    stat = reader.stat(path)
     if stat is None or czxid not in (None, stat.czxid):
         return []
     with writing(f"{path} was not deleted"), contextlib.suppress(kazoo_exceptions.NoNodeError):
-        client.delete_async(path, version=stat.version).get(timeout=timeout)
+        writer.delete(path, stat.version).get(timeout=reader.timeout)
     return [path]
 
 

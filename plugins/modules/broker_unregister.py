@@ -15,6 +15,11 @@ description:
   - Removes the registration of each such broker, and checks at the quorum's leader that it is deleted. It does so only
     in pre-migration, while C(/migration) is at -1 and ZooKeeper's controller is active.
   - Runs on the probe host. Its principal needs the operation Alter on the cluster at the controllers.
+options:
+  cluster_id:
+    description: The run's cluster id, which ZooKeeper must have in C(/cluster/id). The action plugin sets it.
+    type: str
+    required: true
 extends_documentation_fragment:
   - quorumshift.kafka.connection
   - quorumshift.kafka.zookeeper
@@ -42,20 +47,20 @@ unregistered:
 """
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_host_port
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import identity, phase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
 
 
 def main():
     """Remove the registrations and exit."""
-    module = ProbeModule({})
+    module = ProbeModule({"cluster_id": {"type": "str", "required": True}})
     module.run(lambda: unregistered(module))
 
 
 def unregistered(module):
     """Remove each stale registration and return the module's result."""
-    facts = module.facts(partitions=False)
+    facts = module.facts(partitions=False, needed=(identity.ZOOKEEPER, identity.HOSTS))
     left = phase.left_registered(facts)
     if left and not module.check_mode:
         leader = facts["quorum"].get("leader_id")
@@ -73,8 +78,9 @@ def unregistered(module):
 def remove(module, address, broker_id):
     """Remove one registration; repeat until the leader has none. Fails the module after the third attempt."""
     connections = module.connections
+    known = connections.controller_client, connections.timeout, module.params["cluster_id"]
     for dummy in range(3):
-        if not kafka_wire.unregister_broker(address, broker_id, connections.controller_client, connections.timeout):
+        if not kafka_wire.unregister_broker(address, broker_id, *known):
             return
     module.fail_json(msg=f"{still_registered([broker_id])}: the broker registers again, so it runs in migration mode")
 

@@ -42,6 +42,9 @@ options:
     description: The controller's log directory, used when there is no properties file.
     type: path
     required: true
+  node_id:
+    description: The controller's node id, which each formatted log directory must have.
+    type: int
 extends_documentation_fragment:
   - quorumshift.kafka.host_record
   - quorumshift.kafka.host_record.run
@@ -86,12 +89,13 @@ import shutil
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils import (
+    host_identity,
     host_state,
     restart_files,
     restart_steps,
     run_locks,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, kraft_config
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, identity, kraft_config
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import clock, node, service
 
@@ -112,6 +116,7 @@ def main():
             "service": {"type": "str", "required": True},
             "config_file": {"type": "path", "required": True},
             "log_dir": {"type": "path", "required": True},
+            "node_id": {"type": "int"},
             **host_state.HELD_OPTIONS,
         },
         supports_check_mode=True,
@@ -150,7 +155,7 @@ def wiped(given, directory, check_mode):
         if os.path.isdir(path) and set(os.listdir(path)) - node.IN_EMPTY_DIRECTORY
     ]
     for path in full:
-        must_be_ours(path, given["cluster_id"])
+        must_be_ours(path, given["cluster_id"], given["node_id"])
     changed = bool(full or ours or state["masked"])
     result = {"changed": changed, "emptied": full, "config_file": "untouched", "diff": []}
     if ours:
@@ -180,17 +185,14 @@ def diff(header, before, after=""):
 
 def log_dirs(given, text):
     """Return the controller's log directories from its properties file, or else the option log_dir."""
-    values = properties.parse(text)
-    named = [*node.log_dir_paths(values), *([values["metadata.log.dir"]] if values.get("metadata.log.dir") else [])]
-    return list(dict.fromkeys(named)) or [given["log_dir"]]
+    return host_identity.log_dirs(properties.parse(text)) or [given["log_dir"]]
 
 
-def must_be_ours(path, cluster_id):
-    """Raise Refused unless the directory's meta.properties has this cluster's id."""
-    meta = os.path.join(path, "meta.properties")
-    found = node.read_properties(meta).get("cluster.id") if os.path.exists(meta) else None
-    if found != cluster_id:
-        raise Refused(f"{path} has cluster id {found}, expected {cluster_id}")
+def must_be_ours(path, cluster_id, node_id):
+    """Raise Refused unless the directory's meta.properties has this cluster's id, and this node's."""
+    refused = identity.of_host([host_identity.stored(path)], cluster_id, node_id, silent=False)
+    if refused:
+        raise Refused(refused)
 
 
 def empty(path):

@@ -72,6 +72,12 @@ moved:
   type: list
   elements: str
   returned: with O(state=compared)
+unseen:
+  description:
+    - Why the metadata logs do not show whether there was an initial copy; null if they do. Kafka may have removed the
+      log's beginning. Then nothing is concluded, and nothing may be masked.
+  type: str
+  returned: with O(state=compared)
 records:
   description: The transaction's records, counted by type.
   type: dict
@@ -80,6 +86,7 @@ records:
 
 import time
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils import zk_writing
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import initial_copy, phase, zk_metadata
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, zookeeper
@@ -122,6 +129,7 @@ def awaited(module):
 
     def gather():
         with cluster.connect_zookeeper(module.connections) as client:
+            same_cluster(module, client)
             seen = zookeeper.migration_znodes(client, module.connections.timeout)
         offset, version = (seen["migration"][key] for key in ("kraft_metadata_offset", "version"))
         if offset is None or offset <= 0:
@@ -141,16 +149,26 @@ def awaited(module):
 
 def compared(module):
     """Return the comparison of both counts with the transaction in the longest metadata log."""
-    longest = phase.longest_log({host: node for host, node in module.nodes.items() if node["role"] == "controller"})
-    if not longest:
+    module.require_one_cluster({"nodes": module.nodes})
+    controllers = phase.controllers({"nodes": module.nodes})
+    if not phase.longest_log(controllers):
         module.fail_json(msg="no controller's metadata log could be read, so the initial copy cannot be counted")
-    transactions = longest["zk_migration_transactions"]
-    return initial_copy.detect(module.params["before"], module.params["after"], transactions)._asdict()
+    return initial_copy.detect(module.params["before"], module.params["after"], controllers)._asdict()
+
+
+def same_cluster(module, client):
+    """Fail the module where ZooKeeper is of another cluster than the run."""
+    if module.params["cluster_id"]:
+        try:
+            zk_writing.require_cluster(client, module.params["cluster_id"], module.connections.timeout)
+        except zk_writing.WriteError as error:
+            module.fail_json(msg=f"{error}. Nothing was changed by this task.")
 
 
 def counted(module):
     """Return the expected records by type and the names in ZooKeeper's metadata."""
     with cluster.connect_zookeeper(module.connections) as client:
+        same_cluster(module, client)
         metadata = zookeeper.metadata(client, timeout=module.connections.timeout)
     pending = set(metadata["delete_topics"])
     return {

@@ -239,7 +239,7 @@ def main():
         module.fail_json(msg=f"quorumshift_soak: {error}")
 
     def work():
-        facts = module.facts()
+        facts = module.facts(strict=False)
         for host, mode in module.modes_of_excluded().items():
             facts["excluded"][host]["running"] = mode
         detected = phase.detect(facts)

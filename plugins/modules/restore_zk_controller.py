@@ -17,6 +17,10 @@ description:
   - Raises C(/controller_epoch) above the epochs of all partition states and of the quorum (KAFKA-20488). Deletes
     KRaft's C(/controller), waits until a broker is elected, then deletes C(/migration). It can be repeated.
 options:
+  cluster_id:
+    description: The run's cluster id, which ZooKeeper must have in C(/cluster/id). The action plugin sets it.
+    type: str
+    required: true
   stopped_at:
     description: When the KRaft quorum lost its majority, in epoch seconds.
     type: float
@@ -71,7 +75,7 @@ deleted:
 import time
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils import zk_controller_restore
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import rollback
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import identity, rollback
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster
 
@@ -80,6 +84,7 @@ def main():
     """Check the preconditions, then restore the controller."""
     module = ProbeModule(
         {
+            "cluster_id": {"type": "str", "required": True},
             "stopped_at": {"type": "float"},
             "partition_epochs": {"type": "dict", "required": True},
             "timeout_s": {"type": "float", "default": 60},
@@ -88,7 +93,7 @@ def main():
     given = module.params
 
     def work():
-        facts = module.facts(partitions=False)
+        facts = module.facts(partitions=False, needed=(identity.HOSTS,))
         undrained = rollback.undrained(facts)
         troubles = [*rollback.not_at_rest(facts), *([undrained] if undrained else [])]
         if troubles:
@@ -101,6 +106,7 @@ def main():
             try:
                 result = zk_controller_restore.restore_zk_controller(
                     client,
+                    given["cluster_id"],
                     epochs,
                     given["partition_epochs"],
                     module.connections.timeout,

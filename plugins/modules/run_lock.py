@@ -48,6 +48,12 @@ options:
     description: What an earlier, unfinished call of the same wait returned. The action plugin passes it on.
     type: dict
     default: {}
+  config_file:
+    description: The node's properties file. With O(state=taken), its log directories must be of O(cluster_id).
+    type: path
+  log_dir:
+    description: The controller's log directory, used when there is no properties file.
+    type: path
 extends_documentation_fragment:
   - quorumshift.kafka.host_record
   - quorumshift.kafka.host_record.run
@@ -77,7 +83,12 @@ waited_s:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state, restart_record, run_locks
+from ansible_collections.quorumshift.kafka.plugins.module_utils import (
+    host_identity,
+    host_state,
+    restart_record,
+    run_locks,
+)
 
 SLICE_S = 3.0
 
@@ -95,6 +106,8 @@ def main():
             "reason": {"type": "str", "default": ""},
             "timeout_s": {"type": "float", "default": 600},
             "carry": {"type": "dict", "default": {}},
+            "config_file": {"type": "path"},
+            "log_dir": {"type": "path"},
         },
         required_if=[("state", "taken", ["run_lock"])],
         supports_check_mode=True,
@@ -107,8 +120,10 @@ def main():
         if given["state"] == "closed":
             run_locks.close(path, given["run"], given["how"])
             module.exit_json(changed=False, done=True)
+        if given["config_file"]:
+            host_identity.require(given["config_file"], given["cluster_id"], None, given["log_dir"])
         module.exit_json(changed=False, **taken(path, given))
-    except (run_locks.RunLockError, OSError) as error:
+    except (run_locks.RunLockError, host_identity.ForeignHost, OSError, ValueError) as error:
         module.fail_json(msg=f"{error}. Nothing was changed.")
     except host_state.Held:
         module.fail_json(

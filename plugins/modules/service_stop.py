@@ -34,6 +34,18 @@ options:
       - A broker in migration mode that has lost the quorum waits five minutes before it stops (C(KafkaServer)).
     type: float
     default: 0
+  cluster_id:
+    description: The run's cluster id. Without it, the host is not compared with a cluster.
+    type: str
+  config_file:
+    description: The node's properties file. Its log directories must be of O(cluster_id).
+    type: path
+  log_dir:
+    description: The controller's log directory, used when there is no properties file.
+    type: path
+  node_id:
+    description: The node's id, which the log directories must have.
+    type: int
 attributes:
   check_mode: {support: full, description: Returns what would change.}
   diff_mode: {support: full, description: Shows whether the service is active and masked before and after.}
@@ -61,7 +73,7 @@ at:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils import restart_steps
+from ansible_collections.quorumshift.kafka.plugins.module_utils import host_identity, restart_steps
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import service
 from ansible_collections.quorumshift.kafka.plugins.module_utils.restart_record import RestartError
 
@@ -74,6 +86,10 @@ def main():
             "state": {"type": "str", "required": True, "choices": ["stopped", "masked", "unmasked"]},
             "stop_timeout_s": {"type": "float", "default": 300},
             "kill_after_s": {"type": "float", "default": 0},
+            "cluster_id": {"type": "str"},
+            "config_file": {"type": "path"},
+            "log_dir": {"type": "path"},
+            "node_id": {"type": "int"},
         },
         supports_check_mode=True,
     )
@@ -91,6 +107,11 @@ def main():
     }
     if module.check_mode:
         module.exit_json(changed=stops or wanted != found["masked"], stopped=stops, at=None, diff=diff)
+    if given["cluster_id"] and given["config_file"]:
+        try:
+            host_identity.require(given["config_file"], given["cluster_id"], given["node_id"], given["log_dir"])
+        except (host_identity.ForeignHost, OSError, ValueError) as error:
+            module.fail_json(msg=f"{error}. Nothing was changed on this host.")
     try:
         masked = state != "stopped" and service.set_masked(name, wanted)
         if stops:

@@ -40,6 +40,9 @@ options:
     description:
       - The expected SHA-256 of the file, the RV(sha256) of O(state=taken). For O(state=verified) only.
     type: str
+  cluster_id:
+    description: The run's cluster id. If ZooKeeper or the file has another id, the module fails.
+    type: str
   window:
     description: The maximum number of requests in flight.
     type: int
@@ -204,6 +207,7 @@ def main():
             "state": {"type": "str", "choices": ["taken", "verified"], "default": "taken"},
             "path": {"type": "path", "required": True},
             "sha256": {"type": "str"},
+            "cluster_id": {"type": "str"},
             "window": {"type": "int", "default": 500},
             "max_rate": {"type": "float"},
             "rounds": {"type": "int", "default": 5},
@@ -248,22 +252,21 @@ def _run(params, check_mode):
         raise backup_file.BackupError("max_rate must be above 0")
     address = addresses.parse_zookeeper_connect(params["zookeeper_connect"])
     options = ZkSecurity.from_options(params["zookeeper_client"]).kazoo()
+    wanted = params["cluster_id"]
     pace = {"window": params["window"], "max_rate": params["max_rate"], "timeout": params["timeout"]}
     with zookeeper.connect(address, params["connect_timeout"], **options) as client:
         if params["state"] == "verified":
             return {"changed": False, **_verify(client, params, pace)}
         if os.path.lexists(params["path"]):
-            return {"changed": False, **_kept(client, params["path"], pace)}
+            return {"changed": False, **_kept(client, params["path"], wanted, pace)}
         if check_mode:
-            return {"changed": True, "path": params["path"], **taking.survey(client, **pace)}
+            return {"changed": True, "path": params["path"], **taking.survey(client, wanted, **pace)}
         above = []
         if address.chroot:
             with zookeeper.connect(address._replace(chroot=""), params["connect_timeout"], **options) as whole:
                 above = zookeeper.Reader(whole, **pace).read_many(taking.ancestors_of(address.chroot))
                 above = [node for _path, node in above if node is not None]
-        result = taking.take(
-            client, params["path"], str(address), TOOL, ancestors=above, rounds=params["rounds"], **pace
-        )
+        result = taking.take(client, params["path"], str(address), TOOL, above, wanted, rounds=params["rounds"], **pace)
         return {"changed": True, **result}
 
 
@@ -274,13 +277,13 @@ def _verify(client, params, pace):
             raise backup_file.BackupBroken(
                 f"{params['path']} has SHA-256 {found}, expected {params['sha256']}: it is another file"
             )
-    return comparing.verify(client, params["path"], **pace)
+    return comparing.verify(client, params["path"], params["cluster_id"], **pace)
 
 
-def _kept(client, path, pace):
+def _kept(client, path, wanted, pace):
     """Return the facts of an existing backup. Raises BackupError if it is incomplete or of another cluster."""
     backup = backup_file.Backup(path).check()
-    comparing.require_same_cluster(backup, zookeeper.Reader(client, **pace))
+    comparing.require_same_cluster(backup, zookeeper.Reader(client, **pace), wanted)
     return backup.facts()
 
 

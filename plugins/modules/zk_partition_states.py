@@ -16,6 +16,11 @@ description:
     brokers in migration mode get the change (C(KRaftMigrationDriver)). Once the state exists, the controllers update
     it.
   - A state counts as missing if it is still missing after a few more writes of the controllers.
+options:
+  cluster_id:
+    description: The run's cluster id, which ZooKeeper must have in C(/cluster/id). The action plugin sets it.
+    type: str
+    required: true
 extends_documentation_fragment:
   - quorumshift.kafka.connection
   - quorumshift.kafka.zookeeper
@@ -49,12 +54,14 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_writing impor
 
 def main():
     """Create the missing partition states."""
-    module = ProbeModule({})
+    module = ProbeModule({"cluster_id": {"type": "str", "required": True}})
 
     def work():
         with cluster.connect_zookeeper(module.connections) as client:
             try:
-                created = partition_states.complete(client, module.connections.timeout, module.check_mode)
+                created = partition_states.complete(
+                    client, module.params["cluster_id"], module.connections.timeout, module.check_mode
+                )
             except (WriteError, znodes.ZnodeError) as error:
                 module.fail_json(msg=f"{error}.")
         return {"changed": bool(created), "created": created}

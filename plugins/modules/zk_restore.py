@@ -19,6 +19,10 @@ description:
     above every partition's. Then it deletes C(/migration) and KRaft's C(/controller).
   - It fails unless every broker and controller is stopped and the controllers are masked. It can be repeated.
 options:
+  cluster_id:
+    description: The run's cluster id, which ZooKeeper must have in C(/cluster/id). The action plugin sets it.
+    type: str
+    required: true
   state:
     description: What to do.
     type: str
@@ -101,7 +105,7 @@ gate_token:
   returned: with O(state=restored), and with O(state=planned) if ZooKeeper lacks nothing; null in another phase
 """
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, identity, phase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import restoring as phase_result
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
@@ -123,6 +127,7 @@ def main():
             "replicas": {"type": "dict", "default": {}},
             "token": {"type": "str", "default": "", "no_log": False},
             "run": {"type": "str", "required": True},
+            "cluster_id": {"type": "str", "required": True},
         }
     )
 
@@ -149,7 +154,7 @@ def compare_or_restore(module, client):
     found = backup_file.file_sha256(given["path"])
     if given["sha256"] and found != given["sha256"]:
         module.fail_json(msg=f"{given['path']} has SHA-256 {found}, expected {given['sha256']}. Nothing was restored.")
-    facts = module.facts(partitions=False)
+    facts = module.facts(partitions=False, needed=(identity.HOSTS,))
     refused = phase_result.refused(facts) or phase_result.unlisted_brokers(facts)
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was restored.")
@@ -160,7 +165,7 @@ def compare_or_restore(module, client):
         waits = module.wait(lambda: (phase_result.registered(module.facts(partitions=False)), {}), 0, EXPIRY_S, EXPIRY)
         if not waits["done"]:
             return waits
-    restore = restoring.Restore(client, given["path"])
+    restore = restoring.Restore(client, given["path"], given["cluster_id"])
     token = f"{restore.backup.header['cluster_id']}:{found[:6]}"
     result = {
         "backup": restore.backup.facts(),

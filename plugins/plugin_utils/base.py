@@ -52,7 +52,7 @@ NODE = {
     "start_timeout_s": "quorumshift_start_timeout_s",
 }
 VARIABLES = {**CONNECTION, **NODE, "soak": "quorumshift_soak", "canary": "quorumshift_canary"}
-PROBE = (*CONNECTION, "nodes", "excluded")
+PROBE = (*CONNECTION, "nodes", "excluded", "cluster_id")
 RUN = ("run", "cluster_id")
 
 _SPECIAL_TAGS = ("all", "always", "tagged", "untagged")
@@ -285,6 +285,8 @@ class QuorumshiftAction(ActionBase):
             return self.host
         if option == "role":
             return self.role
+        if option == "node_id":
+            return self.nodes().get(self.host, {}).get("node_id")
         name: Any = VARIABLES[option]
         if isinstance(name, tuple):
             name = name[list(GROUPS).index(self.role)]

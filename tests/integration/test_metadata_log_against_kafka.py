@@ -21,6 +21,7 @@ from types import SimpleNamespace
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import initial_copy
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import (
     metadata_image,
     metadata_log,
@@ -305,6 +306,22 @@ def caught_up_topics(client, counts):
     """Return the broker's topics once it has caught up with the log, else None."""
     topics = topics_of(client)
     return topics if len(topics) == counts["topics"] else None
+
+
+def test_a_log_whose_beginning_was_removed_proves_no_skipped_copy(cluster):
+    """Retention removes the copy's transaction; the state is still MIGRATION, so nothing is concluded."""
+    counted = {"records": {"TOPIC_RECORD": 3}, "topics": ["a", "b", "c"], "acls": [], "configs": []}
+
+    def removed():
+        log = summary(cluster, with_history=True)
+        return log if log["log_start_offset"] > 0 and not log["zk_migration_transactions"] else None
+
+    log = servers.wait_for(removed, 2 * SECONDS, "the removal of the copy's transaction from the log")
+    assert log["zk_migration_state"] == "MIGRATION"
+    for later in (counted, {**counted, "topics": ["a"]}):
+        found = initial_copy.detect(counted, later, {"c1": {"role": "controller", "metadata_log": log}})
+        assert found.damage == found.differences == []
+        assert f"It begins at offset {log['log_start_offset']}, and its state is MIGRATION" in found.unseen
 
 
 def test_every_record_agrees_with_kafkas_dump(cluster):

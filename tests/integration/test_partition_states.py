@@ -30,6 +30,7 @@ def client(monkeypatch):
         client = KazooClient(hosts=ensemble.connect)
         client.start(timeout=10)
         client.create(znodes.CONTROLLER_EPOCH, b"7")
+        client.create(znodes.CLUSTER_ID, b'{"version":"1","id":"c"}', makepath=True)
         client.create(znodes.MIGRATION, b"{}")
         for name in ("complete", "late"):
             value = {"version": 3, "topic_id": None, "partitions": {"0": [5, 1], "1": [1, 5]}}
@@ -45,15 +46,15 @@ def client(monkeypatch):
 
 def test_missing_states_are_created_as_in_the_initial_copy(client):
     client.set_acls(znodes.topic_path("late"), [EVERYONE])
-    assert partition_states.complete(client, 10, dry=True) == ["late-0", "late-1"]
+    assert partition_states.complete(client, "c", 10, dry=True) == ["late-0", "late-1"]
     assert client.get_children(znodes.topic_path("late")) == []
-    assert partition_states.complete(client, 10) == ["late-0", "late-1"]
+    assert partition_states.complete(client, "c", 10) == ["late-0", "late-1"]
     path = znodes.partition_state_path("late", 1)
     state = znodes.partition_state(client.get(path)[0], path)
     assert (state["leader"], state["isr"], state["leader_epoch"], state["controller_epoch"]) == (1, [1, 5], 0, 7)
     assert client.get_acls(path)[0] == [EVERYONE]
     assert client.get(znodes.partition_state_path("complete", 0))[0] == b"its own"
-    assert partition_states.complete(client, 10) == []
+    assert partition_states.complete(client, "c", 10) == []
 
 
 def test_states_that_the_controllers_create_meanwhile_are_kept(client, monkeypatch):
@@ -68,7 +69,7 @@ def test_states_that_the_controllers_create_meanwhile_are_kept(client, monkeypat
 
     writer = threading.Timer(0.3, write)
     writer.start()
-    assert partition_states.complete(client, 10) == []
+    assert partition_states.complete(client, "c", 10) == []
     writer.join()
     assert client.get(znodes.partition_state_path("late", 0))[0] == b"theirs"
 
@@ -76,4 +77,4 @@ def test_states_that_the_controllers_create_meanwhile_are_kept(client, monkeypat
 def test_a_read_only_topic_is_reported(client):
     client.set_acls(znodes.topic_path("late"), [READ_ONLY])
     with pytest.raises(zk_writing.WriteError, match="is missing and was not created: its ACL does not allow"):
-        partition_states.complete(client, 10)
+        partition_states.complete(client, "c", 10)

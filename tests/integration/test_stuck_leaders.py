@@ -100,7 +100,8 @@ def restored_zk_controller():
             records = metadata_log.read_records(directory, types=metadata_image.TOPIC_TYPES)
             epochs = metadata_image.Image.of(records).partition_epochs()
             last_epoch = metadata_summary.summarise(directory)["last_epoch"]
-            zk_controller_restore.restore_zk_controller(client, [last_epoch], epochs, 10, 60)
+            cluster_id = znodes.cluster_id(client.get(znodes.CLUSTER_ID)[0])
+            zk_controller_restore.restore_zk_controller(client, cluster_id, [last_epoch], epochs, 10, 60)
             plain = dict.fromkeys(quorum.to_migration)
             plain["zookeeper.connect"] = connect
             connections = cluster.Connections(

@@ -66,6 +66,10 @@ def write_kraft_znodes(client):
     client.set(STATE, json.dumps({**state, "controller_epoch": EPOCH}).encode())
 
 
+def cluster_id(client):
+    return znodes.cluster_id(client.get(znodes.CLUSTER_ID)[0])
+
+
 def has_state(client, topic):
     return client.exists(znodes.partition_state_path(topic, 0)) is not None
 
@@ -105,16 +109,18 @@ def test_the_restored_controller_elects_leaders():
     with under_kraft("restore_zk_controller") as (brokers, _admin, client):
         before = int(client.get(znodes.CONTROLLER_EPOCH)[0])
         assert before < EPOCH
-        dry = zk_controller_restore.restore_zk_controller(client, [EPOCH - 1, None], {}, 10, 30, dry=True)
+        dry = zk_controller_restore.restore_zk_controller(
+            client, cluster_id(client), [EPOCH - 1, None], {}, 10, 30, dry=True
+        )
         assert dry["changed"] and client.exists(znodes.MIGRATION)
         assert int(client.get(znodes.CONTROLLER_EPOCH)[0]) == before
 
-        result = zk_controller_restore.restore_zk_controller(client, [EPOCH - 1, None], {}, 10, 30)
+        result = zk_controller_restore.restore_zk_controller(client, cluster_id(client), [EPOCH - 1, None], {}, 10, 30)
         assert result["controller_epoch"] == EPOCH + 1
         assert result["deleted"] == [znodes.CONTROLLER, znodes.MIGRATION]
         assert result["elected"] in brokers and client.get(znodes.CONTROLLER)[1].ephemeralOwner
         assert int(client.get(znodes.CONTROLLER_EPOCH)[0]) == EPOCH + 2
-        again = zk_controller_restore.restore_zk_controller(client, [EPOCH - 1, None], {}, 10, 30)
+        again = zk_controller_restore.restore_zk_controller(client, cluster_id(client), [EPOCH - 1, None], {}, 10, 30)
         assert not again["changed"] and again["deleted"] == []
 
         leader_id = leader(client)
@@ -128,7 +134,9 @@ def test_without_a_raised_epoch_no_leader_is_elected(monkeypatch):
     plan = rollback.restore_zk_controller
     monkeypatch.setattr(rollback, "restore_zk_controller", lambda *args: plan(*args)._replace(controller_epoch=None))
     with under_kraft("restore_low") as (brokers, _admin, client):
-        elected = zk_controller_restore.restore_zk_controller(client, [EPOCH], {}, 10, 30)["elected"]
+        elected = zk_controller_restore.restore_zk_controller(client, cluster_id(client), [EPOCH], {}, 10, 30)[
+            "elected"
+        ]
         leader_id = leader(client)
         brokers[leader_id].stop()
         other = brokers[3 - leader_id]
@@ -140,23 +148,23 @@ def test_without_a_raised_epoch_no_leader_is_elected(monkeypatch):
 def test_a_second_restore_keeps_the_working_controller():
     """Partition states have the new controller's epoch by then."""
     with under_kraft("restore_again") as (_brokers, admin, client):
-        first = zk_controller_restore.restore_zk_controller(client, [EPOCH], {}, 10, 30)
+        first = zk_controller_restore.restore_zk_controller(client, cluster_id(client), [EPOCH], {}, 10, 30)
         create_led_topic(client, admin, "created.since")
-        again = zk_controller_restore.restore_zk_controller(client, [EPOCH], {}, 10, 30)
+        again = zk_controller_restore.restore_zk_controller(client, cluster_id(client), [EPOCH], {}, 10, 30)
         assert not again["changed"] and again["elected"] == first["elected"]
         create_led_topic(client, admin, "created.then")
 
 
 def test_a_fenced_controller_is_replaced():
     with under_kraft("restore_fenced") as (_brokers, admin, client):
-        zk_controller_restore.restore_zk_controller(client, [EPOCH], {}, 10, 30)
+        zk_controller_restore.restore_zk_controller(client, cluster_id(client), [EPOCH], {}, 10, 30)
         create_led_topic(client, admin, "created.since")
         client.set(znodes.CONTROLLER_EPOCH, str(EPOCH + 9).encode())
         assert zk_controller.fenced(zookeeper.migration_znodes(client))
         create_topic(client, admin, "orphan")
         with pytest.raises(TimeoutError):
             servers.wait_for(lambda: has_state(client, "orphan"), 10, "a state of the new topic")
-        result = zk_controller_restore.restore_zk_controller(client, [EPOCH], {}, 10, 30)
+        result = zk_controller_restore.restore_zk_controller(client, cluster_id(client), [EPOCH], {}, 10, 30)
         assert result["deleted"] == [znodes.CONTROLLER]
         assert not zk_controller.fenced(zookeeper.migration_znodes(client))
         servers.wait_for(lambda: has_state(client, "orphan"), 60, "a state of the new topic")
@@ -175,7 +183,7 @@ def test_only_raised_versions_let_a_replica_into_the_isr(raised):
         client.create(STATE, data)
         topic_id = znodes.topic(client.get(znodes.topic_path(TOPIC))[0], TOPIC)["topic_id"]
         epochs = {TOPIC: {"topic_id": topic_id, "epochs": {"0": known}}} if raised else {}
-        result = zk_controller_restore.restore_zk_controller(client, [EPOCH], epochs, 10, 30)
+        result = zk_controller_restore.restore_zk_controller(client, cluster_id(client), [EPOCH], epochs, 10, 30)
         assert result["raised"] == int(raised) and client.exists(STATE).version == (known if raised else 0)
         restart_broker(brokers[3 - leader_id])
         if raised:
@@ -192,7 +200,7 @@ def test_a_failed_restore_is_reported():
             zk_controller_restore.ZkControllerError,
             match=r"^/controller_epoch was not set: its ACL does not allow .* without a controller$",
         ):
-            zk_controller_restore.restore_zk_controller(client, [], {}, 10, 30)
+            zk_controller_restore.restore_zk_controller(client, cluster_id(client), [], {}, 10, 30)
         assert not client.get(znodes.CONTROLLER)[1].ephemeralOwner and client.exists(znodes.MIGRATION)
         client.set_acls(znodes.CONTROLLER_EPOCH, [make_acl("world", "anyone", all=True)])
         for broker in brokers.values():
@@ -202,5 +210,5 @@ def test_a_failed_restore_is_reported():
             zk_controller_restore.ZkControllerError,
             match="Last seen: /controller holds no id, /brokers/ids holds no broker",
         ):
-            zk_controller_restore.restore_zk_controller(client, [], {}, 10, 1)
+            zk_controller_restore.restore_zk_controller(client, cluster_id(client), [], {}, 10, 1)
         assert client.exists(znodes.MIGRATION)

@@ -116,9 +116,12 @@ def test_an_emptied_zookeeper_is_restored_without_loss():
             empty(client)
             assert client.get_children("/brokers/topics") == []
 
-            result = restoring.Restore(client, str(home / "private" / "backup.gz")).write(disks(one, two), [9])
+            cluster_id = znodes.cluster_id(client.get(znodes.CLUSTER_ID)[0])
+            result = restoring.Restore(client, str(home / "private" / "backup.gz"), cluster_id).write(
+                disks(one, two), [9]
+            )
             assert [name for name in result["from_disks"] if name[0] != "_"] == ["late", "newest"]
-            restore = restoring.Restore(client, str(home / "private" / "backup.gz"))
+            restore = restoring.Restore(client, str(home / "private" / "backup.gz"), cluster_id)
             result = restore.write(disks(one, two), [9])  # as after an interrupted restore
             assert result["from_disks"] == []
             assert restore.missing == [] and result["without_data"] == []
@@ -166,7 +169,7 @@ def test_a_restore_keeps_later_changes(tmp_path):
         put(client, "/kafka-acl/Topic/orders", {"version": 1, "acls": [{**read, "principal": "User:b"}]})
         client.delete("/brokers/ids/1")
 
-        restore = restoring.Restore(client, str(path))
+        restore = restoring.Restore(client, str(path), "c")
         assert restore.counts() == {"missing": {}, "completed": {"topic_config": 1, "acl": 1}, "partitions": 2}
         result = restore.write({}, [])
         assert result["without_data"] == ["orders-0", "orders-1"]
@@ -177,7 +180,7 @@ def test_a_restore_keeps_later_changes(tmp_path):
         principals = [entry["principal"] for entry in json.loads(tree["/kafka-acl/Topic/orders"])["acls"]]
         assert principals == ["User:b", "User:a"]
         assert "/brokers/ids/1" not in tree
-        assert restoring.Restore(client, str(path)).missing == []
+        assert restoring.Restore(client, str(path), "c").missing == []
         client.stop()
 
 

@@ -130,7 +130,7 @@ def test_watch_reports_a_worker_that_released_its_lock_as_died(tmp_path):
 
 
 def test_finish_needs_the_run_lock_and_a_valid_file(tmp_path):
-    given = spec(tmp_path, cluster_id="cluster", state_dir=str(tmp_path))
+    given = spec(tmp_path, cluster_id="cluster", state_dir=str(tmp_path), node_id=2)
     (tmp_path / "server.properties").write_text("broker.id=2\n")
     with pytest.raises(restart_record.RestartError, match="this run does not hold the run lock of this host"):
         restart_worker.finish(given)

@@ -38,6 +38,7 @@ class Host:
         self.log_dir = directory / "data"
         (self.log_dir / "__cluster_metadata-0").mkdir(parents=True)
         os.utime(self.log_dir / "__cluster_metadata-0", (1, 1))
+        (self.log_dir / "meta.properties").write_text("version=0\ncluster.id=cluster\nbroker.id=2\n")
         self.active, self.invocation, self.running = True, 1, self.mode
         self.broken, self.registers, self.log_state = set(), False, "MIGRATION"
         self.zookeeper = {"migration": MIGRATION, "controller": {"broker_id": 5, "ephemeral": True}, "brokers": []}

@@ -9,8 +9,10 @@ records are counted from the log and compared with what ZooKeeper had before and
 
 from __future__ import annotations
 
-from typing import Mapping, NamedTuple, Sequence
+from typing import Mapping, NamedTuple
 
+from ..facts import MetadataLog, NodeFacts
+from . import phase
 from .advice import shown
 
 TRANSACTION = "ZK Migration"
@@ -29,24 +31,32 @@ REMOVED_BY = {
 
 class InitialCopy(NamedTuple):
     """`damage`: the initial copy was skipped, and what ZooKeeper lost: stop the controllers. `differences`: counts that
-    do not match. `moved`: what changed meanwhile, which explains a difference."""
+    do not match. `moved`: what changed meanwhile, which explains a difference. `unseen`: why the logs do not show
+    whether there was a copy; None where they do."""
 
     damage: list[str]
     differences: list[str]
     moved: list[str]
     records: dict[str, int]
+    unseen: str | None = None
 
 
-def detect(before: Mapping, after: Mapping, transactions: Sequence[Mapping]) -> InitialCopy:
+def detect(before: Mapping, after: Mapping, controllers: Mapping[str, NodeFacts]) -> InitialCopy:
     """Return the comparison. `before`, `after`: {records: {record type: count}, topics: [names], acls: [text], configs:
-    [text]} of ZooKeeper right before the trigger and after the initial copy; `transactions`: metadata_summary's
-    zk_migration_transactions of the longest log."""
+    [text]} of ZooKeeper right before the trigger and after the initial copy; `controllers`: facts by host, of which the
+    longest log counts.
+    """
+    log = phase.longest_log(controllers)
+    transactions = log.get("zk_migration_transactions") or []
     committed = [one for one in transactions if one["name"] == TRANSACTION and one["outcome"] == "committed"]
     missing = {kind: sorted(set(before[kind]) - set(after[kind])) for kind in ("topics", "acls", "configs")}
     if not committed:
         lost = [
             f"{len(names)} {kind} are missing in ZooKeeper: {shown(names)}" for kind, names in missing.items() if names
         ]
+        unseen = _unseen(controllers, log)
+        if unseen:
+            return InitialCopy([], [], lost, {}, unseen)
         return InitialCopy(
             [f"the metadata log has no committed transaction {TRANSACTION!r}: the initial copy was skipped", *lost],
             [],
@@ -78,3 +88,19 @@ def detect(before: Mapping, after: Mapping, transactions: Sequence[Mapping]) -> 
     # The first reconciliation deletes nothing that the committed copy has read, so a client deleted a missing name
     moved += [f"{kind} deleted meanwhile: {shown(names)}" for kind, names in missing.items() if names]
     return InitialCopy([], differences, moved, records)
+
+
+def _unseen(controllers: Mapping[str, NodeFacts], log: MetadataLog) -> str | None:
+    """Return why logs without the transaction do not prove that there was no copy; None when they prove it.
+
+    Kafka removes the log's beginning once a checkpoint has it. A committed record is in a log of any majority. The
+    record of the state MIGRATION is part of the copy's transaction.
+    """
+    read = len(phase.metadata_logs(controllers.values()))
+    start, state = log["log_start_offset"], log["zk_migration_state"]
+    seen = f"the metadata log in {log['dir']} has no committed transaction {TRANSACTION!r}"
+    if 2 * read <= len(controllers):
+        return f"{seen}, and only {read} of {len(controllers)} controllers' logs could be read"
+    if state == "PRE_MIGRATION" or (start == 0 and state != "MIGRATION"):
+        return None
+    return f"{seen}. It begins at offset {start}, and its state is {state}: the transaction may have been removed"

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Iterable, Mapping, NamedTuple
 
 from ..facts import ClusterFacts, MetadataLog, NodeFacts, Quorum, RunLock
-from . import advice, clean_up, restart_token, run_lock
+from . import advice, clean_up, identity, restart_token, run_lock
 
 ZK = "zk"
 CONTROLLERS_STARTING = "controllers_starting"
@@ -349,7 +349,7 @@ def _has_begun(node: NodeFacts) -> bool:
 
 
 def _blocks(seen: _Seen, phase: str) -> list[Block]:
-    blocks = []
+    blocks = [Block("clusters_differ", text, identity.CORRECT) for text in identity.troubles(seen.facts)]
     restore = restoring(seen.facts)
     if restore:
         blocks.append(_restoring(restore))

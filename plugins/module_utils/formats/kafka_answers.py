@@ -170,6 +170,15 @@ def decode_unregistered(answer: bytes, _version: int) -> None:
     raise_for(read.int16(), read.compact_string())
 
 
+def decode_cluster(answer: bytes, _version: int) -> str | None:
+    """Decode the cluster id of a DescribeClusterResponse body of version 1. What follows it is not read."""
+    read = Reader(answer)
+    read.int32()  # throttle time
+    raise_for(read.int16(), read.compact_string())
+    read.int8()  # endpoint type
+    return read.compact_string()
+
+
 def decode_handshake(answer: bytes, _version: int) -> Tuple[int, List[str]]:
     """Decode a SaslHandshakeResponse body of version 1: the error code and the offered mechanisms."""
     read = Reader(answer)

@@ -22,6 +22,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_an
     Replica,
     decode_api_versions,
     decode_authenticate,
+    decode_cluster,
     decode_handshake,
     decode_quorum,
     decode_unregistered,
@@ -65,6 +66,7 @@ __all__ = [
 ]
 
 SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE, DESCRIBE_QUORUM, UNREGISTER_BROKER = 17, 18, 36, 55, 64
+DESCRIBE_CLUSTER = 60
 
 _CLIENT_NAME = "quorumshift"
 _CLIENT_VERSION = "1"
@@ -174,16 +176,24 @@ def describe_quorum_any(
 
 
 def unregister_broker(
-    address: HostPort, broker_id: int, security: Security | None = None, timeout: float = 5.0
+    address: HostPort,
+    broker_id: int,
+    security: Security | None = None,
+    timeout: float = 5.0,
+    cluster_id: str | None = None,
 ) -> bool:
     """Remove a broker's registration through the active controller at `address`; return False if it has none.
 
     True means that the removal is committed; a second call that returns False confirms it. A controller accepts the
     request in pre-migration too (QuorumController.unregisterBroker, RUNS_IN_PREMIGRATION); it requires ALTER on the
-    cluster. Raises KafkaError (NOT_CONTROLLER from another controller), Unreachable, TlsError, AuthenticationFailed,
+    cluster. With `cluster_id`, the controller must report this id on the same connection, if it can (from 3.7 on).
+    Raises KafkaError (NOT_CONTROLLER from another controller), Unreachable, TlsError, AuthenticationFailed,
     ProtocolError; SecurityError.
     """
     with KafkaConnection(address, security, timeout) as connection:
+        found = connection.cluster_id_of_controllers() if cluster_id else None
+        if found and found != cluster_id:
+            raise ProtocolError(address, f"this controller is of cluster {found}, and this run is of {cluster_id}")
         try:
             connection.unregister_broker(broker_id)
         except KafkaError as error:
@@ -234,6 +244,16 @@ class KafkaConnection:
         topic = compact_string("__cluster_metadata") + partition + NO_TAGS
         answer = self._ask(DESCRIBE_QUORUM, version, compact_array([topic]) + NO_TAGS, "DescribeQuorum", flexible=True)
         return self._decoded(decode_quorum, answer, version, "DescribeQuorum")
+
+    def cluster_id_of_controllers(self) -> str | None:
+        """Return the cluster id that a controller reports (DescribeCluster v1, KIP-919), None if it cannot."""
+        lowest, highest = self.api_versions().api_keys.get(DESCRIBE_CLUSTER, (0, -1))
+        if not lowest <= 1 <= highest:
+            return None
+        self.authenticate()
+        body = b"\0" + struct.pack(">b", 2) + NO_TAGS  # without authorized operations; endpoint type: controllers
+        answer = self._ask(DESCRIBE_CLUSTER, 1, body, "DescribeCluster", flexible=True)
+        return self._decoded(decode_cluster, answer, 1, "DescribeCluster")
 
     def unregister_broker(self, broker_id: int) -> None:
         """Send UnregisterBroker v0 (KIP-631), after authentication if the security requires it. Raises KafkaError."""

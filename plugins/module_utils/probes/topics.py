@@ -38,6 +38,7 @@ def read(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> Top
         "reached": True,
         "brokers": {str(broker.id): str(HostPort(broker.host, broker.port)) for broker in metadata.brokers.values()},
         "controller_id": metadata.controller_id,
+        "cluster_id": metadata.cluster_id,
         "partitions": {
             name: {
                 str(number): {"leader": partition.leader, "replicas": partition.replicas, "isr": partition.isrs}

@@ -102,6 +102,11 @@ def connect(servers, timeout=15.0, **kazoo_options):
         client.close()
 
 
+def servers_of(client):
+    """Return the connect string of a client, with its chroot."""
+    return ",".join(f"{host}:{port}" for host, port in client.hosts) + client.chroot
+
+
 def _require_sasl_packages(options):
     """Raise ZooKeeperError if a package is missing: kazoo imports it in a thread, so the client would only time out."""
     if options is None:

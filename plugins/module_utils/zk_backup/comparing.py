@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import identity
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import live_tree
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup.backup_file import Backup, BackupForeign
 
 
-def verify(client, path, window=500, max_rate=None, timeout=30.0):
+def verify(client, path, cluster_id=None, window=500, max_rate=None, timeout=30.0):
     """Read the file back and compare it with the live tree.
 
     A persistent znode that has not changed since the backup (by its zxids and ACL version) must be equal in data,
@@ -27,7 +28,7 @@ def verify(client, path, window=500, max_rate=None, timeout=30.0):
     """
     backup = Backup(path).check()
     reader = zookeeper.Reader(client, window, max_rate, timeout)
-    require_same_cluster(backup, reader)
+    require_same_cluster(backup, reader, cluster_id)
     comparison = _Comparison(reader, backup.trailer["zxid"])
     for node, live in live_tree.beside(backup.znodes(), reader.read_many):
         comparison.compare(node, live)
@@ -41,13 +42,28 @@ def verify(client, path, window=500, max_rate=None, timeout=30.0):
     }
 
 
-def require_same_cluster(backup, reader):
-    """Raise BackupForeign unless a checked backup is of the live cluster and not newer than it."""
-    live_id, live_zxid, zxid = live_tree.cluster_id(reader), reader.zxid(), backup.trailer["zxid"]
+def require_cluster(backup, reader, cluster_id=None):
+    """Raise BackupForeign unless a checked backup and the live cluster are one, that of the run (None: outside of a
+    run)."""
+    live_id = live_tree.cluster_id(reader)
     if live_id != backup.header["cluster_id"]:
         raise BackupForeign(
             f"{backup.path} is a backup of cluster {backup.header['cluster_id']}, but the live cluster is {live_id}"
         )
+    require_run(live_id, reader, cluster_id)
+
+
+def require_run(live_id, reader, cluster_id):
+    """Raise BackupForeign unless the live cluster is that of the run (None: outside of a run)."""
+    refused = identity.of_zookeeper(live_id, cluster_id or live_id, zookeeper.servers_of(reader.client))
+    if refused:
+        raise BackupForeign(refused)
+
+
+def require_same_cluster(backup, reader, cluster_id=None):
+    """Raise BackupForeign unless `require_cluster` holds and a checked backup is not newer than the live cluster."""
+    require_cluster(backup, reader, cluster_id)
+    live_zxid, zxid = reader.zxid(), backup.trailer["zxid"]
     if live_zxid < zxid:
         raise BackupForeign(
             f"{backup.path} was taken at zxid {zxid:#x}, but ZooKeeper is at {live_zxid:#x}: it is another ensemble, "

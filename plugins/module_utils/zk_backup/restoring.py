@@ -14,9 +14,9 @@ from collections import Counter
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import restoring as rules
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
-from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import live_tree
-from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup.backup_file import Backup, BackupError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_writing import writing
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import comparing, live_tree
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup.backup_file import Backup
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_writing import Writer, writing
 
 try:
     from kazoo import exceptions as kazoo_exceptions
@@ -30,15 +30,16 @@ WINDOW = 200
 class Restore:
     """A restore: ``missing`` are its Writes except those of partition states, see ``counts()``."""
 
-    def __init__(self, client, path, window=500, timeout=30.0):
-        """Read the backup and compare it. Raises BackupError, znodes.ZnodeError, zookeeper.ZooKeeperError."""
+    def __init__(self, client, path, cluster_id, window=500, timeout=30.0):
+        """Read the backup and compare it. Raises BackupError, znodes.ZnodeError, zookeeper.ZooKeeperError.
+
+        Both the backup and ZooKeeper must be of the cluster with this id.
+        """
         self.client = client
         self.backup = Backup(path).check()
         self.reader = zookeeper.Reader(client, window, None, timeout)
-        live_id = live_tree.cluster_id(self.reader)
-        if live_id != self.backup.header["cluster_id"]:
-            backup_id = self.backup.header["cluster_id"]
-            raise BackupError(f"{path} is a backup of cluster {backup_id}, but the live cluster is {live_id}")
+        comparing.require_cluster(self.backup, self.reader, cluster_id)
+        self.cluster_id = cluster_id
         self.missing = []
         self.topics, self.saved_states, self.live_states = {}, {}, {}
         self.epochs = []
@@ -121,6 +122,7 @@ class Restore:
             partitions, from the disks alone], "without_data": [partitions without data on any disk]}``.
         """
         # Everything is read and checked before the first write.
+        self.writer = Writer(self.client, self.cluster_id, self.reader.timeout)
         acl = self._acl_of_topics()
         found = self._found_on_disks(replicas, acl)
         above = self._epoch_above(raft_epochs)
@@ -186,7 +188,7 @@ class Restore:
 
     def _delete(self, path):
         with writing(f"{path} was not deleted"), contextlib.suppress(kazoo_exceptions.NoNodeError):
-            self.client.delete_async(path).get(timeout=self.reader.timeout)
+            self.writer.delete(path).get(timeout=self.reader.timeout)
 
     def _put(self, writes):
         """Send the writes, parents before children, pipelined on each level of the tree."""
@@ -201,8 +203,8 @@ class Restore:
 
     def _send(self, write):
         if write.acl is None:
-            return self.client.set_async(write.path, write.data)
-        return self.client.create_async(write.path, write.data, acl=_acls(write.acl))
+            return self.writer.set(write.path, write.data)
+        return self.writer.create(write.path, write.data, _acls(write.acl))
 
     def _confirm(self, write, request):
         # An interrupted restore may have created it.

@@ -15,7 +15,7 @@ from collections import Counter
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
-from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import backup_file, live_tree
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import backup_file, comparing, live_tree
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup.backup_file import Backup, BackupError
 
 
@@ -25,11 +25,12 @@ def ancestors_of(chroot):
     return ["/" + "/".join(names[:depth]) for depth in range(len(names))]
 
 
-def survey(client, window=500, max_rate=None, timeout=30.0):
+def survey(client, cluster_id=None, window=500, max_rate=None, timeout=30.0):
     """Return the size of what :func:`take` would write: ``{"cluster_id", "znodes", "ephemerals", "data_bytes"}``."""
     reader = zookeeper.Reader(client, window, max_rate, timeout)
     counts = backup_file.Counts()
     result = {"cluster_id": live_tree.cluster_id(reader)}
+    comparing.require_run(result["cluster_id"], reader, cluster_id)
     for node in reader.tree():
         _refuse_masked(node, client.chroot)
         counts.add(node)
@@ -37,11 +38,12 @@ def survey(client, window=500, max_rate=None, timeout=30.0):
     return result
 
 
-def take(client, path, servers, tool, ancestors=(), window=500, max_rate=None, rounds=5, timeout=30.0):
+def take(client, path, servers, tool, ancestors=(), cluster_id=None, window=500, max_rate=None, rounds=5, timeout=30.0):
     """Write the subtree below the client's chroot into ``path``, a new file.
 
     :arg servers: connect string for the header; ``tool``: name of the tool that takes the backup.
     :arg ancestors: Znodes above the chroot, read over a connection without chroot (:func:`ancestors_of`).
+    :arg cluster_id: of the run; None outside of a run.
     :arg rounds: maximum number of re-checks for znodes that changed meanwhile. A re-check that sees only volatile
         znodes change (:data:`znodes.VOLATILE_KINDS` and ephemerals) is the last one.
     :returns: ``{"path", "sha256" (of the file), "file_bytes", "cluster_id", "zxid", "znodes", "ephemerals",
@@ -62,6 +64,7 @@ def take(client, path, servers, tool, ancestors=(), window=500, max_rate=None, r
         "tool": tool,
         "zxid_start": reader.zxid(),
     }
+    comparing.require_run(header["cluster_id"], reader, cluster_id)
     for node in ancestors:
         _refuse_masked(node, "")
     stem = os.path.join(directory, f".{os.path.basename(path)}.{os.getpid()}")

@@ -139,3 +139,32 @@ def test_views_are_those_of_the_gate_that_is_asked_for(fresh):
     result = fresh.run("migration_state", {"gate": "before_kraft"}, state("hybrid"))
     assert result["gate"] == "before_kraft" and "metadata_log" in result["views"] and not result["compares_records"]
     assert fresh.run("migration_state", {}, state("zk"))["gate"] == "before_controllers"
+
+
+@pytest.mark.parametrize("direction", ["forward", "back", "restore"])
+def test_a_run_with_another_clusters_zookeeper_is_refused_in_every_direction(fresh, direction):
+    """Also in the phase of a rollback that goes on, whose controllers are masked."""
+    given = state("reverting_controllers_down")
+    given["facts"]["zookeeper"]["cluster_id"]["value"] = given["cluster_id"] = "another"
+    fresh.variables["quorumshift_rollback_to"] = "zk"
+    result = fresh.run("migration_state", {"direction": direction}, given)
+    assert result["failed"] and "the cluster ids differ: another in /cluster/id in ZooKeeper at" in result["msg"]
+
+
+def test_the_first_cluster_id_of_a_run_counts_to_its_end(fresh):
+    first = state("hybrid")
+    session = fresh.run("migration_state", {}, first)["ansible_facts"]["quorumshift_session"]
+    fresh.session = session
+    other = state("hybrid")
+    other["facts"]["nodes"], other["cluster_id"] = {}, "another"
+    other["facts"]["zookeeper"]["cluster_id"]["value"] = "another"
+    result = fresh.run("migration_state", {"direction": "back"}, other)
+    assert result["failed"] and f"this run is of {first['cluster_id']}" in result["msg"]
+
+
+def test_a_text_that_is_no_cluster_id_ends_the_run_before_a_path_is_made_of_it(fresh):
+    given = state("zk")
+    given["cluster_id"] = "../../etc"
+    given["facts"]["zookeeper"]["cluster_id"]["value"] = "../../etc"
+    result = fresh.run("migration_state", {}, given)
+    assert result["failed"] and "'../../etc', which is no cluster id of Kafka" in result["msg"]

@@ -21,8 +21,12 @@ def seen():
     return copy
 
 
-def detect(seen):
-    return initial_copy.detect(seen["before"], seen["after"], seen["transactions"])
+def detect(seen, read=1, controllers=1, **log):
+    log = {"dir": "/log", "log_start_offset": 0, "log_end_offset": 900, "zk_migration_state": "PRE_MIGRATION", **log}
+    log["zk_migration_transactions"] = seen["transactions"]
+    logs = [log] * read + [None] * (controllers - read)
+    nodes = {f"c{number}": {"role": "controller", "metadata_log": one} for number, one in enumerate(logs)}
+    return initial_copy.detect(seen["before"], seen["after"], nodes)
 
 
 def transaction(outcome, records, name=initial_copy.TRANSACTION):
@@ -61,6 +65,39 @@ def test_a_skipped_copy_is_damage(seen, transactions):
     )
     assert result.damage[1] == f"7 topics are missing in ZooKeeper: {', '.join(removed[:5])} and 2 more"
     assert result.records == {} and len(result.damage) == 2
+
+
+@pytest.mark.parametrize(
+    ("start", "state", "skipped"),
+    [
+        (0, "PRE_MIGRATION", True),
+        (0, None, True),
+        (0, "MIGRATION", False),
+        (700, "PRE_MIGRATION", True),
+        (700, "MIGRATION", False),
+        (700, "POST_MIGRATION", False),
+        (700, None, False),
+    ],
+)
+def test_a_log_without_its_beginning_proves_no_skipped_copy(seen, start, state, skipped):
+    seen["transactions"] = []
+    (removed,) = without(seen, "after", "topics", 1)
+    result = detect(seen, log_start_offset=start, zk_migration_state=state)
+    assert bool(result.damage) == skipped and result.differences == []
+    if not skipped:
+        assert result.unseen == (
+            "the metadata log in /log has no committed transaction 'ZK Migration'. It begins at offset "
+            f"{start}, and its state is {state}: the transaction may have been removed"
+        )
+        assert result.moved == [f"1 topics are missing in ZooKeeper: {removed}"]
+
+
+@pytest.mark.parametrize(("read", "controllers", "skipped"), [(1, 3, False), (2, 3, True), (1, 2, False), (1, 1, True)])
+def test_only_a_majority_of_the_logs_proves_a_skipped_copy(seen, read, controllers, skipped):
+    seen["transactions"] = []
+    result = detect(seen, read, controllers)
+    assert bool(result.damage) == skipped
+    assert skipped or f"only {read} of {controllers} controllers' logs could be read" in result.unseen
 
 
 def test_the_last_committed_transaction_counts(seen):

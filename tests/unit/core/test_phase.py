@@ -504,7 +504,14 @@ def test_every_block_is_asserted_above():
             in_code.update(one.value for one in node.args[:1] if isinstance(one, ast.Constant))
     asserted = {one for _phase, blocks in RECORDED.values() for one in blocks}
     asserted |= {"file_differs", "zookeeper_broker_left", "no_controller", "quorum_not_ready", "copy_not_acknowledged"}
-    asserted |= {"left_registered", "copy_skipped", "restore_unfinished", "client_metrics", "flag_missing"}
+    asserted |= {
+        "clusters_differ",
+        "left_registered",
+        "copy_skipped",
+        "restore_unfinished",
+        "client_metrics",
+        "flag_missing",
+    }
     assert in_code == asserted
 
 

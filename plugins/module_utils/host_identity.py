@@ -1,0 +1,55 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Compare a host with the run's cluster, by the meta.properties of its log directories. Standard library only."""
+
+from __future__ import annotations
+
+import os
+from typing import Iterable
+
+from . import restart_files
+from .core import identity, kraft_config
+from .facts import LogDirectory
+from .formats import properties
+from .probes import node
+
+
+class ForeignHost(RuntimeError):
+    """The host is of another cluster, or is another node; the text is for the operator."""
+
+
+def require(
+    config_file: str, cluster_id: str, node_id: int | None = None, log_dir: str | None = None, new: Iterable[str] = ()
+) -> None:
+    """Raise ForeignHost unless the host's log directories are of this cluster and node. Call it right before a change.
+
+    They are those of the properties file, or `log_dir` without one, and `new`: those of the file that is to be written.
+    A broker must have an answer in at least one of them. A controller that is not formatted yet has none.
+    """
+    text = restart_files.read_text(config_file)
+    values = properties.parse(text)
+    mode = kraft_config.mode_at_next_start(values) if text else None
+    paths = log_dirs(values) or ([log_dir] if log_dir else [])
+    silent = mode is None or mode.startswith("controller") or (mode == "invalid" and not paths)
+    found = [stored(path) for path in dict.fromkeys([*paths, *new])]
+    refused = identity.of_host(found, cluster_id, node_id, silent)
+    if refused:
+        raise ForeignHost(refused)
+
+
+def log_dirs(values: dict) -> list[str]:
+    """Return every directory in which a node with these properties has a meta.properties."""
+    metadata = values.get("metadata.log.dir")
+    return list(dict.fromkeys([*node.log_dir_paths(values), *([metadata] if metadata else [])]))
+
+
+def stored(path: str) -> LogDirectory:
+    """Return a log directory with its meta.properties; with `error` where they cannot be read."""
+    meta = os.path.join(path, "meta.properties")
+    try:
+        return {"path": path, "meta": node.read_properties(meta)}
+    except (FileNotFoundError, NotADirectoryError):
+        return {"path": path, "meta": None}
+    except (OSError, properties.PropertiesError) as error:
+        return {"path": path, "meta": None, "error": f"{meta}: {error}"}
