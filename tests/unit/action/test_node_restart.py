@@ -88,3 +88,20 @@ def test_a_restart_that_ended_after_its_run_was_killed_is_journalled_by_the_next
     assert (event["node_restart"], event["restart_s"]) == ("r0/kraft/b1", 9.0)
     broker.run("node_restart", {"kind": "kraft"}, {"outcome": "unneeded"}, host="b1")
     assert len(broker.events("kraft")) == 1
+
+
+def test_directories_that_the_broker_renamed_are_shown_and_journalled(broker):
+    node = {**NODE, "log_dirs": [{"path": "/data", "stray": ["orders-0.b2f3-stray"]}, {"path": "/more", "stray": []}]}
+    end = record("begun", outcome="done", mode="kraft", ansible_facts={"quorumshift_node": node})
+    broker.run("node_restart", {"kind": "kraft"}, end, host="b1")
+    assert "    b1 has -stray directories: /data/orders-0.b2f3-stray" in broker.printed
+    assert broker.events("stray directories")[0]["paths"] == ["/data/orders-0.b2f3-stray"]
+
+
+def test_a_repair_is_begun_and_awaited_apart(broker):
+    broker.facts("b1", quorumshift_node={**NODE, "file": {**NODE["file"], "mode": "kraft"}})
+    begun = broker.run("node_restart", {"repair": True, "part": "begin"}, record("begun", changed=True), host="b1")
+    assert begun["outcome"] is None and broker.events() == []
+    broker.run("node_restart", {"repair": True, "part": "await"}, record("begun", outcome="done"), host="b1")
+    assert [one["action"] for one in broker.asked] == ["finish", "watch"]
+    assert broker.printed[0] == "    b1 is down, or an earlier run left its restart half done"
