@@ -25,6 +25,7 @@ from typing import NamedTuple
 import yaml
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     gates,
+    invariants,
     kraft_config,
     phase,
     preflight,
@@ -300,7 +301,21 @@ def verification_rules() -> str:
     return rules.markdown().rstrip()
 
 
+def invariants_table() -> str:
+    """The conditions of every gate and admission, from core/invariants.py."""
+    rows = ["| id | condition | what holds | read from | required |", "|---|---|---|---|---|"]
+    for one in invariants.CONDITIONS:
+        where = ["gates and admissions forward"]
+        where += (
+            ["in a rollback, unless accepted" if one.id in ("I4", "I5") else "in a rollback"] if one.rollback else []
+        )
+        where += ["for the start of a node that is down"] if one.start else []
+        rows.append(f"| {one.id} | {one.title} | {one.holds} | {one.read} | {', '.join(where)} |")
+    return "\n".join(rows)
+
+
 REGIONS = {
+    "invariants": invariants_table,
     "verification rules": verification_rules,
     "gates": gates_table,
     "controller keys": controller_keys_table,

@@ -9,6 +9,7 @@ import difflib
 import time
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.advice import shown
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import file_changes
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import RUN, QuorumshiftAction
 
@@ -98,6 +99,7 @@ class ActionModule(QuorumshiftAction):
         if result.get("outcome") == "reverted":
             for line in result["msg"].splitlines():
                 self.say(line)
+        self._note_strays(result)
         if result.get("outcome") == "done":
             times = result.get("times") or {}
             shown = ", ".join(
@@ -106,6 +108,15 @@ class ActionModule(QuorumshiftAction):
                 if key in times
             )
             self.say(f"{self.host} is up ({shown})")
+
+    def _note_strays(self, result: dict) -> None:
+        """Show and journal the directories that the broker has renamed to -stray. The next admission, which reads the
+        brokers' metadata, decides whether they close it."""
+        node = (result.get("ansible_facts") or {}).get("quorumshift_node") or {}
+        paths = [f"{one['path']}/{name}" for one in node.get("log_dirs") or [] for name in one.get("stray") or []]
+        if paths:
+            self.say(f"{self.host} has -stray directories: {shown(paths)}")
+            self.artifacts().note("event", "stray directories", host=self.host, paths=paths)
 
     def _note_missed(self, kind: str) -> None:
         """Journal a restart that ended after its run was killed: the host has the record."""

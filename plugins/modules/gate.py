@@ -116,6 +116,7 @@ phase:
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     gates,
+    invariants,
     phase,
     restart,
     rollback,
@@ -166,14 +167,13 @@ def main():
             facts = module.facts()
             detected = phase.detect(facts)
             topics = facts["topics"]
-            health = [topics.get("error", "")]
-            if topics["reached"]:
-                min_isr = module.min_isr(topics["partitions"])
-                excused = restart.unavoidable(topics["partitions"], min_isr)
-                health = restart.troubles(topics, min_isr, phase.broker_ids(facts), excused, accepted=accepted)
-            health += gates.trailing(
-                gates.expected_voters(given["gate"], facts), phase.following(facts), given["lag_s"], accepted
-            )
+            min_isr = module.min_isr(topics.get("partitions") or {})
+            voters = gates.expected_voters(given["gate"], facts)
+            reading = invariants.Reading(facts, detected.phase, min_isr, voters, given["lag_s"], accepted)
+            lasting = invariants.lasting(reading)
+            if lasting:  # waiting fixes none of these
+                module.fail_json(msg=f"gate {given['gate']} stays closed: {'; '.join(lasting)}. Nothing was changed.")
+            health = invariants.broken(reading)
             if given["gate"] == "before_revert":
                 health += restart.last_in_sync(topics)
             troubles, do = gates.closed_by(given["gate"], detected, health), {}

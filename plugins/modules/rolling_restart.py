@@ -15,7 +15,8 @@ description:
     spare. Among brokers the canary comes first and the controller last, among controllers the quorum's leader last.
   - O(state=admitted) waits until the batch, which is one host, may be stopped, and returns a gate token for it. The
     phase is as expected, every broker is alive, and no partition is offline, under-replicated or would fall under
-    min.insync.replicas. All of it held for O(stable_s).
+    min.insync.replicas. One controller leads, every broker is registered, no node is foreign, every follower has
+    caught up, and no broker renamed directories to C(-stray). All of it held for O(stable_s).
   - If the batch's node does not answer and its own host says that it is down, no health is required, and the token
     only permits its start. If it does not answer though its host says that it runs, the cluster must be healthy
     without it.
@@ -68,6 +69,10 @@ options:
     type: list
     elements: str
     default: []
+  lag_s:
+    description: For how many seconds a voter or broker may not have caught up with the quorum's leader.
+    type: float
+    default: 5
   stable_s:
     description: For how many seconds without a break the cluster must be healthy.
     type: float
@@ -133,6 +138,7 @@ waited_s:
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     admission,
     gates,
+    invariants,
     phase,
     restart,
     rollback,
@@ -159,6 +165,7 @@ def main():
             "plan": {"type": "dict", "default": {}},
             "run": {"type": "str", "required": True},
             "accept": {"type": "list", "elements": "str", "default": []},
+            "lag_s": {"type": "float", "default": 5},
             "stable_s": {"type": "float", "default": 10},
             "timeout_s": {"type": "float", "default": 600},
         }
@@ -212,12 +219,18 @@ def awaited(module):
         troubles += of_rollback(facts, detected, given["kind"], admitting) if transition.rollback else []
         silent = admission.others_silent(facts["nodes"], node, phase.controllers(facts) if to_zk else ())
         only_start, more = bool(node and node.only_start), {}
+        reading = read(module, facts, detected.phase, node)
+        lasting = invariants.lasting(reading)
+        if lasting:
+            module.fail_json(msg=f"no node is stopped: {'; '.join(lasting)}. Nothing was changed.")
+        troubles += invariants.broken(reading, but=("I4",))
         if only_start:  # the start is what brings the health back
             more = {"silent": silent}
         elif transition.role == transitions.CONTROLLER:
             troubles += restart.controller_troubles(facts["nodes"], quorum, [to_restart] if admitting else [])
+            troubles += invariants.health(reading)
         else:
-            unhealthy, first = brokers_unhealthy(module, facts, node, silent, troubles)
+            unhealthy, first = brokers_unhealthy(module, reading, silent + troubles)
             troubles += silent + unhealthy
             more = {"first": first} if first else {}
             to_restart = first["host"] if first else host
@@ -227,7 +240,8 @@ def awaited(module):
             more = {"do": admission.remedy(node, facts["nodes"][to_restart])}
         hosts = [to_restart] if admitting else list(phase.controllers(facts))
         gate_token = gates.make_token(gate, detected.phase, given["run"], facts, hosts, only_start)
-        return troubles, {"phase": detected.phase, "gate_token": gate_token, "only_start": only_start, **more}
+        result = {"phase": detected.phase, "gate_token": gate_token, "only_start": only_start, **more}
+        return list(dict.fromkeys(troubles)), result
 
     what = f"{host} may be stopped" if admitting else f"the restart to {given['kind']} to settle"
     result = module.wait(gather, given["stable_s"], given["timeout_s"], what)
@@ -251,25 +265,25 @@ def of_rollback(facts, detected, kind, admitting):
     return reasons
 
 
-def brokers_unhealthy(module, facts, node, silent, troubles):
-    """Return why no broker, or not that of `node`, may be stopped, and the stuck leader to restart first, or None.
-
-    `node`: admission.of, None once the rolling restart is to settle; `silent`, `troubles`: what else is against it.
-    """
-    given, found = module.params, facts["topics"]
-    min_isr = module.min_isr(found.get("partitions") or {})
-    excused = restart.unavoidable(found.get("partitions") or {}, min_isr)
+def read(module, facts, phase_seen, node):
+    """Return the reading of the conditions that hold before each stop. `node`: admission.of, None once the rolling
+    restart is to settle."""
+    given = module.params
+    min_isr = module.min_isr(facts["topics"].get("partitions") or {})
     accepted = given["accept"] if KINDS[given["kind"]].rollback else None
-    expected = phase.broker_ids(facts)
-    if node and node.mute:
-        found, expected = admission.without(found, node.node_id), [one for one in expected if one != node.node_id]
+    return invariants.Reading(facts, phase_seen, min_isr, facts["quorum"], given["lag_s"], accepted, node)
 
-    def health(topics, stop):
-        return restart.troubles(topics, min_isr, expected, excused, stop, accepted)
 
-    unhealthy = health(found, node.node_id if node else None)
-    if unhealthy and not troubles + silent and node and node.answers and given["kind"] == "zk":
-        return leader_first(module, facts, min_isr, health, unhealthy)
+def brokers_unhealthy(module, reading, troubles):
+    """Return why no broker, or not that of the reading's node, may be stopped, and the stuck leader to restart first,
+    or None. `troubles`: what else is against it."""
+    unhealthy, node = invariants.health(reading), reading.node
+    if unhealthy and not troubles and node and node.answers and module.params["kind"] == "zk":
+
+        def health(topics, stop):
+            return invariants.health(reading, topics, stop)
+
+        return leader_first(module, reading.facts, reading.min_isr, health, unhealthy)
     return unhealthy, None
 
 

@@ -24,7 +24,7 @@ class Module:
     def __init__(self, facts, kind, batch, state="admitted"):
         self.facts_given, self.known_min_isr = facts, {}
         self.params = {"kind": kind, "batch": batch, "state": state, "plan": {}, "run": "r", "accept": []}
-        self.params.update(stable_s=0, timeout_s=0)
+        self.params.update(stable_s=0, timeout_s=0, lag_s=5)
 
     def facts(self):
         return self.facts_given
@@ -139,7 +139,7 @@ def test_a_controller_without_an_answer_is_stopped_only_if_no_other_is_down():
 
 
 def led_by(facts, host):
-    facts["quorum"]["leader_id"] = facts["nodes"][host]["node_id"]
+    facts["quorum"]["leader_id"] = facts["zookeeper"]["controller"]["broker_id"] = facts["nodes"][host]["node_id"]
     return caught_up(facts)
 
 
@@ -180,3 +180,28 @@ def test_without_a_leader_the_batch_is_the_plans():
     facts["quorum"] = {"reached": False, "error": "c1: NOT_LEADER"}
     result = admit(facts, "controller_final", ["c1"])
     assert result["troubles"] == ["the quorum has no leader: c1: NOT_LEADER"] and "first" not in result
+
+
+# The conditions of the whole cluster hold at each admission ----------------------------------------------------------
+
+
+def test_a_broker_that_trails_keeps_the_next_one_up():
+    facts = recorded.facts("hybrid")
+    partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2", "b3"))
+    (number,) = ids(facts, "b2")
+    for one in facts["quorum"]["voters"] + facts["quorum"]["observers"]:
+        one["caught_up_ms"] = 1_795_000_000_000 - (60_000 if one["id"] == number else 0)
+    assert admit(facts)["troubles"][0].startswith(f"broker {number} has not caught up with the quorum's leader for")
+
+
+def test_a_stray_directory_ends_the_roll_at_once():
+    facts = recorded.facts("hybrid_1_kraft")
+    partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2", "b3"))
+    facts["nodes"]["b2"]["log_dirs"][0]["stray"] = [f"orders-0.{'0a1b' * 8}-stray"]
+    with pytest.raises(Failed, match="no node is stopped: b2 did not find these directories assigned to it"):
+        admit(facts)
+
+
+def test_a_controller_is_not_stopped_while_a_partition_is_offline():
+    facts = partition(led_by(recorded.facts("dual_write"), "c3"), [1, 2, 5], [])
+    assert "1 partition offline: orders-0" in admit(facts, "controller_final", ["c1"])["troubles"]

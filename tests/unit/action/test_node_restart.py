@@ -110,3 +110,20 @@ def test_an_expired_token_is_asked_for_anew_five_times(broker):
 
 def test_an_expired_token_fails_a_task_that_asks_for_no_new_one(broker):
     assert broker.run("node_restart", {"kind": "kraft"}, EXPIRED, host="b1")["failed"]
+
+
+def test_directories_that_the_broker_renamed_are_shown_and_journalled(broker):
+    node = {**NODE, "log_dirs": [{"path": "/data", "stray": ["orders-0.b2f3-stray"]}, {"path": "/more", "stray": []}]}
+    end = record("begun", outcome="done", mode="kraft", ansible_facts={"quorumshift_node": node})
+    broker.run("node_restart", {"kind": "kraft"}, end, host="b1")
+    assert "    b1 has -stray directories: /data/orders-0.b2f3-stray" in broker.printed
+    assert broker.events("stray directories")[0]["paths"] == ["/data/orders-0.b2f3-stray"]
+
+
+def test_a_repair_is_begun_and_awaited_apart(broker):
+    broker.facts("b1", quorumshift_node={**NODE, "file": {**NODE["file"], "mode": "kraft"}})
+    begun = broker.run("node_restart", {"repair": True, "part": "begin"}, record("begun", changed=True), host="b1")
+    assert begun["outcome"] is None and broker.events() == []
+    broker.run("node_restart", {"repair": True, "part": "await"}, record("begun", outcome="done"), host="b1")
+    assert [one["action"] for one in broker.asked] == ["finish", "watch"]
+    assert broker.printed[0] == "    b1 is down, or an earlier run left its restart half done"

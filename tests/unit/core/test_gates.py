@@ -302,8 +302,7 @@ def test_differing_controllers_block_finalization():
     facts["nodes"]["c3"]["file"]["properties"]["extra.key"] = "x"
     facts["nodes"]["c3"]["file"]["properties"]["sasl.oauthbearer.password"] = "sealed:1"
     assert troubles(facts) == [
-        "controllers differ in extra.key, num.partitions (c1 '3', c2 '99', c3 '3'), "
-        "sasl.oauthbearer.password"
+        "controllers differ in extra.key, num.partitions (c1 '3', c2 '99', c3 '3'), sasl.oauthbearer.password"
     ]
 
 
