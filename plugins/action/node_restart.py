@@ -49,6 +49,8 @@ class ActionModule(QuorumshiftAction):
             return self.renewed(result, kind) if self.own.get("renewable") else result
         if part == "begin" and not result.get("outcome"):
             return {**result, "changed": False}  # the task that awaits its end reports the change
+        if result.get("unit") == "":
+            self.say(f"{self.host}: no systemd-run, so the restart stays in the control group of this login")
         if repair:
             self.say(f"{self.host}: an earlier run left a restart half done")
         seen, shown = 0, time.time()
