@@ -52,6 +52,8 @@ class ActionModule(QuorumshiftAction):
             self.say(f"{self.host} is down, or an earlier run left its restart half done")
         if part == "begin" and not result.get("outcome"):
             return {**result, "changed": False}  # the task that awaits its end reports the change
+        if result.get("unit") == "":
+            self.say(f"{self.host}: no systemd-run, so the restart stays in the control group of this login")
         seen, shown = 0, time.time()
         while True:
             for step in (result.get("steps") or [])[seen:]:

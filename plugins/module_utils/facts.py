@@ -176,7 +176,8 @@ class RestartStep(TypedDict):
 
 
 class RestartRecord(TypedDict, total=False):
-    """A host's record of its newest restart (restart_record.Record). `outcome` is None while it goes on."""
+    """A host's record of its newest restart (restart_record.Record). `outcome` is None while it goes on; `unit` is the
+    worker's, '' without systemd."""
 
     id: str
     kind: str
@@ -184,6 +185,7 @@ class RestartRecord(TypedDict, total=False):
     run: str
     service: str
     config_file: str
+    unit: str
     steps: list[RestartStep]
     outcome: str | None
     message: str

@@ -48,6 +48,13 @@ class Record:
         self.values["diff"] = {"before": before, "after": after}
         self.forgiving = False
 
+    @classmethod
+    def existing(cls, directory: str) -> Record:
+        """Return the record that the module has begun, for the worker in a process of its own."""
+        record = cls.__new__(cls)
+        record.directory, record.values, record.forgiving = directory, read(directory), False
+        return record
+
     def step(self, name: str) -> None:
         """Record a step that is about to be taken."""
         self.values["steps"].append({"name": name, "at": time.time()})

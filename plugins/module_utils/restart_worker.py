@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Restart one node in a detached worker: replace its properties file, stop it, start it, wait until it is up.
 
-The worker is a process in its own session on the managed host, so a lost connection does not interrupt it. It holds
-the host's lock and writes each step to `restart.json` before it takes it, so a later run reads how far it got.
+The worker is a transient unit of systemd on the managed host, so a lost connection and the end of its session do not
+interrupt it. Without systemd it is a process in its own session. It holds the host's lock and writes each step to
+`restart.json` before it takes it, so a later run reads how far it got.
 Standard library only. Everything is loaded before the worker detaches, because Ansible removes the module's files.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 from typing import Any, Callable, Iterator, Mapping
 
@@ -30,6 +32,9 @@ from .core import kraft_config, transitions
 from .formats import properties
 from .probes import installation, own_node, service
 from .restart_record import Record, RestartError
+
+TAKEN_S = 60.0
+Work = Callable[[Mapping[str, Any], Record, str], None]
 
 
 def planned(spec: Mapping[str, Any]) -> dict:
@@ -65,7 +70,7 @@ def begin(spec: Mapping[str, Any]) -> dict:
     directory = host_state.directory(spec["state_dir"], spec["cluster_id"])
     with _held_by(spec, directory):
         record = Record(directory, spec, plan["before"], plan["after"])
-        return _detached(record, lambda: _restart(spec, record, directory))
+        return _detached(record, _restart, spec)
 
 
 def finish(spec: Mapping[str, Any]) -> dict:
@@ -91,7 +96,7 @@ def finish(spec: Mapping[str, Any]) -> dict:
         new = restart_files.new_text(spec, old) if down else old
         record = Record(directory, {**spec, "kind": "repair"}, **_masked(old, new))
         record.values["changed"] = down
-        return _detached(record, lambda: _finish(spec, record, directory, down))
+        return _detached(record, _finish, spec)
 
 
 def watch(root: str, cluster_id: str, restart_id: str, seen_steps: int, wait_s: float) -> dict:
@@ -107,7 +112,9 @@ def watch(root: str, cluster_id: str, restart_id: str, seen_steps: int, wait_s: 
             raise RestartError(f"{directory} records restart {record.get('id')}, not {restart_id}")
         if record.get("outcome") or len(record["steps"]) > seen_steps:
             return record
-        if not host_state.held(directory):
+        # A unit's process takes the lock when it has loaded its code.
+        if not host_state.held(directory) and not (record.get("unit") and service.runs(record["unit"])):
+            detached.removed(directory)
             last = restart_record.read(directory)
             return last if last.get("outcome") else {**last, "outcome": "died", "message": _died(last)}
         if time.monotonic() >= deadline:
@@ -132,10 +139,63 @@ def _held_by(spec: Mapping[str, Any], directory: str) -> Iterator[None]:
         raise RestartError(f"{restart_record.at_work(directory)}. Run again when it has ended") from None
 
 
-def _detached(record: Record, work: Callable[[], None]) -> dict:
+def _detached(record: Record, work: Work, spec: Mapping[str, Any]) -> dict:
+    """Start the worker and return its record. Raises RestartError where it would not survive the session."""
+    unit = re.sub(r"[^\w.-]", "_", f"quorumshift-{spec['cluster_id']}-{spec['run']}-{record.values['kind']}.service")
+    record.values["unit"] = unit if service.runs_systemd() else ""
     record.step("begun")
-    detached.begin(work)  # the worker inherits the lock
+    if record.values["unit"]:
+        try:
+            detached.begin_unit(unit, __name__, {"work": work.__name__, "spec": spec}, record.directory)
+            return record.values
+        except service.ServiceError as error:
+            if service.runs(detached.LOGIND):
+                why = (
+                    f"{error}. Without a unit the restart would end with this login, because {detached.LOGIND} may "
+                    "end what a user leaves running. Fix systemd-run on this host, then run again. The node was not "
+                    "stopped"
+                )
+                record.end("failed", f"{why}.")
+                raise RestartError(why) from None
+        record.values["unit"] = ""
+        record.note()
+    detached.begin(lambda: work(spec, record, record.directory))  # the worker inherits the lock
     return record.values
+
+
+def resume(path: str) -> None:
+    """Do the work of a worker in a unit of its own: what the module began, unless that was replaced meanwhile."""
+    job = detached.taken(path)
+    spec, directory = job["spec"], os.path.dirname(path)
+    with _locked_by_worker(directory):
+        record = Record.existing(directory)
+        begun = restart_record.last_step(record.values) == "begun" and not record.values.get("outcome")
+        if not begun or record.values["id"] != spec["id"]:
+            return
+        try:
+            run_locks.require(directory, spec["run"])
+        except run_locks.RunLockError as error:
+            record.end("failed", f"{error}. The node was not stopped.")
+            return
+        {"_restart": _restart, "_finish": _finish}[job["work"]](spec, record, directory)
+
+
+@contextlib.contextmanager
+def _locked_by_worker(directory: str) -> Iterator[None]:
+    """Hold the host's lock as soon as the module that began the restart releases it, or another reads whether it is
+    held. Raises host_state.Held if another restart holds it."""
+    deadline = time.monotonic() + TAKEN_S
+    while True:
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(host_state.locked(directory))
+            except host_state.Held:
+                if time.monotonic() >= deadline:
+                    raise
+            else:
+                yield
+                return
+        time.sleep(restart_steps.POLL_S)
 
 
 def _restart(spec: Mapping[str, Any], record: Record, directory: str) -> None:
@@ -154,10 +214,10 @@ def _restart(spec: Mapping[str, Any], record: Record, directory: str) -> None:
     _bring_up(spec, record, directory, new if old != new else None, before)
 
 
-def _finish(spec: Mapping[str, Any], record: Record, directory: str, down: bool) -> None:
+def _finish(spec: Mapping[str, Any], record: Record, directory: str) -> None:
     old = restart_files.read_text(spec["config_file"])
     values = properties.parse(old)
-    if down:
+    if record.values["changed"]:  # the node is down
         before = own_node.registration(values, spec["node_id"], spec["mode"])
         try:
             restart_steps.await_stopped(spec)

@@ -12,6 +12,7 @@ version_added: 0.1.0
 description:
   - Stops the node, replaces its properties file, starts the node and waits until it is up. A worker that is detached
     from Ansible's connection does this, so a lost control node, terminal or network does not interrupt the restart.
+    With systemd the worker is a transient unit, so the end of the login does not kill it either.
   - A broker is up when its process runs, its listener answers ApiVersions in the expected mode, and its replica of the
     metadata log shows the unfenced registration of this start.
   - A node that already runs in the mode, with the wanted properties file, is not restarted.
@@ -172,6 +173,10 @@ steps:
   type: list
   elements: dict
   returned: success
+unit:
+  description: The systemd unit of the worker; empty if the worker is a process of the SSH session's control group.
+  type: str
+  returned: success
 times:
   description: When the node stopped, answered and registered, and how long each took, in seconds.
   type: dict
@@ -256,7 +261,7 @@ def main():
             )
     except (restart_worker.RestartError, OSError, ValueError) as error:
         module.fail_json(msg=f"the restart could not begin: {error}")
-    result = {key: record.get(key) for key in ("id", "kind", "mode", "outcome", "message", "steps", "times")}
+    result = {key: record.get(key) for key in ("id", "kind", "mode", "outcome", "message", "steps", "times", "unit")}
     result["changed"] = bool(record.get("changed"))
     if record.get("diff"):
         result["diff"] = _diff(record["diff"], given)

@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pathlib
 import subprocess
 import sys
+import zipfile
+from types import SimpleNamespace
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils import (
+    detached,
     host_state,
     restart_files,
     restart_record,
     restart_steps,
     restart_worker,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import own_node, own_zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import own_node, own_zookeeper, service
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import SecurityError
 
 PLAIN = "broker.id=2\nzookeeper.connect=z:2181\n"
@@ -127,6 +131,98 @@ def test_watch_reports_a_worker_that_released_its_lock_as_died(tmp_path):
         worker.stdout.close()
     died = restart_worker.watch(str(tmp_path), "cluster", record.values["id"], 2, 0.1)
     assert died["outcome"] == "died" and "after step stop" in died["message"]
+
+
+# The worker in a unit of its own --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def unit(tmp_path, monkeypatch):
+    """Return a spec of a restart on a host with systemd, of which systemd-run alone is replaced: it starts the command
+    with systemd's bare environment. `processes` are those that it started."""
+    given = spec(tmp_path, cluster_id="cluster", state_dir=str(tmp_path), node_id=2, stop_timeout_s=1, changes={})
+    directory = host_state.directory(str(tmp_path), "cluster")
+    host_state.write_json(os.path.join(directory, host_state.RUN_LOCK), {"number": 1, "run": "r", "closed": False})
+    (tmp_path / "server.properties").write_text(PLAIN)
+    processes = []
+
+    def begin_transient(name, command):
+        modes = {name: os.stat(os.path.join(directory, name)).st_mode & 0o777 for name in (detached.JOB, detached.CODE)}
+        assert set(modes.values()) == {0o600} and "k3y" not in " ".join(command)
+        processes.append(subprocess.Popen(command, env={}, cwd="/", stderr=subprocess.PIPE, text=True))
+
+    archive = tmp_path / "payload.zip"
+    with zipfile.ZipFile(archive, "w") as payload:
+        root = pathlib.Path(detached.__file__).parents[5]
+        found = sorted(root.glob("ansible_collections/quorumshift/kafka/plugins/module_utils/**/*.py"))
+        files = {path.relative_to(root): path.read_text(encoding="utf-8") for path in found}
+        packages = {parent / "__init__.py": "" for path in files for parent in path.parents if parent.name}
+        for name, text in {**packages, **files}.items():
+            payload.writestr(str(name), text)
+    monkeypatch.setattr(detached, "__loader__", SimpleNamespace(archive=str(archive)))
+    monkeypatch.setattr(service, "runs_systemd", lambda: True)
+    monkeypatch.setattr(
+        service, "state", lambda _name: {"active": True, "manager": "systemd", "active_state": "active"}
+    )
+    monkeypatch.setattr(service, "begin_transient", begin_transient)
+    monkeypatch.setattr(service, "runs", lambda _unit: bool(processes) and processes[-1].poll() is None)
+    monkeypatch.setattr(own_node, "running_mode", lambda *_given: "zk")
+    yield SimpleNamespace(spec={**given, "run_key": "k3y"}, directory=directory, processes=processes, archive=archive)
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def test_the_units_process_does_the_work_and_leaves_no_file_of_it(unit):
+    begun = restart_worker.begin(unit.spec)
+    assert begun["unit"] == "quorumshift-cluster-r-zk_migration.service"
+    unit.archive.unlink()  # as Ansible does when the module ends
+    _output, errors = unit.processes[0].communicate(timeout=60)
+    record = restart_record.read(unit.directory)
+    # There is no systemd on this machine that the new process could ask: it ends at the service's state.
+    assert record["outcome"] == "failed" and record["steps"][0]["name"] == "begun", (record, errors)
+    assert not {detached.JOB, detached.CODE} & set(os.listdir(unit.directory))
+
+
+def test_a_worker_whose_unit_loads_its_code_has_not_died(unit, monkeypatch):
+    with host_state.locked(unit.directory):  # the process waits for the lock
+        record = restart_record.Record(unit.directory, unit.spec, "", "")
+        record.values["unit"] = "u.service"
+        record.step("begun")
+    monkeypatch.setattr(service, "runs", lambda name: name == "u.service")
+    assert restart_worker.watch(unit.spec["state_dir"], "cluster", unit.spec["id"], 1, 0.1)["outcome"] is None
+    monkeypatch.setattr(service, "runs", lambda _name: False)
+    died = restart_worker.watch(unit.spec["state_dir"], "cluster", unit.spec["id"], 1, 0.1)
+    assert died["outcome"] == "died" and "after step begun" in died["message"]
+
+
+def test_a_worker_whose_restart_was_replaced_does_nothing(unit):
+    with host_state.locked(unit.directory):
+        restart_worker._detached(
+            restart_record.Record(unit.directory, unit.spec, "", ""), restart_worker._restart, unit.spec
+        )
+        other = restart_record.Record(unit.directory, {**unit.spec, "id": "other"}, "", "")
+        other.step("begun")
+    _output, errors = unit.processes[0].communicate(timeout=60)
+    assert errors == "" and restart_record.read(unit.directory) == other.values
+
+
+@pytest.mark.parametrize("logind", [True, False])
+def test_without_a_unit_nothing_begins_where_logind_may_kill_the_worker(unit, monkeypatch, logind):
+    def refused(name, _command):
+        raise service.ServiceError(f"systemd-run of {name} failed: Failed to connect to bus")
+
+    began = []
+    monkeypatch.setattr(service, "begin_transient", refused)
+    monkeypatch.setattr(service, "runs", lambda name: logind and name == detached.LOGIND)
+    monkeypatch.setattr(detached, "begin", began.append)
+    if logind:
+        with pytest.raises(restart_record.RestartError, match=r"Failed to connect to bus\. Without a unit"):
+            restart_worker.begin(unit.spec)
+    else:
+        assert restart_worker.begin(unit.spec)["unit"] == ""
+    assert bool(began) != logind and not {detached.JOB, detached.CODE} & set(os.listdir(unit.directory))
+    assert restart_record.read(unit.directory)["outcome"] == ("failed" if logind else None)
 
 
 def test_finish_needs_the_run_lock_and_a_valid_file(tmp_path):

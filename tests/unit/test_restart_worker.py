@@ -117,9 +117,9 @@ def restart_modes(kind):
     return {"controller": "controller_migration"}.get(kind, kind)
 
 
-def in_this_process(record, work):
+def in_this_process(record, work, spec):
     record.step("begun")
-    work()
+    work(spec, record, record.directory)
 
 
 @pytest.fixture

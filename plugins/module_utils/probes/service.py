@@ -34,7 +34,7 @@ class ServiceError(RuntimeError):
 
 def state(name: str) -> Service:
     """Return {manager, name, active (bool), main_pid (int, 0 if down), masked (bool), ... systemd's properties}."""
-    if not _systemd():
+    if not runs_systemd():
         done = _run(["service", name, "status"])
         return {"manager": "service", "name": name, "active": done.returncode == 0, "main_pid": 0, "masked": False}
     unit = _unit(name)
@@ -66,7 +66,7 @@ def state(name: str) -> Service:
 
 def begin(action: str, name: str) -> None:
     """Begin `start` or `stop` and return at once; the caller polls `state`. Raises ServiceError."""
-    if _systemd():
+    if runs_systemd():
         if action == "start":
             # StartLimit would reject a unit that was restarted often in a short time.
             _run(["systemctl", "reset-failed", _unit(name)])
@@ -79,7 +79,7 @@ def begin(action: str, name: str) -> None:
 
 def kill(name: str) -> None:
     """Send SIGKILL to all processes of a service. Raises ServiceError without systemd."""
-    if not _systemd():
+    if not runs_systemd():
         raise ServiceError(f"service {name} did not stop and cannot be killed: this host does not run systemd")
     done = _run(["systemctl", "kill", "--signal=KILL", _unit(name)])
     if done.returncode != 0:
@@ -91,7 +91,7 @@ def set_masked(name: str, masked: bool) -> bool:
 
     A running service continues. Raises ServiceError without systemd.
     """
-    if not _systemd():
+    if not runs_systemd():
         raise ServiceError(f"service {name} cannot be masked: this host does not run systemd")
     path = os.path.join("/etc/systemd/system", f"{_unit(name)}.d", MASK_DROP_IN)
     if os.path.exists(path) == masked:
@@ -118,6 +118,24 @@ def journal(name: str, lines: int = 100) -> list[str]:
     return [line for line in _run(command).stdout.splitlines() if line.strip()]
 
 
+def begin_transient(unit: str, command: list[str]) -> None:
+    """Start a command as a transient unit of systemd, outside of the caller's session. Raises ServiceError, also while
+    a unit of this name exists."""
+    quiet = [f"--property=Standard{stream}=null" for stream in ("Output", "Error")]
+    try:
+        done = _run(["systemd-run", "--quiet", "--collect", f"--unit={unit}", *quiet, *command])
+    except OSError as error:
+        raise ServiceError(f"systemd-run of {unit} failed: {error}") from None
+    if done.returncode != 0:
+        raise ServiceError(f"systemd-run of {unit} failed: {(done.stderr or done.stdout).strip()}")
+
+
+def runs(unit: str) -> bool:
+    """Return whether a unit of systemd runs, or is about to."""
+    shown = _run(["systemctl", "show", unit, "--property", "ActiveState"]).stdout.strip()
+    return shown.partition("=")[2] in ("active", "activating", "reloading", "deactivating")
+
+
 def _properties_file(exec_start: str) -> str | None:
     """Return the properties file that a unit's command names by an absolute path, None if there is none: systemd shows
     variables unexpanded, and a script may name the file itself."""
@@ -137,7 +155,8 @@ def _unit(name: str) -> str:
     return name if "." in name else name + ".service"
 
 
-def _systemd() -> bool:
+def runs_systemd() -> bool:
+    """Return whether systemd is this host's service manager."""
     return os.path.isdir("/run/systemd/system") and shutil.which("systemctl") is not None
 
 

@@ -37,7 +37,7 @@ def test_properties_file_of_a_unit(arguments, file):
 
 def state_of(monkeypatch, **shown):
     text = "\n".join(f"{key}={value}" for key, value in shown.items())
-    monkeypatch.setattr(service, "_systemd", lambda: True)
+    monkeypatch.setattr(service, "runs_systemd", lambda: True)
     monkeypatch.setattr(service, "_run", lambda command: subprocess.CompletedProcess(command, 0, text, ""))
     return service.state("kafka")
 
