@@ -165,6 +165,7 @@ CHECKS = (
     ),
     Check("listeners", "Listeners of brokers", "blocks", "KafkaConfig.validateValues", settings.listeners),
     Check("controller_listener", "Controller listener", "blocks", "KIP-900, KIP-48", settings.controller_listener),
+    Check("tool_logins", "Logins of this tool", "blocks", "KIP-43, security.PASSWORD_MECHANISMS", settings.tool_logins),
     Check(
         "controller_acl", "Controllers' access to brokers", "blocks", "KafkaApis, ClusterAction", access.controller_acl
     ),
