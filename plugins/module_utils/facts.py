@@ -42,6 +42,18 @@ class Clock(TypedDict, total=False):
     error: str
 
 
+class Host(TypedDict):
+    """A host without Kafka (probes.host.read); `first_process`: the name of process 1; `systemd`: why it cannot be
+    used, '' if it can."""
+
+    system: str
+    machine_id: str | None
+    boot_id: str | None
+    first_process: str | None
+    boot_clock: bool
+    systemd: str
+
+
 class PropertiesFile(TypedDict, total=False):
     """A node's properties file; secrets are sealed under the run's key (seal.seal)."""
 
@@ -210,6 +222,7 @@ class NodeFacts(TypedDict, total=False):
     time: float
     asked: list[float]  # when, by the control node's clock, the reading was asked for and arrived
     hostname: str
+    host: Host
     service: Service
     file: PropertiesFile
     runs_with: dict | None

@@ -203,6 +203,13 @@ def collected(module):
         ensemble=_ensemble(connections),
         controller_listener=given["controller_listener"],
         notifications=notifications,
+        logins={
+            "quorumshift_client": (connections.client.protocol, connections.client.mechanism),
+            "quorumshift_controller_client": (
+                connections.controller_client.protocol,
+                connections.controller_client.mechanism,
+            ),
+        },
     )
 
 

@@ -78,6 +78,7 @@ def test_changed_properties_files_are_found(fresh, tmp_path):
 
 
 @pytest.mark.provokes("agreement", "authorizer", "controller_listener", "id_generation", "listeners", "unreadable")
+@pytest.mark.provokes("tool_logins")
 def test_wrong_settings_of_brokers_are_found(fresh, tmp_path):
     log_dirs = fresh.run("b3", f"sed -n 's/^log.dirs *= *//p' {FILE}").strip()
     torn = "/kafka-acl/Topic/preflight"
@@ -108,6 +109,8 @@ def test_wrong_settings_of_brokers_are_found(fresh, tmp_path):
     names = [seen for _severity, seen in found["listeners"]]
     assert names == [f"b{n} has a listener CLIENTS, the name of the controller listener" for n in (1, 2, 3)]
     assert found["controller_listener"][0][1].startswith("the controller listener is SASL_PLAINTEXT with no"), shown
+    login = "quorumshift_controller_client.security_protocol is PLAINTEXT, "
+    assert found["tool_logins"][0][1].startswith(login), shown
     assert [seen.partition(": ")[0] for _severity, seen in found["unreadable"]] == [f"ZooKeeper {torn}"], shown
 
 

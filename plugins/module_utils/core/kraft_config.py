@@ -301,10 +301,11 @@ def super_users(properties: Mapping[str, str]) -> list[str]:
 
 
 def protocol_map(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return {listener name in upper case: security protocol}, Kafka's default map if none is set."""
+    """Return {listener name: security protocol}, both in upper case as Kafka reads them (ListenerName.normalised,
+    SecurityProtocol.forName); Kafka's default map if none is set."""
     entries = (properties.get("listener.security.protocol.map") or _DEFAULT_MAP).split(",")
     pairs = (entry.strip().rpartition(":") for entry in entries if entry.strip())
-    return {name.strip().upper(): protocol.strip() for name, _colon, protocol in pairs}
+    return {name.strip().upper(): protocol.strip().upper() for name, _colon, protocol in pairs}
 
 
 def _mapped(properties: Mapping[str, str], listener: str, protocol: str) -> str:

@@ -67,6 +67,8 @@ def unfit(waived: Mapping[str, str]) -> list[str]:
 ALWAYS = (
     Check("groups", "Inventory groups", "blocks", "KIP-866, dedicated controllers", inventory.groups),
     Check("reached", "Hosts and files", "blocks", "the facts of all hosts are needed", inventory.reached),
+    Check("same_hosts", "Names of one host", "blocks", "machine-id(5), host_state", inventory.same_hosts),
+    Check("platform", "System and service manager", "blocks", "systemd-run(1), proc(5)", services.platform),
     Check(
         "node_ids", "Node ids of controllers", "blocks", "KIP-866, node.id disjoint from broker ids", inventory.node_ids
     ),
@@ -163,6 +165,7 @@ CHECKS = (
     ),
     Check("listeners", "Listeners of brokers", "blocks", "KafkaConfig.validateValues", settings.listeners),
     Check("controller_listener", "Controller listener", "blocks", "KIP-900, KIP-48", settings.controller_listener),
+    Check("tool_logins", "Logins of this tool", "blocks", "KIP-43, security.PASSWORD_MECHANISMS", settings.tool_logins),
     Check(
         "controller_acl", "Controllers' access to brokers", "blocks", "KafkaApis, ClusterAction", access.controller_acl
     ),

@@ -19,7 +19,7 @@ from ..facts import LogDirectory, MetadataLog, NodeFacts, PropertiesFile
 from ..formats import metadata_summary, properties
 from ..host_state import read_json
 from ..seal import seal, seal_properties
-from . import installation, memory, own_log, service
+from . import host, installation, memory, own_log, service
 
 METADATA_LOG = "__cluster_metadata-0"
 # A directory with only these counts as empty: the file system's own, and Kafka's lock file (LogManager.LockFileName),
@@ -55,6 +55,7 @@ def facts(
         "role": role,
         "time": time.time(),
         "hostname": os.uname().nodename,
+        "host": host.read(),
         "service": running,
         "file": file,
         "runs_with": _runs_with(running["main_pid"], config_file),

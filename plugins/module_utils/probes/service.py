@@ -110,6 +110,16 @@ def set_masked(name: str, masked: bool) -> bool:
     return True
 
 
+def systemd_error() -> str:
+    """Return why systemd cannot be used on this host, '' if it can: the manager answers, and starts transient units."""
+    if not _systemd():
+        return "it does not run"
+    if shutil.which("systemd-run") is None:
+        return "the command systemd-run is missing"
+    done = _run(["systemctl", "show", "--property", "Version"])
+    return "" if done.returncode == 0 else (done.stderr or done.stdout).strip()
+
+
 def journal(name: str, lines: int = 100) -> list[str]:
     """Return the last lines that a service wrote to systemd's journal, [] if they cannot be read."""
     if not _systemd() or shutil.which("journalctl") is None:

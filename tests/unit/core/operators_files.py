@@ -66,6 +66,20 @@ password.encoder.iterations=8192
 log.dirs=/data
 """,
     ),
+    "lower-case protocols": (
+        4,
+        """broker.id=4
+listeners=internal://b4:9092,clients://b4:9094
+listener.security.protocol.map=internal:sasl_ssl,clients:Ssl
+inter.broker.listener.name=internal
+sasl.enabled.mechanisms=PLAIN
+sasl.mechanism.inter.broker.protocol=PLAIN
+listener.name.internal.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
+  username="kafka" password="secret" user_kafka="secret";
+zookeeper.connect=z1:2181
+log.dirs=/data
+""",
+    ),
     "SSL between brokers, no map": (
         3,
         """broker.id=3

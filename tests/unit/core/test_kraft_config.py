@@ -287,3 +287,11 @@ def test_super_users_without_any():
 )
 def test_inter_broker_address(properties, address):
     assert kraft_config.inter_broker_address(properties, "10.0.0.1") == address
+
+
+def test_protocols_in_lower_case_are_read_as_kafka_reads_them():
+    _node_id, values = FILES["lower-case protocols"]
+    assert kraft_config.protocol_map(values) == {"INTERNAL": "SASL_SSL", "CLIENTS": "SSL"}
+    assert kraft_config.inter_broker_protocol(values) == "SASL_SSL"
+    settings, untried = kraft_config.inter_broker_client(values)
+    assert (settings["security.protocol"], settings["sasl.mechanism"], untried) == ("SASL_SSL", "PLAIN", "")

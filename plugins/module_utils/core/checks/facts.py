@@ -31,7 +31,8 @@ class Facts(NamedTuple):
     `controller_protocol`: name and security protocol of the controller listener; `controller_principal`: the
     controllers' principal on brokers; `min_isr`: {topic: int}; `rights`: probes.topics.rights, None if no broker
     answers; `client_principal`, `tool_principal`: this tool's principal on brokers and controllers, None if unknown;
-    `lasting`: requests.lasting; `ensemble`: probes.zk_servers.gather; `notifications`: probes.zookeeper.notifications.
+    `lasting`: requests.lasting; `ensemble`: probes.zk_servers.gather; `notifications`: probes.zookeeper.notifications;
+    `logins`: {quorumshift_client, quorumshift_controller_client: (security protocol, SASL mechanism or None)}.
     """
 
     cluster: ClusterFacts
@@ -51,6 +52,7 @@ class Facts(NamedTuple):
     ensemble: Mapping[str, Mapping] = MappingProxyType({})
     controller_listener: str = "CONTROLLER"
     notifications: Mapping[str, int] = MappingProxyType({})
+    logins: Mapping[str, tuple[str, str | None]] = MappingProxyType({})
 
     @property
     def brokers(self) -> dict[str, NodeFacts]:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Iterable
+from typing import Iterable, Mapping
 
 from .. import kraft_config, phase, releases
 from ..advice import own_words, shown
@@ -63,6 +63,35 @@ def reached(facts: Facts) -> Iterable[Finding]:
             yield Finding(
                 f"{host} has no kafka-storage.sh and no kafka-storage, which formats the controller's log directory",
                 "set quorumshift_kafka_home to the directory that has it in bin/ (/usr for Confluent's packages)",
+            )
+
+
+def same_hosts(facts: Facts) -> Iterable[Finding]:
+    """Yield the names that are one host: the tool would stop one node twice, and a host has one record of restarts."""
+    by_host: dict[tuple, list[str]] = {}
+    by_address: dict[str, list[str]] = {}
+    for name, node in sorted(facts.cluster["nodes"].items()):
+        machine: Mapping = node.get("host") or {}
+        # Clones share the machine id, containers the boot id; together with the host's name they are one host.
+        identity = (machine.get("machine_id"), machine.get("boot_id"), node.get("hostname"))
+        if all(identity) and not node.get("twice"):
+            by_host.setdefault(identity, []).append(name)
+        if node.get("address") and not node.get("twice"):
+            by_address.setdefault(node["address"], []).append(name)
+    several = [names for names in by_host.values() if len(names) > 1]
+    for names in several:
+        yield Finding(
+            f"{shown(names)} are one host, {facts.cluster['nodes'][names[0]]['hostname']}, with the machine id "
+            f"{facts.cluster['nodes'][names[0]]['host']['machine_id']}",
+            "keep one name in the inventory. Several brokers or controllers on one host are not supported: give each a "
+            "host of its own",
+        )
+    for address, names in by_address.items():
+        if len(names) > 1 and not any(set(names) <= set(known) for known in several):
+            yield Finding(
+                f"{shown(names)} have one address, {address}",
+                "keep one name in the inventory if they are one host. Otherwise correct advertised.listeners, or "
+                "quorumshift_controller_host and quorumshift_controller_port",
             )
 
 

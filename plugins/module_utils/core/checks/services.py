@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from typing import Iterable
+from typing import Iterable, Mapping
 
 from ..advice import shown
 from .facts import Facts, Finding, grouped, partitions_of
@@ -25,6 +25,37 @@ _RAISE = {
     "open_files": "LimitNOFILE= in a drop-in of its unit (systemctl edit)",
     "memory_maps": "vm.max_map_count (sysctl)",
 }
+
+
+def platform(facts: Facts) -> Iterable[Finding]:
+    """Yield the hosts without what restarts and gate tokens need: Linux with systemd, /proc and a clock since boot."""
+    hosts = {name: node["host"] for name, node in facts.cluster["nodes"].items() if node.get("host")}
+    for names, (system, manager, error) in grouped(
+        {name: (host["system"], host["first_process"], host["systemd"]) for name, host in hosts.items()}
+    ).items():
+        if system != "Linux":
+            yield Finding(
+                f"{shown(names)} runs {system}", "use hosts with Linux and systemd: the tool supports no other system"
+            )
+        elif error:
+            yield Finding(
+                f"systemd cannot be used on {shown(names)}: {error} (process 1 is {manager or 'not visible'})",
+                "use hosts on which systemd runs Kafka, and log in as root or with become. The tool supports no other "
+                "service manager, such as SysV init, OpenRC, runit or supervisord: it masks services and starts its "
+                "restart worker as a unit",
+            )
+    for names, missing in grouped({name: _missing(host) for name, host in hosts.items()}).items():
+        if missing and hosts[names[0]]["system"] == "Linux":
+            yield Finding(
+                f"{shown(names)} has no {missing}, by which gate tokens expire",
+                "mount /proc on these hosts, and let the login read it",
+            )
+
+
+def _missing(host: Mapping) -> str:
+    if not host["boot_id"]:
+        return "boot id in /proc/sys/kernel/random/boot_id"
+    return "" if host["boot_clock"] else "clock since boot (CLOCK_BOOTTIME)"
 
 
 def config_files(facts: Facts) -> Iterable[Finding]:

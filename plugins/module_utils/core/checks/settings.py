@@ -10,6 +10,7 @@ from typing import Iterable, Sequence
 
 from ...addresses import AddressError, parse_listeners
 from ...seal import PREFIX, is_secret
+from ...security import PASSWORD_MECHANISMS
 from .. import kraft_config
 from ..advice import shown
 from .facts import Facts, Finding, grouped, values_of
@@ -82,6 +83,57 @@ def controller_listener(facts: Facts) -> Iterable[Finding]:
             f"the controller listener is {facts.controller_protocol} with {mechanism or 'no mechanism set'}",
             "set sasl.mechanism.controller.protocol in quorumshift_controller_config to PLAIN or GSSAPI, or use SSL",
         )
+    elif facts.controller_protocol.startswith("SASL") and mechanism not in _enabled(facts):
+        yield Finding(
+            f"the controller listener does not enable {mechanism}, the sasl.mechanism.controller.protocol: "
+            f"{_enabled_key(facts)} is {', '.join(_enabled(facts))}",
+            f"add {mechanism} to {_enabled_key(facts)} in quorumshift_controller_config",
+        )
+
+
+def tool_logins(facts: Facts) -> Iterable[Finding]:
+    """Yield the listeners to which this tool's own client cannot log in. It speaks PLAIN and SCRAM. On controllers only
+    PLAIN works, since a new quorum has no SCRAM credentials. Without these logins a run would stop half-way."""
+    _protocol, mechanism = facts.logins.get("quorumshift_client", ("", None))
+    if mechanism and mechanism not in PASSWORD_MECHANISMS:
+        yield Finding(
+            f"quorumshift_client.sasl_mechanism is {mechanism}, which this tool's own client does not support at the "
+            "brokers",
+            "set quorumshift_bootstrap_servers and quorumshift_client to a listener with mutual TLS, or with one of "
+            f"{', '.join(PASSWORD_MECHANISMS)}",
+        )
+    if "quorumshift_controller_client" not in facts.logins:
+        return
+    protocol, mechanism = facts.logins["quorumshift_controller_client"]
+    listener = facts.controller_listener
+    if protocol != facts.controller_protocol:
+        yield Finding(
+            f"quorumshift_controller_client.security_protocol is {protocol}, quorumshift_controller_protocol of the "
+            f"listener {listener} is {facts.controller_protocol}",
+            f"set quorumshift_controller_client.security_protocol to {facts.controller_protocol}",
+        )
+    elif mechanism and (mechanism != "PLAIN" or mechanism not in _enabled(facts)):
+        reason = "which the listener does not enable" if mechanism == "PLAIN" else "which this tool cannot use there"
+        yield Finding(
+            f"quorumshift_controller_client.sasl_mechanism for the listener {listener} ({protocol}) is {mechanism}, "
+            f"{reason}",
+            f"set it to PLAIN, and in quorumshift_controller_config {_enabled_key(facts)} to "
+            f"{','.join(dict.fromkeys([*_enabled(facts), 'PLAIN']))} and listener.name.{listener.lower()}.plain.sasl."
+            "jaas.config to the users. Controllers and brokers may use another mechanism there. Or use mutual TLS: "
+            "quorumshift_controller_protocol SSL",
+        )
+
+
+def _enabled_key(facts: Facts) -> str:
+    return f"listener.name.{facts.controller_listener.lower()}.sasl.enabled.mechanisms"
+
+
+def _enabled(facts: Facts) -> list[str]:
+    """Return the SASL mechanisms of the controller listener (kraft_config.controller_properties)."""
+    sources = [facts.controller_config, *(values_of(node) for _host, node in sorted(facts.brokers.items()))]
+    keys = (_enabled_key(facts), "sasl.enabled.mechanisms")
+    found = next((source[key] for key in keys for source in sources if key in source), "GSSAPI")
+    return [name.strip() for name in str(found).split(",") if name.strip()]
 
 
 def listeners(facts: Facts) -> Iterable[Finding]:

@@ -58,6 +58,35 @@ def test_findings_for_missing_files_and_services():
     ]
 
 
+def with_hosts(facts, **of_one):
+    """Set the identity of every host; those named in `of_one` have that machine id, boot id and host name."""
+    for name, one in facts.cluster["nodes"].items():
+        machine, boot, hostname = of_one.get(name, (f"machine-{name}", f"boot-{name}", name))
+        one["hostname"] = hostname
+        one["host"] = {"machine_id": machine, "boot_id": boot, "first_process": "systemd", "system": "Linux"}
+        one["host"].update(boot_clock=True, systemd="")
+    return facts
+
+
+def test_two_names_of_one_host_block():
+    one = ("m", "b", "kafka-1")
+    facts = with_hosts(collected(), b1=one, b3=one)
+    assert the_one(facts, "same_hosts") == "b1, b3 are one host, kafka-1, with the machine id m"
+
+
+@pytest.mark.parametrize(
+    "other", [("m", "b2", "kafka-1"), ("m2", "b", "kafka-1"), ("m", "b", "kafka-2"), (None, "b", "kafka-1")]
+)
+def test_clones_and_containers_are_several_hosts(other):
+    assert found(with_hosts(collected(), b1=("m", "b", "kafka-1"), b3=other), "same_hosts") == []
+
+
+def test_two_names_with_one_address_block():
+    facts = with_hosts(collected())
+    node(facts, "c2")["address"] = node(facts, "c1")["address"]
+    assert the_one(facts, "same_hosts") == f"c1, c2 have one address, {node(facts, 'c1')['address']}"
+
+
 # Identities ----------------------------------------------------------------------------------------------------------
 
 

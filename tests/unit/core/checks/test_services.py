@@ -322,3 +322,35 @@ def test_warning_for_a_broker_near_its_limits(limits, expected):
     node(facts, "b2")["limits"] = limits
     assert [one["seen"].partition("of b2 ")[2] for one in found(facts, "limits")] == expected
     assert {one["severity"] for one in found(facts, "limits")} <= {"warns"}
+
+
+def on_hosts(**of_host):
+    """Return facts of hosts with Linux and systemd, with these differences on b2."""
+    facts = collected()
+    fine = {"system": "Linux", "machine_id": "m", "boot_id": "b", "first_process": "systemd", "systemd": ""}
+    for host in facts.cluster["nodes"]:
+        node(facts, host)["host"] = {**fine, "boot_clock": True, **(of_host if host == "b2" else {})}
+    return facts
+
+
+@pytest.mark.parametrize(
+    ("changes", "seen"),
+    [
+        (
+            {"systemd": "it does not run", "first_process": "runit"},
+            "systemd cannot be used on b2: it does not run (process 1 is runit)",
+        ),
+        (
+            {"systemd": "Failed to connect to bus: Permission denied"},
+            "systemd cannot be used on b2: Failed to connect to bus: Permission denied (process 1 is systemd)",
+        ),
+        ({"boot_id": None}, "b2 has no boot id in /proc/sys/kernel/random/boot_id, by which gate tokens expire"),
+        ({"boot_clock": False}, "b2 has no clock since boot (CLOCK_BOOTTIME), by which gate tokens expire"),
+        ({"system": "FreeBSD", "systemd": "it does not run", "boot_id": None}, "b2 runs FreeBSD"),
+    ],
+)
+def test_a_host_on_which_restarts_do_not_work_blocks(changes, seen):
+    assert found(on_hosts(), "platform") == []
+    facts = on_hosts(**changes)
+    assert the_one(facts, "platform") == seen
+    assert found(facts, "platform")[0]["severity"] == "blocks"

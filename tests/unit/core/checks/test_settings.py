@@ -187,12 +187,64 @@ def test_super_users_of_quorumshift_controller_config_override_the_others():
     ],
 )
 def test_finding_for_scram_on_the_controller_listener(protocol, mechanism, fits):
-    config = {"sasl.mechanism.controller.protocol": mechanism} if mechanism else {}
+    enabled = {"sasl.enabled.mechanisms": "PLAIN, GSSAPI"}
+    config = {"sasl.mechanism.controller.protocol": mechanism, **enabled} if mechanism else {}
     facts = collected(controller_protocol=protocol, controller_config=config)
     if fits:
         assert found(facts, "controller_listener") == []
     else:
         assert the_one(facts, "controller_listener").startswith(f"the controller listener is {protocol} with ")
+
+
+def test_finding_for_a_mechanism_that_the_controller_listener_does_not_enable():
+    config = {"sasl.mechanism.controller.protocol": "PLAIN"}
+    facts = collected(controller_protocol="SASL_SSL", controller_config=config)
+    assert the_one(facts, "controller_listener") == (
+        "the controller listener does not enable PLAIN, the sasl.mechanism.controller.protocol: "
+        "listener.name.controller.sasl.enabled.mechanisms is SCRAM-SHA-256, SCRAM-SHA-512"
+    )
+
+
+def tool_logins(client=("PLAINTEXT", None), controller=("PLAINTEXT", None), protocol="PLAINTEXT", enabled=""):
+    logins = {"quorumshift_client": client, "quorumshift_controller_client": controller}
+    config = {"listener.name.controller.sasl.enabled.mechanisms": enabled} if enabled else {}
+    return collected(logins=logins, controller_protocol=protocol, controller_config=config)
+
+
+@pytest.mark.parametrize("mechanism", ["GSSAPI", "OAUTHBEARER"])
+def test_a_login_to_brokers_that_the_tools_own_client_lacks_blocks(mechanism):
+    """It would stop the first rolling restart, once the controllers run."""
+    facts = tool_logins(client=("SASL_SSL", mechanism))
+    assert the_one(facts, "tool_logins").startswith(
+        f"quorumshift_client.sasl_mechanism is {mechanism}, which this tool"
+    )
+    assert found(facts, "tool_logins")[0]["severity"] == "blocks"
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "enabled", "reason"),
+    [
+        ("GSSAPI", "GSSAPI", "is GSSAPI, which this tool cannot use there"),
+        ("SCRAM-SHA-512", "SCRAM-SHA-512,GSSAPI", "is SCRAM-SHA-512, which this tool cannot use there"),
+        ("PLAIN", "GSSAPI", "is PLAIN, which the listener does not enable"),
+        ("PLAIN", "GSSAPI, PLAIN", None),
+    ],
+)
+def test_a_login_to_controllers_that_does_not_work_blocks(mechanism, enabled, reason):
+    facts = tool_logins(controller=("SASL_SSL", mechanism), protocol="SASL_SSL", enabled=enabled)
+    if reason is None:
+        assert found(facts, "tool_logins") == []
+        return
+    assert the_one(facts, "tool_logins").endswith(f"for the listener CONTROLLER (SASL_SSL) {reason}")
+    do = found(facts, "tool_logins")[0]["do"]
+    wanted = ",".join(dict.fromkeys([*enabled.split(","), "PLAIN"]))
+    assert f"listener.name.controller.sasl.enabled.mechanisms to {wanted} and listener.name.controller.plain.sasl" in do
+
+
+def test_another_protocol_than_the_controllers_blocks():
+    facts = tool_logins(controller=("SSL", None), protocol="SASL_SSL", enabled="PLAIN")
+    assert the_one(facts, "tool_logins").startswith("quorumshift_controller_client.security_protocol is SSL, ")
+    assert found(tool_logins(controller=("SSL", None), protocol="SSL"), "tool_logins") == []
 
 
 def test_finding_for_a_principal_on_a_plaintext_listener():
