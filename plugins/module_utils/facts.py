@@ -212,6 +212,7 @@ class NodeFacts(TypedDict, total=False):
     run_locks: dict[str, RunLock]  # by cluster id, as journals and digest_keys
     journals: dict[str, dict]  # host_state.read_journal
     digest_keys: dict[str, str]  # sealed
+    backups: dict[str, list[dict]]  # of ZooKeeper, {path, time}, the oldest first
     version: str | None
     limits: dict | None
     memory: dict
