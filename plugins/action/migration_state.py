@@ -14,8 +14,10 @@ import shlex
 import time
 
 from ansible import context
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     advice,
+    backups,
     excluded,
     gates,
     history,
@@ -59,6 +61,7 @@ class ActionModule(QuorumshiftAction):
         if session["cluster_id"] and not identity.is_cluster_id(session["cluster_id"]):
             refused = identity.refusal(facts, session["cluster_id"])
             return {"failed": True, "msg": f"{refused}. Nothing was changed."}
+        result["backups"] = backups.found(facts["nodes"], result["cluster_id"])
         result["idle"] = self._idle(direction, facts, detected, target) and not result["unfinished"]
         unproved = direction != run_lock.FORWARD and rollback.unproved(facts, detected, session["run"])
         if unproved:
@@ -108,6 +111,8 @@ class ActionModule(QuorumshiftAction):
         finishes = bool(result["unfinished"])
         if direction == run_lock.BACK and not finishes:
             return rollback.refused(facts, detected, target)
+        if direction == run_lock.FORWARD and self._removes_backups() and backups.refused(result["phase"]):
+            return backups.refused(result["phase"])
         stuck = result["phase"] in NO_FORWARD and not finishes
         if direction == run_lock.FORWARD and (stuck or phase.restoring(facts)):
             reasons = [advice.sentences(block["text"], block["do"]) for block in result["blocks"]]
@@ -139,7 +144,11 @@ class ActionModule(QuorumshiftAction):
         if direction == run_lock.BACK:
             return rollback.idle(facts, detected, target)
         waits = detected.phase == phase.DUAL_WRITE and not self.variable("quorumshift_finalize_token")
-        return waits or detected.phase == phase.FINALIZED
+        removes = self._removes_backups() and backups.found(facts["nodes"], phase.cluster_id(facts))
+        return waits or (detected.phase == phase.FINALIZED and not removes)
+
+    def _removes_backups(self):
+        return boolean(self.variable("quorumshift_remove_backups") or False)
 
     def _run_lock(self, nodes, session, direction, idle):
         """Decide on the run lock; a run that will change something finds in its session what it has to lock."""
@@ -171,6 +180,9 @@ class ActionModule(QuorumshiftAction):
         state_dir = os.path.join(self.variable("quorumshift_state_dir") or "", result["cluster_id"] or "")
         roles = [(host, node["role"]) for host, node in self.excluded().items()]
         lines += [f"  ! {text}." for text in excluded.returning(roles, target, state_dir)]
+        if result["phase"] == phase.FINALIZED and not (self._removes_backups() and not self._task.check_mode):
+            reminders = backups.reminders(facts["nodes"], result["cluster_id"], facts["time"])
+            lines += [f"  ! {text}." for text in reminders]
         if self.own.get("history", False):
             lines += history.lines(history.runs(facts["nodes"], result["cluster_id"]))
         for line in lines:

@@ -236,6 +236,7 @@ class NodeFacts(TypedDict, total=False):
     run_locks: dict[str, RunLock]  # by cluster id, as journals and digest_keys
     journals: dict[str, dict]  # host_state.read_journal
     digest_keys: dict[str, str]  # sealed
+    backups: dict[str, list[dict]]  # of ZooKeeper, {path, time}, the oldest first
     version: str | None
     last_error: str | None  # the newest in the node's own log (own_log.last_error)
     storage_tool: bool  # kafka-storage.sh exists

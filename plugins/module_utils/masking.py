@@ -53,7 +53,7 @@ _ASSIGNED = re.compile(
 _VALUE = re.compile(
     rf"{_STRING}|(?!\s)[^\r\n]*?(?=,[ \t]*[\w.-]+=|[ \t]+-*[\w.-]+=|[}})\]]+[ \t]*(?:\W|$)|[ \t]\||$)", re.MULTILINE
 )
-# One search tells of most texts that there is nothing to mask.
+# One search finds most texts that have nothing to mask.
 _HINT = re.compile(
     rf"{_NAMES}|{re.escape(PREFIX)}|://|-----BEGIN|authorization|LoginModule|bearer |basic |^[ \t]+[\w.-]+ = ",
     re.IGNORECASE | re.MULTILINE,

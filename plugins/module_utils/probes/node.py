@@ -73,6 +73,7 @@ def facts(
         "copy": read_json(os.path.join(state, host_state.COPY)) if state else None,
         "run_locks": {cluster: run_locks.read(path) or {} for cluster, path in kept.items()},
         "journals": {cluster: host_state.read_journal(path, journal_events) for cluster, path in kept.items()},
+        "backups": {cluster: _backups(path) for cluster, path in kept.items()},
         "digest_keys": {
             cluster: seal(run_key, stored["key"])
             for cluster, path in kept.items()
@@ -100,6 +101,12 @@ def _kept(state_dir: str) -> dict[str, str]:
     names = (host_state.RUN_LOCK, host_state.JOURNAL)
     paths = {os.path.dirname(path) for name in names for path in glob.glob(f"{glob.escape(state_dir)}/*/{name}")}
     return {os.path.basename(path): path for path in sorted(paths)}
+
+
+def _backups(directory: str) -> list[dict]:
+    """Return the backups of ZooKeeper in a cluster's state directory; a name begins with the time of its run."""
+    pattern = os.path.join(glob.escape(directory), "backup", "zookeeper-*.jsonl.gz")
+    return [{"path": path, "time": os.path.getmtime(path)} for path in sorted(glob.glob(pattern))]
 
 
 def metadata_dir(values: dict) -> str:

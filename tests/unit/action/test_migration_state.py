@@ -66,6 +66,44 @@ def test_dual_write_without_the_token_is_idle(fresh):
     assert not fresh.run("migration_state", {"direction": "forward"}, state("dual_write"))["idle"]
 
 
+def with_backups(name):
+    given = state(name)
+    host = sorted(given["facts"]["nodes"])[0]
+    kept = [{"path": "/var/lib/quorumshift/x/backup/zookeeper-1.jsonl.gz", "time": given["facts"]["time"] - 7200}]
+    given["facts"]["nodes"][host]["backups"] = {given["cluster_id"]: kept}
+    return host, given
+
+
+def test_the_status_of_a_finalized_cluster_reminds_of_backups(fresh):
+    host, given = with_backups("finalized")
+    fresh.run("migration_state", {"show": True}, given)
+    (line,) = [line for line in fresh.printed if "backup" in line]
+    assert line.startswith(f"  ! {host} has 1 backup of ZooKeeper with credentials in /var/lib/quorumshift/x/backup")
+    assert "2 h 0 min old" in line and "-e quorumshift_remove_backups=true" in line
+
+
+def test_the_status_before_does_not_remind_of_backups(fresh):
+    fresh.run("migration_state", {"show": True}, with_backups("dual_write")[1])
+    assert not any("backup" in line for line in fresh.printed)
+
+
+def test_backups_are_removed_only_once_finalized(fresh):
+    fresh.variables["quorumshift_remove_backups"] = True
+    for name in ("zk", "hybrid", "dual_write"):
+        result = fresh.run("migration_state", {"direction": "forward"}, with_backups(name)[1])
+        assert result["failed"] and f"the phase is {name}" in result["msg"] and "Nothing was changed" in result["msg"]
+        fresh.session = {}
+    host, given = with_backups("finalized")
+    result = fresh.run("migration_state", {"direction": "forward"}, given)
+    assert "failed" not in result and not result["idle"] and list(result["backups"]) == [host]
+    assert "run_lock" in result["ansible_facts"]["quorumshift_session"]
+
+
+def test_a_run_without_backups_to_remove_is_idle(fresh):
+    fresh.variables["quorumshift_remove_backups"] = True
+    assert fresh.run("migration_state", {"direction": "forward"}, state("finalized"))["idle"]
+
+
 def test_a_phase_from_which_no_migration_goes_on_fails_a_run_forward(fresh):
     unknown = state("zk", phase="unknown", blocks=[{"id": "unknown", "text": "it contradicts", "do": "read it"}])
     result = fresh.run("migration_state", {"direction": "forward"}, unknown)
