@@ -265,10 +265,15 @@ class QuorumshiftAction(ActionBase):
             return self.run_key()
         if option == "role":
             return self.role
-        name: Any = VARIABLES[option]
+        if option in NODE:
+            return self.of_node(option, self.host, self.role)
+        return self.variable(VARIABLES[option])  # connections are those of the play's host, the control node
+
+    def of_node(self, option: str, host: str, role: str) -> Any:
+        """Return the value of an option of `NODE` on a host, which has the role `broker` or `controller`."""
+        name: Any = NODE[option]
         if isinstance(name, tuple):
-            name = name[list(GROUPS).index(self.role)]
-        host = self.host if option in NODE else None  # connections are those of the play's host, the control node
+            name = name[list(GROUPS).index(role)]
         return self.variable(name, host) if name else None
 
     @property
