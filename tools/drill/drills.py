@@ -97,6 +97,30 @@ _IN_HYBRID = (
         STOPPED,
         r"Plan restarts of kind kraft\]",
     ),
+    Drill(
+        "a broker does not answer while another one is down",
+        "hybrid",
+        faults.mute_while_another_is_down,
+        r"is not in the cluster's metadata|does not answer: [^\n]*",
+        AFTER_RERUN,
+        KRAFT_ROLL + NEW_FILE,
+    ),
+    Drill(
+        "the control node sleeps before a restart",
+        "hybrid",
+        faults.control_node_sleeps,
+        r"gate token [^\n]* expired[^\n]*",
+        AFTER_RERUN,
+        KRAFT_ROLL + r"Restart the broker\]",
+    ),
+    Drill(
+        "a broker recovers its logs slowly",
+        "hybrid",
+        faults.slow_recovery,
+        r"    b\d is up \(",
+        AFTER_RERUN,
+        KRAFT_ROLL + STOPS,
+    ),
     killed("broker_roll kraft", "hybrid", KRAFT_ROLL + NEW_FILE),
 )
 _IN_DUAL_WRITE = (

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
+import signal
 import time
+from pathlib import Path
 from typing import Iterator
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
 from confluent_kafka.admin import NewTopic
 
 from tools.demo import screen
@@ -21,6 +25,7 @@ from tools.e2e.testbed import ELSEWHERE, Testbed, wait_for
 FLAG = "zookeeper.metadata.migration.enable"
 ZOOKEEPER_DOWN_S = 30.0
 DUAL_WRITE_AGAIN_S = 120.0
+SLOW_START_S = 90.0
 DELETED = "drill.deleted"
 
 
@@ -122,6 +127,65 @@ def another_broker_killed(injection: Injection) -> Iterator[None]:
         wait_for(lambda: not client.exists(node), 60, f"the ZooKeeper session of {host} to end")
     testbed.run(host, "systemctl start kafka")
     testbed.wait_in_sync()
+
+
+@contextlib.contextmanager
+def mute_while_another_is_down(injection: Injection) -> Iterator[None]:
+    """Kill the roll's last broker; drop the control node's new connections to the next one, which must keep running."""
+    testbed = injection.testbed
+    host = _last_in_plan(injection)
+    (mute,) = set(testbed.brokers) - {host, injection.host}
+    process = "systemctl show kafka -p MainPID"
+    before = testbed.run(mute, process)
+    with another_broker_killed(injection), faults.mute(testbed, mute):
+        yield
+        if testbed.run(mute, process) != before:
+            raise RuntimeError(f"{mute} was stopped while {host} was down")
+
+
+@contextlib.contextmanager
+def control_node_sleeps(injection: Injection) -> Iterator[None]:
+    """Stop the processes of the run for longer than a gate token lives, then continue them."""
+    processes = run_processes()
+    if not processes:
+        raise RuntimeError("no process of the run was found")
+    try:
+        for process in processes:
+            os.kill(process, signal.SIGSTOP)
+        time.sleep(gates.TOKEN_LIFE_S + 10)  # the fault is this time
+    finally:
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGCONT)
+    yield
+
+
+def run_processes() -> list[int]:
+    """Return the process ids of ansible-playbook below this process, workers and their children included."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+    found, below = [], {os.getpid()}
+    while below:
+        below = {pid for pid, parent in parents.items() if parent in below}
+        found += sorted(below)
+    return [pid for pid in found if b"ansible-playbook" in _command(pid)]
+
+
+def _command(process: int) -> bytes:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    return b""
+
+
+@contextlib.contextmanager
+def slow_recovery(injection: Injection) -> Iterator[None]:
+    """Kill the broker that stops, so that its next start recovers logs; slow that start beyond the start timeout."""
+    testbed, host = injection.testbed, str(injection.host)
+    testbed.run(host, "systemctl kill --signal=KILL kafka")
+    with faults.slowed(testbed, host, SLOW_START_S):
+        yield
 
 
 @contextlib.contextmanager

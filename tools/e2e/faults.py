@@ -108,6 +108,31 @@ while not os.path.exists("/root/end-broker"):
 subprocess.run(["systemctl", "kill", "--signal=KILL", "kafka"])
 """
 
+# The hosts' control groups are read-only, so no quota of CPU time can be set.
+_SLOW = """
+import subprocess
+def leave(*_signal):
+    raise SystemExit
+signal.signal(signal.SIGTERM, leave)
+def process():
+    shown = subprocess.run(["systemctl", "show", "--value", "-p", "MainPID", "kafka"], capture_output=True, text=True)
+    return int(shown.stdout or 0)
+end, pid = time.monotonic() + %(seconds)r, 0
+try:
+    while time.monotonic() < end:
+        try:
+            pid = pid or process()
+            if pid:
+                os.kill(pid, signal.SIGSTOP)
+                time.sleep(0.44)
+                os.kill(pid, signal.SIGCONT)
+            time.sleep(0.06)
+        except ProcessLookupError:
+            pid = 0
+finally:
+    if pid:
+        os.kill(pid, signal.SIGCONT)
+"""
 
 _KILL_IN_COPY = """
 grep -q -m1 "Starting ZK migration" < <(tail -n 0 -F /var/log/kafka/controller.log 2>/dev/null)
@@ -133,6 +158,11 @@ def worker_killed(testbed: Testbed, host: str, kind: str, step: str, after: floa
         # Some steps take a few milliseconds, so the script needs priority, which a container may not set for itself.
         _from_outside(host, "renice -n -20 -p $(pgrep -f 'if lock in held') >/dev/null", "-n")
         yield
+
+
+def slowed(testbed: Testbed, host: str, seconds: float):
+    """Let the broker's process run for 60 ms of each half second, for `seconds`."""
+    return _script(testbed, host, "slow-broker", _SLOW % {"seconds": seconds})
 
 
 def port_taken(testbed: Testbed, host: str, port: int, once: bool = False):
@@ -273,12 +303,10 @@ def dropped(testbed: Testbed, hosts: Sequence[str], *rules: str) -> Iterator[Non
         testbed.on_each(hosts, each("-D"))
 
 
-@contextlib.contextmanager
-def cut_off_from_the_control_node(testbed: Testbed) -> Iterator[None]:
-    """Drop all connections from the control node to the hosts, except SSH."""
+def mute(testbed: Testbed, *hosts: str) -> contextlib.AbstractContextManager[None]:
+    """Drop new connections from the control node to the hosts, except SSH."""
     control_node = testbed.run(testbed.brokers[0], "echo $SSH_CONNECTION").split()[0]
-    with dropped(testbed, list(testbed.addresses), f"INPUT -p tcp -s {control_node} ! --dport 22 --syn"):
-        yield
+    return dropped(testbed, hosts, f"INPUT -p tcp -s {control_node} ! --dport 22 --syn")
 
 
 @contextlib.contextmanager
