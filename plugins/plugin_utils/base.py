@@ -267,7 +267,8 @@ class QuorumshiftAction(ActionBase):
             return self.role
         if option in NODE:
             return self.of_node(option, self.host, self.role)
-        return self.variable(VARIABLES[option])  # connections are those of the play's host, the control node
+        name: Any = VARIABLES[option]  # no pair
+        return self.variable(name)  # connections are those of the play's host, the control node
 
     def of_node(self, option: str, host: str, role: str) -> Any:
         """Return the value of an option of `NODE` on a host, which has the role `broker` or `controller`."""
