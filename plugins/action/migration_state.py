@@ -177,9 +177,7 @@ class ActionModule(QuorumshiftAction):
         before = planning_screen.took_lines(took, time.time() - self.artifacts().events()[0]["t"]) if took else []
         command = self.command(result["next"], result["token"])
         lines = before + screen.render(result, passed, command, other, doubts)
-        state_dir = os.path.join(self.variable("quorumshift_state_dir") or "", result["cluster_id"] or "")
-        roles = [(host, node["role"]) for host, node in self.excluded().items()]
-        lines += [f"  ! {text}." for text in excluded.returning(roles, target, state_dir)]
+        lines += [f"  ! {text}." for text in excluded.returning(self._excluded_paths(result["cluster_id"]), target)]
         if result["phase"] == phase.FINALIZED and not (self._removes_backups() and not self._task.check_mode):
             reminders = backups.reminders(facts["nodes"], result["cluster_id"], facts["time"])
             lines += [f"  ! {text}." for text in reminders]
@@ -187,6 +185,19 @@ class ActionModule(QuorumshiftAction):
             lines += history.lines(history.runs(facts["nodes"], result["cluster_id"]))
         for line in lines:
             display.display(line)
+
+    def _excluded_paths(self, cluster_id):
+        """Return where each excluded node has its files, by its own variables (excluded.returning)."""
+        roles = {host: node["role"] for host, node in self.excluded().items() if node["role"]}
+        return {
+            host: {
+                "role": role,
+                "config_file": self.of_node("config_file", host, role),
+                "log_dir": self.of_node("log_dir", host, role),
+                "state": os.path.join(self.of_node("state_dir", host, role), cluster_id or ""),
+            }
+            for host, role in roles.items()
+        }
 
     def command(self, following, token):
         """Return what the operator types next, as they typed this: the same inventory, from the same directory."""

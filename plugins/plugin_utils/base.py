@@ -287,10 +287,16 @@ class QuorumshiftAction(ActionBase):
             return self.role
         if option == "node_id":
             return self.nodes().get(self.host, {}).get("node_id")
-        name: Any = VARIABLES[option]
+        if option in NODE:
+            return self.of_node(option, self.host, self.role)
+        name: Any = VARIABLES[option]  # no pair
+        return self.variable(name)  # connections are those of the play's host, the control node
+
+    def of_node(self, option: str, host: str, role: str) -> Any:
+        """Return the value of an option of `NODE` on a host, which has the role `broker` or `controller`."""
+        name: Any = NODE[option]
         if isinstance(name, tuple):
-            name = name[list(GROUPS).index(self.role)]
-        host = self.host if option in NODE else None  # connections are those of the play's host, the control node
+            name = name[list(GROUPS).index(role)]
         return self.variable(name, host) if name else None
 
     @property

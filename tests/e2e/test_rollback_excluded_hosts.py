@@ -97,9 +97,10 @@ def test_a_rollback_excludes_lost_hosts(fresh, lost):
     for host in hosts:
         host.end()
     # follow the screen's instructions
-    (saved,) = re.findall(r"replace its properties file by (\S+), if that file exists", excluded[0][1])
-    fresh.run("b3", f"cat {saved} > /etc/kafka/server.properties && systemctl start kafka")
-    fresh.run("c3", "rm -rf /var/lib/kafka/metadata/* /etc/kafka/controller.properties")
+    ((file, saved),) = re.findall(r"replace (\S+) by (\S+), if that file exists", excluded[0][1])
+    fresh.run("b3", f"cat {saved} > {file} && systemctl start kafka")
+    ((log_dir, file),) = re.findall(r"empty (\S+) and remove (\S+):", excluded[1][1])
+    fresh.run("c3", f"rm -rf {log_dir}/* {file}")
     fresh.wait_in_sync()
     assert files(fresh) == plain
     again = back(fresh, "zk", **FAST)

@@ -10,7 +10,8 @@ the other brokers. A controller that is down may have voted for changes that onl
 
 from __future__ import annotations
 
-from typing import Iterable, Mapping
+import posixpath
+from typing import Mapping
 
 from ..facts import ClusterFacts, Topics
 from . import phase, rollback, run_lock
@@ -85,19 +86,18 @@ def _why(
     return None
 
 
-def returning(excluded: Iterable[tuple[str, str]], target: str, state: str) -> list[str]:
-    """Return what to do on excluded hosts before they start again, as sentences. `excluded`: (host, role); `state`: the
-    cluster's directory on them."""
+def returning(excluded: Mapping[str, Mapping[str, str]], target: str) -> list[str]:
+    """Return what to do on excluded hosts before they start again, as sentences. `excluded`: {host: {role, config_file,
+    state: the cluster's directory on it, log_dir of a controller}}."""
     advice = []
-    for host, role in sorted(excluded):
-        if role == "controller":
-            do = "before it starts, empty its log directory and remove its properties file: it has the old quorum's log"
+    for host, node in sorted(excluded.items()):
+        file = node["config_file"]
+        if node["role"] == "controller":
+            do = f"before it starts, empty {node['log_dir']} and remove {file}: it has the old quorum's log"
         elif target == rollback.HYBRID:
             do = "start it in the mode of its file, and the next run includes it"
         else:
-            do = (
-                "before it starts, replace its properties file by "
-                f"{state}/configs/server.properties.before-zk_migration, if that file exists"
-            )
+            saved = f"{node['state']}/configs/{posixpath.basename(file)}.before-zk_migration"
+            do = f"before it starts, replace {file} by {saved}, if that file exists"
         advice.append(f"{host} was excluded: {do}")
     return advice

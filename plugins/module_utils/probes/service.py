@@ -112,7 +112,7 @@ def set_masked(name: str, masked: bool) -> bool:
 
 def systemd_error() -> str:
     """Return why systemd cannot be used on this host, '' if it can: the manager answers, and starts transient units."""
-    if not _systemd():
+    if not runs_systemd():
         return "it does not run"
     if shutil.which("systemd-run") is None:
         return "the command systemd-run is missing"
@@ -122,7 +122,7 @@ def systemd_error() -> str:
 
 def journal(name: str, lines: int = 100) -> list[str]:
     """Return the last lines that a service wrote to systemd's journal, [] if they cannot be read."""
-    if not _systemd() or shutil.which("journalctl") is None:
+    if not runs_systemd() or shutil.which("journalctl") is None:
         return []
     command = ["journalctl", "--unit", _unit(name), "--lines", str(lines), "--output", "cat", "--no-pager", "--quiet"]
     return [line for line in _run(command).stdout.splitlines() if line.strip()]

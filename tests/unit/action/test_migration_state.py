@@ -135,6 +135,22 @@ def test_a_rollback_needs_its_target(fresh):
     assert result["ansible_facts"]["quorumshift_session"]["run_lock"]["target"] == "zk"
 
 
+def test_an_excluded_hosts_advice_names_its_own_files(fresh):
+    fresh.variables.update(quorumshift_exclude_hosts="b2,c1,elsewhere", quorumshift_rollback_to="zk")
+    fresh.variables["quorumshift_controller_log_dir"] = "/var/lib/kafka/metadata"
+    fresh.hostvars["b2"] = {
+        "quorumshift_state_dir": "/srv/state",
+        "quorumshift_broker_config_file": "/srv/b.properties",
+    }
+    fresh.run("migration_state", {"show": True, "direction": "back"}, state("dual_write", cluster_id="x"))
+    assert [line for line in fresh.printed if "was excluded" in line] == [
+        "  ! b2 was excluded: before it starts, replace /srv/b.properties by "
+        "/srv/state/x/configs/b.properties.before-zk_migration, if that file exists.",
+        "  ! c1 was excluded: before it starts, empty /var/lib/kafka/metadata and remove "
+        "/etc/kafka/controller.properties: it has the old quorum's log.",
+    ]
+
+
 def test_the_command_repeats_what_was_typed(fresh):
     fresh.cliargs(
         {"args": ("quorumshift.kafka.migrate",), "inventory": ("inv.yml",), "extra_vars": ("@site.yml", "a=b")}

@@ -125,10 +125,14 @@ def test_an_excluded_controller_counts_as_having_voted_for_every_change(hosts, d
 
 
 def test_returning_hosts_get_advice():
-    host, controller = ("b3", "broker"), ("c3", "controller")
-    (broker, wiped) = excluded.returning([host, controller], "zk", "/var/lib/quorumshift/x")
-    assert "/var/lib/quorumshift/x/configs/server.properties.before-zk_migration" in broker
-    assert wiped.startswith("c3 was excluded: before it starts, empty its log directory")
-    assert excluded.returning([host], "hybrid", "/x") == [
+    host = {"b3": {"role": "broker", "config_file": "/srv/conf/broker.properties", "state": "/srv/state/x"}}
+    controller = {"c3": {"role": "controller", "config_file": "/srv/conf/quorum.properties", "log_dir": "/srv/log"}}
+    assert excluded.returning({**controller, **host}, "zk") == [
+        "b3 was excluded: before it starts, replace /srv/conf/broker.properties by "
+        "/srv/state/x/configs/broker.properties.before-zk_migration, if that file exists",
+        "c3 was excluded: before it starts, empty /srv/log and remove /srv/conf/quorum.properties: it has the old "
+        "quorum's log",
+    ]
+    assert excluded.returning(host, "hybrid") == [
         "b3 was excluded: start it in the mode of its file, and the next run includes it"
     ]
