@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.action import node_restart
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
 
 NODE = {
@@ -108,3 +109,14 @@ def test_an_expired_token_is_asked_for_anew_five_times(broker):
 
 def test_an_expired_token_fails_a_task_that_asks_for_no_new_one(broker):
     assert broker.run("node_restart", {"kind": "kraft"}, EXPIRED, host="b1")["failed"]
+
+
+def test_the_progress_of_a_slow_start_is_shown(broker, monkeypatch):
+    monkeypatch.setattr(node_restart, "STILL_S", -1.0)
+    loading = "recovering log directory /data: 120 of 4000 logs"
+    starts = record("begun", "start")
+    calls = [starts, {**starts, "progress": loading}, record("begun", "start", outcome="done")]
+    broker.run("node_restart", {"kind": "kraft"}, *calls, host="b1")
+    assert [line.partition(" (")[0] for line in broker.printed] == [
+        *("    b1 starts", "    b1: step start goes on", f"    b1: {loading}", "    b1 is up"),
+    ]
