@@ -65,7 +65,8 @@ class ActionModule(QuorumshiftAction):
                 break
             if time.time() - shown > STILL_S:
                 step = (result.get("steps") or [{"name": "begin"}])[-1]["name"]
-                self.say(f"{self.host}: step {step} goes on ({time.time() - self.began:.0f} s)")
+                how = result.get("progress") or f"step {step} goes on"
+                self.say(f"{self.host}: {how} ({time.time() - self.began:.0f} s)")
                 shown = time.time()
             result = self.module({**args, "action": "watch", "seen_steps": seen})
         self._keep(args, result, kind)

@@ -200,6 +200,7 @@ class RestartRecord(TypedDict, total=False):
     unit: str
     steps: list[RestartStep]
     outcome: str | None
+    progress: str
     message: str
     changed: bool
     times: dict[str, float]

@@ -12,6 +12,7 @@ from typing import Any, Mapping
 
 from . import host_state
 
+PROGRESS_S = 2.0
 _SHOWN = ("id", "kind", "mode", "run", "service", "config_file")
 
 
@@ -41,6 +42,8 @@ class Record:
     `forgiving`: ignore write errors. Set for reverting, because a full disk may be why the node did not come up.
     """
 
+    _progress_at = 0.0
+
     def __init__(self, directory: str, spec: Mapping[str, Any], before: str, after: str):
         self.directory = directory
         self.values: dict = {key: spec[key] for key in _SHOWN}
@@ -57,6 +60,7 @@ class Record:
 
     def step(self, name: str) -> None:
         """Record a step that is about to be taken."""
+        self.values["progress"] = ""
         self.values["steps"].append({"name": name, "at": time.time()})
         self._save()
 
@@ -64,6 +68,14 @@ class Record:
         """Record moments (epoch seconds) and durations (seconds)."""
         self.values["times"].update({key: round(value, 3) for key, value in times.items()})
         self._save()
+
+    def progress(self, text: str) -> None:
+        """Record how far the node has loaded its partitions, at most every PROGRESS_S."""
+        self.values["progress"] = text
+        if time.monotonic() - self._progress_at >= PROGRESS_S:
+            self._progress_at = time.monotonic()
+            with contextlib.suppress(OSError):  # only shown
+                self._save()
 
     def end(self, outcome: str, message: str = "") -> None:
         """Record the outcome, also in the host's journal: the next restart replaces `restart.json`."""

@@ -12,7 +12,7 @@ from typing import Any, Callable, Mapping
 from .addresses import AddressError
 from .core.restart_token import is_stopped, no_stop
 from .formats.znodes import ZnodeError
-from .probes import own_node, own_zookeeper, service
+from .probes import loading, own_node, own_zookeeper, service
 from .probes.socket_wire import WireError
 from .restart_record import Record, RestartError
 from .security import SecurityError
@@ -51,7 +51,7 @@ def await_stopped(spec: Mapping[str, Any]) -> None:
     """Wait until the service is stopped. Raises RestartError after `stop_timeout_s`."""
     wait(
         lambda: is_stopped(service.state(spec["service"])),
-        spec["stop_timeout_s"],
+        Bound(spec["stop_timeout_s"]),
         lambda: f"service {spec['service']} to stop. State: {service.state(spec['service']).get('active_state')}",
     )
 
@@ -80,7 +80,7 @@ def _start(
     earlier = service.state(spec["service"]).get("invocation")
     try:
         service.begin("start", spec["service"])
-        see_up(spec, record, values, before, starting, earlier)
+        see_up(spec, record, values, before, starting, earlier, log_from)
     except (RestartError, service.ServiceError) as error:
         excerpt = own_node.log_excerpt(spec["log_file"], log_from, spec["service"], values)
         raise NotUp(str(error), excerpt) from None
@@ -93,10 +93,27 @@ def see_up(
     before: Mapping[str, Any],
     starting: float,
     earlier: str | None = None,
+    log_from: int | None = None,
 ) -> None:
-    """Wait until the node answers in its mode and is registered. `earlier`: systemd's invocation before the start."""
-    deadline = time.time() + spec["start_timeout_s"]
+    """Wait until the node answers in its mode and is registered. `earlier`: systemd's invocation before the start.
+
+    Its `start_timeout_s` begins again with whatever it loads or recovers of its partitions, as its log shows from byte
+    `log_from` on (by default, from its present end): after an unclean stop that takes minutes to hours.
+    """
+    log_file = spec["log_file"]
+    if log_from is None:
+        log_from = os.path.getsize(log_file) if os.path.exists(log_file) else 0
+    load, bound = loading.Loading(log_file, log_from), Bound(spec["start_timeout_s"])
     seen = {"text": "none"}
+
+    def advances() -> bool:
+        if not load.advanced():
+            return False
+        record.progress(load.text)
+        return True
+
+    def last_seen() -> str:
+        return f"{seen['text']}. Last progress in its log: {load.text}" if load.text else seen["text"]
 
     def runs() -> None:
         state = service.state(spec["service"])
@@ -114,8 +131,9 @@ def see_up(
 
     wait(
         answers,
-        deadline - time.time(),
-        lambda: f"{spec['service']} to answer in mode {spec['mode']}. Last seen: {seen['text']}",
+        bound,
+        lambda: f"{spec['service']} to answer in mode {spec['mode']}. Last seen: {last_seen()}",
+        advances,
     )
     record.note(answered_at=time.time(), start_s=time.time() - starting)
     record.step("register")
@@ -131,16 +149,39 @@ def see_up(
         return new and _as_expected(registration, spec["mode"])
 
     where = "ZooKeeper" if spec["mode"] == "zk" else "the quorum"
-    wait(registered, deadline - time.time(), lambda: f"{where} to register the node. Last seen: {seen['text']}")
+    wait(registered, bound, lambda: f"{where} to register the node. Last seen: {last_seen()}", advances)
     record.note(registered_at=time.time(), register_s=time.time() - starting)
 
 
-def wait(condition: Callable[[], bool], bound_s: float, what: Callable[[], str]) -> None:
-    """Poll `condition` at least once. Raises RestartError with `what` after `bound_s` seconds."""
-    deadline = time.monotonic() + bound_s
+class Bound:
+    """How long a node may make no progress, in seconds, from now on or from its last progress on."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin anew."""
+        self._ends = time.monotonic() + self.seconds
+
+    def is_over(self) -> bool:
+        """Return whether the node made no progress for so long."""
+        return time.monotonic() >= self._ends
+
+
+def wait(
+    condition: Callable[[], bool],
+    bound: Bound,
+    what: Callable[[], str],
+    advances: Callable[[], bool] = lambda: False,
+) -> None:
+    """Poll `condition` at least once. Raises RestartError with `what` when `bound` is over, which begins anew whenever
+    something `advances`."""
     while not condition():
-        if time.monotonic() >= deadline:
-            raise RestartError(f"waited {bound_s:.0f} s for {what()}")
+        if advances():
+            bound.renew()
+        elif bound.is_over():
+            raise RestartError(f"waited {bound.seconds:.0f} s for {what()}")
         time.sleep(POLL_S)
 
 
@@ -173,4 +214,4 @@ def _await_session_end(spec: Mapping[str, Any], values: Mapping[str, str]) -> No
         except ZOOKEEPER_ERRORS:
             return True
 
-    wait(expired, 2 * session_s, lambda: "the stopped broker's ZooKeeper session to expire")
+    wait(expired, Bound(2 * session_s), lambda: "the stopped broker's ZooKeeper session to expire")

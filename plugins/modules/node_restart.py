@@ -92,7 +92,9 @@ options:
     type: float
     default: 300
   start_timeout_s:
-    description: How long the node may take to start, in seconds.
+    description:
+      - How long the node may take to start, in seconds, from its last progress on. Progress is what O(log_file) shows
+        of loading and recovering partitions, so a recovery after an unclean stop may take longer than this.
     type: float
     default: 300
   seen_steps:
@@ -175,6 +177,10 @@ steps:
   returned: success
 unit:
   description: The systemd unit of the worker; empty if the worker is a process of the SSH session's control group.
+  type: str
+  returned: success
+progress:
+  description: How far the node has loaded its partitions, by its own log; empty outside of its start.
   type: str
   returned: success
 times:
@@ -261,7 +267,10 @@ def main():
             )
     except (restart_worker.RestartError, OSError, ValueError) as error:
         module.fail_json(msg=f"the restart could not begin: {error}")
-    result = {key: record.get(key) for key in ("id", "kind", "mode", "outcome", "message", "steps", "times", "unit")}
+    result = {
+        key: record.get(key)
+        for key in ("id", "kind", "mode", "outcome", "message", "steps", "times", "unit", "progress")
+    }
     result["changed"] = bool(record.get("changed"))
     if record.get("diff"):
         result["diff"] = _diff(record["diff"], given)

@@ -225,6 +225,16 @@ def test_without_a_unit_nothing_begins_where_logind_may_kill_the_worker(unit, mo
     assert restart_record.read(unit.directory)["outcome"] == ("failed" if logind else None)
 
 
+def test_progress_renews_the_time_limit_of_a_wait_and_its_end_does_not():
+    clock, advances = [], [True] * 5
+    polled = restart_steps.Bound(0)  # each poll without progress is the last
+    with pytest.raises(restart_record.RestartError, match="waited 0 s for it"):
+        restart_steps.wait(
+            lambda: bool(clock.append(1)), polled, lambda: "it", lambda: bool(advances) and advances.pop()
+        )
+    assert len(clock) == 6
+
+
 def test_finish_needs_the_run_lock_and_a_valid_file(tmp_path):
     given = spec(tmp_path, cluster_id="cluster", state_dir=str(tmp_path), node_id=2)
     (tmp_path / "server.properties").write_text("broker.id=2\n")
@@ -363,6 +373,7 @@ def test_a_process_that_ends_before_it_is_registered_is_reported_at_once(tmp_pat
     monkeypatch.setattr(restart_steps.own_node, "running_mode", lambda *_: "controller_migration")
     monkeypatch.setattr(restart_steps.own_node, "registration", lambda *_: {})
     given = spec(tmp_path, mode="controller_migration", node_id=101, start_timeout_s=60, service="kafka-controller")
+    given["log_file"] = str(tmp_path / "controller.log")
     record = restart_record.Record(str(tmp_path), given, "", "")
     with pytest.raises(restart_record.RestartError, match=r"kafka-controller ended while it started .*exit-code"):
         restart_steps.see_up(given, record, {}, {}, 0.0, earlier="1")

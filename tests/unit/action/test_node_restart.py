@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.action import node_restart
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
 
 NODE = {
@@ -127,3 +128,14 @@ def test_a_repair_is_begun_and_awaited_apart(broker):
     broker.run("node_restart", {"repair": True, "part": "await"}, record("begun", outcome="done"), host="b1")
     assert [one["action"] for one in broker.asked] == ["finish", "watch"]
     assert broker.printed[0] == "    b1 is down, or an earlier run left its restart half done"
+
+
+def test_the_progress_of_a_slow_start_is_shown(broker, monkeypatch):
+    monkeypatch.setattr(node_restart, "STILL_S", -1.0)
+    loading = "recovering log directory /data: 120 of 4000 logs"
+    starts = record("begun", "start")
+    calls = [starts, {**starts, "progress": loading}, record("begun", "start", outcome="done")]
+    broker.run("node_restart", {"kind": "kraft"}, *calls, host="b1")
+    assert [line.partition(" (")[0] for line in broker.printed] == [
+        *("    b1 starts", "    b1: step start goes on", f"    b1: {loading}", "    b1 is up"),
+    ]
