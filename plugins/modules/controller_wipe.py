@@ -78,6 +78,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils import (
     restart_files,
     restart_steps,
     run_locks,
+    safe_files,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, identity, kraft_config
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
@@ -147,7 +148,10 @@ def wiped(given, directory, check_mode):
     if check_mode:
         return result
     for path in full:
-        empty(path)
+        # Kafka's user may replace the directory by a link: what is emptied is what was compared.
+        with safe_files.pinned(path) as opened:
+            must_be_ours(path, given["cluster_id"], given["node_id"], opened)
+            empty(opened)
     if ours and before:
         restart_files.replace(given["config_file"], before, None)
     elif ours:
@@ -167,9 +171,11 @@ def log_dirs(given, text):
     return host_identity.log_dirs(properties.parse(text)) or [given["log_dir"]]
 
 
-def must_be_ours(path, cluster_id, node_id):
-    """Raise Refused unless the directory's meta.properties has this cluster's id, and this node's."""
-    refused = identity.of_host([host_identity.stored(path)], cluster_id, node_id, silent=False)
+def must_be_ours(path, cluster_id, node_id, opened=None):
+    """Raise Refused unless the directory's meta.properties has this cluster's id, and this node's. `opened`: another
+    path of the same directory, which is read."""
+    found = {**host_identity.stored(opened or path), "path": path}
+    refused = identity.of_host([found], cluster_id, node_id, silent=False)
     if refused:
         raise Refused(refused)
 

@@ -63,7 +63,7 @@ def main():
         supports_check_mode=True,
     )
     given = module.params
-    path = os.path.join(given["state_dir"], given["cluster_id"], host_state.DIGEST_KEY)
+    path = os.path.join(host_state.path_of(given["state_dir"], given["cluster_id"]), host_state.DIGEST_KEY)
     try:
         held = (host_state.read_json(path) or {}).get("key")
         wanted = seal.unseal(given["run_key"], given["key"]) or held or secrets.token_hex(32)

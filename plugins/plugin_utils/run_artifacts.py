@@ -14,16 +14,21 @@ import errno
 import itertools
 import json
 import os
+import re
 import time
 from typing import Any, Iterator
 
 JOURNAL = "journal.jsonl"
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class RunArtifacts:
     """Writes and reads the artifacts of one run. Each task makes its own, so it holds no state but the directory."""
 
     def __init__(self, root: str, cluster_id: str, run: str):
+        for name in (cluster_id, run):
+            if not _NAME.fullmatch(name):
+                raise ValueError(f"{name!r} cannot be the name of a directory of run artifacts")
         self.cluster = os.path.join(os.path.expanduser(root), cluster_id)
         self.directory = os.path.join(self.cluster, run)
 
@@ -53,6 +58,8 @@ class RunArtifacts:
     def save(self, name: str, content: str) -> str:
         """Write an artifact (its name may contain directories) and return its path."""
         path = os.path.join(self.directory, name)
+        if os.path.isabs(name) or ".." in name.split("/"):  # it may hold a host's name of the inventory
+            raise OSError(errno.EINVAL, "is outside of the run's directory", path)
         os.makedirs(os.path.dirname(path), mode=0o750, exist_ok=True)
         with self._writing(path), open(path + ".new", "w", encoding="utf-8") as stream:
             stream.write(content)

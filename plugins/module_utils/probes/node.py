@@ -14,8 +14,8 @@ import os
 import re
 import time
 
-from .. import host_state, run_locks
-from ..core import kraft_config
+from .. import host_state, run_locks, safe_files
+from ..core import identity, kraft_config
 from ..facts import LogDirectory, MetadataLog, NodeFacts, PropertiesFile
 from ..formats import metadata_summary, properties
 from ..host_state import read_json
@@ -48,7 +48,8 @@ def facts(
     pid = process(running["main_pid"])[0]
     log_dirs = _log_dirs(log_dir_paths(values), pid)
     kept = _kept(state_dir)
-    cluster_ids = [log["meta"]["cluster.id"] for log in log_dirs if (log["meta"] or {}).get("cluster.id")]
+    cluster_ids = [(log["meta"] or {}).get("cluster.id") for log in log_dirs]
+    cluster_ids = [one for one in cluster_ids if identity.is_cluster_id(one)]
     state = os.path.join(state_dir, cluster_ids[0]) if cluster_ids else ""
     return {
         "role": role,
@@ -85,8 +86,7 @@ def facts(
 
 def read_properties(path: str) -> dict[str, str]:
     """Return the properties of a file. Errors: OSError, formats.properties.PropertiesError."""
-    with open(path, encoding="latin-1") as stream:
-        return properties.parse(stream.read())
+    return properties.parse(safe_files.read(path).decode("latin-1"))
 
 
 def _kept(state_dir: str) -> dict[str, str]:
@@ -226,8 +226,7 @@ def _installed_version(kafka_home: str) -> str | None:
 def _file(path: str, run_key: str) -> PropertiesFile:
     file: PropertiesFile = {"path": path, "exists": True, "sha256": None, "error": None, "mode": None, "properties": {}}
     try:
-        with open(path, "rb") as stream:
-            raw = stream.read()
+        raw = safe_files.read(path)
         values = properties.parse(raw.decode("latin-1"))
     except FileNotFoundError:
         return {**file, "exists": False}

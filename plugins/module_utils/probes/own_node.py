@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from typing import Any, Mapping
 
+from .. import safe_files
 from ..addresses import HostPort, parse_listeners
 from ..core import kraft_config, node_mode
 from ..formats import metadata_summary
@@ -77,14 +79,13 @@ def log_excerpt(path: str, start: int, service_name: str) -> str:
     """Return the last errors, or the last lines, of the node's own log from byte `start` on."""
     try:
         # A log that is shorter than before was rotated.
-        start = start if os.path.getsize(path) >= start else 0
-        with open(path, encoding="utf-8", errors="replace") as stream:
-            stream.seek(start)
-            lines = [line.rstrip() for line in stream if line.strip()]
+        with os.fdopen(safe_files.open_regular(path), "rb") as stream:
+            stream.seek(start if os.fstat(stream.fileno()).st_size >= start else 0)
+            lines = [line.decode("utf-8", "replace").rstrip() for line in stream if line.strip()]
     except OSError as error:
         return f"Its log could not be read: {error}"
     if not lines:
-        return f"{path} has no line of this start: see `journalctl -u {service_name}`"
+        return f"{path} has no line of this start: see `journalctl -u {shlex.quote(service_name)}`"
     errors = [line for line in lines if any(mark in line for mark in _ERRORS) and _NOISE not in line]
     once: dict[str, str] = {}  # several loggers repeat the causes of one exception
     for line in reversed(errors or lines):
