@@ -108,8 +108,8 @@ def main():
     refused = gates.refusal("wipe", given["gate_token"], given["cluster_id"], given["run"])
     if refused and not module.check_mode:
         module.fail_json(msg=f"{refused}. Nothing was removed on this host.")
-    directory = host_state.directory(given["state_dir"], given["cluster_id"])
     try:
+        directory = host_state.directory(given["state_dir"], given["cluster_id"])
         with host_state.locked(directory):
             run_locks.require(directory, given["run"])
             module.exit_json(**wiped(given, directory, module.check_mode))

@@ -88,7 +88,7 @@ def test_the_file_is_replaced_and_nothing_that_was_planted_is_changed(planted, t
     for name in (".quorumshift", ".new", ".part"):
         (tmp_path / "kafka" / f"server.properties{name}").symlink_to(secret)
     before = sorted(os.listdir(tmp_path / "kafka"))
-    restart_files.replace(str(file), "new=2\n", "nobody")
+    restart_files.replace(str(file), "new=2\n", "daemon")
     status = file.stat()
     assert (file.read_text(), status.st_uid, status.st_mode & 0o7777) == ("new=2\n", KAFKA, 0o640)
     assert sorted(os.listdir(tmp_path / "kafka")) == before
