@@ -16,6 +16,9 @@ import os
 import time
 from typing import Any, Iterator, Mapping
 
+from . import safe_files
+from .core import identity
+
 LOCK = "lock"
 RUN_LOCK = "run_lock.json"
 RESTART = "restart.json"
@@ -38,9 +41,16 @@ class Held(RuntimeError):
     """The host's lock is held: a restart runs."""
 
 
+def path_of(root: str, cluster_id: str) -> str:
+    """Return the path of the host's directory of one cluster. Raises ValueError for what is no cluster id."""
+    if not identity.is_cluster_id(cluster_id):
+        raise ValueError(f"{cluster_id!r} is no cluster id of Kafka")
+    return os.path.join(root, cluster_id)
+
+
 def directory(root: str, cluster_id: str) -> str:
-    """Return the host's directory of one cluster; create it with mode 0700 if it is missing."""
-    path = os.path.join(root, cluster_id)
+    """Return the host's directory of one cluster; create it with mode 0700 if it is missing. Errors as of `path_of`."""
+    path = path_of(root, cluster_id)
     os.makedirs(path, mode=0o700, exist_ok=True)
     return path
 
@@ -48,7 +58,7 @@ def directory(root: str, cluster_id: str) -> str:
 @contextlib.contextmanager
 def locked(path: str) -> Iterator[int]:
     """Hold the lock of a host's directory and yield its file descriptor. Raises Held."""
-    handle = os.open(os.path.join(path, LOCK), os.O_RDWR | os.O_CREAT, 0o600)
+    handle = os.open(os.path.join(path, LOCK), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -70,23 +80,19 @@ def held(path: str) -> bool:
 
 def read_json(path: str) -> Any:
     """Return a JSON file's content, None if it is missing, {"error": ...} if it is not JSON."""
-    if not path or not os.path.exists(path):
+    if not path:
         return None
     try:
-        with open(path, encoding="utf-8") as stream:
-            return json.load(stream)
+        return json.loads(safe_files.read(path).decode("utf-8"))
+    except FileNotFoundError:
+        return None
     except ValueError as error:
         return {"error": f"{path}: {error}"}
 
 
 def write_json(path: str, value: Mapping[str, Any]) -> None:
     """Replace a file (mode 0600) and flush it to disk."""
-    temporary = path + ".new"
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as stream:
-        json.dump(value, stream)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(temporary, path)
+    safe_files.replace(path, json.dumps(value).encode(), 0o600)
 
 
 def note(path: str, name: str, run: str, **more: Any) -> None:
@@ -95,7 +101,7 @@ def note(path: str, name: str, run: str, **more: Any) -> None:
     After an incomplete last line, left by a crash, the event begins on a new line.
     """
     line = json.dumps({"t": round(time.time(), 3), "name": name, "run": run, **more}) + "\n"
-    handle = os.open(os.path.join(path, JOURNAL), os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+    handle = os.open(os.path.join(path, JOURNAL), os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         size = os.fstat(handle).st_size
         torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
@@ -111,8 +117,7 @@ def read_journal(path: str, newest: int) -> dict:
     events: list[dict] = []
     torn = 0
     try:
-        with open(os.path.join(path, JOURNAL), encoding="utf-8", errors="replace") as stream:
-            lines = stream.readlines()
+        lines = safe_files.read(os.path.join(path, JOURNAL)).decode("utf-8", "replace").splitlines()
     except FileNotFoundError:
         lines = []
     for line in lines:

@@ -179,7 +179,7 @@ class _Hashing:
 
 
 def _create(path):
-    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb", _CHUNK)
+    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb", _CHUNK)
 
 
 def _digest(file) -> str:

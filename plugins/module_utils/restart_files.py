@@ -9,7 +9,7 @@ import os
 import pwd
 from typing import Any, Mapping
 
-from . import masking
+from . import host_state, masking, safe_files
 from .core import kraft_config
 from .core.transitions import TRANSITIONS
 from .formats import properties
@@ -21,10 +21,10 @@ CONFIGS = "configs"
 
 def read_text(path: str) -> str:
     """Return a file's text, byte for byte, '' if there is no file."""
-    if not os.path.exists(path):
+    try:
+        return safe_files.read(path).decode("latin-1")
+    except FileNotFoundError:
         return ""
-    with open(path, encoding="latin-1", newline="") as stream:
-        return stream.read()
 
 
 def new_text(spec: Mapping[str, Any], old: str) -> str:
@@ -56,7 +56,7 @@ def _earlier_text(spec: Mapping[str, Any], old: str) -> str:
         raise RestartError(
             f"{spec['config_file']} has mode {current}: a rollback to mode {spec['mode']} needs mode {left}"
         )
-    path = kept({**spec, "kind": left, "mode": left}, os.path.join(spec["state_dir"], spec["cluster_id"]))
+    path = kept({**spec, "kind": left, "mode": left}, host_state.path_of(spec["state_dir"], spec["cluster_id"]))
     before = read_text(path)
     if not before:
         raise RestartError(f"{path} is missing: the properties file from before mode {left} was not kept on this host")
@@ -98,21 +98,15 @@ def kept(spec: Mapping[str, Any], directory: str) -> str:
 
 def replace(path: str, text: str, owner: str | None, mode: int = 0o640) -> None:
     """Replace a file by rename, keeping its owner and mode; a new file gets `owner` and `mode`."""
-    temporary = f"{path}.quorumshift"
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="latin-1") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    if os.path.exists(path):
-        status = os.stat(path)
-        os.chown(temporary, status.st_uid, status.st_gid)
-        os.chmod(temporary, status.st_mode & 0o7777)
-    else:
+    owned = None
+    try:
+        handle = safe_files.open_regular(path)
+    except FileNotFoundError:
         if owner:
             account = pwd.getpwnam(owner)
-            os.chown(temporary, account.pw_uid, account.pw_gid)
-        os.chmod(temporary, mode)
-    os.replace(temporary, path)
-    directory = os.open(os.path.dirname(path), os.O_RDONLY)
-    os.fsync(directory)
-    os.close(directory)
+            owned = account.pw_uid, account.pw_gid
+    else:
+        status = os.fstat(handle)
+        os.close(handle)
+        owned, mode = (status.st_uid, status.st_gid), status.st_mode & 0o777
+    safe_files.replace(path, text.encode("latin-1"), mode, owned)

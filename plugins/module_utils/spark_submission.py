@@ -134,7 +134,9 @@ def _supervise(command: list[str], remove: str, output_dir: str, bound_s: float,
     end: dict = {"exit_code": None, "reason": ""}
     os.umask(0o077)  # also for what Spark writes
     try:
-        with open(os.open(os.path.join(output_dir, LOG), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as log:
+        with open(
+            os.open(os.path.join(output_dir, LOG), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb"
+        ) as log:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
             )

@@ -94,6 +94,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils import (
     restart_files,
     restart_steps,
     run_locks,
+    safe_files,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, identity, kraft_config
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
@@ -128,8 +129,8 @@ def main():
     if (refused or late) and not module.check_mode:
         outcome = {"outcome": gates.EXPIRED} if late and not now.get("error") else {}
         module.fail_json(msg=f"{refused or late}. Nothing was removed on this host.", **outcome)
-    directory = host_state.directory(given["state_dir"], given["cluster_id"])
     try:
+        directory = host_state.directory(given["state_dir"], given["cluster_id"])
         with host_state.locked(directory):
             run_locks.require(directory, given["run"])
             module.exit_json(**wiped(given, directory, module.check_mode))
@@ -168,7 +169,10 @@ def wiped(given, directory, check_mode):
     if check_mode:
         return result
     for path in full:
-        empty(path)
+        # Kafka's user may replace the directory by a link: what is emptied is what was compared.
+        with safe_files.pinned(path) as opened:
+            must_be_ours(path, given["cluster_id"], given["node_id"], opened)
+            empty(opened)
     if ours and before:
         restart_files.replace(given["config_file"], before, None)
     elif ours:
@@ -188,9 +192,11 @@ def log_dirs(given, text):
     return host_identity.log_dirs(properties.parse(text)) or [given["log_dir"]]
 
 
-def must_be_ours(path, cluster_id, node_id):
-    """Raise Refused unless the directory's meta.properties has this cluster's id, and this node's."""
-    refused = identity.of_host([host_identity.stored(path)], cluster_id, node_id, silent=False)
+def must_be_ours(path, cluster_id, node_id, opened=None):
+    """Raise Refused unless the directory's meta.properties has this cluster's id, and this node's. `opened`: another
+    path of the same directory, which is read."""
+    found = {**host_identity.stored(opened or path), "path": path}
+    refused = identity.of_host([found], cluster_id, node_id, silent=False)
     if refused:
         raise Refused(refused)
 

@@ -63,14 +63,14 @@ def main():
         supports_check_mode=True,
     )
     given = module.params
-    path = os.path.join(given["state_dir"], given["cluster_id"], host_state.DIGEST_KEY)
     try:
+        path = os.path.join(host_state.path_of(given["state_dir"], given["cluster_id"]), host_state.DIGEST_KEY)
         held = (host_state.read_json(path) or {}).get("key")
         wanted = seal.unseal(given["run_key"], given["key"]) or held or secrets.token_hex(32)
         if wanted != held and not module.check_mode:
             host_state.directory(given["state_dir"], given["cluster_id"])
             host_state.write_json(path, {"key": wanted})
-    except (seal.SealError, OSError) as error:
+    except (seal.SealError, OSError, ValueError) as error:
         module.fail_json(msg=f"the key that hashes secrets could not be read or stored: {error}")
     module.exit_json(changed=wanted != held, key=seal.seal(given["run_key"], wanted))
 

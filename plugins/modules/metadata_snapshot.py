@@ -183,7 +183,7 @@ def present(given, check_mode=False):
 
 def absent(given, check_mode=False):
     """Remove the cluster's snapshot directory, also one of another run."""
-    target = os.path.join(given["state_dir"], given["cluster_id"], metadata_snapshot.DIRECTORY)
+    target = os.path.join(host_state.path_of(given["state_dir"], given["cluster_id"]), metadata_snapshot.DIRECTORY)
     there = os.path.isdir(target)
     if there and not check_mode:
         shutil.rmtree(target)

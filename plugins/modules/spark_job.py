@@ -261,7 +261,9 @@ def complete_job(given):
 def key_file(given):
     """Write the key that hashes secrets into the input directory, with mode 0600, and return its path."""
     path = os.path.join(given["input_dir"], "digest.key")
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as stream:
+    with open(
+        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w", encoding="ascii"
+    ) as stream:
         stream.write(seal.unseal(given["run_key"], given["digest_key"]))
     return path
 

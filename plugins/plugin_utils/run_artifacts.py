@@ -15,18 +15,23 @@ import errno
 import itertools
 import json
 import os
+import re
 import time
 from typing import Any, Iterator
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.masking import mask_all
 
 JOURNAL = "journal.jsonl"
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class RunArtifacts:
     """Writes and reads the artifacts of one run. Each task makes its own, so it holds no state but the directory."""
 
     def __init__(self, root: str, cluster_id: str, run: str):
+        for name in (cluster_id, run):
+            if not _NAME.fullmatch(name):
+                raise ValueError(f"{name!r} cannot be the name of a directory of run artifacts")
         self.cluster = os.path.join(os.path.expanduser(root), cluster_id)
         self.directory = os.path.join(self.cluster, run)
 
@@ -68,6 +73,8 @@ class RunArtifacts:
         if name.endswith(".json"):
             content = json.dumps(mask_all(json.loads(content)), indent=1)
         path = os.path.join(self.directory, name)
+        if os.path.isabs(name) or ".." in name.split("/"):  # it may hold a host's name of the inventory
+            raise OSError(errno.EINVAL, "is outside of the run's directory", path)
         self._private(os.path.dirname(path))
         with self._writing(path), open(path + ".new", "w", encoding="utf-8", opener=private) as stream:
             stream.write(content)

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from ..facts import ClusterFacts, NodeFacts
 
 
@@ -28,7 +30,7 @@ def migration_znode(facts: ClusterFacts) -> str:
     for host, node in controllers.items():
         service = node.get("service") or {}
         if service.get("active") or node.get("running"):
-            name = service.get("name", "kafka-controller")
+            name = shlex.quote(service.get("name", "kafka-controller"))
             stop = f"service {name} stop" if service.get("manager") == "service" else f"systemctl stop {name}"
             steps.append(f"on {host}: {stop}")
     zookeeper = facts.get("zookeeper") or {}
@@ -36,10 +38,10 @@ def migration_znode(facts: ClusterFacts) -> str:
     for host, node in controllers.items():
         for directory in node.get("log_dirs") or []:
             if cluster and (directory.get("meta") or {}).get("cluster.id") == cluster:
-                steps.append(f"on {host}: find {directory['path']} -mindepth 1 -delete")
+                steps.append(f"on {host}: find {shlex.quote(directory['path'])} -mindepth 1 -delete")
             elif directory.get("exists") and not directory.get("empty"):
                 steps.append(f"on {host}: check {directory['path']}, which does not have this cluster's id")
-    connect = zookeeper.get("connect") or "ZOOKEEPER/CHROOT"
+    connect = shlex.quote(zookeeper.get("connect") or "ZOOKEEPER/CHROOT")
     tls = " -zk-tls-config-file FILE" if zookeeper.get("tls") else ""
     steps.append(f"zookeeper-shell.sh {connect}{tls} delete /migration")
     return f"every broker runs in plain ZooKeeper mode, so run these commands in order: {'; '.join(steps)}"

@@ -10,6 +10,7 @@ quorum's committed changes to ZooKeeper.
 
 from __future__ import annotations
 
+import shlex
 from typing import NamedTuple
 
 from ..facts import ClusterFacts
@@ -66,7 +67,7 @@ def to_be_written(facts: ClusterFacts) -> str:
     nodes = sorted(phase.controllers(facts).items())
     led = [(host, node.get("service") or {}) for host, node in nodes if node.get("node_id") == leader]
     name = "".join(f", {host}," for host, _service in led)
-    command = "".join(f": systemctl restart {service['name']}" for _host, service in led if service)
+    command = "".join(f": systemctl restart {shlex.quote(service['name'])}" for _host, service in led if service)
     return (
         f"read in the log of the active controller{name} why it does not write to ZooKeeper. If it reports BadVersion "
         f"for /migration, restart that controller{command}"

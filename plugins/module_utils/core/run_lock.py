@@ -12,6 +12,7 @@ there a run lock replaces only the one that its run has read (compare and set), 
 
 from __future__ import annotations
 
+import shlex
 import time
 from typing import Mapping, NamedTuple
 
@@ -142,11 +143,11 @@ def _held(newest: RunLock, nodes: Mapping[str, NodeFacts], force_unlock: str, al
     if alive is False:
         return (
             f"This cluster is locked by {by}. That run is dead, and this run would reverse its direction. To do so, "
-            f"add -e quorumshift_force_unlock={newest['run']}"
+            f"add -e quorumshift_force_unlock={shlex.quote(newest['run'])}"
         )
     return (
         f"This cluster is locked by {by}. This host cannot see whether that run is at work. If you are sure that it is "
-        f"not, add -e quorumshift_force_unlock={newest['run']}"
+        f"not, add -e quorumshift_force_unlock={shlex.quote(newest['run'])}"
     )
 
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 import os
 import re
 
+from .. import safe_files
+
 _AT_ONCE = 1 << 23  # bytes
 _FOUND = re.compile(r"(Recovering|Skipping recovery of) \d+ logs from (\S+)")
 _LOADED = re.compile(r"Completed load of .*\((\d+)/(\d+) completed in (\S+?)\)")
@@ -58,7 +60,7 @@ class Loading:
             # A log that is shorter than before was rotated.
             if os.path.getsize(self._path) < self._at:
                 self._at, self._rest = 0, b""
-            with open(self._path, "rb") as stream:
+            with os.fdopen(safe_files.open_regular(self._path), "rb") as stream:
                 stream.seek(self._at)
                 read = stream.read(_AT_ONCE)
         except OSError:

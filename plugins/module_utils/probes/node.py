@@ -13,8 +13,8 @@ import hashlib
 import os
 import time
 
-from .. import host_state, masking, run_locks
-from ..core import kraft_config
+from .. import host_state, masking, run_locks, safe_files
+from ..core import identity, kraft_config
 from ..facts import LogDirectory, MetadataLog, NodeFacts, PropertiesFile
 from ..formats import metadata_summary, properties
 from ..host_state import read_json
@@ -49,7 +49,8 @@ def facts(
     pid = process(running["main_pid"])[0]
     log_dirs = _log_dirs(log_dir_paths(values), pid)
     kept = _kept(state_dir)
-    cluster_ids = [log["meta"]["cluster.id"] for log in log_dirs if (log["meta"] or {}).get("cluster.id")]
+    cluster_ids = [(log["meta"] or {}).get("cluster.id") for log in log_dirs]
+    cluster_ids = [one for one in cluster_ids if identity.is_cluster_id(one)]
     state = os.path.join(state_dir, cluster_ids[0]) if cluster_ids else ""
     return {
         "role": role,
@@ -91,8 +92,7 @@ def facts(
 
 def read_properties(path: str) -> dict[str, str]:
     """Return the properties of a file. Errors: OSError, formats.properties.PropertiesError."""
-    with open(path, encoding="latin-1") as stream:
-        return properties.parse(stream.read())
+    return properties.parse(safe_files.read(path).decode("latin-1"))
 
 
 def _kept(state_dir: str) -> dict[str, str]:
@@ -227,8 +227,7 @@ def _file(path: str, run_key: str) -> tuple[PropertiesFile, list[str]]:
     """Return the facts of a properties file, and its secrets for masking."""
     file: PropertiesFile = {"path": path, "exists": True, "sha256": None, "error": None, "mode": None, "properties": {}}
     try:
-        with open(path, "rb") as stream:
-            raw = stream.read()
+        raw = safe_files.read(path)
         values = properties.parse(raw.decode("latin-1"))
     except FileNotFoundError:
         return {**file, "exists": False}, []

@@ -12,7 +12,7 @@ import os
 import re
 from typing import Iterable, Sequence
 
-from .. import masking
+from .. import masking, safe_files
 from ..facts import Service
 from . import service
 
@@ -53,7 +53,7 @@ def newest(lines: Sequence[str]) -> str | None:
 def _tail(path: str) -> tuple[list[str], float]:
     """Return the end of a log as lines, and when it was written; ([], 0) if it cannot be read."""
     try:
-        with open(path, "rb") as stream:
+        with os.fdopen(safe_files.open_regular(path), "rb") as stream:
             status = os.fstat(stream.fileno())
             stream.seek(max(0, status.st_size - _TAIL_BYTES))
             lines = stream.read().decode("utf-8", "replace").splitlines()

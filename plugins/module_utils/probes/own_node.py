@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from typing import Any, Mapping
 
-from .. import masking
+from .. import masking, safe_files
 from ..addresses import HostPort, parse_listeners
 from ..core import kraft_config, node_mode
 from ..formats import metadata_summary
@@ -81,14 +82,13 @@ def log_excerpt(path: str, start: int, service_name: str, values: Mapping[str, s
     """
     try:
         # A log that is shorter than before was rotated.
-        start = start if os.path.getsize(path) >= start else 0
-        with open(path, encoding="utf-8", errors="replace") as stream:
-            stream.seek(start)
+        with os.fdopen(safe_files.open_regular(path), "r", encoding="utf-8", errors="replace") as stream:
+            stream.seek(start if os.fstat(stream.fileno()).st_size >= start else 0)
             text = stream.read()
     except OSError as error:
         return f"Its log could not be read: {error}"
     if not text.strip():
-        return f"{path} has no line of this start: see `journalctl -u {service_name}`"
+        return f"{path} has no line of this start: see `journalctl -u {shlex.quote(service_name)}`"
     errors = any(map(_is_error, text.split("\n")))
     secrets = masking.known(values)
     once: dict[str, str] = {}  # several loggers repeat the causes of one exception

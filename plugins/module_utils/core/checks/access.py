@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Iterable, Mapping
 
 from .. import kraft_config
@@ -37,8 +38,8 @@ def controller_acl(facts: Facts) -> Iterable[Finding]:
         elif facts.metadata is not None and not _may_cluster_action(facts.metadata["acls"], principal):
             yield Finding(
                 f"{principal}, the controllers' principal, has no ClusterAction on {host}",
-                f"grant it: kafka-acls.sh --add --allow-principal {principal} --operation ClusterAction --cluster, "
-                "or add the principal to super.users",
+                f"grant it: kafka-acls.sh --add --allow-principal {shlex.quote(principal)} --operation ClusterAction "
+                "--cluster, or add the principal to super.users",
             )
 
 
@@ -157,7 +158,8 @@ def tool_acls(facts: Facts) -> Iterable[Finding]:
 
 def _grant(facts: Facts, operation: str, resource: str) -> str:
     principal = facts.client_principal or "PRINCIPAL"
-    return f"grant it: kafka-acls.sh --add --allow-principal {principal} --operation {_acl_name(operation)} {resource}"
+    given = f"--allow-principal {shlex.quote(principal)} --operation {_acl_name(operation)} {resource}"
+    return f"grant it: kafka-acls.sh --add {given}"
 
 
 def _acl_name(operation: str) -> str:

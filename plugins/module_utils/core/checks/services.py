@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Iterable, Mapping
 
 from ..advice import shown
@@ -72,7 +73,7 @@ def config_files(facts: Facts) -> Iterable[Finding]:
         elif next_start and not next_start["same"]:
             yield Finding(
                 f"{service['name']} of {host} will start with {next_start['path']}, {variable} is {edited}",
-                f"correct the variable or the unit: systemctl cat {service['name']}",
+                f"correct the variable or the unit: systemctl cat {shlex.quote(service['name'])}",
             )
         if running and running["overrides"]:
             yield Finding(
@@ -142,8 +143,8 @@ def stop_timeouts(facts: Facts) -> Iterable[Finding]:
             yield Finding(
                 f"systemd kills {name} of {shown(hosts)} {limit:g} s after a stop request; a stop with {partitions} "
                 f"partitions can take {needed} s",
-                f"set TimeoutStopSec={max(needed, 180)} in a drop-in (systemctl edit {name}): a killed broker recovers "
-                "its logs for a long time, and its registration stays in ZooKeeper",
+                f"set TimeoutStopSec={max(needed, 180)} in a drop-in (systemctl edit {shlex.quote(name)}): a killed "
+                "broker recovers its logs for a long time, and its registration stays in ZooKeeper",
             )
         elif facts.stop_timeout_s and facts.stop_timeout_s < limit < float("inf"):
             yield Finding(
@@ -167,8 +168,8 @@ def restarts(facts: Facts) -> Iterable[Finding]:
     for hosts, (name, value) in grouped(again).items():
         yield Finding(
             f"{name} of {shown(hosts)} has Restart={value}",
-            f"set Restart=no in a drop-in for the migration (systemctl edit {name}). Otherwise systemd repeats a "
-            "failed start, and the rolling restart stops only after quorumshift_start_timeout_s",
+            f"set Restart=no in a drop-in for the migration (systemctl edit {shlex.quote(name)}). Otherwise "
+            "systemd repeats a failed start, and the rolling restart stops only after quorumshift_start_timeout_s",
         )
 
 
@@ -182,7 +183,7 @@ def enabled(facts: Facts) -> Iterable[Finding]:
     for hosts, name in grouped(off).items():
         yield Finding(
             f"{name} of {shown(hosts)} is not enabled: after a reboot it stays down",
-            f"enable it, unless something else starts it: systemctl enable {name}",
+            f"enable it, unless something else starts it: systemctl enable {shlex.quote(name)}",
         )
 
 

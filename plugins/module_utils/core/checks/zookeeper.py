@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Iterable
 
 from .. import clean_up, kraft_config, zk_controller, zk_metadata
@@ -69,7 +70,7 @@ def controller_epoch(facts: Facts) -> Iterable[Finding]:
         return
     epoch = facts.zookeeper.get("controller_epoch") or {}
     highest = zk_metadata.max_controller_epoch(facts.metadata) if facts.metadata else None
-    connect = facts.zookeeper.get("connect") or "ZOOKEEPER/CHROOT"
+    connect = shlex.quote(facts.zookeeper.get("connect") or "ZOOKEEPER/CHROOT")
     set_epoch = f"zookeeper-shell.sh {connect} set /controller_epoch {(highest or 0) + 1}"
     raise_epoch = f"raise it, then restart the controller's broker: {set_epoch}"
     if epoch.get("malformed"):
