@@ -235,7 +235,7 @@ def main():
     if given["action"] == "begin":
         now, of_this_restart = clock.read(), (given["cluster_id"], given["run"], given["host"], given["node_id"])
         refused = gates.refusal(given["kind"], given["gate_token"], *of_this_restart)
-    if given["action"] != "watch":
+    if given["action"] != "watch" and not given["content"]:  # which replaces whatever file the host has
         own_id = node.own_id(given["config_file"])
         refused = refused or restart_token.of_another_node(given["config_file"], own_id, given["node_id"])
     if given["action"] == "begin" and not refused and not module.check_mode:

@@ -269,7 +269,8 @@ def read(module, facts, phase_seen, node):
     """Return the reading of the conditions that hold before each stop. `node`: admission.of, None once the rolling
     restart is to settle."""
     given = module.params
-    min_isr = module.min_isr(facts["topics"].get("partitions") or {})
+    healthy = not (node and node.only_start)  # brokers that are down keep no other one from its start
+    min_isr = module.min_isr(facts["topics"].get("partitions") or {}) if healthy else {}
     accepted = given["accept"] if KINDS[given["kind"]].rollback else None
     return invariants.Reading(facts, phase_seen, min_isr, facts["quorum"], given["lag_s"], accepted, node)
 

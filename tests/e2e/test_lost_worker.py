@@ -37,6 +37,6 @@ def test_a_run_finishes_the_restart_and_reaches_dual_write(fresh):
     with faults.Availability(fresh) as availability:
         ran = fresh.play()
     assert ran.code == 0, ran.text
-    assert "an earlier run left a restart half done" in ran.text
+    assert "an earlier run left its restart half done" in ran.text
     assert len(availability.worst) <= 1, availability.worst
     assert ": dual_write" in ran.text

@@ -136,8 +136,8 @@ _IN_DUAL_WRITE = (
         "the active controller killed",
         "dual_write",
         faults.active_controller_killed,
-        r"controllers down: c\d",
-        STOPPED,
+        r"    c\d is down, or an earlier run left its restart half done\n.*    c\d is up",
+        AFTER_RERUN,
     ),
     Drill(
         "ZooKeeper without a quorum",
@@ -150,7 +150,7 @@ _IN_DUAL_WRITE = (
         "the disk of a controller full",
         "dual_write",
         faults.controller_disk_full,
-        r"controllers down: c\d|has not caught up with the quorum's leader|controller c\d does not answer[^\n]*",
+        r"controllers down: c\d|has not caught up with the quorum's leader|c\d does not answer|did not come up in",
         STOPPED,
     ),
     Drill(

@@ -28,7 +28,10 @@ def of_another_host(token: Mapping, host: str, node_id: int | None) -> str | Non
     if host not in hosts:
         return f"the gate token is of {', '.join(sorted(hosts)) or 'no host'}, this host is {host}. Run again"
     if node_id is not None and str(hosts[host]) != str(node_id):
-        return f"the gate token is of {host} with node id {hosts[host]}, this host has node id {node_id}. Run again"
+        return (
+            f"the gate token is of {host} with node id {hosts[host]}, this host has node id {node_id}. Check "
+            "quorumshift_node_id in the inventory, and the id in the properties file of this host"
+        )
     return None
 
 
