@@ -19,6 +19,7 @@ from . import service
 NOISE = "(state.change.logger)"  # logs ERROR at any start, for partitions whose leader is elsewhere or down
 _ERROR = re.compile(r"\b(ERROR|FATAL)\b")
 _CAUSE = re.compile(r"(?:Caused by: )?(?:[\w$]+\.)+[\w$]+(?:Exception|Error)\b.*")
+_NAMED = re.compile(r"((?:password|secret|token)\w*\s*[=:]\s*)\S+", re.IGNORECASE)
 _TAIL_BYTES, _LONGEST = 1 << 16, 500
 
 
@@ -59,7 +60,7 @@ def secrets_of(properties: Mapping[str, str]) -> list[str]:
 def _without(secrets: Iterable[str], text: str) -> str:
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, MASK)
-    return text
+    return _NAMED.sub(rf"\1{MASK}", text)
 
 
 def _tail(path: str) -> tuple[list[str], float]:

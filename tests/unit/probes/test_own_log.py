@@ -44,6 +44,14 @@ def test_passwords_inside_jaas_settings_are_secrets():
     assert "hunter22" in own_log.secrets_of({"listener.name.sasl.plain.sasl.jaas.config": jaas})
 
 
+def test_what_is_named_as_a_secret_is_masked(tmp_path):
+    path = tmp_path / "server.log"
+    path.write_text('[2026-11-25] ERROR login failed: username="kafka" password="hunter22"; (x)\n')
+    assert (
+        own_log.last_error(str(path), DOWN) == '[2026-11-25] ERROR login failed: username="kafka" password=******** (x)'
+    )
+
+
 def test_journal_has_the_reason_if_nothing_was_logged_since_the_start(log, monkeypatch):
     monkeypatch.setattr(service, "journal", lambda _name: ["kafka: java: not found"])
     os.utime(log, (1000, 1000))
