@@ -40,6 +40,7 @@ class ActionModule(QuorumshiftAction):
             args.setdefault("listen", node["address"])
         if node["role"] == "broker" and not required:
             args.setdefault("log_dirs", [one["path"] for one in node["log_dirs"] if one["exists"]])
+            args.setdefault("own_zookeeper", (node.get("file") or {}).get("mode") == "zk")
         login, untried = (None, "")
         if node["role"] == "controller" and not required:
             login, untried = self._login(wanted)

@@ -102,7 +102,13 @@ from concurrent.futures import ThreadPoolExecutor
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import advice, preflight
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.checks import requests
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule, error_text
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, topics, zk_servers, zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import (
+    cluster,
+    topics,
+    zk_rights,
+    zk_servers,
+    zookeeper,
+)
 
 PAUSE_S = 1.0
 CONFIG_ATTEMPTS = 3  # a busy broker may not answer the first request in time
@@ -161,12 +167,13 @@ def collected(module):
     """Return the facts of all checks; errors become part of the facts."""
     facts, connections = module.facts(strict=False), module.connections
     seen_topics = facts["topics"]
-    metadata, metadata_error, min_isr, notifications = None, "", {}, {}
+    metadata, metadata_error, min_isr, notifications, in_zookeeper = None, "", {}, {}, None
     if facts["zookeeper"].get("reached"):
         try:
             with cluster.connect_zookeeper(connections) as client:
                 metadata = zookeeper.metadata(client, timeout=connections.timeout)
                 notifications = zookeeper.notifications(client, connections.timeout)
+                in_zookeeper = _rights_in_zookeeper(client, connections, metadata["topics"])
         except zookeeper.ZooKeeperError as error:
             metadata_error = str(error)
     rights = None
@@ -203,6 +210,7 @@ def collected(module):
         ensemble=_ensemble(connections),
         controller_listener=given["controller_listener"],
         notifications=notifications,
+        zookeeper_rights=in_zookeeper,
         logins={
             "quorumshift_client": (connections.client.protocol, connections.client.mechanism),
             "quorumshift_controller_client": (
@@ -211,6 +219,13 @@ def collected(module):
             ),
         },
     )
+
+
+def _rights_in_zookeeper(client, connections, names):
+    try:
+        return zk_rights.gather(client, connections.zookeeper_client, names, connections.timeout)
+    except zookeeper.ZooKeeperError as error:
+        return {"error": str(error)}
 
 
 def _ensemble(connections):

@@ -119,6 +119,10 @@ options:
         description: How many seconds the logins to all brokers together may take.
         type: float
         default: 60
+  own_zookeeper:
+    description: With V(connectivity), read ZooKeeper with the broker's settings in O(config_file), as a restart does.
+    type: bool
+    default: false
   connectivity_required:
     description:
       - With V(connectivity), connect to the running controllers only, and fail if one does not answer.
@@ -171,7 +175,8 @@ ansible_facts:
         - C(tried), how many targets of each kind were tried; C(failed), those that did not answer, with C(reason) and
           C(error); C(listen), whether the controller's address is free; C(replicas), the topic ids and
           partitions in the log directories; C(zookeeper), the servers on this host with their directories; C(login),
-          C(answered) with the ids of the brokers that accepted the login and C(errors), or null without O(login).
+          C(answered) with the ids of the brokers that accepted the login and C(errors), or null without O(login);
+          C(own_zookeeper), why ZooKeeper could not be read with the broker's settings, or null.
       type: dict
       returned: with the subset V(connectivity)
 partition_epochs:
@@ -195,6 +200,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import (
     clock,
     logins,
     node,
+    own_zookeeper,
     paths,
     replicas,
     service,
@@ -236,6 +242,7 @@ def main():
             "listen": {"type": "str"},
             "log_dirs": {"type": "list", "elements": "path", "default": []},
             "login": {"type": "dict", "options": LOGIN},
+            "own_zookeeper": {"type": "bool", "default": False},
             "connectivity_required": {"type": "bool", "default": False},
             "timeout": {"type": "float", "default": 5},
         },
@@ -287,6 +294,7 @@ def read_connectivity(given):
         "replicas": replicas.gather(given["log_dirs"]),
         "zookeeper": zk_host.gather(),
         "login": _login(given["login"]) if given["login"] else None,
+        "own_zookeeper": own_zookeeper.why_unreadable(given["config_file"]) if given["own_zookeeper"] else None,
     }
     return {"quorumshift_paths": facts}, {}
 

@@ -378,3 +378,15 @@ def test_a_process_that_ends_before_it_is_registered_is_reported_at_once(tmp_pat
     with pytest.raises(restart_record.RestartError, match=r"kafka-controller ended while it started .*exit-code"):
         restart_steps.see_up(given, record, {}, {}, 0.0, earlier="1")
     assert not states
+
+
+def test_the_preflight_reads_zookeeper_as_a_restart_does(tmp_path):
+    file = tmp_path / "server.properties"
+    stores = "zookeeper.ssl.client.enable=true\nzookeeper.ssl.keystore.location=/etc/kafka/zk.jks\n"
+    file.write_text(f"zookeeper.connect=127.0.0.1:1\n{stores}")
+    assert own_zookeeper.why_unreadable(str(file)).startswith(
+        "zookeeper.ssl.keystore.location: /etc/kafka/zk.jks is not"
+    )
+    file.write_text("zookeeper.connect=127.0.0.1:1\n")
+    assert "no ZooKeeper server opened a session" in own_zookeeper.why_unreadable(str(file), timeout=1)
+    assert "No such file" in own_zookeeper.why_unreadable(str(tmp_path / "absent"))

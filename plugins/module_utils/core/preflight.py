@@ -121,6 +121,13 @@ CHECKS = (
         "KAFKA-20488, PartitionStateMachine",
         zookeeper.controller_epoch,
     ),
+    Check(
+        "zookeeper_acls",
+        "Permissions in ZooKeeper",
+        "blocks",
+        "PrepRequestProcessor, ZkData.defaultAcls",
+        zookeeper.permissions,
+    ),
     Check("ensemble", "ZooKeeper's servers", "blocks", "zookeeper-client 3.8, FourLetterCommands", zookeeper.ensemble),
     Check(
         requests.DELETIONS,
@@ -190,6 +197,7 @@ CHECKS = (
     Check("tool_acls", "Permissions of this tool", "blocks", "KIP-430, KafkaApis", access.tool_acls),
     Check("controller_ports", "Controllers' ports", "blocks", "KafkaConfig, listeners", paths.controller_ports),
     Check("reachability", "Connections of hosts", "blocks", "KIP-866, ControllerChannelManager", paths.reachability),
+    Check("own_zookeeper", "ZooKeeper from brokers' hosts", "blocks", "own_zookeeper, ZkData", paths.own_zookeeper),
     Check("space", "Free space", "blocks", "KIP-500, metadata.log.segment.bytes", directories.space),
     Check(
         "zookeeper_space",

@@ -36,7 +36,7 @@ def running_version(pid: int, arguments: list[str]) -> str | None:
     The command line names the jar, or only a directory (`/usr/share/java/kafka/*`). The process keeps the jars of its
     class path open.
     """
-    return _version([*arguments, *_open_files(pid)])
+    return _version(arguments) or _version(_open_files(pid))
 
 
 def _open_files(pid: int) -> list[str]:

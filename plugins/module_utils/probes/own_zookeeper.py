@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from typing import Mapping
 
-from ..addresses import ZkConnect, parse_zookeeper_connect
-from ..formats import znodes
+from ..addresses import AddressError, ZkConnect, parse_zookeeper_connect
+from ..formats import properties, znodes
 from ..security import SecurityError, Tls, ZkSecurity
-from .zk_wire import NoNode, ZkConnection
+from . import node
+from .zk_wire import NoNode, WireError, ZkConnection
 
 _SSL = "zookeeper.ssl."
 
@@ -39,6 +40,15 @@ def gather(values: Mapping[str, str], timeout: float = 10.0) -> dict:
             else None,
             "brokers": client.children("/brokers/ids"),
         }
+
+
+def why_unreadable(config_file: str, timeout: float = 10.0) -> str | None:
+    """Return why `gather` fails with the settings in a broker's properties file, None if it does not."""
+    try:
+        gather(node.read_properties(config_file), timeout)
+    except (OSError, AddressError, SecurityError, properties.PropertiesError, znodes.ZnodeError, WireError) as error:
+        return str(error)
+    return None
 
 
 def connection(values: Mapping[str, str]) -> tuple[ZkConnect, ZkSecurity]:

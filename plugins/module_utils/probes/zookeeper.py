@@ -189,6 +189,11 @@ class Reader:
         """Yield (path, Stat or None) for each path, in order."""
         return self._pipeline(paths, self.client.exists_async)
 
+    def acls_many(self, paths):
+        """Yield (path, ACL as in a Znode, or None if the path does not exist), in order."""
+        for path, answer in self._pipeline(paths, self.client.get_acls_async):
+            yield path, None if answer is None else [_acl(entry) for entry in answer[0]]
+
     def children_many(self, paths):
         """Yield (path, sorted child names, or None if the path does not exist), in order."""
         for path, names in self._pipeline(paths, self.client.get_children_async):

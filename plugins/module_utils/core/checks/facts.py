@@ -32,7 +32,8 @@ class Facts(NamedTuple):
     controllers' principal on brokers; `min_isr`: {topic: int}; `rights`: probes.topics.rights, None if no broker
     answers; `client_principal`, `tool_principal`: this tool's principal on brokers and controllers, None if unknown;
     `lasting`: requests.lasting; `ensemble`: probes.zk_servers.gather; `notifications`: probes.zookeeper.notifications;
-    `logins`: {quorumshift_client, quorumshift_controller_client: (security protocol, SASL mechanism or None)}.
+    `logins`: {quorumshift_client, quorumshift_controller_client: (security protocol, SASL mechanism or None)};
+    `zookeeper_rights`: probes.zk_rights.gather, {error} if it failed, None if ZooKeeper was not read.
     """
 
     cluster: ClusterFacts
@@ -53,6 +54,7 @@ class Facts(NamedTuple):
     controller_listener: str = "CONTROLLER"
     notifications: Mapping[str, int] = MappingProxyType({})
     logins: Mapping[str, tuple[str, str | None]] = MappingProxyType({})
+    zookeeper_rights: Mapping | None = None
 
     @property
     def brokers(self) -> dict[str, NodeFacts]:

@@ -92,6 +92,37 @@ def _not_started(facts: Facts, target: Mapping) -> bool:
     return target["kind"] == "controller" and not (node.get("service") or {}).get("active")
 
 
+def own_zookeeper(facts: Facts) -> Iterable[Finding]:
+    """Yield the brokers on whose hosts a restart cannot read ZooKeeper with the broker's own settings.
+
+    A restart reads it before it reverts a file, and waits there for the broker's registration in ZooKeeper mode: in a
+    rollback it would fail.
+    """
+    errors = {}
+    for host, node in facts.brokers.items():
+        found = node.get("paths") or {}
+        failed = [target for target in found.get("failed") or [] if target["kind"] == "zookeeper"]
+        # Where no server is reached, the check `reachability` reports it.
+        if found.get("own_zookeeper") and not (failed and len(failed) == (found.get("tried") or {}).get("zookeeper")):
+            errors[host] = found["own_zookeeper"]
+    for hosts, error in grouped(errors).items():
+        yield Finding(
+            f"a restart on {shown(hosts)} cannot read ZooKeeper with the broker's settings: {error}",
+            _PEM if "is not a PEM file" in error else _READABLE,
+        )
+
+
+_PEM = (
+    "convert the store: keytool -importkeystore -srckeystore STORE -destkeystore store.p12 -deststoretype PKCS12, then "
+    "openssl pkcs12 -in store.p12 -out store.pem -nodes. Set zookeeper.ssl.keystore.location and .truststore.location "
+    "to PEM files, their .type to PEM, and restart the brokers one by one"
+)
+_READABLE = (
+    "correct zookeeper.connect and zookeeper.ssl.* of the broker, or the ACLs: /controller, /migration and "
+    "/brokers/ids must be readable without a login"
+)
+
+
 def unanswered(failed: Mapping[str, list[Mapping]], tried: Mapping[str, Mapping[str, int]]) -> Iterable[Finding]:
     """Yield the failed connections, grouped; `failed` and `tried` ({kind: count}) by host as node_facts returns them.
 

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from typing import Iterable
+from typing import Iterable, Mapping, Sequence
 
 from .. import clean_up, kraft_config, zk_controller, zk_metadata
 from ..advice import shown
@@ -125,6 +126,73 @@ def ensemble(facts: Facts) -> Iterable[Finding]:
                 f"{server} is ZooKeeper {'.'.join(map(str, version))}",
                 f"upgrade it to {'.'.join(map(str, OLDEST_ZOOKEEPER))} or later: Kafka 3.9's client needs it",
             )
+
+
+def permissions(facts: Facts) -> Iterable[Finding]:
+    """Yield the znodes that a rollback writes or deletes, and that the tool's identity may not (PrepRequestProcessor).
+
+    A write needs WRITE on the znode, a deletion needs DELETE on its parent.
+    """
+    rights = facts.zookeeper_rights
+    if rights is None:
+        return  # the check `zookeeper` reports it
+    check = "check it with `getAcl` of zookeeper-shell.sh: without this right a rollback stops half-way"
+    if rights.get("error"):
+        yield Finding(f"the tool's rights in ZooKeeper could not be read: {rights['error']}", check, warns=True)
+        return
+    lacking: dict[str, list[str]] = {}
+    unknown: dict[str, list[str]] = {}
+    for path, acl in sorted(rights["acls"].items()):
+        right = "DELETE" if path == "/" else "WRITE"
+        allowed = allows(acl, _PERMISSIONS[right], rights["identities"], rights["complete"])
+        if allowed is not True:
+            kind = "/controller and /migration" if path == "/" else path
+            (unknown if allowed is None else lacking).setdefault(right, []).append(kind)
+    known = ", ".join(":".join(identity) for identity in rights["identities"] if identity[0] != "ip")
+    for right, paths in lacking.items():
+        verb = "delete" if right == "DELETE" else "write"
+        yield Finding(
+            f"the tool may not {verb} {shown(paths)} in ZooKeeper, as {_masked(known) or 'an unauthenticated client'}: "
+            f"no {right} in the ACL{' of the chroot' if right == 'DELETE' else ''}",
+            "set quorumshift_zookeeper_client to the brokers' identity, or grant it the right with `setAcl` of "
+            "zookeeper-shell.sh: a rollback writes there",
+        )
+    for right, paths in unknown.items():
+        verb = "delete" if right == "DELETE" else "write"
+        yield Finding(
+            f"it is unknown whether the tool may {verb} {shown(paths)} in ZooKeeper: the ACL names identities that "
+            "cannot be compared",
+            check,
+            warns=True,
+        )
+
+
+_PERMISSIONS = {"WRITE": 2, "DELETE": 8}  # ZooDefs.Perms
+_COMPARED = ("world", "digest", "sasl", "x509", "auth", "super")
+
+
+def allows(acl: Sequence[Mapping], permission: int, identities: Sequence[Sequence[str]], complete: bool) -> bool | None:
+    """Return whether an ACL gives a permission to one of these identities; None if that cannot be known.
+
+    `complete`: whether these are all identities of the session.
+    """
+    if not acl or any(scheme == "super" for scheme, _name in identities):
+        return True
+    given = [entry for entry in acl if entry["perms"] & permission]
+    mine = {(scheme, name) for scheme, name in identities} | {("world", "anyone")}
+    if any((entry["scheme"], entry["id"]) in mine for entry in given):
+        return True
+    unsure = [entry for entry in given if entry["scheme"] not in _COMPARED or (not complete and _named(entry))]
+    return None if unsure else False
+
+
+def _named(entry: Mapping) -> bool:
+    """Return whether only the server knows if the session has this identity."""
+    return entry["scheme"] in ("sasl", "x509")
+
+
+def _masked(known: str) -> str:
+    return re.sub(r"(digest:[^:,]*):[^,]*", r"\1", known)  # the hash of the password
 
 
 def latency(facts: Facts) -> Iterable[Finding]:

@@ -163,3 +163,20 @@ def test_finding_for_a_controller_address_that_cannot_be_bound(change, expected)
         assert the_one(facts, "controller_ports") == expected
     else:
         assert found(facts, "controller_ports") == []
+
+
+PEM = "zookeeper.ssl.keystore.location: zk.jks is not a PEM file, and Python's standard library reads no other store"
+
+
+@pytest.mark.parametrize(
+    ("error", "do"), [(PEM, "convert the store: keytool -importkeystore"), ("NOAUTH", "correct zoo")]
+)
+def test_a_host_on_which_a_restart_cannot_read_zookeeper_blocks(error, do):
+    facts = collected()
+    for host in ("b1", "b2"):
+        node(facts, host)["paths"] = {"tried": {"zookeeper": 3}, "failed": [], "own_zookeeper": error}
+    node(facts, "b3")["paths"] = {"tried": {"zookeeper": 3}, "failed": [], "own_zookeeper": None}
+    assert the_one(facts, "own_zookeeper") == (
+        f"a restart on b1, b2 cannot read ZooKeeper with the broker's settings: {error}"
+    )
+    assert found(facts, "own_zookeeper")[0]["do"].startswith(do)

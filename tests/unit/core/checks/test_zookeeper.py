@@ -288,3 +288,78 @@ def test_thousands_of_change_notifications_are_a_warning():
         "ZooKeeper has 1245 change notifications in /config/changes"
     )
     assert found(collected(notifications={"/config/changes": 40}), "notifications") == []
+
+
+# Permissions ---------------------------------------------------------------------------------------------------------
+
+WORLD = [{"perms": 31, "scheme": "world", "id": "anyone"}]
+READABLE = [{"perms": 1, "scheme": "world", "id": "anyone"}]
+STATE = "/brokers/topics/t/partitions/0/state"
+
+
+def of(scheme, name, perms=31):
+    """Return Kafka's own ACL with zookeeper.set.acl: all for the creator, read for the world."""
+    return [{"perms": perms, "scheme": scheme, "id": name}, *READABLE]
+
+
+def with_rights(acl, *identities, complete=True, root=WORLD):
+    acls = {"/": root, "/controller_epoch": acl, STATE: acl}
+    return collected(zookeeper_rights={"identities": list(identities), "complete": complete, "acls": acls})
+
+
+@pytest.mark.parametrize(
+    ("acl", "identities"),
+    [
+        (WORLD, []),
+        (of("sasl", "kafka"), [["sasl", "kafka"]]),
+        (of("x509", "CN=kafka"), [["ip", "10.0.0.1"], ["x509", "CN=kafka"]]),
+        (of("digest", "kafka:hash="), [["digest", "kafka:hash="]]),
+        (of("sasl", "kafka"), [["super", ""]]),
+        (of("ip", "10.0.0.1"), [["ip", "10.0.0.1"]]),
+    ],
+)
+def test_identities_with_all_permissions_in_zookeeper_pass(acl, identities):
+    assert found(with_rights(acl, *identities), "zookeeper_acls") == []
+
+
+@pytest.mark.parametrize(
+    ("acl", "identities"),
+    [
+        (of("sasl", "kafka"), [["sasl", "quorumshift"]]),
+        (of("sasl", "kafka", 1), [["sasl", "kafka"]]),
+        (of("digest", "kafka:hash="), [["digest", "kafka:other="]]),
+        (of("x509", "CN=kafka"), []),
+    ],
+)
+def test_an_identity_that_cannot_roll_back_blocks(acl, identities):
+    facts = with_rights(acl, *identities)
+    assert the_one(facts, "zookeeper_acls").startswith(
+        f"the tool may not write {STATE}, /controller_epoch in ZooKeeper"
+    )
+    (finding,) = found(facts, "zookeeper_acls")
+    assert finding["severity"] == "blocks" and "other=" not in finding["seen"]
+
+
+def test_znodes_of_the_chroot_that_cannot_be_deleted_block():
+    facts = with_rights(WORLD, ["sasl", "tool"], root=of("sasl", "kafka"))
+    assert the_one(facts, "zookeeper_acls") == (
+        "the tool may not delete /controller and /migration in ZooKeeper, as sasl:tool: no DELETE in the ACL of the "
+        "chroot"
+    )
+
+
+@pytest.mark.parametrize(
+    ("acl", "complete"), [(of("sasl", "kafka"), False), (of("ip", "10.0.0.0/8"), True), (of("corp", "kafka"), True)]
+)
+def test_a_permission_that_cannot_be_known_is_a_warning(acl, complete):
+    facts = with_rights(acl, ["ip", "10.0.0.1"], complete=complete)
+    assert the_one(facts, "zookeeper_acls").startswith("it is unknown whether the tool may write ")
+    assert found(facts, "zookeeper_acls")[0]["severity"] == "warns"
+
+
+def test_permissions_that_could_not_be_read_are_a_warning():
+    facts = collected(zookeeper_rights={"error": "ZooKeeper denies this user to read /"})
+    assert the_one(facts, "zookeeper_acls").startswith(
+        "the tool's rights in ZooKeeper could not be read: ZooKeeper den"
+    )
+    assert found(facts, "zookeeper_acls")[0]["severity"] == "warns"
