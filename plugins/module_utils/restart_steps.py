@@ -133,7 +133,7 @@ def see_up(
         answers,
         bound,
         lambda: f"{spec['service']} to answer in mode {spec['mode']}. Last seen: {last_seen()}",
-        advances,
+        advances=advances,
     )
     record.note(answered_at=time.time(), start_s=time.time() - starting)
     record.step("register")
@@ -149,7 +149,7 @@ def see_up(
         return new and _as_expected(registration, spec["mode"])
 
     where = "ZooKeeper" if spec["mode"] == "zk" else "the quorum"
-    wait(registered, bound, lambda: f"{where} to register the node. Last seen: {last_seen()}", advances)
+    wait(registered, bound, lambda: f"{where} to register the node. Last seen: {last_seen()}", advances=advances)
     record.note(registered_at=time.time(), register_s=time.time() - starting)
 
 
