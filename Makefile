@@ -8,7 +8,7 @@ export LC_ALL := C.UTF-8
 
 PY := .venv/bin/python
 TESTBED := $(PY) extensions/molecule/testbed/testbed.py
-CHECKS := lint unit integration spark build molecule molecule-secure crash-tests crash-tests-all crash-tests-rollback drill test test-full test-fresh test-e2e test-verify test-faults test-rollback test-layout
+CHECKS := lint unit integration spark build molecule molecule-secure crash-tests crash-tests-all crash-tests-rollback crash-tests-sudo drill test test-full test-fresh test-e2e test-verify test-faults test-rollback test-layout
 
 .PHONY: help setup demo $(CHECKS) lock testbed-up testbed-down testbed-reset testbed-ssh clean
 
@@ -19,7 +19,7 @@ demo: setup ## migrate a live cluster on the testbed from ZooKeeper to KRaft und
 	@$(PY) -m tools.demo
 
 test: setup ## the fast checks: lint, unit, integration, build, molecule, crash-tests
-test-full: setup ## the long checks: molecule-secure, test-fresh, test-e2e, test-verify, test-faults, test-rollback, test-layout, crash-tests-all, crash-tests-rollback, drill, spark
+test-full: setup ## the long checks: molecule-secure, test-fresh, test-e2e, test-verify, test-faults, test-rollback, test-layout, crash-tests-all, crash-tests-rollback, crash-tests-sudo, drill, spark
 lint: setup ## ruff, yamllint, ansible-lint (production), ansible-test sanity, shellcheck
 unit: setup ## unit tests; code for managed hosts also on the oldest target Python
 integration: setup ## tests against Kafka and ZooKeeper servers that the tests start
@@ -30,6 +30,7 @@ molecule-secure: setup ## molecule scenario `secure`: every listener secured, co
 crash-tests: setup ## a migration whose control process is killed at 3 journal records and 6 random moments
 crash-tests-all: setup ## a migration whose control process is killed before and after every journal record
 crash-tests-rollback: setup ## a rollback from dual-write to ZooKeeper mode, killed before and after every journal record
+crash-tests-sudo: setup ## the same as crash-tests on hosts with sudo, where logind kills what a login leaves running
 drill: setup ## migrations and a rollback with injected faults, while verification clients run
 test-fresh: setup ## setup, lint, unit, integration and build on a new minimal Debian with empty caches
 test-e2e: setup ## on the testbed: a migration with a controller failover, refusals, a separate probe host, no secrets in output

@@ -87,7 +87,8 @@ FAULT_TESTS = testbed_tests("run_lock", "interrupted", "lost_worker", "one_contr
 ROLLBACK_TESTS = testbed_tests("damaging_initial_copy", "restore", "rollback*")
 VERIFY_TESTS = testbed_tests("verify*")
 LAYOUT_TESTS = testbed_tests("other_layout")
-_NAMED_TESTS = (*FAULT_TESTS, *ROLLBACK_TESTS, *VERIFY_TESTS, *LAYOUT_TESTS)
+LOGIN_TESTS = testbed_tests("login_ends")
+_NAMED_TESTS = (*FAULT_TESTS, *ROLLBACK_TESTS, *VERIFY_TESTS, *LAYOUT_TESTS, *LOGIN_TESTS)
 OTHER_TESTS = [path for path in testbed_tests("*") if path not in _NAMED_TESTS]
 SECURE_ROLLBACK_TESTS = [
     *testbed_tests("restore"),
@@ -109,9 +110,13 @@ def on_the_testbed(tests: list[str], limit_s: int, variant: str = "default") -> 
     )
 
 
-def crash_tests(name: str, limit_s: int, *options: str) -> tuple[Step, ...]:
+def crash_tests(name: str, limit_s: int, *options: str, variant: str = "default") -> tuple[Step, ...]:
     """Return the steps of a migration or rollback that is killed repeatedly."""
-    return (Step(name, (PYTHON, "-m", "tools.crash_tests", *options), limit_s), TESTBED_DOWN)
+    env = {"TESTBED_VARIANT": variant}
+    return (
+        Step(name, (PYTHON, "-m", "tools.crash_tests", *options), limit_s, env=env),
+        Step("testbed down", (PYTHON, TESTBED, "down"), 120, env=env),
+    )
 
 
 PARTS: dict[str, tuple[Step, ...]] = {
@@ -144,6 +149,10 @@ PARTS: dict[str, tuple[Step, ...]] = {
     "crash-tests": crash_tests("migration killed 9 times", 1500, "--points=3", "--moments=6"),
     "crash-tests-all": crash_tests("migration killed at every record", 4500),
     "crash-tests-rollback": crash_tests("rollback killed at every record", 4500, "--rollback"),
+    "crash-tests-sudo": (
+        *on_the_testbed(LOGIN_TESTS, 1200, "sudo"),
+        *crash_tests("migration killed 9 times, sudo", 1500, "--points=3", "--moments=6", variant="sudo"),
+    ),
     "drill": (Step("migrations with injected faults", (PYTHON, "-m", "tools.drill"), 4500), TESTBED_DOWN),
     "test-fresh": (Step("new Debian host", script("fresh_host"), 2400),),
     "test-e2e": (
@@ -157,7 +166,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
 }
 LONG = (
     *("molecule-secure", "test-fresh", "test-e2e", "test-verify", "test-faults", "test-rollback", "test-layout"),
-    *("crash-tests-all", "crash-tests-rollback", "drill", "spark"),
+    *("crash-tests-all", "crash-tests-rollback", "crash-tests-sudo", "drill", "spark"),
 )
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},

@@ -28,6 +28,7 @@ from typing import Any
 
 import jsonschema
 
+from tools import control_process
 from tools.crash_tests import points, procedures
 from tools.demo import screen, testbed
 from tools.demo.observers import ObserverError, Observers
@@ -100,8 +101,10 @@ class CrashTests:
         given += [part for name, value in self.procedure.options.items() for part in ("-e", f"{name}={value}")]
         left = sorted(set(self.wanted) - set(self.hit()))
         (DIRECTORY / "pending").write_text("".join(f"{point}\n" for point in left), encoding="utf-8")
+        marked = control_process.mark()
         environment = {
             **_environment(),
+            **marked,
             "ANSIBLE_CALLBACK_PLUGINS": str(Path(__file__).parent / "callback"),
             "ANSIBLE_CALLBACKS_ENABLED": "crash_at_point",
             "CRASH_TESTS_PENDING": str(DIRECTORY / "pending"),
@@ -126,6 +129,7 @@ class CrashTests:
             try:
                 _wait(process, log, moment)
             finally:
+                control_process.kill(marked)  # also the workers that a crash point has left
                 _kill(process.pid)
             code = process.wait()
         output = log.read_text(encoding="utf-8", errors="replace")

@@ -48,7 +48,7 @@ class TestbedInventory:
         """Return the argv that runs a command on a host; `own`: over a new connection, not a shared one."""
         options = ["-o", "ControlPath=none"] if own else []
         options += shlex.split(self.vars["ansible_ssh_common_args"])
-        user = f"{self.vars['ansible_user']}@{self.hosts[host]}"
+        user = f"root@{self.hosts[host]}"  # also where the collection logs in as another user
         return ["ssh", "-i", self.vars["ansible_ssh_private_key_file"], *options, user, *command]
 
     def execute(self, host: str, *command: str, timeout_s: float = 30) -> str:

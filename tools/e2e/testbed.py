@@ -36,6 +36,7 @@ from confluent_kafka.admin import (
 )
 from kazoo.client import KazooClient
 
+from tools import control_process
 from tools.demo.testbed import INVENTORY, ROOT, STATE, TOOL
 
 LOG = STATE / "plays.log"
@@ -253,7 +254,8 @@ class Testbed:
             json.dumps({**FAST, **(extra or {})}),
             str(pathlib.Path("playbooks", f"{name}.yml")),
         ]
-        environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "PYTHONUNBUFFERED": "1", "LC_ALL": "C.UTF-8"}
+        marked = control_process.mark()
+        environment = {**os.environ, **marked, "ANSIBLE_NOCOLOR": "1", "PYTHONUNBUFFERED": "1", "LC_ALL": "C.UTF-8"}
         began = time.monotonic()
         process = subprocess.Popen(
             command,
@@ -272,6 +274,7 @@ class Testbed:
             for line in process.stdout:
                 lines.append(line)
                 if kill_when and kill_when(line):
+                    control_process.kill(marked)
                     os.killpg(process.pid, signal.SIGKILL)
                     break
             process.wait()

@@ -17,9 +17,11 @@ import security
 from layout import (
     HOSTS,
     LAYOUT,
+    LOGIN,
     SECURED,
     SSH_KEY,
     STATE,
+    SUDO,
     TESTBED,
     VARIANT,
     ZOOKEEPER_UID,
@@ -29,6 +31,7 @@ from layout import (
 )
 
 TEMPLATES = TESTBED / "templates"
+_LOGIN_UID = 1500
 
 
 def start(host: Host, network: Network, secrets: dict[str, str], seed: Path | None) -> None:
@@ -80,6 +83,7 @@ def _options(host: Host, network: Network, live: Path, seeded: bool) -> list[str
         f"--ip={network.address(host)}",
         *([f"--ip6={network.address6(host)}"] if SECURED else []),
         "--cap-add=NET_ADMIN",
+        *(["--cap-add=SYS_ADMIN"] if SUDO else []),  # logind's units mount
         "--pids-limit=-1",
         "--stop-signal=SIGRTMIN+3",
         *([f"--label={podman.SEEDED}"] if seeded else []),
@@ -97,6 +101,8 @@ def _provision(host: Host, network: Network, secrets: dict[str, str]) -> None:
         config = root / LAYOUT.config_dir[1:]
         for name, store in secrets_store.keystores(host, network, secrets).items():
             _put(config / "ssl" / name, store.read_bytes(), LAYOUT.uid, 0o640)
+        if SUDO:
+            _provision_login(root)
         if SECURED:
             _put(config / "environment", security.environment(LAYOUT.config_dir))
             _put(config / "jaas.conf", security.kafka_jaas(secrets), LAYOUT.uid, 0o640)
@@ -110,6 +116,25 @@ def _provision(host: Host, network: Network, secrets: dict[str, str]) -> None:
             _put(_unit(root, LAYOUT.controller), _render("kafka-controller.service"))
     finally:
         podman.podman("unmount", host.container)
+
+
+def _provision_login(root: Path) -> None:
+    """Add a user who may use sudo, and have logind end whatever a login leaves running."""
+    home = f"/home/{LOGIN}"
+    for file, line in (
+        ("passwd", f"{LOGIN}:x:{_LOGIN_UID}:{_LOGIN_UID}::{home}:/bin/bash"),
+        ("group", f"{LOGIN}:x:{_LOGIN_UID}:"),
+        ("shadow", f"{LOGIN}:*:19000:0:99999:7:::"),
+    ):
+        with (root / "etc" / file).open("a") as stream:
+            stream.write(f"{line}\n")
+    _put(root / f"etc/sudoers.d/{LOGIN}", f"{LOGIN} ALL=(ALL) NOPASSWD: ALL\n", mode=0o440)
+    _put(root / "etc/systemd/logind.conf.d/testbed.conf", "[Login]\nKillUserProcesses=yes\n")
+    (root / "etc/systemd/system/systemd-logind.service").unlink()  # masked by image/setup.sh
+    _put(root / f"home/{LOGIN}/.ssh/authorized_keys", SSH_KEY.with_suffix(".pub").read_text(), _LOGIN_UID, 0o600)
+    for path in (root / f"home/{LOGIN}/.ssh", root / f"home/{LOGIN}"):
+        path.chmod(0o700)
+        shutil.chown(path, _LOGIN_UID, _LOGIN_UID)
 
 
 def _provision_user(root: Path) -> None:

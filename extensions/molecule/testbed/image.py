@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 import jars
-from layout import LIBS, STATE, TESTBED, TestbedError, digest_of
+from layout import LIBS, STATE, SUDO, TESTBED, TestbedError, digest_of
 from podman import image_exists, podman
 
 _SOURCES = TESTBED / "image"
@@ -31,6 +31,7 @@ _PACKAGES = (
     "ca-certificates",
     "procps",
     "openjdk-17-jre-headless",
+    *(("sudo", "libpam-systemd") if SUDO else ()),
 )
 _DEBIAN = "http://deb.debian.org/debian"
 

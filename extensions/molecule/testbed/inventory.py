@@ -17,9 +17,11 @@ from layout import (
     CONTROLLERS,
     INVENTORY,
     LAYOUT,
+    LOGIN,
     SECURED,
     SPARK_JARS,
     SSH_KEY,
+    SUDO,
     TESTBED,
     ZOOKEEPERS,
     Host,
@@ -39,7 +41,7 @@ SSH_OPTIONS = (
 def write(network: Network, secrets: dict[str, str]) -> Path:
     """Write the inventory (0600, since it holds passwords); return its path."""
     common = {
-        "ansible_user": "root",
+        "ansible_user": LOGIN,
         "ansible_ssh_private_key_file": str(SSH_KEY),
         "ansible_ssh_common_args": " ".join(f"-o {option}" for option in SSH_OPTIONS),
         "ansible_python_interpreter": "/usr/bin/python3",
@@ -58,8 +60,9 @@ def write(network: Network, secrets: dict[str, str]) -> Path:
         "quorumshift_spark_submit": [str(TESTBED / "spark-submit"), podman.SPARK_GROUP],
         "quorumshift_spark_jars": sorted(map(str, SPARK_JARS.glob("*.jar"))),
     }
-    brokers = {host.name: _host(network, host) for host in BROKERS}
-    controllers = {host.name: _controller(network, host) for host in CONTROLLERS}
+    become = {"ansible_become": True} if SUDO else {}  # not for localhost, which has no group
+    brokers = {host.name: {**_host(network, host), **become} for host in BROKERS}
+    controllers = {host.name: {**_controller(network, host), **become} for host in CONTROLLERS}
     tree = {
         "all": {
             "vars": common,

@@ -21,10 +21,13 @@ LIBS = BUILD / "kafka" / "libs"
 SPARK_JARS = BUILD / "spark" / "jars"
 CHECKOUT_ID = hashlib.sha256(str(CHECKOUT).encode()).hexdigest()[:8]
 
-# `secure` secures every listener (security.py); `other` has another layout (_OTHER).
-VARIANTS = ("default", "secure", "other")
+# `secure` secures every listener (security.py); `other` has another layout (_OTHER); `sudo` logs in as a user who may
+# use sudo, and logind ends whatever a login leaves running (hosts.py).
+VARIANTS = ("default", "secure", "other", "sudo")
 VARIANT = os.environ.get("TESTBED_VARIANT") or "default"
 SECURED = VARIANT == "secure"
+SUDO = VARIANT == "sudo"
+LOGIN = "operator" if SUDO else "root"
 STATES = {name: BUILD / ("testbed" if name == "default" else f"testbed-{name}") for name in VARIANTS}
 STATE = STATES.get(VARIANT, BUILD / "testbed-unknown")
 _DERIVED_ID = hashlib.sha256(f"{CHECKOUT} {VARIANT}".encode()).hexdigest()[:8]

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The testbed: systemd hosts with a ZooKeeper-mode Kafka cluster that can be reset in seconds.
 
-The environment variable TESTBED_VARIANT chooses the variant: `secure` has secured listeners, `other` another layout.
+The environment variable TESTBED_VARIANT chooses the variant: `secure` has secured listeners, `other` another layout,
+`sudo` a login other than root, which logind cleans up after.
 
 testbed.py jars | image | up | reset | down | clean | status | ssh HOST [COMMAND...]
 """
