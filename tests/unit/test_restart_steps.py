@@ -143,7 +143,10 @@ def unit(tmp_path, monkeypatch):
     given = spec(tmp_path, cluster_id="cluster", state_dir=str(tmp_path), node_id=2, stop_timeout_s=1, changes={})
     directory = host_state.directory(str(tmp_path), "cluster")
     host_state.write_json(os.path.join(directory, host_state.RUN_LOCK), {"number": 1, "run": "r", "closed": False})
-    (tmp_path / "server.properties").write_text(PLAIN)
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "meta.properties").write_text("version=0\nbroker.id=2\ncluster.id=cluster\n")
+    (tmp_path / "server.properties").write_text(f"{PLAIN}log.dirs={data}\n")
     processes = []
 
     def begin_transient(name, command):
