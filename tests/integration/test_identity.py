@@ -171,18 +171,20 @@ def test_hosts_of_another_cluster_are_refused_as_well(ensembles):
 
 def test_bootstrap_servers_of_another_cluster_are_refused_as_well(ensembles):
     before = tree(ensembles[0].connect)
-    with servers.workdir("identity_bootstrap") as home, servers.zookeeper(home) as other:
-        with servers.zk_broker(home, 1, other.connect) as broker:
-            for module, options in (
-                ("restore_zk_controller", {"partition_epochs": {}}),
-                ("broker_unregister", {}),
-                ("initial_copy", {"state": "compared"}),
-                ("gate", {"gate": "before_revert", "run": "r", "verify": [], "timeout_s": 5, "stable_s": 0}),
-                ("rolling_restart", {"state": "planned", "kind": "zk", "run": "r"}),
-            ):
-                given = {"bootstrap_servers": [str(broker.address)], "cluster_id": OWN, "nodes": nodes(), **options}
-                result = run(module, ensembles[0].connect, **given)
-                assert result.get("failed") and "in quorumshift_bootstrap_servers" in result["msg"], result
+    with contextlib.ExitStack() as stack:
+        home = stack.enter_context(servers.workdir("identity_bootstrap"))
+        other = stack.enter_context(servers.zookeeper(home))
+        broker = stack.enter_context(servers.zk_broker(home, 1, other.connect))
+        for module, options in (
+            ("restore_zk_controller", {"partition_epochs": {}}),
+            ("broker_unregister", {}),
+            ("initial_copy", {"state": "compared"}),
+            ("gate", {"gate": "before_revert", "run": "r", "verify": [], "timeout_s": 5, "stable_s": 0}),
+            ("rolling_restart", {"state": "planned", "kind": "zk", "run": "r"}),
+        ):
+            given = {"bootstrap_servers": [str(broker.address)], "cluster_id": OWN, "nodes": nodes(), **options}
+            result = run(module, ensembles[0].connect, **given)
+            assert result.get("failed") and "in quorumshift_bootstrap_servers" in result["msg"], result
     assert tree(ensembles[0].connect) == before
 
 
