@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import time
 from typing import Any, Callable, Iterator, Mapping
 
@@ -199,7 +200,7 @@ def _format(spec: Mapping, record: Record, values: Mapping[str, str]) -> None:
     done = as_user.run(spec["owner"], spec["format"], spec["start_timeout_s"])
     if done.code != 0:
         reason = (done.errors or done.output).strip()[-600:] or f"exit code {done.code}"
-        raise RestartError(f"{' '.join(spec['format'])} failed: {reason}")
+        raise RestartError(f"{' '.join(map(shlex.quote, spec['format']))} failed: {reason}")
 
 
 def _died(record: Mapping) -> str:
