@@ -48,6 +48,7 @@ class ProbeModule(AnsibleModule):
         except (AddressError, SecurityError) as error:
             self.fail_json(msg=str(error))
         self.known_min_isr: dict[str, int] = {}
+        self._served: dict[str, Any] | None = None
         self.same: Mapping[str, Any] = self.params["carry"].get("same") or {}
         self.nodes = {host: self._addressed(node) for host, node in self.params["nodes"].items()}
 
@@ -69,7 +70,16 @@ class ProbeModule(AnsibleModule):
         return excluded.without(facts, hosts)
 
     def require_one_cluster(self, facts: Any, needed: Iterable[str] = ()) -> None:
-        """Fail the module unless facts are of the run's cluster (core.identity.troubles)."""
+        """Fail the module unless facts are of the run's cluster (core.identity.troubles).
+
+        In facts without the brokers' metadata, the bootstrap servers' cluster id is asked for, once a call.
+        """
+        if self.params["cluster_id"] and "topics" not in facts:
+            if self._served is None:
+                connections = self.connections
+                served = topics.cluster_id(connections.bootstrap, connections.client, connections.timeout)
+                self._served = {"cluster_id": served}
+            facts = {**facts, "topics": self._served}
         refused = identity.refusal(facts, self.params["cluster_id"], needed)
         if refused:
             self.fail_json(msg=f"{refused}. Nothing was changed by this task.")

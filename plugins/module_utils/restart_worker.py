@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import time
 from typing import Any, Callable, Iterator, Mapping
 
@@ -262,7 +263,7 @@ def _format(spec: Mapping, record: Record, values: Mapping[str, str]) -> None:
     done = as_user.run(spec["owner"], command, spec["start_timeout_s"])
     if done.code != 0:
         reason = (done.errors or done.output).strip()[-600:] or f"exit code {done.code}"
-        raise RestartError(f"{' '.join(command)} failed: {reason}")
+        raise RestartError(f"{shlex.join(command)} failed: {reason}")
 
 
 def _died(record: Mapping) -> str:

@@ -18,10 +18,10 @@ from tools.e2e.testbed import STATE, wait_for
 METADATA = "/var/lib/kafka/metadata"
 
 
-def refused(testbed, *wanted, untouched=True, changed=(), **options):
+def refused(testbed, *wanted, untouched=True, changed=(), playbook="migrate", **options):
     """Run the playbook; assert that it fails with all of `wanted` and changes no host but those in `changed`."""
     before = testbed.fingerprint(locked=True)
-    ran = testbed.play("migrate", **options)
+    ran = testbed.play(playbook, **options)
     after = testbed.fingerprint(locked=True)
     assert ran.code != 0, ran.text
     for message in wanted:
@@ -144,7 +144,9 @@ def test_a_host_of_another_cluster_is_refused(fresh):
     path = "/var/lib/kafka/data2/meta.properties"
     fresh.run("b2", f"cp -a {path} {path}.test; sed -i 's/^cluster.id=.*/cluster.id=another/' {path}")
     try:
-        refused(fresh, "b2: /var/lib/kafka/data2/meta.properties has cluster id another, ZooKeeper has")
+        refused(fresh, "the cluster ids differ: ", "another in b2: /var/lib/kafka/data2/meta.properties")
+        finding = "b2: /var/lib/kafka/data2/meta.properties has cluster id another, ZooKeeper has"
+        refused(fresh, finding, playbook="preflight")
     finally:
         fresh.run("b2", f"mv {path}.test {path}")
 
@@ -297,11 +299,13 @@ def test_a_nonempty_controller_directory_is_refused(fresh):
 @pytest.mark.provokes("controller_directories")
 def test_a_controller_directory_of_another_cluster_is_refused(fresh):
     with formatted(fresh, "c2", "AAAAAAAAQsShqPpAhOVFDg", 102):
+        refused(fresh, f"AAAAAAAAQsShqPpAhOVFDg in c2: {METADATA}/meta.properties")
         refused(
             fresh,
             f"c2: {METADATA}/meta.properties has cluster id AAAAAAAAQsShqPpAhOVFDg, ZooKeeper has",
             f"c2: {METADATA} is formatted for cluster AAAAAAAAQsShqPpAhOVFDg, node 102",
             WIPE,
+            playbook="preflight",
         )
 
 

@@ -101,7 +101,7 @@ def run(module, connect, **options):
     """Run a module as Ansible does, in a process that reads its arguments as JSON; return its result."""
     given = {"zookeeper_connect": connect, **options}
     if module != "zk_backup":
-        given["bootstrap_servers"] = [f"127.0.0.1:{servers.free_port()}"]
+        given.setdefault("bootstrap_servers", [f"127.0.0.1:{servers.free_port()}"])
     done = subprocess.run(
         [sys.executable, str(MODULES / f"{module}.py")],
         input=json.dumps({"ANSIBLE_MODULE_ARGS": given}),
@@ -166,6 +166,25 @@ def test_hosts_of_another_cluster_are_refused_as_well(ensembles):
     ):
         result = run(module, ensembles[0].connect, cluster_id=OWN, nodes=mixed, **options)
         assert result.get("failed") and f"{FOREIGN} in c1: /c/meta.properties" in result["msg"], result
+    assert tree(ensembles[0].connect) == before
+
+
+def test_bootstrap_servers_of_another_cluster_are_refused_as_well(ensembles):
+    before = tree(ensembles[0].connect)
+    with contextlib.ExitStack() as stack:
+        home = stack.enter_context(servers.workdir("identity_bootstrap"))
+        other = stack.enter_context(servers.zookeeper(home))
+        broker = stack.enter_context(servers.zk_broker(home, 1, other.connect))
+        for module, options in (
+            ("restore_zk_controller", {"partition_epochs": {}}),
+            ("broker_unregister", {}),
+            ("initial_copy", {"state": "compared"}),
+            ("gate", {"gate": "before_revert", "run": "r", "verify": [], "timeout_s": 5, "stable_s": 0}),
+            ("rolling_restart", {"state": "planned", "kind": "zk", "run": "r"}),
+        ):
+            given = {"bootstrap_servers": [str(broker.address)], "cluster_id": OWN, "nodes": nodes(), **options}
+            result = run(module, ensembles[0].connect, **given)
+            assert result.get("failed") and "in quorumshift_bootstrap_servers" in result["msg"], result
     assert tree(ensembles[0].connect) == before
 
 

@@ -49,6 +49,15 @@ def read(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> Top
     }
 
 
+def cluster_id(bootstrap: Iterable[HostPort], client: Security, timeout: float) -> str | None:
+    """Return the cluster id that the bootstrap servers report (DescribeCluster), None if none of them answers."""
+    admin_client = admin(bootstrap, client, timeout)  # referenced until the answer: its deletion cancels the request
+    try:
+        return admin_client.describe_cluster(request_timeout=timeout).result().cluster_id
+    except KafkaException:
+        return None
+
+
 def served_by(address: HostPort, client: Security, timeout: float) -> dict[str, dict[str, dict]]:
     """Return the partitions as this broker serves them, in the form of `read` (librdkafka asks any broker).
 

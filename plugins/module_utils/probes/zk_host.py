@@ -11,6 +11,7 @@ from __future__ import annotations
 import glob
 import os
 
+from .. import safe_files
 from ..formats import properties
 from .node import space
 
@@ -43,8 +44,7 @@ def _running() -> list[tuple[str, str]]:
 def _server(pid: str, config: str) -> dict:
     try:
         path = config if os.path.isabs(config) else os.path.join(os.readlink(f"/proc/{pid}/cwd"), config)
-        with open(path, encoding="latin-1") as stream:
-            values = properties.parse(stream.read())
+        values = properties.parse(safe_files.read(path).decode("latin-1"))
     except (OSError, properties.PropertiesError) as error:
         return {"config": config, "error": str(error), "dirs": []}
     paths = (values.get("dataDir"), values.get("dataLogDir"))

@@ -207,7 +207,10 @@ def _is_volatile(path, node):
 def _private_directory(path):
     directory = os.path.dirname(os.path.abspath(path))
     os.makedirs(directory, mode=0o700, exist_ok=True)
-    mode = stat_module.S_IMODE(os.stat(directory).st_mode)
+    status = os.stat(directory)
+    if status.st_uid != os.geteuid():
+        raise BackupError(f"{directory} belongs to uid {status.st_uid}, but a backup must be in a directory of its own")
+    mode = stat_module.S_IMODE(status.st_mode)
     if mode & 0o077:
         raise BackupError(f"{directory} has mode {mode:04o}, but must have 0700: a backup contains SCRAM credentials")
     return directory

@@ -50,3 +50,16 @@ def test_nothing_is_deleted_with_brokers_in_another_mode(name):
 def test_nothing_is_deleted_while_a_host_is_unreached():
     text = clean_up.migration_znode(recorded.unreached(recorded.facts("controllers_ready"), "c3", answers=False))
     assert text.startswith("fix the connection to c3 first") and "delete /" not in text
+
+
+def test_values_in_printed_commands_are_quoted():
+    facts = recorded.facts("migration_stale")
+    own = facts["zookeeper"]["cluster_id"]["value"]
+    for node in facts["nodes"].values():
+        if node["role"] == "controller":
+            node["log_dirs"] = [{"path": "/data/a b; reboot", "exists": True, "meta": {"cluster.id": own}}]
+            node["service"].update(active=True, name="kafka; reboot", manager="systemd")
+    facts["zookeeper"]["connect"] = "z:2181/$(reboot)"
+    printed = clean_up.migration_znode(facts)
+    for quoted in ("stop 'kafka; reboot'", "find '/data/a b; reboot' -mindepth 1", "sh 'z:2181/$(reboot)'"):
+        assert quoted in printed

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import pathlib
+import re
+
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils import host_identity
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, identity, phase
@@ -126,3 +129,16 @@ def test_an_unreadable_meta_properties_of_a_controller_is_no_match(tmp_path):
     (tmp_path / "one" / "meta.properties").mkdir(parents=True)
     with pytest.raises(host_identity.ForeignHost, match="no cluster id could be read"):
         host_identity.require(path, "own", 3001)
+
+
+def test_zookeeper_is_written_by_the_writer_alone():
+    """Each write then compares the cluster's id in its own session."""
+    plugins = pathlib.Path(__file__).resolve().parents[3] / "plugins"
+    writes = re.compile(r"\.(set|create|delete|set_acls|transaction|ensure_path)(_async)?\(")
+    found = {
+        path.name
+        for path in plugins.rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if writes.search(line) and re.search(r"client|_async", line)
+    }
+    assert found == {"zk_writing.py"}
