@@ -76,7 +76,8 @@ def broker(model: dict, host: str, number: int) -> dict:
     node = json.loads(json.dumps(model).replace("10.78.60.11", host))
     node.update(node_id=number, hostname=host, host_address=host)
     connect = model["file"]["properties"]["zookeeper.connect"]  # the line above replaced an address in it
-    node["file"]["properties"].update({"broker.id": str(number), "zookeeper.connect": connect})
+    generated = "broker.id.generation.enable"
+    node["file"]["properties"].update({"broker.id": str(number), generated: "false", "zookeeper.connect": connect})
     for directory in node["log_dirs"]:
         directory["meta"]["broker.id"] = str(number)
     replicas = {"topics": {}, "others": [], "twice": []}

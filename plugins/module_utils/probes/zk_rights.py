@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import struct
-from collections import namedtuple
 from typing import Any, Iterable
 
 from ..formats import znodes
@@ -19,7 +18,7 @@ from .zookeeper import KazooTimeoutError, kazoo_exceptions
 _WHO_AM_I = 107  # ZooDefs.OpCode, since ZooKeeper 3.7
 
 
-class _WhoAmI(namedtuple("_WhoAmI", "")):
+class _WhoAmI:
     """The request whoAmI as kazoo sends its own; the answer is [(scheme, user)] (zookeeper.jute, WhoAmIResponse)."""
 
     type = _WHO_AM_I

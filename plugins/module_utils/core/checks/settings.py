@@ -92,15 +92,19 @@ def controller_listener(facts: Facts) -> Iterable[Finding]:
 
 
 def tool_logins(facts: Facts) -> Iterable[Finding]:
-    """Yield the listeners to which this tool's own client cannot log in. It speaks PLAIN and SCRAM. On controllers only
-    PLAIN works, since a new quorum has no SCRAM credentials. Without these logins a run would stop half-way."""
+    """Yield the listeners to which this tool's own client cannot log in. It speaks PLAIN and SCRAM.
+
+    On controllers only PLAIN works, since a new quorum has no SCRAM credentials. Without this login a run would stop
+    once the controllers run. On brokers librdkafka reads nearly everything, by other mechanisms too.
+    """
     _protocol, mechanism = facts.logins.get("quorumshift_client", ("", None))
     if mechanism and mechanism not in PASSWORD_MECHANISMS:
         yield Finding(
-            f"quorumshift_client.sasl_mechanism is {mechanism}, which this tool's own client does not support at the "
-            "brokers",
+            f"quorumshift_client.sasl_mechanism is {mechanism}, with which this tool cannot query single brokers: in "
+            "mixed modes it reads the partitions from one broker alone, and it cannot restart a stuck leader",
             "set quorumshift_bootstrap_servers and quorumshift_client to a listener with mutual TLS, or with one of "
             f"{', '.join(PASSWORD_MECHANISMS)}",
+            warns=True,
         )
     if "quorumshift_controller_client" not in facts.logins:
         return
