@@ -246,7 +246,7 @@ CONDITIONS = (
         "No partition lost",
         "Every broker is alive and unfenced. No partition is offline, under-replicated or under min ISR, or would be "
         "by the stop. No broker in migration or KRaft mode has a `-stray` directory of a partition that it is to hold.",
-        "the brokers' metadata, `min.insync.replicas`; log directories of each broker, read after its start",
+        "the brokers' metadata, `min.insync.replicas`; each broker's log directories before the roll and after a start",
         True,
         False,
         partitions,
