@@ -17,7 +17,8 @@ description:
   - It sets the leader and in-sync replicas of every partition from the brokers' disks
     (M(quorumshift.kafka.node_facts)). It raises leader epochs above every epoch in a log, and C(/controller_epoch)
     above every partition's. Then it deletes C(/migration) and KRaft's C(/controller).
-  - It fails unless every broker and controller is stopped and the controllers are masked. It can be repeated.
+  - It fails unless every broker and controller is stopped and masked. It can be repeated.
+  - O(state=admitted) checks the phase and returns the gate token for the brokers' start.
 options:
   cluster_id:
     description: The run's cluster id, which ZooKeeper must have in C(/cluster/id). The action plugin sets it.
@@ -27,11 +28,10 @@ options:
     description: What to do.
     type: str
     required: true
-    choices: [planned, restored]
+    choices: [planned, restored, admitted]
   path:
-    description: The backup file, on the host where the module runs.
+    description: The backup file, on the host where the module runs. Required except for O(state=admitted).
     type: path
-    required: true
   sha256:
     description: The expected SHA-256 of the backup.
     type: str
@@ -43,6 +43,18 @@ options:
     description: The confirmation token that O(state=planned) returned. Without it nothing is restored.
     type: str
     default: ""
+  accepted:
+    description:
+      - RV(revived) of the plan that printed O(token). An interrupted restore goes on with its token although it has
+        brought back some of these. The action plugin fills it in from the run artifacts.
+    type: list
+    elements: str
+    default: []
+  known:
+    description: RV(later) of this run's plan. With O(state=restored), fails if ZooKeeper has more of them now.
+    type: list
+    elements: str
+    default: []
   run:
     description: The run's id, which the gate token carries.
     type: str
@@ -86,8 +98,22 @@ unread:
   type: dict
   returned: success
 token:
-  description: The confirmation token for restoring this backup.
+  description: The confirmation token for restoring this backup with these RV(revived).
   type: str
+  returned: success
+confirmed:
+  description: Whether O(token) confirms this restore.
+  type: bool
+  returned: success
+revived:
+  description: SCRAM credentials, ACLs and delegation tokens in the backup that ZooKeeper lacks, by name.
+  type: list
+  elements: str
+  returned: success
+later:
+  description: Paths of metadata in ZooKeeper that the backup lacks. They are kept.
+  type: list
+  elements: str
   returned: success
 from_disks:
   description: Topics that were created or extended from the brokers' disks. They are newer than the backup.
@@ -102,10 +128,10 @@ without_data:
 gate_token:
   description: The token of the gate C(before_revert), for the brokers' restart in plain ZooKeeper mode.
   type: dict
-  returned: with O(state=restored), and with O(state=planned) if ZooKeeper lacks nothing; null in another phase
+  returned: with O(state=admitted)
 """
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, identity, phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import advice, gates, identity, phase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import restoring as phase_result
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
@@ -121,14 +147,17 @@ def main():
     """Compare or restore."""
     module = ProbeModule(
         {
-            "state": {"type": "str", "required": True, "choices": ["planned", "restored"]},
-            "path": {"type": "path", "required": True},
+            "state": {"type": "str", "required": True, "choices": ["planned", "restored", "admitted"]},
+            "path": {"type": "path"},
             "sha256": {"type": "str"},
             "replicas": {"type": "dict", "default": {}},
             "token": {"type": "str", "default": "", "no_log": False},
+            "accepted": {"type": "list", "elements": "str", "default": []},
+            "known": {"type": "list", "elements": "str", "default": []},
             "run": {"type": "str", "required": True},
             "cluster_id": {"type": "str", "required": True},
-        }
+        },
+        required_if=[("state", "planned", ["path"]), ("state", "restored", ["path"])],
     )
 
     def work():
@@ -151,6 +180,8 @@ def main():
 def compare_or_restore(module, client):
     """Return the module's result."""
     given = module.params
+    if given["state"] == "admitted":
+        return {"changed": False, "gate_token": admitted(module)}
     found = backup_file.file_sha256(given["path"])
     if given["sha256"] and found != given["sha256"]:
         module.fail_json(msg=f"{given['path']} has SHA-256 {found}, expected {given['sha256']}. Nothing was restored.")
@@ -166,37 +197,61 @@ def compare_or_restore(module, client):
         if not waits["done"]:
             return waits
     restore = restoring.Restore(client, given["path"], given["cluster_id"])
-    token = f"{restore.backup.header['cluster_id']}:{found[:6]}"
+    of_backup = (restore.backup.header["cluster_id"], found, restore.revived)
+    token = phase_result.token(*of_backup)
+    confirmed = phase_result.confirms(given["token"], *of_backup, given["accepted"])
     result = {
         "backup": restore.backup.facts(),
         "token": token,
+        "confirmed": confirmed,
+        "revived": restore.revived,
+        "later": restore.later,
         "pending_deletions": restore.pending_deletions(),
-        "needed": phase_result.needed(phase.detect(facts), len(restore.missing)),
+        "needed": phase_result.needed(facts, phase.detect(facts), len(restore.missing)),
         "unread": {str(broker): count for broker, count in restore.unread(phase.broker_ids(facts)).items()},
         **restore.counts(),
         **({"diff": restore.diff()} if module._diff else {}),
     }
     if given["state"] == "planned" or module.check_mode:
-        if not restore.missing:
-            result["gate_token"] = token_of(module, facts, phase.detect(facts).phase)
         return {"changed": given["state"] != "planned", **result}
-    if given["token"] != token:
-        module.fail_json(msg=f"the token given is {given['token']!r}, expected {token!r}. Nothing was restored.")
+    if not confirmed:
+        module.fail_json(
+            msg=f"the token given is {given['token']!r}, expected {token!r}: it is of another backup, or other users "
+            "and permissions would be brought back. Nothing was restored. Run quorumshift.kafka.restore_zookeeper "
+            "without quorumshift_restore_token: it lists them"
+        )
+    troubles = appeared(restore, given["known"])
+    if troubles:
+        module.fail_json(msg=troubles)
     epochs = [(node.get("metadata_log") or {}).get("last_epoch") for node in facts["nodes"].values()]
     result.update(restore.write(replicas_of(facts, given["replicas"]), epochs))
-    after = module.facts(partitions=False)
-    seen = phase.detect(after).phase
-    result["gate_token"] = token_of(module, after, seen)
-    if not result["gate_token"]:
-        module.fail_json(msg=f"restored, but the phase is {seen}. Run quorumshift.kafka.status", **result)
+    admitted(module)  # fails here rather than at the brokers' start
     return {"changed": True, **result}
 
 
-def token_of(module, facts, seen):
-    """Return the token of the gate before_revert, None in a phase in which it does not open."""
-    opens = seen in gates.GATES["before_revert"].phases
+def admitted(module):
+    """Return the gate token for the brokers' start in plain ZooKeeper mode. Each batch gets its own right before."""
+    facts = module.facts(partitions=False)
+    seen = phase.detect(facts)
+    if seen.phase not in gates.GATES["before_revert"].phases:
+        module.fail_json(msg=f"restored, but the phase is {seen.phase}. Run quorumshift.kafka.status")
     brokers = [host for host, node in facts["nodes"].items() if node["role"] == "broker"]
-    return gates.make_token("before_revert", seen, module.params["run"], facts, brokers) if opens else None
+    return gates.make_token("before_revert", seen.phase, module.params["run"], facts, brokers)
+
+
+def appeared(restore, known):
+    """Return why the tree is not the one that was planned, None if it is."""
+    alive, new = restore.alive(), sorted(set(restore.later) - set(known))
+    if alive:
+        what = f"a process that is not stopped holds {advice.shown(alive)} in ZooKeeper"
+    elif new:
+        what = f"{advice.shown(new)} appeared in ZooKeeper after the restore was planned, and the backup lacks it"
+    else:
+        return None
+    return (
+        f"{what}. Nothing was restored. Find the process that writes there and stop it. Then run "
+        "quorumshift.kafka.restore_zookeeper without quorumshift_restore_token: it plans again"
+    )
 
 
 def replicas_of(facts, replicas):

@@ -142,3 +142,18 @@ def test_the_next_run_continues_a_killed_finalization(fresh):
     assert phase_line(ran).endswith(": finalized")
     again = fresh.play()
     assert again.code == 0 and again.recap("localhost").get("changed", 0) == 0, again.text
+
+
+def test_backups_are_removed_once_finalized(fresh):
+    remove, there = {"quorumshift_remove_backups": True}, "ls /var/lib/quorumshift/*/backup/*.gz"
+    hosts = fresh.controllers[:2]
+    shown = fresh.play("status").text
+    assert all(f"! {host} has " in shown and "quorumshift_remove_backups=true" in shown for host in hosts), shown
+    checked = fresh.play("migrate", "--check", extra=remove)
+    assert checked.code == 0 and all(fresh.run(host, there) for host in hosts), checked.text
+    ran = fresh.play(extra=remove)
+    assert ran.code == 0, ran.text
+    assert [fresh.run(host, there, check=False) for host in hosts] == ["", ""]
+    assert "quorumshift_remove_backups" not in fresh.play("status").text
+    again = fresh.play(extra=remove)
+    assert again.code == 0 and again.recap("localhost").get("changed", 0) == 0, again.text

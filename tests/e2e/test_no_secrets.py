@@ -16,8 +16,10 @@ import hmac
 import json
 import pathlib
 import re
+import shlex
 import shutil
 import threading
+from secrets import token_urlsafe
 from typing import Iterator
 
 import pandas
@@ -30,6 +32,17 @@ from tools.e2e.testbed import LOG, ROOT, STATE, Testbed, meanwhile
 # Directories with copies of the operator's files and of ZooKeeper; only root can read them, as a test checks.
 PRIVATE = ("configs", "backup")
 SPARK_EVENTS = STATE / "spark-events"
+# Keys of plugins, which no pattern of names would find
+PLANTED = (
+    "plugin.schema.registry.basic.auth.user.info",
+    "plugin.telemetry.api.key",
+    "plugin.token",
+    "plugin.azure.account.key",
+    "plugin.gcs.credentials",
+    "plugin.setting",
+    "# ssl.key.password",  # a setting that was commented out
+)
+PLANTED_FILE = STATE / "planted_secrets.json"
 PROCESSES = STATE / "processes.txt"
 
 
@@ -45,6 +58,11 @@ def _migrated(testbed: Testbed) -> None:
     if VARIANT != "secure":
         testbed.reset()
         testbed.wait_in_sync()
+        planted = {key: token_urlsafe(24) for key in PLANTED}
+        PLANTED_FILE.write_text(json.dumps(planted))
+        lines = "\n".join(f"{key}={secret}" for key, secret in planted.items())
+        for host in testbed.brokers:
+            testbed.run(host, f"printf '%s\\n' {shlex.quote(lines)} >> /etc/kafka/server.properties")
         shutil.rmtree(SPARK_EVENTS, ignore_errors=True)
         SPARK_EVENTS.mkdir()
         events = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": SPARK_EVENTS.as_uri()}
@@ -61,6 +79,8 @@ def _migrated(testbed: Testbed) -> None:
 def secrets(testbed: Testbed) -> Secrets:
     """The testbed's passwords and keys, and the SCRAM keys and delegation tokens in ZooKeeper."""
     secrets = Secrets(json.loads((STATE / "secrets.json").read_text()))
+    if VARIANT != "secure":
+        secrets.update(json.loads(PLANTED_FILE.read_text()))
     secrets["ssh key"] = (STATE / "ssh_key").read_text().splitlines()[2]
     with testbed.zookeeper() as client:
         for user in client.get_children("/config/users"):
@@ -129,6 +149,30 @@ def test_artifacts_have_no_secret(testbed, secrets):
     for kind in ("journal.jsonl", "preflight.json", "facts-*.json", "*.diff"):
         assert any(path.match(kind) for path in files), f"no {kind} in the artifacts: nothing was migrated"
     assert in_files(files, secrets) == {}
+
+
+def test_only_their_owner_reads_the_artifacts(testbed):
+    cluster = next(pathlib.Path(testbed.variables["quorumshift_artifacts_dir"]).glob("*/*/journal.jsonl")).parents[1]
+    assert [str(path) for path in [cluster, *cluster.rglob("*")] if path.stat().st_mode & 0o077] == []
+
+
+@pytest.mark.skipif(VARIANT == "secure", reason="the scenario's own run has no such settings")
+def test_a_diff_names_the_settings_of_plugins(testbed):
+    """Their values are masked and the file on the host keeps them."""
+    diffs = [path.read_text() for path in pathlib.Path(testbed.variables["quorumshift_artifacts_dir"]).rglob("*.diff")]
+    assert any("plugin.setting=********" in text for text in diffs), diffs[:1]
+    planted = json.loads(PLANTED_FILE.read_text())
+    for host in testbed.brokers:
+        text = testbed.run(host, "cat /etc/kafka/server.properties")
+        assert all(f"{key}={secret}" in text for key, secret in planted.items()), host
+
+
+@pytest.mark.skipif(VARIANT == "secure", reason="the scenario has finalized")
+def test_backups_stay_until_the_migration_is_finalized(testbed):
+    ran = testbed.play("migrate", extra={"quorumshift_remove_backups": True})
+    assert ran.code != 0 and "removes the backups of ZooKeeper, and the phase is dual_write" in ran.text, ran.text
+    for host in testbed.controllers[:2]:
+        assert testbed.run(host, "ls /var/lib/quorumshift/*/backup/*.gz"), host
 
 
 @pytest.mark.skipif(VARIANT == "secure", reason="the scenario's own run keeps no event log")

@@ -8,14 +8,18 @@ No acknowledged message is lost, and ZooKeeper has the same content as before.
 
 from __future__ import annotations
 
+import json
 import re
 import time
+from urllib.parse import quote
 
 import pytest
 
 from tests.e2e.clients import assert_nothing_lost, lasting_znodes, running_clients
 from tools.e2e import faults
 from tools.e2e.testbed import nth
+
+TOKEN = r"-e quorumshift_restore_token=(\S+?:[0-9a-f]{6})"
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +43,9 @@ def kill_while_it_writes(testbed, token):
     assert killed.code < 0, killed.text
     status = testbed.play("status")
     commands = [line.strip() for line in status.text.splitlines() if line.strip().startswith("ansible-playbook ")]
+    for host in testbed.brokers:  # not even a reboot starts a broker on a half-restored ZooKeeper
+        testbed.run(host, "systemctl start kafka")
+        assert testbed.run(host, "systemctl is-active kafka", check=False) == "inactive", host
     assert len(commands) == 1 and "restore_zookeeper" in commands[0], status.text
     assert "brokers are down for a restore, run " in status.text and "Start it" not in status.text, status.text
     forward = testbed.play()
@@ -74,6 +81,25 @@ def refuse_an_incomplete_inventory(testbed, inventory, token):
     assert unchanged(ran, testbed), ran.text
 
 
+def refuse_a_longer_list(testbed, planned):
+    """Assert that a token confirms only the users and permissions that were listed when it was printed."""
+    user = re.search(r"brings back SCRAM-SHA-\d+ credential of user (\S+)", planned.text).group(1)
+    path = "/config/users/" + quote(user)
+    credential = "salt=eA==,stored_key=eA==,server_key=eA==,iterations=4096"
+    value = {"version": 1, "config": dict.fromkeys(("SCRAM-SHA-256", "SCRAM-SHA-512"), credential)}
+    with testbed.zookeeper() as client:
+        client.create(path, json.dumps(value).encode(), makepath=True)
+        try:
+            without = testbed.play("restore_zookeeper")
+            assert f"credential of user {user}" not in without.text, without.text
+        finally:
+            client.delete(path)
+    token = re.search(TOKEN, without.text).group(1)
+    ran = testbed.play("restore_zookeeper", extra={"quorumshift_restore_token": token})
+    assert ran.code != 0 and "the users and permissions have changed" in ran.text, ran.text
+    assert f"credential of user {user}" in ran.text and unchanged(ran, testbed), ran.text
+
+
 def test_a_restore_loses_nothing(fresh, clients, inventory):
     time.sleep(10)
     before = lasting_znodes(fresh)
@@ -85,11 +111,15 @@ def test_a_restore_loses_nothing(fresh, clients, inventory):
     planned = fresh.play("restore_zookeeper")
     assert planned.code == 0 and unchanged(planned, fresh), planned.text
     assert re.search(r"missing from ZooKeeper: .*\d+ topic", planned.text), planned.text
-    token = re.search(r"-e quorumshift_restore_token=(\S+?:[0-9a-f]{6})", planned.text).group(1)
+    assert re.search(r"brings back SCRAM-SHA-\d+ credential of user \S+", planned.text), planned.text
+    assert re.search(r"brings back (ALLOW|DENY) \w+ on .+ for User:", planned.text), planned.text
+    assert "no user and no permission is taken away" in planned.text, planned.text
+    token = re.search(TOKEN, planned.text).group(1)
     wrong = fresh.play("restore_zookeeper", extra={"quorumshift_restore_token": token[:-1] + "x"})
     assert wrong.code != 0 and "quorumshift_restore_token is " in wrong.text and unchanged(wrong, fresh), wrong.text
 
     refuse_an_incomplete_inventory(fresh, inventory, token)
+    refuse_a_longer_list(fresh, planned)
     kill_while_it_writes(fresh, token)
     done = fresh.play("restore_zookeeper", extra={"quorumshift_restore_token": token})
     assert done.code == 0, done.text
@@ -98,6 +128,8 @@ def test_a_restore_loses_nothing(fresh, clients, inventory):
     assert again.code == 0 and unchanged(again, fresh), again.text
     assert "there is nothing to restore" in again.text
 
+    for host in fresh.brokers:
+        assert "quorumshift" not in fresh.run(host, "systemctl show kafka --property DropInPaths"), f"{host} is masked"
     fresh.wait_in_sync()
     after = lasting_znodes(fresh)
     assert {path: value for path, value in before.items() if after.get(path) != value} == {}

@@ -13,6 +13,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.restoring i
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import replica_log, znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import restoring, taking
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_writing import WriteError
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic
 from kazoo.client import KazooClient
@@ -22,6 +23,7 @@ from tests.integration import servers
 pytestmark = pytest.mark.real
 
 EMPTIED = ("/brokers/topics", "/config/topics", "/config/users", "/config/brokers")
+STATE = "/brokers/topics/orders/partitions/0/state"
 CONFIG = {"retention.ms": "-1", "cleanup.policy": "compact"}
 
 
@@ -182,6 +184,84 @@ def test_a_restore_keeps_later_changes(tmp_path):
         assert "/brokers/ids/1" not in tree
         assert restoring.Restore(client, str(path), "c").missing == []
         client.stop()
+
+
+@pytest.fixture
+def small(tmp_path):
+    """(client, path of a backup): a topic, a user and an ACL, and the user and the partition's state are lost since."""
+    with servers.workdir("zk_restore_small") as home, servers.zookeeper(home) as ensemble:
+        client = KazooClient(hosts=ensemble.connect)
+        client.start(timeout=10)
+        put(client, "/cluster/id", {"version": "1", "id": "c"})
+        put(
+            client,
+            "/brokers/topics/orders",
+            {"version": 3, "topic_id": "rEkb6zsIRuC1dqhNSBF0Nw", "partitions": {"0": [1]}},
+        )
+        put(client, STATE, {"controller_epoch": 3, "leader": 1, "version": 1, "leader_epoch": 0, "isr": [1]})
+        put(client, "/config/users/ann", {"version": 1, "config": {"SCRAM-SHA-512": "salt=a,stored_key=b"}})
+        client.create("/controller_epoch", b"3")
+        path = str(tmp_path / "private" / "backup.gz")
+        taking.take(client, path, ensemble.connect, "test")
+        client.delete("/config/users/ann")
+        client.delete(STATE)
+        yield client, path
+        client.stop()
+
+
+def test_users_that_come_back_are_named(small):
+    client, path = small
+    restore = restoring.Restore(client, path)
+    assert restore.revived == ["SCRAM-SHA-512 credential of user ann"]
+    restore.write({}, [])
+    assert restoring.Restore(client, path).revived == []
+
+
+@pytest.mark.parametrize("ephemeral", [False, True])
+def test_a_state_that_appears_meanwhile_is_not_kept(small, ephemeral):
+    client, path = small
+    restore = restoring.Restore(client, path)
+    state = json.dumps({"controller_epoch": 9, "leader": 2, "version": 1, "leader_epoch": 0, "isr": [2]}).encode()
+    client.create(STATE, state, ephemeral=ephemeral)
+    with pytest.raises(WriteError, match=f"{STATE} changed while ZooKeeper was restored: another process writes"):
+        restore.write({}, [])
+    if ephemeral:
+        client.delete(STATE)
+    restoring.Restore(client, path).write({}, [])
+    assert json.loads(client.get(STATE)[0])["controller_epoch"] > (3 if ephemeral else 9)
+
+
+@pytest.mark.parametrize("path", ["/brokers/topics/orders/partitions/0/state", "/controller_epoch"])
+def test_a_znode_that_changes_meanwhile_is_not_overwritten(small, path):
+    client, backup = small
+    restoring.Restore(client, backup).write({}, [])
+    restore = restoring.Restore(client, backup)
+    put_all = restore._put
+
+    def changed_before(writes):
+        if path in [write.path for write in writes]:
+            client.set(path, b'{"x": 1}')
+        put_all(writes)
+
+    restore._put = changed_before
+    with pytest.raises(WriteError, match=f"{path} changed while ZooKeeper was restored"):
+        restore.write({}, [])
+
+
+def test_metadata_that_the_backup_lacks_and_live_processes_are_named(small):
+    client, path = small
+    assert restoring.Restore(client, path).later == []
+    put(
+        client, "/brokers/topics/newest", {"version": 3, "topic_id": "AAAAAAAAAAAAAAAAAAAAAA", "partitions": {"0": [1]}}
+    )
+    client.ensure_path("/isr_change_notification/isr_change_0000000001")
+    client.ensure_path("/another/application")
+    client.create("/config/users/bob", b"{}", ephemeral=True)
+    restore = restoring.Restore(client, path)
+    assert restore.later == ["/brokers/topics/newest", "/config/users/bob"]
+    assert restore.alive() == ["/config/users/bob"]
+    client.create("/controller", b"{}", ephemeral=True)
+    assert restore.alive() == ["/controller", "/config/users/bob"]
 
 
 def put(client, path, value):

@@ -369,13 +369,16 @@ def stray_remedy(host: str, paths: Sequence[str]) -> str:
 
 
 def restoring(facts: ClusterFacts) -> RunLock | None:
-    """Return the newest run lock where it is that of a restore at work, interrupted or failed, with brokers down: they
-    are stopped on purpose, while ZooKeeper is restored in part. None otherwise."""
+    """Return the newest run lock where it is that of a restore at work, interrupted or failed, with brokers down or
+    masked: they are stopped on purpose, while ZooKeeper is restored in part. None otherwise."""
     newest = run_lock.newest_in(facts["nodes"], cluster_id(facts))
     if not newest or newest["direction"] != run_lock.RESTORE or run_lock.ended_well(newest):
         return None
     brokers = [node for node in facts["nodes"].values() if node["role"] == "broker"]
-    down = any(node.get("reached") and not node.get("running") for node in brokers)
+    down = any(
+        node.get("reached") and (not node.get("running") or (node.get("service") or {}).get("masked"))
+        for node in brokers
+    )
     return newest if down else None
 
 

@@ -5,7 +5,8 @@
 brokers' disks. Pure.
 
 A restore deletes nothing in ZooKeeper. It makes missing znodes, and adds missing values to existing ones. So it also
-brings back what was deleted after the backup; the playbook shows this.
+brings back what was deleted after the backup. The playbook shows this, users and permissions by name, and its token
+confirms exactly these.
 
 Leaders and in-sync replicas have changed since the backup. They are read from the disks of the stopped brokers. An
 acknowledged record is on every replica that was in sync, and each later leader was one of these. So the replica with
@@ -19,6 +20,7 @@ Epochs only rise. With a lower leader epoch than a log has seen, replicas would 
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from typing import Any, Iterable, Mapping, NamedTuple, Sequence
@@ -40,17 +42,21 @@ _LEFT_OUT = frozenset(
         "partition_state",
     ]
 )
+_ROOTS = frozenset(
+    ["admin", "brokers", "cluster", "config", "delegation_token", "kafka-acl", "kafka-acl-extended", "feature"]
+)
 _CONFIGS = frozenset(["topic_config", "broker_config", "client_config", "user_config", "ip_config"])
 
 
 class Write(NamedTuple):
     """`data` to write at `path`: a new znode with `acl` (entries of znodes.Znode), or an existing one if `acl` is
-    None. `kind`: of formats.znodes.kind."""
+    None, only if it still has `version` (-1: any). `kind`: of formats.znodes.kind."""
 
     path: str
     data: bytes | None
     acl: Sequence[Mapping] | None
     kind: str
+    version: int = -1
 
 
 class Replica(NamedTuple):
@@ -81,7 +87,52 @@ def restored(saved: znodes.Znode, live: znodes.Znode | None) -> Write | None:
         data = _with_entries(saved, live)
     else:
         data = None
-    return None if data is None else Write(saved.path, data, None, kind)
+    return None if data is None else Write(saved.path, data, None, kind, live.stat.version)
+
+
+def revived(saved: znodes.Znode, live: znodes.Znode | None) -> list[str]:
+    """Return the credentials and permissions of a saved znode that ZooKeeper lacks now, by name. Raises ZnodeError."""
+    kind = znodes.kind(saved.path)
+    if kind == "user_config":
+        now = _object(live).get("config", {}) if live else {}
+        lacking = set(_object(saved).get("config", {})).intersection(znodes.SCRAM_MECHANISMS) - set(now)
+        user = znodes.desanitize(saved.path.rpartition("/")[2])
+        return [f"{mechanism} credential of user {user}" for mechanism in sorted(lacking)]
+    if kind == "acl":
+        entries = znodes.acls(live.data, live.path) if live else []
+        resource = " ".join(saved.path.strip("/").split("/", 3 if "extended" in saved.path else 2)[1:])
+        return [
+            f"{one['permission']} {one['operation']} on {resource} for {one['principal']} from host {one['host']}"
+            for one in znodes.acls(saved.data, saved.path)
+            if one not in entries
+        ]
+    if kind == "delegation_token" and live is None:
+        token = znodes.delegation_token(saved.data, saved.path)
+        return [f"delegation token {token['token_id']} of {token['owner']}"] if token else []
+    return []
+
+
+def token(cluster_id: str, sha256: str, grants: Sequence[str]) -> str:
+    """Return the confirmation token of a restore: of this backup (its SHA-256), with these credentials and permissions
+    brought back. Any change of them changes the token."""
+    text = json.dumps([sha256, sorted(grants)])
+    return f"{cluster_id}:{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+
+
+def confirms(given: str, cluster_id: str, sha256: str, grants: Sequence[str], accepted: Sequence[str]) -> bool:
+    """Return whether the token given confirms a restore. `accepted`: what was listed when that token was printed: an
+    interrupted restore has brought back some of it and goes on with the same token."""
+    if given == token(cluster_id, sha256, grants):
+        return True
+    return set(grants) <= set(accepted) and given == token(cluster_id, sha256, accepted)
+
+
+def is_metadata(path: str) -> bool:
+    """Return whether a znode at this path is metadata of Kafka that no stopped cluster creates."""
+    kind = znodes.kind(path)
+    if kind == "other":
+        return path.split("/")[1] in _ROOTS
+    return kind not in znodes.VOLATILE_KINDS and kind not in ("directory", "old_consumer")
 
 
 def state(
@@ -114,7 +165,7 @@ def state(
         "isr": isr,
     }
     acl = None if live is not None else (saved.acl if saved is not None else None)
-    return Write(path, _json(value), acl, "partition_state")
+    return Write(path, _json(value), acl, "partition_state", -1 if live is None else live.stat.version)
 
 
 def refused(facts: ClusterFacts) -> str | None:
@@ -129,9 +180,12 @@ def refused(facts: ClusterFacts) -> str | None:
     return None
 
 
-def needed(detected: phase.PhaseResult, lacking: int) -> bool:
+def needed(facts: ClusterFacts, detected: phase.PhaseResult, lacking: int) -> bool:
     """Return whether there is anything to restore; `lacking`: how many znodes to make or complete. An interrupted
     restore continues, a complete one changes nothing."""
+    brokers = [node for node in facts["nodes"].values() if node["role"] == "broker"]
+    if any((node.get("service") or {}).get("masked") for node in brokers):
+        return True
     if detected.phase == phase.REVERTING:
         *steps, _controllers_wiped = detected.steps  # the operator wipes the controllers once the cause is found
         return lacking > 0 or not all(one["done"] for one in steps)
@@ -139,8 +193,8 @@ def needed(detected: phase.PhaseResult, lacking: int) -> bool:
 
 
 def not_at_rest(facts: ClusterFacts) -> list[str]:
-    """Return why nothing may be restored now, as sentences: a process that would write meanwhile runs, or a controller
-    may start (facts: see probes.cluster.collect)."""
+    """Return why nothing may be restored now, as sentences: a process that would write meanwhile runs, or may start
+    (facts: see probes.cluster.collect)."""
     reasons = []
     for host, node in sorted(facts["nodes"].items()):
         service = node.get("service") or {}
@@ -148,7 +202,7 @@ def not_at_rest(facts: ClusterFacts) -> list[str]:
             reasons.append(f"{host} was not reached: {node.get('error')}")
         elif service.get("active") or node.get("running"):
             reasons.append(f"{service.get('name')} of {host} runs")
-        elif node["role"] == "controller" and not service.get("masked"):
+        elif not service.get("masked"):
             reasons.append(f"{service.get('name')} of {host} is not masked")
     return reasons
 

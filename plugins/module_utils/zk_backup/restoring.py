@@ -16,7 +16,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import z
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import comparing, live_tree
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup.backup_file import Backup
-from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_writing import Writer, writing
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_writing import WriteError, Writer, writing
 
 try:
     from kazoo import exceptions as kazoo_exceptions
@@ -28,7 +28,8 @@ WINDOW = 200
 
 
 class Restore:
-    """A restore: ``missing`` are its Writes except those of partition states, see ``counts()``."""
+    """A restore: ``missing`` are its Writes except those of partition states, see ``counts()``. ``later``: the paths of
+    metadata that ZooKeeper has and the backup lacks, each with its subtree."""
 
     def __init__(self, client, path, cluster_id, window=500, timeout=30.0):
         """Read the backup and compare it. Raises BackupError, znodes.ZnodeError, zookeeper.ZooKeeperError.
@@ -43,9 +44,16 @@ class Restore:
         self.missing = []
         self.topics, self.saved_states, self.live_states = {}, {}, {}
         self.epochs = []
+        self.revived = []  # credentials and permissions that ZooKeeper lacks, by name
+        self._inner = {}  # live znodes with children
         for saved, live in live_tree.beside(self.backup.znodes(), self.reader.read_many):
             self._compare(saved, live)
+            if live is not None and live.stat.numChildren:
+                self._inner[live.path] = set()
+        self.revived.sort()
         self._live_only()
+        lacking = live_tree.new_children(self.reader, self.backup.znodes, self._inner)
+        self.later = sorted(path for path in lacking if rules.is_metadata(path))
 
     def _compare(self, saved, live):
         kind = znodes.kind(saved.path)
@@ -59,6 +67,7 @@ class Restore:
         write = rules.restored(saved, live)
         if write is not None:
             self.missing.append(write)
+        self.revived += rules.revived(saved, live)
         if kind == "topic":
             self.topics[saved.path] = znodes.topic((write or live).data, saved.path)
 
@@ -109,6 +118,11 @@ class Restore:
         """Return the topics that ZooKeeper's controller would delete once it is elected."""
         ((_path, names),) = self.reader.children_many([znodes.DELETE_TOPICS])
         return list(names or ())
+
+    def alive(self):
+        """Return the paths of ephemeral znodes: a process that is not stopped holds them."""
+        stats = self.reader.stat_many([znodes.CONTROLLER, *self.later])
+        return [path for path, stat in stats if stat is not None and stat.ephemeralOwner]
 
     def write(self, replicas, raft_epochs):
         """Write the missing znodes, every partition's state and the controller epoch, then delete /migration and a
@@ -184,7 +198,8 @@ class Restore:
         acl = None
         if stat is None:
             acl = next(node.acl for node in self.backup.znodes() if node.path == znodes.CONTROLLER_EPOCH)
-        self._put([rules.Write(znodes.CONTROLLER_EPOCH, data, acl, "controller_epoch")])
+        version = -1 if stat is None else stat.version
+        self._put([rules.Write(znodes.CONTROLLER_EPOCH, data, acl, "controller_epoch", version)])
 
     def _delete(self, path):
         with writing(f"{path} was not deleted"), contextlib.suppress(kazoo_exceptions.NoNodeError):
@@ -203,13 +218,21 @@ class Restore:
 
     def _send(self, write):
         if write.acl is None:
-            return self.writer.set(write.path, write.data)
+            return self.writer.set(write.path, write.data, write.version)
         return self.writer.create(write.path, write.data, _acls(write.acl))
 
     def _confirm(self, write, request):
-        # An interrupted restore may have created it.
-        with writing(f"{write.path} was not written"), contextlib.suppress(kazoo_exceptions.NodeExistsError):
-            request.get(timeout=self.reader.timeout)
+        with writing(f"{write.path} was not written"):
+            try:
+                request.get(timeout=self.reader.timeout)
+            except (kazoo_exceptions.NodeExistsError, kazoo_exceptions.BadVersionError):
+                ((_path, now),) = self.reader.read_many([write.path])
+                if now is None or now.stat.ephemeralOwner or (write.data is not None and now.data != write.data):
+                    raise WriteError(
+                        f"{write.path} changed while ZooKeeper was restored: another process writes there. Find it and "
+                        "stop it. Then run quorumshift.kafka.restore_zookeeper without quorumshift_restore_token: it "
+                        "shows what is left to restore"
+                    ) from None
 
 
 def _parents(states, reader, acl):

@@ -103,12 +103,30 @@ def test_a_restore_shows_what_it_would_bring_back(harness):
         "partitions": 4,
         "pending_deletions": ["old"],
         "unread": {"7": 3},
+        "token": "c:123456",
+        "revived": ["SCRAM-SHA-512 credential of user ann", "ALLOW READ on Topic t for User:token-svc from host *"],
+        "later": [],
     }
     harness.run("zk_restore", {"state": "planned", "path": "/b/x"}, planned)
     text = "\n".join(harness.printed)
     assert "missing from ZooKeeper: 2 topic" in text and "in ZooKeeper, but incomplete: nothing" in text
     assert "broker 7 is not in the inventory" in text and "topic old is marked for deletion" in text
+    assert "brings back SCRAM-SHA-512 credential of user ann" in text
+    assert "brings back ALLOW READ on Topic t for User:token-svc from host *" in text
+    assert "no user and no permission is taken away" in text
     assert harness.events("restored") == []
+
+
+def test_an_interrupted_restore_goes_on_with_what_its_token_listed(harness):
+    planned = {"backup": BACKUP, "missing": {}, "completed": {}, "partitions": 4, "pending_deletions": [], "unread": {}}
+    planned.update(token="c:123456", revived=["ALLOW READ on Topic t for User:token-svc from host *"], later=[])
+    harness.run("zk_restore", {"state": "planned", "path": "/b/x"}, planned)
+    harness.session["run"] = "a later run"
+    again = {**planned, "token": "c:abcdef", "revived": []}
+    harness.run("zk_restore", {"state": "planned", "path": "/b/x", "token": "c:123456"}, again)
+    assert harness.asked[-1]["accepted"] == planned["revived"]
+    harness.run("zk_restore", {"state": "planned", "path": "/b/x", "token": "c:000000"}, again)
+    assert harness.asked[-1]["accepted"] == []
 
 
 def test_a_restore_is_journalled(harness):

@@ -168,7 +168,7 @@ def test_partitions_that_only_the_disks_have(topic_id, known, logs, partitions):
 def at_rest():
     facts = copy.deepcopy(recorded.facts("controllers_ready"))
     for one in facts["nodes"].values():
-        one.update(running=None, service={**one["service"], "active": False, "masked": one["role"] == "controller"})
+        one.update(running=None, service={**one["service"], "active": False, "masked": True})
     facts["zookeeper"]["broker_ids"] = {}
     return facts
 
@@ -196,6 +196,7 @@ def test_a_live_broker_outside_the_inventory_is_a_reason():
         (lambda facts: facts["nodes"]["b1"]["service"].update(active=True), "of b1 runs"),
         (lambda facts: facts["nodes"]["c1"].update(running="controller_migration"), "of c1 runs"),
         (lambda facts: facts["nodes"]["c1"]["service"].update(masked=False), "of c1 is not masked"),
+        (lambda facts: facts["nodes"]["b1"]["service"].update(masked=False), "of b1 is not masked"),
         (lambda facts: facts["nodes"]["b2"].update(reached=False, error="no route"), "b2 was not reached: no route"),
     ],
 )
@@ -219,13 +220,84 @@ def test_phases_in_which_a_restore_is_rejected(name, reason):
     assert refused is None if reason is None else reason in refused
 
 
+def at_rest_unmasked():
+    facts = at_rest()
+    for node in facts["nodes"].values():
+        if node["role"] == "broker":
+            node["service"]["masked"] = False
+    return facts
+
+
+def test_a_restore_that_left_a_broker_masked_is_needed():
+    facts = at_rest_unmasked()
+    detected = phase.PhaseResult(phase.HYBRID, [], [], [])
+    assert not restoring.needed(facts, detected, 0)
+    facts["nodes"]["b1"]["service"]["masked"] = True
+    assert restoring.needed(facts, detected, 0)
+
+
 def test_an_interrupted_restore_is_needed_and_a_complete_one_is_not():
     def detected(where, *todo):
         steps = [{"step": "brokers plain", "done": True}, *({"step": one, "done": False} for one in todo)]
         steps.append({"step": "controllers wiped", "done": False})
         return phase.PhaseResult(where, [], [], steps)
 
-    assert not restoring.needed(detected(phase.REVERTING), 0)
-    assert restoring.needed(detected(phase.REVERTING), 1)
-    assert restoring.needed(detected(phase.REVERTING, "/migration gone"), 0)
-    assert restoring.needed(detected(phase.UNKNOWN), 1) and not restoring.needed(detected(phase.HYBRID), 0)
+    assert not restoring.needed(at_rest_unmasked(), detected(phase.REVERTING), 0)
+    assert restoring.needed(at_rest_unmasked(), detected(phase.REVERTING), 1)
+    assert restoring.needed(at_rest_unmasked(), detected(phase.REVERTING, "/migration gone"), 0)
+    assert restoring.needed(at_rest_unmasked(), detected(phase.UNKNOWN), 1) and not restoring.needed(
+        at_rest_unmasked(), detected(phase.HYBRID), 0
+    )
+
+
+def entry(principal, operation="Read"):
+    return {"principal": principal, "permissionType": "Allow", "operation": operation, "host": "*"}
+
+
+def test_users_and_permissions_that_come_back_are_named_without_their_secrets():
+    user = node(
+        "/config/users/ann%40x", {"version": 1, "config": {"SCRAM-SHA-512": "salt=s1", "producer_byte_rate": "1"}}
+    )
+    assert restoring.revived(user, None) == ["SCRAM-SHA-512 credential of user ann@x"]
+    other = node(user.path, {"version": 1, "config": {"SCRAM-SHA-512": "salt=s2"}})
+    assert restoring.revived(user, other) == [], "it keeps the present one"
+    acl = node("/kafka-acl/Topic/orders", {"version": 1, "acls": [entry("User:a"), entry("User:b")]})
+    now = node(acl.path, {"version": 1, "acls": [entry("User:b")]})
+    assert restoring.revived(acl, now) == ["ALLOW READ on Topic orders for User:a from host *"]
+    prefixed = node("/kafka-acl-extended/prefixed/Group/a/b", {"version": 1, "acls": [entry("User:c")]})
+    assert restoring.revived(prefixed, None) == ["ALLOW READ on prefixed Group a/b for User:c from host *"]
+    times = {"issueTimestamp": 1, "maxTimestamp": 2, "expiryTimestamp": 3}
+    value = {"version": 1, "owner": "User:d", "tokenId": "t1", "renewers": [], **times}
+    token = node("/delegation_token/tokens/t1", value)
+    assert restoring.revived(token, None) == ["delegation token t1 of User:d"]
+    assert restoring.revived(token, token) == []
+    assert restoring.revived(node("/config/topics/orders", {"version": 1, "config": {}}), None) == []
+
+
+def test_a_changed_list_needs_another_token():
+    token = restoring.token("c", "abc", ["x", "y"])
+    assert token == restoring.token("c", "abc", ["y", "x"]) and token.startswith("c:") and len(token) == 8
+    assert token != restoring.token("c", "abc", ["x"]) and token != restoring.token("c", "abd", ["x", "y"])
+    assert restoring.confirms(token, "c", "abc", ["x", "y"], [])
+    assert not restoring.confirms(token, "c", "abc", ["x", "y", "z"], ["x", "y"])
+    assert not restoring.confirms(token, "c", "abc", ["x"], [])
+    assert restoring.confirms(token, "c", "abc", ["x"], ["x", "y"]), "an interrupted restore goes on"
+    assert not restoring.confirms(token, "c", "abc", ["x"], ["x", "z"]), "the list is not that of the token"
+
+
+@pytest.mark.parametrize(
+    ("path", "counts"),
+    [
+        ("/config/topics/orders", True),
+        ("/brokers/topics/orders", True),
+        ("/kafka-acl/Topic/orders", True),
+        ("/admin/something", True),
+        ("/brokers/ids/1", False),
+        ("/isr_change_notification/isr_change_0000000001", False),
+        ("/latest_producer_id_block", False),
+        ("/hbase/master", False),
+        ("/consumers/group/offsets", False),
+    ],
+)
+def test_metadata_that_no_stopped_cluster_creates(path, counts):
+    assert restoring.is_metadata(path) is counts
