@@ -1,0 +1,65 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The modules that take a gate token, run as Ansible runs them: an old one is refused before anything is changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import clock
+
+ROOT = pathlib.Path(__file__).parents[2]
+GATES = {"node_restart": "before_kraft", "controller_wipe": gates.BROKERS_PLAIN}
+
+
+def run(module, tmp_path, boot_id, age_s):
+    token = {"gate": GATES[module], "cluster_id": "cluster", "run": "r"}
+    given = {
+        **{"run": "r", "cluster_id": "cluster", "state_dir": str(tmp_path / "state"), "service": "quorumshift-none"},
+        **{"config_file": str(tmp_path / "server.properties"), "run_key": "s3cr3t", "log_dir": str(tmp_path / "log")},
+        **{"restart_id": "r/kraft/b2", "kind": "kraft", "node_id": 2, "log_file": str(tmp_path / "server.log")},
+        "gate_token": {**token, "clocks": {boot_id: clock.read()["uptime_s"] - age_s}},
+    }
+    if module == "controller_wipe":
+        given = {key: given[key] for key in ("run", "cluster_id", "state_dir", "service", "config_file", "log_dir")} | {
+            "gate_token": given["gate_token"]
+        }
+    else:
+        del given["log_dir"]
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "plugins" / "modules" / f"{module}.py")],
+        input=json.dumps({"ANSIBLE_MODULE_ARGS": given}),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT / ".build")},
+    )
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("module", GATES)
+@pytest.mark.parametrize(
+    ("boot_id", "age_s", "why"),
+    [
+        (None, 3600, "s old by this host's clock"),
+        ("an-earlier-boot", 1, "no reading of this host's clock since its boot"),
+    ],
+)
+def test_an_old_token_is_refused_before_anything_is_changed(module, tmp_path, boot_id, age_s, why):
+    result = run(module, tmp_path, boot_id or clock.read()["boot_id"], age_s)
+    assert result["failed"] and result["outcome"] == "expired" and why in result["msg"], result
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("module", GATES)
+def test_a_fresh_token_is_accepted(module, tmp_path):
+    result = run(module, tmp_path, clock.read()["boot_id"], 1)
+    assert "outcome" not in result and "gate token" not in result["msg"], result
