@@ -31,16 +31,22 @@ _SHOWN = 160  # characters
 
 
 class Loading:
-    """The loading that a log shows from byte `start` on. `text`: the newest progress, '' before any."""
+    """The loading that a log shows from byte `start` on."""
 
     def __init__(self, path: str, start: int) -> None:
-        self.text = ""
+        self._count = self._detail = ""
         self._path, self._at, self._rest = path, start, b""
         self._recovers: set[str] = set()
 
+    @property
+    def text(self) -> str:
+        """The newest count of loaded partitions, before the first one the newest line about loading, '' before any."""
+        return self._count or self._detail
+
     def advanced(self) -> bool:
-        """Read what is new in the log; return whether the node has loaded more since the last call."""
-        before = self.text
+        """Read what is new in the log; return whether the node has loaded more since the last call: a partition, or a
+        segment of a large one."""
+        before = (self._count, self._detail)
         for line in self._new_lines():
             found, loaded = _FOUND.search(line), _LOADED.search(line)
             if found and found.group(1) == "Recovering":
@@ -48,12 +54,12 @@ class Loading:
             if loaded:
                 done, total, directory = loaded.groups()
                 how = "recovering" if directory in self._recovers else "loading"
-                self.text = f"{how} log directory {directory}: {done} of {total} logs"
+                self._count = f"{how} log directory {directory}: {done} of {total} logs"
                 continue
             other = found or _LOADING.search(line)
             if other:
-                self.text = other.group(0)[:_SHOWN]
-        return self.text != before
+                self._detail = other.group(0)[:_SHOWN]
+        return (self._count, self._detail) != before
 
     def _new_lines(self) -> list[str]:
         try:

@@ -53,6 +53,10 @@ def test_a_segment_of_a_large_partition_is_progress(log):
     assert not loading.advanced()  # the same again
     write(SEGMENT.replace("1/9", "2/9"))
     assert loading.advanced()
+    write(loaded(3, 40, "/data1"), SEGMENT.replace("1/9", "3/9"))
+    assert loading.advanced() and loading.text == "loading log directory /data1: 3 of 40 logs"
+    write(SEGMENT.replace("1/9", "4/9"))
+    assert loading.advanced() and loading.text == "loading log directory /data1: 3 of 40 logs"
 
 
 def test_other_lines_are_no_progress(log):
