@@ -13,6 +13,7 @@ import sys
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import clock
 
 MODULES = pathlib.Path(__file__).resolve().parents[2] / "plugins" / "modules"
 OWN, FOREIGN, RUN = "OwnClusterId__________", "ForeignClusterId______", "run"
@@ -37,18 +38,29 @@ def options(tmp_path, module):
     """Return a module's options for a change of this host."""
     common = {"cluster_id": OWN, "config_file": str(tmp_path / "node.properties"), "log_dir": str(tmp_path / "data")}
     held = {"run": RUN, "state_dir": str(tmp_path / "state")}
-    token = {"gate": TOKENS.get(module), "cluster_id": OWN, "run": RUN}
+    now = clock.read()
+    token = {"gate": TOKENS.get(module), "cluster_id": OWN, "run": RUN, "hosts": {"h": 3001}}
+    token["clocks"] = {now["boot_id"]: now["uptime_s"]}
     service = {"service": "kafka-none", "node_id": 3001}
     if module == "service_stop":
         return {**common, **service, "state": "masked"}
     if module == "run_lock":
         return {**common, **held, "state": "taken", "run_lock": {"number": 2, "run": RUN}}
     if module == "controller_wipe":
-        return {**common, **service, **held, "gate_token": token}
+        return {**common, **service, **held, "host": "h", "gate_token": token}
     common.pop("log_dir")
     restart = {"restart_id": "run/zk_migration/h", "kind": "zk_migration", "log_file": str(tmp_path / "server.log")}
     changes = {"zookeeper.metadata.migration.enable": "true"}
-    return {**common, **service, **held, **restart, "gate_token": token, "changes": changes, "run_key": "ab" * 32}
+    return {
+        **common,
+        **service,
+        **held,
+        **restart,
+        "host": "h",
+        "gate_token": token,
+        "changes": changes,
+        "run_key": "ab" * 32,
+    }
 
 
 def run(module, given):

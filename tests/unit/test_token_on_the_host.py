@@ -22,17 +22,23 @@ GATES = {"node_restart": "before_kraft", "controller_wipe": gates.BROKERS_PLAIN}
 
 
 def run(module, tmp_path, boot_id, age_s):
-    token = {"gate": GATES[module], "cluster_id": "cluster", "run": "r"}
+    token = {"gate": GATES[module], "cluster_id": "cluster", "run": "r", "hosts": {"b2": 2}}
     given = {
-        **{"run": "r", "cluster_id": "cluster", "state_dir": str(tmp_path / "state"), "service": "quorumshift-none"},
+        **{
+            "run": "r",
+            "host": "b2",
+            "cluster_id": "cluster",
+            "state_dir": str(tmp_path / "state"),
+            "service": "quorumshift-none",
+        },
         **{"config_file": str(tmp_path / "server.properties"), "run_key": "s3cr3t", "log_dir": str(tmp_path / "log")},
         **{"restart_id": "r/kraft/b2", "kind": "kraft", "node_id": 2, "log_file": str(tmp_path / "server.log")},
         "gate_token": {**token, "clocks": {boot_id: clock.read()["uptime_s"] - age_s}},
     }
     if module == "controller_wipe":
-        given = {key: given[key] for key in ("run", "cluster_id", "state_dir", "service", "config_file", "log_dir")} | {
-            "gate_token": given["gate_token"]
-        }
+        given = {
+            key: given[key] for key in ("run", "host", "cluster_id", "state_dir", "service", "config_file", "log_dir")
+        } | {"gate_token": given["gate_token"]}
     else:
         del given["log_dir"]
     done = subprocess.run(
