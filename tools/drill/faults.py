@@ -185,7 +185,8 @@ def _command(process: int) -> bytes:
 def stray_directory(injection: Injection) -> Iterator[None]:
     """Create a directory as a broker in KRaft mode leaves it of a replica that it no longer has (LogManager)."""
     testbed, host = injection.testbed, str(injection.host)
-    directory = f"/var/lib/kafka/data1/drill.stray-0.{'0' * 32}-stray"
+    replica = testbed.run(host, "cd /var/lib/kafka/data1 && ls -d *-0 | grep -v ^__ | head -n 1")
+    directory = f"/var/lib/kafka/data1/{replica}.{'0' * 32}-stray"
     testbed.run(host, f"mkdir {directory} && chown kafka: {directory}")
     try:
         yield
