@@ -209,7 +209,7 @@ def test_without_a_cluster_id_nothing_is_written(ensembles, chroot):
         client.ensure_path("/empty")
         client.ensure_path("/malformed/cluster/id")
     missing = pytest.raises(zk_writing.WriteError, match="/cluster/id is missing or malformed")
-    with zookeeper.connect(f"{ensembles[0].connect}{chroot}", 10) as client, missing:
+    with missing, zookeeper.connect(f"{ensembles[0].connect}{chroot}", 10) as client:
         zk_writing.Writer(client, OWN, 10)
 
 

@@ -101,7 +101,11 @@ def test_the_file_is_replaced_and_nothing_that_was_planted_is_changed(planted, t
 
 def test_a_failed_replacement_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("old")
-    monkeypatch.setattr(os, "fsync", lambda _handle: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+
+    def full(_handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
         safe_files.replace(str(tmp_path / "file"), b"new", 0o600)
     assert os.listdir(tmp_path) == ["file"] and (tmp_path / "file").read_text() == "old"

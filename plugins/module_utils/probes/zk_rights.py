@@ -13,7 +13,12 @@ from typing import Any, Iterable
 from ..formats import znodes
 from ..security import ZkSecurity
 from . import zookeeper
-from .zookeeper import KazooTimeoutError, kazoo_exceptions
+
+try:
+    from kazoo import exceptions as kazoo_exceptions
+    from kazoo.handlers.threading import KazooTimeoutError
+except ImportError:
+    kazoo_exceptions = KazooTimeoutError = None  # zookeeper.connect reports it
 
 _WHO_AM_I = 107  # ZooDefs.OpCode, since ZooKeeper 3.7
 

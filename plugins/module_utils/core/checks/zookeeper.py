@@ -179,7 +179,7 @@ def allows(acl: Sequence[Mapping], permission: int, identities: Sequence[Sequenc
     if not acl or any(scheme == "super" for scheme, _name in identities):
         return True
     given = [entry for entry in acl if entry["perms"] & permission]
-    mine = {(scheme, name) for scheme, name in identities} | {("world", "anyone")}
+    mine = {*map(tuple, identities), ("world", "anyone")}
     if any((entry["scheme"], entry["id"]) in mine for entry in given):
         return True
     unsure = [entry for entry in given if entry["scheme"] not in _COMPARED or (not complete and _named(entry))]

@@ -302,8 +302,8 @@ def of(scheme, name, perms=31):
     return [{"perms": perms, "scheme": scheme, "id": name}, *READABLE]
 
 
-def with_rights(acl, *identities, complete=True, root=WORLD):
-    acls = {"/": root, "/controller_epoch": acl, STATE: acl}
+def with_rights(acl, *identities, complete=True, root=None):
+    acls = {"/": root or WORLD, "/controller_epoch": acl, STATE: acl}
     return collected(zookeeper_rights={"identities": list(identities), "complete": complete, "acls": acls})
 
 
