@@ -146,8 +146,11 @@ def trailing(
     if now < 0:
         return []
     followers = [("voter", one) for one in voters]
-    followers += [("broker", one) for one in observers if one["id"] in set(broker_ids)]
-    reasons: dict[str, str] = {}
+    following = set(broker_ids)
+    followers += [("broker", one) for one in observers if one["id"] in following]
+    # LeaderState drops an observer that has not fetched for five minutes (OBSERVER_SESSION_TIMEOUT_MS).
+    unlisted = [f"{BROKER} {one}" for one in sorted(following - {one["id"] for one in (*voters, *observers)})]
+    reasons = {one: f"{one} does not fetch the metadata log: the quorum's leader does not list it" for one in unlisted}
     for role, one in followers:
         follower = f"{role} {one['id']}"
         behind = max(0, quorum["high_watermark"] - one["log_end_offset"])
