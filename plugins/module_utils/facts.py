@@ -48,9 +48,7 @@ class Host(TypedDict):
 
     system: str
     machine_id: str | None
-    boot_id: str | None
     first_process: str | None
-    boot_clock: bool
     systemd: str
 
 

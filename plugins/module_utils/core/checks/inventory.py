@@ -73,7 +73,7 @@ def same_hosts(facts: Facts) -> Iterable[Finding]:
     for name, node in sorted(facts.cluster["nodes"].items()):
         machine: Mapping = node.get("host") or {}
         # Clones share the machine id, containers the boot id; together with the host's name they are one host.
-        identity = (machine.get("machine_id"), machine.get("boot_id"), node.get("hostname"))
+        identity = (machine.get("machine_id"), (node.get("clock") or {}).get("boot_id"), node.get("hostname"))
         if all(identity) and not node.get("twice"):
             by_host.setdefault(identity, []).append(name)
         if node.get("address") and not node.get("twice"):

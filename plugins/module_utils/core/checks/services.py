@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import Iterable, Mapping
+from typing import Iterable
 
 from ..advice import shown
 from .facts import Facts, Finding, grouped, partitions_of
@@ -45,18 +45,14 @@ def platform(facts: Facts) -> Iterable[Finding]:
                 "service manager, such as SysV init, OpenRC, runit or supervisord: it masks services and starts its "
                 "restart worker as a unit",
             )
-    for names, missing in grouped({name: _missing(host) for name, host in hosts.items()}).items():
-        if missing and hosts[names[0]]["system"] == "Linux":
+    clocks = {name: (facts.cluster["nodes"][name].get("clock") or {}).get("error") for name in hosts}
+    for names, error in grouped(clocks).items():
+        if error and hosts[names[0]]["system"] == "Linux":
             yield Finding(
-                f"{shown(names)} has no {missing}, by which gate tokens expire",
-                "mount /proc on these hosts, and let the login read it",
+                f"{shown(names)} cannot time a gate token: {error}",
+                "mount /proc on these hosts, let the login read it, and use a Python with this clock: "
+                "`python3 -c 'import time; print(time.clock_gettime(time.CLOCK_BOOTTIME))'` shows it",
             )
-
-
-def _missing(host: Mapping) -> str:
-    if not host["boot_id"]:
-        return "boot id in /proc/sys/kernel/random/boot_id"
-    return "" if host["boot_clock"] else "clock since boot (CLOCK_BOOTTIME)"
 
 
 def config_files(facts: Facts) -> Iterable[Finding]:

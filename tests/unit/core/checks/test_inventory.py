@@ -63,8 +63,8 @@ def with_hosts(facts, **of_one):
     for name, one in facts.cluster["nodes"].items():
         machine, boot, hostname = of_one.get(name, (f"machine-{name}", f"boot-{name}", name))
         one["hostname"] = hostname
-        one["host"] = {"machine_id": machine, "boot_id": boot, "first_process": "systemd", "system": "Linux"}
-        one["host"].update(boot_clock=True, systemd="")
+        one["host"] = {"machine_id": machine, "first_process": "systemd", "system": "Linux", "systemd": ""}
+        one["clock"] = {"boot_id": boot, "uptime_s": 1.0}
     return facts
 
 
