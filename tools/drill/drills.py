@@ -40,6 +40,7 @@ _IN_ZK = (
         rf"the deletion of {faults.DELETED} does not complete",
         STOPPED,
     ),
+    killed("prepare", "zk", r"Read the second copy and compare it with ZooKeeper\]"),
     Drill(
         "a second control node begins a run",
         "zk",
@@ -48,7 +49,6 @@ _IN_ZK = (
         AFTER_RERUN,
         r"Open gate before_controllers\]",
     ),
-    killed("prepare", "zk", r"Read the second copy and compare it with ZooKeeper\]"),
 )
 _IN_CONTROLLERS = (
     killed("controllers", "controllers_starting", r"    c\d starts\n.*    c\d starts\n"),
