@@ -15,6 +15,8 @@ import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import clock
 
+pytest.importorskip("ansible.module_utils.basic")  # which the modules need, where Ansible runs them
+
 MODULES = pathlib.Path(__file__).resolve().parents[2] / "plugins" / "modules"
 OWN, FOREIGN, RUN = "OwnClusterId__________", "ForeignClusterId______", "run"
 CONTROLLER = "process.roles=controller\nnode.id=3001\nzookeeper.metadata.migration.enable=true\nlog.dirs={}/data\n"
