@@ -86,7 +86,9 @@ def flagless_controller(injection: Injection) -> Iterator[None]:
     The leader would end the migration at once (ActivationRecordsGenerator).
     """
     testbed = injection.testbed
-    with faults.edited(testbed, _follower(testbed), f"/^{FLAG}/d"):
+    with contextlib.ExitStack() as stack:
+        with paused():  # the run must not pass its gate meanwhile
+            stack.enter_context(faults.edited(testbed, _follower(testbed), f"/^{FLAG}/d"))
         yield
 
 
@@ -146,20 +148,25 @@ def mute_while_another_is_down(injection: Injection) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def control_node_sleeps(injection: Injection) -> Iterator[None]:
+def control_node_sleeps(_injection: Injection) -> Iterator[None]:
     """Stop the processes of the run for longer than a gate token lives, then continue them."""
+    with paused():
+        time.sleep(gates.TOKEN_LIFE_S + 10)  # the fault is this time
+    yield
+
+
+@contextlib.contextmanager
+def paused() -> Iterator[None]:
+    """Stop the processes of the run, if one runs, and continue them at exit."""
     processes = run_processes()
-    if not processes:
-        raise RuntimeError("no process of the run was found")
     try:
         for process in processes:
             os.kill(process, signal.SIGSTOP)
-        time.sleep(gates.TOKEN_LIFE_S + 10)  # the fault is this time
+        yield
     finally:
         for process in processes:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGCONT)
-    yield
 
 
 def run_processes() -> list[int]:
