@@ -85,14 +85,14 @@ def backup(ensembles, tmp_path):
 
 
 def nodes(directory="/var/lib/kafka", **log):
-    """Facts of a broker and of a stopped and masked controller, both of the own cluster."""
+    """Facts of a broker and a controller, both stopped and masked, both of the own cluster."""
     down = f"127.0.0.1:{servers.free_port()}"
     stopped = {"manager": "systemd", "name": "kafka-controller", "active": False, "masked": True}
     common = {"reached": True, "host_address": "127.0.0.1", "address": down}
     file = {"path": "/etc/kafka/server.properties", "exists": True, "mode": "zk_migration", "properties": {}}
     log_dirs = [{"path": directory, "exists": True, "meta": META}]
     return {
-        "b1": {**common, "role": "broker", "node_id": 1, "file": file, "log_dirs": log_dirs},
+        "b1": {**common, "role": "broker", "node_id": 1, "file": file, "service": stopped, "log_dirs": log_dirs},
         "c1": {**common, "role": "controller", "node_id": 3001, "service": stopped, "log_dirs": log_dirs, **log},
     }
 

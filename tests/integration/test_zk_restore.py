@@ -211,31 +211,31 @@ def small(tmp_path):
 
 def test_users_that_come_back_are_named(small):
     client, path = small
-    restore = restoring.Restore(client, path)
+    restore = restoring.Restore(client, path, "c")
     assert restore.revived == ["SCRAM-SHA-512 credential of user ann"]
     restore.write({}, [])
-    assert restoring.Restore(client, path).revived == []
+    assert restoring.Restore(client, path, "c").revived == []
 
 
 @pytest.mark.parametrize("ephemeral", [False, True])
 def test_a_state_that_appears_meanwhile_is_not_kept(small, ephemeral):
     client, path = small
-    restore = restoring.Restore(client, path)
+    restore = restoring.Restore(client, path, "c")
     state = json.dumps({"controller_epoch": 9, "leader": 2, "version": 1, "leader_epoch": 0, "isr": [2]}).encode()
     client.create(STATE, state, ephemeral=ephemeral)
     with pytest.raises(WriteError, match=f"{STATE} changed while ZooKeeper was restored: another process writes"):
         restore.write({}, [])
     if ephemeral:
         client.delete(STATE)
-    restoring.Restore(client, path).write({}, [])
+    restoring.Restore(client, path, "c").write({}, [])
     assert json.loads(client.get(STATE)[0])["controller_epoch"] > (3 if ephemeral else 9)
 
 
 @pytest.mark.parametrize("path", ["/brokers/topics/orders/partitions/0/state", "/controller_epoch"])
 def test_a_znode_that_changes_meanwhile_is_not_overwritten(small, path):
     client, backup = small
-    restoring.Restore(client, backup).write({}, [])
-    restore = restoring.Restore(client, backup)
+    restoring.Restore(client, backup, "c").write({}, [])
+    restore = restoring.Restore(client, backup, "c")
     put_all = restore._put
 
     def changed_before(writes):
@@ -250,14 +250,14 @@ def test_a_znode_that_changes_meanwhile_is_not_overwritten(small, path):
 
 def test_metadata_that_the_backup_lacks_and_live_processes_are_named(small):
     client, path = small
-    assert restoring.Restore(client, path).later == []
+    assert restoring.Restore(client, path, "c").later == []
     put(
         client, "/brokers/topics/newest", {"version": 3, "topic_id": "AAAAAAAAAAAAAAAAAAAAAA", "partitions": {"0": [1]}}
     )
     client.ensure_path("/isr_change_notification/isr_change_0000000001")
     client.ensure_path("/another/application")
     client.create("/config/users/bob", b"{}", ephemeral=True)
-    restore = restoring.Restore(client, path)
+    restore = restoring.Restore(client, path, "c")
     assert restore.later == ["/brokers/topics/newest", "/config/users/bob"]
     assert restore.alive() == ["/config/users/bob"]
     client.create("/controller", b"{}", ephemeral=True)
