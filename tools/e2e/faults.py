@@ -124,9 +124,9 @@ try:
             pid = pid or process()
             if pid:
                 os.kill(pid, signal.SIGSTOP)
-                time.sleep(0.44)
+                time.sleep(0.465)
                 os.kill(pid, signal.SIGCONT)
-            time.sleep(0.06)
+            time.sleep(0.035)
         except ProcessLookupError:
             pid = 0
 finally:
@@ -161,7 +161,7 @@ def worker_killed(testbed: Testbed, host: str, kind: str, step: str, after: floa
 
 
 def slowed(testbed: Testbed, host: str, seconds: float):
-    """Let the broker's process run for 60 ms of each half second, for `seconds`."""
+    """Let the broker's process run for 35 ms of each half second, for `seconds`."""
     return _script(testbed, host, "slow-broker", _SLOW % {"seconds": seconds})
 
 
