@@ -241,7 +241,7 @@ ROLLBACK = (
                 "control process killed; the next run has another cluster's ZooKeeper",
                 "reverting",
                 faults.foreign_zookeeper,
-                rf"{faults.FOREIGN_ID}[^\n]*",
+                r"the cluster ids differ: [^\n]*",
                 AFTER_RERUN,
                 r"Stop and mask the controller\]",
                 kills_run=True,
