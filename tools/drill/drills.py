@@ -97,7 +97,7 @@ _IN_HYBRID = (
         STOPPED,
         r"Plan restarts of kind kraft\]",
     ),
-    # The fault of a drill ends where the next drill's begins: the second one ends its run, and so does the third one.
+    # The fault of a drill ends where the next drill's begins: the second one ends its run.
     Drill(
         "the control node sleeps before a restart",
         "hybrid",
@@ -114,14 +114,6 @@ _IN_HYBRID = (
         AFTER_RERUN,
         KRAFT_ROLL + NEW_FILE,
     ),
-    Drill(
-        "a broker has a -stray directory",
-        "hybrid",
-        faults.stray_directory,
-        r"-stray[^\n]*",
-        AFTER_RERUN,
-        KRAFT_ROLL + UP,
-    ),
     killed("broker_roll kraft", "hybrid", KRAFT_ROLL + NEW_FILE),
 )
 _IN_DUAL_WRITE = (
@@ -137,6 +129,13 @@ _IN_DUAL_WRITE = (
         "dual_write",
         faults.zookeeper_lost,
         NO_ZOOKEEPER,
+        STOPPED,
+    ),
+    Drill(
+        "a broker has a -stray directory",
+        "dual_write",
+        faults.stray_directory,
+        r"-stray[^\n]*",
         STOPPED,
     ),
     Drill(

@@ -191,7 +191,7 @@ def _command(process: int) -> bytes:
 @contextlib.contextmanager
 def stray_directory(injection: Injection) -> Iterator[None]:
     """Create a directory as a broker in KRaft mode leaves it of a replica that it no longer has (LogManager)."""
-    testbed, host = injection.testbed, str(injection.host)
+    testbed, host = injection.testbed, injection.testbed.brokers[0]
     replica = testbed.run(host, "cd /var/lib/kafka/data1 && ls -d *-0 | grep -v ^__ | head -n 1")
     directory = f"/var/lib/kafka/data1/{replica}.{'0' * 32}-stray"
     testbed.run(host, f"mkdir {directory} && chown kafka: {directory}")
