@@ -88,12 +88,14 @@ def refuse_a_longer_list(testbed, planned):
     credential = "salt=eA==,stored_key=eA==,server_key=eA==,iterations=4096"
     value = {"version": 1, "config": dict.fromkeys(("SCRAM-SHA-256", "SCRAM-SHA-512"), credential)}
     with testbed.zookeeper() as client:
-        client.create(path, json.dumps(value).encode(), makepath=True)
+        client.ensure_path(path)
+        old = client.get(path)[0]
+        client.set(path, json.dumps(value).encode())
         try:
             without = testbed.play("restore_zookeeper")
             assert f"credential of user {user}" not in without.text, without.text
         finally:
-            client.delete(path)
+            client.set(path, old)
     token = re.search(TOKEN, without.text).group(1)
     ran = testbed.play("restore_zookeeper", extra={"quorumshift_restore_token": token})
     assert ran.code != 0 and "the users and permissions have changed" in ran.text, ran.text
