@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import difflib
 import time
+from typing import Any
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase, strays
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.advice import shown
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import file_changes
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import RUN, QuorumshiftAction
@@ -115,11 +116,11 @@ class ActionModule(QuorumshiftAction):
     def _note_strays(self, result: dict) -> None:
         """Show and journal the directories that the broker has renamed to -stray. The next admission, which reads the
         brokers' metadata, decides whether they close it."""
-        node = (result.get("ansible_facts") or {}).get("quorumshift_node") or {}
-        paths = [f"{one['path']}/{name}" for one in node.get("log_dirs") or [] for name in one.get("stray") or []]
-        if paths:
-            self.say(f"{self.host} has -stray directories: {shown(paths)}")
-            self.artifacts().note("event", "stray directories", host=self.host, paths=paths)
+        node: Any = (result.get("ansible_facts") or {}).get("quorumshift_node") or {}
+        found = strays.paths(node)
+        if found:
+            self.say(f"{self.host} has -stray directories: {shown(found)}")
+            self.artifacts().note("event", "stray directories", host=self.host, paths=found)
 
     def _note_missed(self, kind: str) -> None:
         """Journal a restart that ended after its run was killed: the host has the record."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Callable, Iterable, Mapping, NamedTuple
 
 from ..facts import ClusterFacts, Quorum, Topics
-from . import admission, gates, phase, restart, zk_controller
+from . import admission, gates, identity, phase, restart, strays, zk_controller
 from .advice import shown
 
 LAG_S = 5.0
@@ -67,7 +67,7 @@ def broken(reading: Reading, but: Iterable[str] = ()) -> list[str]:
 
 def lasting(reading: Reading) -> list[str]:
     """Return those of the reasons that no wait removes."""
-    return [] if reading.node and reading.node.only_start else strays(reading)
+    return [] if reading.node and reading.node.only_start else lost(reading)
 
 
 # I1 ------------------------------------------------------------------------------------------------------------------
@@ -122,16 +122,10 @@ def registrations(reading: Reading) -> list[str]:
 # I3 ------------------------------------------------------------------------------------------------------------------
 
 
-def identity(reading: Reading) -> list[str]:
+def one_cluster(reading: Reading) -> list[str]:
     """Return why the nodes are not exactly those of the inventory, or are of several clusters."""
     facts = reading.facts
-    nodes, wanted = facts["nodes"], phase.cluster_id(facts)
-    reasons = []
-    for host, node in sorted(nodes.items()):
-        for directory in node.get("log_dirs") or []:
-            stored = (directory.get("meta") or {}).get("cluster.id")
-            if stored and wanted and stored != wanted:
-                reasons.append(f"{host}: {directory['path']}/meta.properties has cluster id {stored}, not {wanted}")
+    nodes, reasons = facts["nodes"], identity.troubles(facts, phase.cluster_id(facts))
     ids: dict[str, list[str]] = {}
     for host, node in sorted(nodes.items()):
         if node.get("node_id") is not None:
@@ -164,7 +158,7 @@ def _voters(quorum: Quorum) -> set[str]:
 
 def partitions(reading: Reading) -> list[str]:
     """Return why a partition is lost, degraded, or would be by the stop of the node."""
-    return [*strays(reading), *health(reading)]
+    return [*lost(reading), *health(reading)]
 
 
 def health(reading: Reading, topics: Topics | None = None, stop: int | None = None) -> list[str]:
@@ -180,20 +174,14 @@ def health(reading: Reading, topics: Topics | None = None, stop: int | None = No
     return restart.troubles(found, reading.min_isr, expected, excused, broker, reading.accepted)
 
 
-def strays(reading: Reading) -> list[str]:
+def lost(reading: Reading) -> list[str]:
     """Return why a broker may have lost partitions: it renamed their directories to -stray when it started in migration
     or KRaft mode, since the metadata did not assign them to it."""
-    found = phase.strays(reading.facts)
-    if not found or restart.token({STRAY: _flat(found)}) in (reading.accepted or ()):
+    found = {STRAY: [f"{host}:{path}" for host, paths in strays.by_host(reading.facts).items() for path in paths]}
+    if not found[STRAY] or restart.token(found) in (reading.accepted or ()):
         return []
-    reasons = [
-        f"{phase.stray_sentence(host, paths)}. {phase.stray_remedy(host, paths)}" for host, paths in found.items()
-    ]
-    return reasons + ([restart.acceptable({STRAY: _flat(found)})] if reading.accepted is not None else [])
-
-
-def _flat(found: Mapping[str, list[str]]) -> list[str]:
-    return [f"{host}:{path}" for host, paths in found.items() for path in paths]
+    reasons = [f"{one.text}. {one.do}" for one in strays.lost(reading.facts)]
+    return reasons + ([restart.acceptable(found)] if reading.accepted is not None else [])
 
 
 # I5 ------------------------------------------------------------------------------------------------------------------
@@ -239,7 +227,7 @@ CONDITIONS = (
         "`meta.properties` of each host; `/brokers/ids`, the brokers' metadata, DescribeQuorum",
         True,
         True,
-        identity,
+        one_cluster,
     ),
     Condition(
         "I4",

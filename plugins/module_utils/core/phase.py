@@ -10,12 +10,10 @@ contradicts itself, or a missing source of the whole cluster, is the phase `unkn
 
 from __future__ import annotations
 
-import re
-from typing import Iterable, Mapping, NamedTuple, Sequence
+from typing import Iterable, Mapping, NamedTuple
 
-from ..facts import ClusterFacts, MetadataLog, NodeFacts, Quorum, RunLock, Topics
-from . import advice, clean_up, identity, restart_token, run_lock
-from .advice import shown
+from ..facts import ClusterFacts, MetadataLog, NodeFacts, Quorum, RunLock
+from . import advice, clean_up, identity, restart_token, run_lock, strays
 
 ZK = "zk"
 CONTROLLERS_STARTING = "controllers_starting"
@@ -44,9 +42,6 @@ FORWARD = (
 )
 
 BROKER_MODES = ("zk", "zk_migration", "kraft")
-
-_STRAY = re.compile(r"(.+)-(\d+)\.[0-9a-f]{32}-stray")
-_LONGEST_NAME = 255
 
 
 class Block(NamedTuple):
@@ -323,51 +318,6 @@ def _startable(node: NodeFacts) -> bool:
     return begun and str(node.get("next")).startswith("controller_")
 
 
-def strays(facts: ClusterFacts, lost: bool = True) -> dict[str, list[str]]:
-    """Return {host: paths} of the -stray directories of brokers that run in migration or KRaft mode. When such a broker
-    starts, it renames the logs that the metadata does not assign to it (LogManager.isStrayKraftReplica).
-
-    `lost`: those of partitions that the brokers' metadata does assign to the broker, and all whose partition is not
-    known; otherwise the rest. A topic that was deleted while the broker restarted leaves such directories too.
-    """
-    topics, found = facts.get("topics") or {}, {}
-    for host, node in sorted(facts["nodes"].items()):
-        if node["role"] != "broker" or node.get("running") not in ("zk_migration", "kraft"):
-            continue
-        names = [(one["path"], name) for one in node.get("log_dirs") or [] for name in one.get("stray") or []]
-        paths = [f"{path}/{name}" for path, name in names if _is_lost(name, node.get("node_id"), topics) == lost]
-        if paths:
-            found[host] = paths
-    return found
-
-
-def _is_lost(name: str, broker: int | None, topics: Topics) -> bool:
-    """Return whether a -stray directory is of a partition that the brokers' metadata assigns to the broker. Its name
-    begins with topic and number, cut where it would be too long for a file name (UnifiedLog.logStrayDirName)."""
-    parsed = _STRAY.fullmatch(name)
-    if not (parsed and topics.get("reached")):
-        return True
-    topic, number = parsed.groups()
-    cut = len(name) >= _LONGEST_NAME
-    numbers = [
-        one for known, one in topics["partitions"].items() if known == topic or (cut and known.startswith(topic))
-    ]
-    return any(broker in one[number]["replicas"] for one in numbers if number in one)
-
-
-def stray_sentence(host: str, paths: Sequence[str]) -> str:
-    """Return why a broker's -stray directories stop a rolling restart, as a sentence."""
-    return f"{host} did not find these directories assigned to it when it started, though they are: {shown(paths)}"
-
-
-def stray_remedy(host: str, paths: Sequence[str]) -> str:
-    """Return what to do about -stray directories, as a sentence."""
-    return (
-        "Check that each partition has all its replicas in sync, and its records. Then move the directories away, on "
-        f"{host}: mv {paths[0].rpartition('/')[0]}/*-stray DIRECTORY. Until then no other broker is stopped"
-    )
-
-
 def restoring(facts: ClusterFacts) -> RunLock | None:
     """Return the newest run lock where it is that of a restore at work, interrupted or failed, with brokers down or
     masked: they are stopped on purpose, while ZooKeeper is restored in part. None otherwise."""
@@ -432,18 +382,8 @@ def _blocks(seen: _Seen, phase: str) -> list[Block]:
                     "run again: the rolling restart restarts it",
                 )
             )
-    blocks += [
-        Block("stray_directories", stray_sentence(host, paths), stray_remedy(host, paths))
-        for host, paths in strays(seen.facts).items()
-    ]
-    blocks += [
-        Block(
-            "stray_directories",
-            f"{host} has directories of partitions that were deleted or moved while it restarted: {shown(paths)}",
-            f"remove them when their records are needed no more. On {host}: ls {paths[0].rpartition('/')[0]}",
-        )
-        for host, paths in strays(seen.facts, lost=False).items()
-    ]
+    for find in (strays.lost, strays.left):
+        blocks += [Block("stray_directories", *one) for one in find(seen.facts)]
     begun = phase in (CONTROLLERS_READY, BROKERS_JOINING, COPYING, HYBRID, DUAL_WRITE, FINALIZED, KRAFT_NATIVE)
     down = [host for host, node in sorted(seen.controllers.items()) if not node.get("running")]
     if begun and down:
