@@ -29,3 +29,17 @@ options:
     type: str
     required: true
 """
+
+    TOKEN = r"""
+options:
+  host:
+    description: This host's name in the inventory, which the gate token must name. The action plugin fills it in.
+    type: str
+    required: true
+  renewable:
+    description:
+      - A gate token that expired on its way fails the task only after several renewals. Until then the outcome is
+        V(expired), and the role asks for a new token. Handled by the action plugin.
+    type: bool
+    default: false
+"""

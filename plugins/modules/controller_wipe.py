@@ -20,16 +20,6 @@ options:
   gate_token:
     description: The gate token that M(quorumshift.kafka.rolling_restart) returned after the brokers' restart.
     type: dict
-  host:
-    description: This host's name in the inventory, which the gate token must name. The action plugin fills it in.
-    type: str
-    required: true
-  renewable:
-    description:
-      - A gate token that expired on its way fails the task only after several renewals. Until then the outcome is
-        V(expired), and the role asks for a new token. Handled by the action plugin.
-    type: bool
-    default: false
   service:
     description: The controller's service.
     type: str
@@ -48,6 +38,7 @@ options:
 extends_documentation_fragment:
   - quorumshift.kafka.host_record
   - quorumshift.kafka.host_record.run
+  - quorumshift.kafka.host_record.token
 attributes:
   check_mode: {support: full, description: Returns what would be removed.}
   diff_mode:
@@ -123,12 +114,12 @@ def main():
         supports_check_mode=True,
     )
     given = module.params
-    own_id, now = node.own_id(given["config_file"]), clock.read()
-    refused = gates.refusal("wipe", given["gate_token"], given["cluster_id"], given["run"], given["host"], own_id)
-    late = None if refused or module.check_mode else gates.expired(given["gate_token"], now)
-    if (refused or late) and not module.check_mode:
-        outcome = {"outcome": gates.EXPIRED} if late and not now.get("error") else {}
-        module.fail_json(msg=f"{refused or late}. Nothing was removed on this host.", **outcome)
+    own_id = node.own_id(given["config_file"])
+    of_this_run = (given["cluster_id"], given["run"], given["host"], own_id)
+    rejected = gates.rejection(gates.WIPE, given["gate_token"], *of_this_run, clock.read())
+    if rejected and not module.check_mode:
+        rejected["msg"] += ". Nothing was removed on this host."
+        module.fail_json(**rejected)
     try:
         directory = host_state.directory(given["state_dir"], given["cluster_id"])
         with host_state.locked(directory):

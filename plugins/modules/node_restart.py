@@ -48,10 +48,6 @@ options:
   gate_token:
     description: The token of the gate that belongs to O(kind) (M(quorumshift.kafka.gate)).
     type: dict
-  host:
-    description: This host's name in the inventory, which the gate token must name. The action plugin fills it in.
-    type: str
-    required: true
   registered:
     description: The ids of the brokers that are registered in the quorum. The action plugin fills it in.
     type: list
@@ -112,12 +108,6 @@ options:
     description: Finish the restart that an earlier run left unfinished on the host. Handled by the action plugin.
     type: bool
     default: false
-  renewable:
-    description:
-      - A gate token that expired on its way fails the task only after several renewals. Until then the outcome is
-        V(expired), and the role asks for a new token. Handled by the action plugin.
-    type: bool
-    default: false
   run_key:
     description: The key that unseals secrets. The action plugin fills it in.
     type: str
@@ -125,6 +115,7 @@ options:
 extends_documentation_fragment:
   - quorumshift.kafka.host_record
   - quorumshift.kafka.host_record.run
+  - quorumshift.kafka.host_record.token
 attributes:
   check_mode:
     support: full
@@ -231,20 +222,17 @@ def main():
     )
     given = module.params
     finishing = given["action"] == "finish"
-    refused = None
+    rejected = {}
     if given["action"] == "begin":
-        now, of_this_restart = clock.read(), (given["cluster_id"], given["run"], given["host"], given["node_id"])
-        refused = gates.refusal(given["kind"], given["gate_token"], *of_this_restart)
-    if given["action"] != "watch" and not given["content"]:  # which replaces whatever file the host has
+        of_this_run = (given["cluster_id"], given["run"], given["host"], given["node_id"])
+        rejected = gates.rejection(given["kind"], given["gate_token"], *of_this_run, clock.read())
+    if given["action"] != "watch" and not rejected:
         own_id = node.own_id(given["config_file"])
-        refused = refused or restart_token.of_another_node(given["config_file"], own_id, given["node_id"])
-    if given["action"] == "begin" and not refused and not module.check_mode:
-        late = gates.expired(given["gate_token"], now)
-        if late:
-            outcome = {} if now.get("error") else {"outcome": gates.EXPIRED}
-            module.fail_json(msg=f"{late}. Nothing was changed on this host.", **outcome)
-    if refused and not module.check_mode:
-        module.fail_json(msg=f"{refused}. Nothing was changed on this host.")
+        other = restart_token.of_another_node(given["config_file"], own_id, given["node_id"])
+        rejected = {"msg": other} if other else {}
+    if rejected and not module.check_mode:
+        rejected["msg"] += ". Nothing was changed on this host."
+        module.fail_json(**rejected)
     spec = {
         **given,
         "id": given["restart_id"],

@@ -279,6 +279,19 @@ def expired(given: Mapping, clock: Clock) -> str | None:
     return None
 
 
+def rejection(
+    kind: str, given: Mapping | None, cluster_id: str, run: str, host: str, node_id: int | None, clock: Clock
+) -> dict[str, str]:
+    """Return {} where this host accepts the gate token given for a restart of this kind or for `wipe`; otherwise {msg},
+    and {outcome} as well where the token is too old and a new one may be asked for. Arguments as for `refusal` and
+    `expired`."""
+    refused = refusal(kind, given, cluster_id, run, host, node_id)
+    late = None if refused or given is None else expired(given, clock)
+    if late and not clock.get("error"):
+        return {"msg": late, "outcome": EXPIRED}
+    return {"msg": refused or late} if refused or late else {}
+
+
 def finalize_token(facts: ClusterFacts) -> str:
     """Return the confirmation token of finalization: the cluster id and the first 6 of after_kraft's digest.
 
