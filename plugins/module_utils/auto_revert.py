@@ -14,7 +14,7 @@ from typing import Any, Mapping
 from . import restart_files, restart_steps
 from .core import auto_revert, kraft_config, restart_token, transitions
 from .formats import metadata_summary, properties
-from .probes import node, own_node, own_zookeeper, service
+from .probes import node, own_log, own_node, own_zookeeper, service
 from .restart_record import Record, RestartError
 
 
@@ -53,7 +53,7 @@ def after(spec: Mapping[str, Any], record: Record, directory: str, error: Except
         how = f"Its file starts it in mode {next_mode}. Fix the cause, then start {unit} on this host or run again"
         second_excerpt = getattr(second, "excerpt", "")
         message = f"{why} Reverting to mode {earlier} failed too: {second}. {how}."
-        same = own_node.without_times(second_excerpt) == own_node.without_times(excerpt)
+        same = own_log.without_times(second_excerpt) == own_log.without_times(excerpt)
         return "failed", _joined(message, excerpt, "" if same else second_excerpt)
     message = (
         f"{why} Its properties file was reverted and it is up in mode {earlier} again. Fix the cause and run again."

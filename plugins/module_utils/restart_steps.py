@@ -12,7 +12,7 @@ from typing import Any, Callable, Mapping
 from .addresses import AddressError
 from .core.restart_token import is_stopped, no_stop
 from .formats.znodes import ZnodeError
-from .probes import loading, own_node, own_zookeeper, service
+from .probes import loading, own_log, own_node, own_zookeeper, service
 from .probes.socket_wire import WireError
 from .restart_record import Record, RestartError
 from .security import SecurityError
@@ -82,7 +82,7 @@ def _start(
         service.begin("start", spec["service"])
         see_up(spec, record, values, before, starting, earlier, log_from)
     except (RestartError, service.ServiceError) as error:
-        excerpt = own_node.log_excerpt(spec["log_file"], log_from, spec["service"], values)
+        excerpt = own_log.excerpt(spec["log_file"], log_from, spec["service"], values)
         raise NotUp(str(error), excerpt) from None
 
 

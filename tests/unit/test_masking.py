@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils import masking, restart_files
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import own_node
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import own_log
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_log_excerpt_is_masked_and_stays_readable(tmp_path):
         "[2026-11-21 00:00:01,000] ERROR No login for swordfish (kafka.Kafka$)\n"
         'java.lang.IllegalArgumentException: PlainLoginModule required \\\n  password="hunter2" Exception;\n'
     )
-    excerpt = own_node.log_excerpt(str(log), 0, "kafka", {"ssl.key.password": "swordfish"})
+    excerpt = own_log.excerpt(str(log), 0, "kafka", {"ssl.key.password": "swordfish"})
     assert "hunter2" not in excerpt and "swordfish" not in excerpt
     assert "ERROR No login for ******** (kafka.Kafka$)" in excerpt
 

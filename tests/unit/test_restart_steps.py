@@ -22,7 +22,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils import (
     restart_steps,
     restart_worker,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import own_node, own_zookeeper, service
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import own_log, own_node, own_zookeeper, service
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import SecurityError
 
 PLAIN = "broker.id=2\nzookeeper.connect=z:2181\n"
@@ -294,7 +294,7 @@ def test_excerpt_quotes_the_errors_of_this_start(tmp_path):
     with open(log, "a", encoding="utf-8") as stream:
         stream.write("[t] INFO begins\n[t] ERROR no leader of t-0 (state.change.logger)\n")
         stream.write("[t] ERROR cannot bind\njava.net.BindException: in use\n\tat Main\n")
-    lines = own_node.log_excerpt(str(log), start, "kafka", {}).splitlines()
+    lines = own_log.excerpt(str(log), start, "kafka", {}).splitlines()
     assert lines == [f"{log} says:", "[t] ERROR cannot bind", "java.net.BindException: in use"]
 
 
@@ -302,8 +302,8 @@ def test_excerpt_quotes_repeated_lines_once(tmp_path):
     log = tmp_path / "server.log"
     stamp = "[2026-11-23 14:23:0{},472] ERROR {} (kafka.Kafka$)\nCaused by: java.net.BindException: in use\n"
     log.write_text(stamp.format(3, "no acceptor") + stamp.format(4, "exiting") + stamp.format(5, "exiting"))
-    lines = own_node.log_excerpt(str(log), 0, "kafka", {}).splitlines()[1:]
-    assert [own_node.without_times(line) for line in lines] == [
+    lines = own_log.excerpt(str(log), 0, "kafka", {}).splitlines()[1:]
+    assert [own_log.without_times(line) for line in lines] == [
         "ERROR no acceptor (kafka.Kafka$)",
         "ERROR exiting (kafka.Kafka$)",
         "Caused by: java.net.BindException: in use",
@@ -314,9 +314,9 @@ def test_excerpt_quotes_repeated_lines_once(tmp_path):
 def test_excerpt_of_a_rotated_an_empty_and_a_missing_log(tmp_path):
     log = tmp_path / "server.log"
     log.write_text("[t] INFO begins\n")
-    assert "INFO begins" in own_node.log_excerpt(str(log), 5000, "kafka", {})
-    assert "journalctl -u kafka" in own_node.log_excerpt(str(log), log.stat().st_size, "kafka", {})
-    assert "could not be read" in own_node.log_excerpt(str(tmp_path / "none"), 0, "kafka", {})
+    assert "INFO begins" in own_log.excerpt(str(log), 5000, "kafka", {})
+    assert "journalctl -u kafka" in own_log.excerpt(str(log), log.stat().st_size, "kafka", {})
+    assert "could not be read" in own_log.excerpt(str(tmp_path / "none"), 0, "kafka", {})
 
 
 def test_broker_may_have_registered_once_its_replica_is_recreated(tmp_path):

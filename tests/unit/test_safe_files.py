@@ -9,7 +9,7 @@ import os
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state, restart_files, safe_files
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import node, own_node
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import node, own_log
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import RunArtifacts
 
 KAFKA = 12345
@@ -40,7 +40,7 @@ def test_a_planted_link_is_not_read(planted):
         restart_files.read_text(str(path))
     with pytest.raises(PermissionError):
         node.read_properties(str(path))
-    assert "hidden" not in own_node.log_excerpt(str(path), 0, "kafka", {})
+    assert "hidden" not in own_log.excerpt(str(path), 0, "kafka", {})
     found = node.facts("broker", str(path), "none", "ab" * 32, str(path.parent / "state"), "/none")
     assert "hidden" not in str(found["file"]) and "a link of uid" in found["file"]["error"]
 

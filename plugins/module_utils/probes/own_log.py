@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Read the newest error from a node's own log, or from the journal of its service.
+"""Read errors from a node's own log, or from the journal of its service.
 
 Runs on managed hosts: standard library only; read-only.
 """
@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Iterable, Sequence
+import shlex
+from typing import Iterable, Mapping, Sequence
 
 from .. import masking, safe_files
 from ..facts import Service
@@ -20,6 +21,10 @@ NOISE = "(state.change.logger)"  # logs ERROR at any start, for partitions whose
 _ERROR = re.compile(r"\b(ERROR|FATAL)\b")
 _CAUSE = re.compile(r"(?:Caused by: )?(?:[\w$]+\.)+[\w$]+(?:Exception|Error)\b.*")
 _TAIL_BYTES, _LONGEST = 1 << 16, 500
+_EXCERPT_LINES = 12
+_TIME = re.compile(r"\[\d{4}-\d\d-\d\d [\d:,.]+\] ")
+_EVENT = re.compile(r"^(?=\[\d{4}-\d\d-\d\d )", re.MULTILINE)
+_MARKS = (" ERROR ", " FATAL ", "Exception")  # of lines that an excerpt shows first
 
 
 def last_error(log_file: str, state: Service, secrets: Iterable[str] = ()) -> str | None:
@@ -48,6 +53,45 @@ def newest(lines: Sequence[str]) -> str | None:
             break
         thrown += [line.strip()] if _CAUSE.match(line.strip()) else []
     return " ".join(dict.fromkeys([lines[at].strip(), *thrown[:1], *thrown[-1:]]))
+
+
+def excerpt(path: str, start: int, service_name: str, values: Mapping[str, str]) -> str:
+    """Return the last errors, or the last lines, of the node's own log from byte `start` on, with secrets masked.
+
+    `values`: the node's properties, whose secrets the log may repeat.
+    """
+    try:
+        # A log that is shorter than before was rotated.
+        with os.fdopen(safe_files.open_regular(path), "r", encoding="utf-8", errors="replace") as stream:
+            stream.seek(start if os.fstat(stream.fileno()).st_size >= start else 0)
+            text = stream.read()
+    except OSError as error:
+        return f"Its log could not be read: {error}"
+    if not text.strip():
+        return f"{path} has no line of this start: see `journalctl -u {shlex.quote(service_name)}`"
+    errors = any(map(_is_error, text.split("\n")))
+    secrets = masking.known(values)
+    once: dict[str, str] = {}  # several loggers repeat the causes of one exception
+    for event in reversed(_EVENT.split(text)):
+        if len(once) >= _EXCERPT_LINES:
+            break
+        lines = event.split("\n")
+        if errors and not any(map(_is_error, lines)):
+            continue
+        # Masked as a whole, because a secret may continue over several lines
+        for line in reversed(masking.mask(event, secrets).split("\n")):
+            if line.strip() and (_is_error(line) or not errors):
+                once.setdefault(without_times(line.rstrip()), line.rstrip())
+    return "\n".join([f"{path} says:", *reversed(list(once.values())[:_EXCERPT_LINES])])
+
+
+def _is_error(line: str) -> bool:
+    return any(mark in line for mark in _MARKS) and NOISE not in line
+
+
+def without_times(text: str) -> str:
+    """Return a log's text without timestamps, for comparison."""
+    return _TIME.sub("", text)
 
 
 def _tail(path: str) -> tuple[list[str], float]:

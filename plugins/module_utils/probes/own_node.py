@@ -9,23 +9,16 @@ Runs on managed hosts: standard library only; needs no credentials.
 from __future__ import annotations
 
 import os
-import re
-import shlex
 from typing import Any, Mapping
 
-from .. import masking, safe_files
 from ..addresses import HostPort, parse_listeners
 from ..core import kraft_config, node_mode
 from ..formats import metadata_summary
 from ..security import Security, Tls
-from . import kafka_wire, node, own_log, service
+from . import kafka_wire, node, service
 from .socket_wire import TlsError, WireError
 
 _PREFERRED = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL", "SSL")
-_LOG_LINES = 12
-_TIME = re.compile(r"\[\d{4}-\d\d-\d\d [\d:,.]+\] ")
-_EVENT = re.compile(r"^(?=\[\d{4}-\d\d-\d\d )", re.MULTILINE)
-_ERRORS = (" ERROR ", " FATAL ", "Exception")
 
 
 def running_mode(values: Mapping[str, str], config_file: str, service_name: str) -> str | None:
@@ -73,45 +66,6 @@ def may_have_registered(values: Mapping[str, str], since: float) -> bool:
     directory = node.metadata_dir(dict(values))
     # A file system uses the time of the last tick, up to 10 ms behind.
     return os.path.isdir(directory) and os.path.getmtime(directory) >= since - 0.1
-
-
-def log_excerpt(path: str, start: int, service_name: str, values: Mapping[str, str]) -> str:
-    """Return the last errors, or the last lines, of the node's own log from byte `start` on, with secrets masked.
-
-    `values`: the node's properties, whose secrets the log may repeat.
-    """
-    try:
-        # A log that is shorter than before was rotated.
-        with os.fdopen(safe_files.open_regular(path), "r", encoding="utf-8", errors="replace") as stream:
-            stream.seek(start if os.fstat(stream.fileno()).st_size >= start else 0)
-            text = stream.read()
-    except OSError as error:
-        return f"Its log could not be read: {error}"
-    if not text.strip():
-        return f"{path} has no line of this start: see `journalctl -u {shlex.quote(service_name)}`"
-    errors = any(map(_is_error, text.split("\n")))
-    secrets = masking.known(values)
-    once: dict[str, str] = {}  # several loggers repeat the causes of one exception
-    for event in reversed(_EVENT.split(text)):
-        if len(once) >= _LOG_LINES:
-            break
-        lines = event.split("\n")
-        if errors and not any(map(_is_error, lines)):
-            continue
-        # Masked as a whole, because a secret may continue over several lines
-        for line in reversed(masking.mask(event, secrets).split("\n")):
-            if line.strip() and (_is_error(line) or not errors):
-                once.setdefault(without_times(line.rstrip()), line.rstrip())
-    return "\n".join([f"{path} says:", *reversed(list(once.values())[:_LOG_LINES])])
-
-
-def _is_error(line: str) -> bool:
-    return any(mark in line for mark in _ERRORS) and own_log.NOISE not in line
-
-
-def without_times(text: str) -> str:
-    """Return a log's text without timestamps, for comparison."""
-    return _TIME.sub("", text)
 
 
 def _own_listener(values: Mapping[str, str]) -> tuple[HostPort, str]:
