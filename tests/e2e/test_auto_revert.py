@@ -132,7 +132,8 @@ def test_the_cause_is_reported_while_controllers_are_unreachable(fresh):
             fresh,
             "its listener does not answer",
             "reverted and it is up in mode zk again",
-            "b2 reverted automatically. c1, c2, c3 could not be read, so its registration in the quorum may be left",
+            "b2 reverted automatically. Its registration in the quorum may be left, and the next run removes it: ",
+            "c1, c2, c3 could not be read",
             extra=faults.ALIVE,
             kill_when=cut_off,
         )
