@@ -24,13 +24,18 @@ def mark() -> dict[str, str]:
     return {_NAME: uuid.uuid4().hex}
 
 
+def pids(marked: dict[str, str]) -> list[int]:
+    """Return the process ids of ansible-playbook and its workers."""
+    return _pids(f"{_NAME}={marked[_NAME]}".encode())
+
+
 def kill(marked: dict[str, str]) -> None:
     """Send SIGKILL to ansible-playbook and its workers, until none is left that could fork another."""
     while True:
-        pids = _pids(f"{_NAME}={marked[_NAME]}".encode())
-        if not pids:
+        left = pids(marked)
+        if not left:
             return
-        for pid in pids:
+        for pid in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 

@@ -11,13 +11,13 @@ import os
 import re
 import signal
 import time
-from pathlib import Path
 from typing import Iterator
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
 from confluent_kafka.admin import NewTopic
 from kazoo.client import KazooClient
 
+from tools import control_process
 from tools.demo import screen
 from tools.drill.scenario import Injection
 from tools.e2e import faults
@@ -87,7 +87,7 @@ def flagless_controller(injection: Injection) -> Iterator[None]:
     """
     testbed = injection.testbed
     with contextlib.ExitStack() as stack:
-        with paused():  # the run must not pass its gate meanwhile
+        with paused(testbed):  # the run must not pass its gate meanwhile
             stack.enter_context(faults.edited(testbed, _follower(testbed), f"/^{FLAG}/d"))
         yield
 
@@ -148,17 +148,17 @@ def mute_while_another_is_down(injection: Injection) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def control_node_sleeps(_injection: Injection) -> Iterator[None]:
+def control_node_sleeps(injection: Injection) -> Iterator[None]:
     """Stop the processes of the run for longer than a gate token lives, then continue them."""
-    with paused():
+    with paused(injection.testbed):
         time.sleep(gates.TOKEN_LIFE_S + 10)  # the fault is this time
     yield
 
 
 @contextlib.contextmanager
-def paused() -> Iterator[None]:
-    """Stop the processes of the run, if one runs, and continue them at exit."""
-    processes = run_processes()
+def paused(testbed: Testbed) -> Iterator[None]:
+    """Stop the processes of the newest run, if it runs, and continue them at exit."""
+    processes = control_process.pids(testbed.control_process) if testbed.control_process else []
     try:
         for process in processes:
             os.kill(process, signal.SIGSTOP)
@@ -167,25 +167,6 @@ def paused() -> Iterator[None]:
         for process in processes:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGCONT)
-
-
-def run_processes() -> list[int]:
-    """Return the process ids of ansible-playbook below this process, workers and their children included."""
-    parents = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
-    found, below = [], {os.getpid()}
-    while below:
-        below = {pid for pid, parent in parents.items() if parent in below}
-        found += sorted(below)
-    return [pid for pid in found if b"ansible-playbook" in _command(pid)]
-
-
-def _command(process: int) -> bytes:
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{process}/cmdline").read_bytes()
-    return b""
 
 
 @contextlib.contextmanager

@@ -70,6 +70,7 @@ class Testbed:
     """This checkout's testbed, from its inventory."""
 
     def __init__(self) -> None:
+        self.control_process: dict[str, str] = {}  # the mark of the newest run
         groups = yaml.safe_load(INVENTORY.read_text())["all"]
         self.variables = groups["vars"]
         self.groups = {name: sorted(group["hosts"]) for name, group in groups["children"].items()}
@@ -242,7 +243,7 @@ class Testbed:
     ) -> Ran:
         """Run playbooks/NAME.yml; with `kill_when`, SIGKILL it and its children at the first line for which it is true.
 
-        `under`: a command that runs it, for example in another pid namespace.
+        `control_process` is its mark meanwhile. `under`: a command that runs it, for example in another pid namespace.
         """
         command = [
             *under,
@@ -254,7 +255,7 @@ class Testbed:
             json.dumps({**FAST, **(extra or {})}),
             str(pathlib.Path("playbooks", f"{name}.yml")),
         ]
-        marked = control_process.mark()
+        marked = self.control_process = control_process.mark()
         environment = {**os.environ, **marked, "ANSIBLE_NOCOLOR": "1", "PYTHONUNBUFFERED": "1", "LC_ALL": "C.UTF-8"}
         began = time.monotonic()
         process = subprocess.Popen(
