@@ -120,14 +120,7 @@ def _provision(host: Host, network: Network, secrets: dict[str, str]) -> None:
 
 def _provision_login(root: Path) -> None:
     """Add a user who may use sudo, and have logind end whatever a login leaves running."""
-    home = f"/home/{LOGIN}"
-    for file, line in (
-        ("passwd", f"{LOGIN}:x:{_LOGIN_UID}:{_LOGIN_UID}::{home}:/bin/bash"),
-        ("group", f"{LOGIN}:x:{_LOGIN_UID}:"),
-        ("shadow", f"{LOGIN}:*:19000:0:99999:7:::"),
-    ):
-        with (root / "etc" / file).open("a") as stream:
-            stream.write(f"{line}\n")
+    _add_user(root, LOGIN, _LOGIN_UID, f"/home/{LOGIN}", "/bin/bash")
     _put(root / f"etc/sudoers.d/{LOGIN}", f"{LOGIN} ALL=(ALL) NOPASSWD: ALL\n", mode=0o440)
     _put(root / "etc/systemd/logind.conf.d/testbed.conf", "[Login]\nKillUserProcesses=yes\n")
     (root / "etc/systemd/system/systemd-logind.service").unlink()  # masked by image/setup.sh
@@ -142,15 +135,19 @@ def _provision_user(root: Path) -> None:
     user, uid = LAYOUT.user, LAYOUT.uid
     if any(line.startswith(f"{user}:") for line in (root / "etc/passwd").read_text().splitlines()):
         return
-    for name, line in (
-        ("group", f"{user}:x:{uid}:"),
-        ("passwd", f"{user}:x:{uid}:{uid}::{LAYOUT.data_dir}:/usr/sbin/nologin"),
-        ("shadow", f"{user}:!:::::::"),
-    ):
-        with (root / "etc" / name).open("a") as file:
-            file.write(f"{line}\n")
+    _add_user(root, user, uid, LAYOUT.data_dir, "/usr/sbin/nologin")
     _own(root / LAYOUT.log_dir[1:], uid)
     (root / LAYOUT.kafka_home[1:]).symlink_to("/opt/kafka")
+
+
+def _add_user(root: Path, name: str, uid: int, home: str, shell: str) -> None:
+    for file, line in (
+        ("passwd", f"{name}:x:{uid}:{uid}::{home}:{shell}"),
+        ("group", f"{name}:x:{uid}:"),
+        ("shadow", f"{name}:*:19000:0:99999:7:::"),  # no password, and not locked: sshd rejects locked users
+    ):
+        with (root / "etc" / file).open("a") as stream:
+            stream.write(f"{line}\n")
 
 
 def _provision_zookeeper(root: Path, network: Network, secrets: dict[str, str]) -> None:
