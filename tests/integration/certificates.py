@@ -59,6 +59,18 @@ class Authority:
             f"{prefix}ssl.truststore.location": self.cafile,
         }
 
+    def zookeeper_keys(self, certificate: Certificate, port: int) -> Dict[str, str]:
+        """Return the settings of a ZooKeeper server for mutual TLS on a port of its own."""
+        return {
+            "secureClientPort": str(port),
+            "secureClientPortAddress": "127.0.0.1",
+            "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
+            "ssl.keyStore.location": certificate.store,
+            "ssl.keyStore.type": "PEM",
+            "ssl.trustStore.location": self.cafile,
+            "ssl.trustStore.type": "PEM",
+        }
+
 
 def _openssl(*arguments: str) -> None:
     done = subprocess.run(["openssl", *arguments], capture_output=True, text=True, timeout=60, check=False)

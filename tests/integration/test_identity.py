@@ -7,10 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import pathlib
-import subprocess
-import sys
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils import (
@@ -23,11 +19,11 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import z
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire, zookeeper
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import backup_file, restoring, taking
 
+from tests import modules
 from tests.integration import servers
 
 pytestmark = pytest.mark.real
 
-MODULES = pathlib.Path(__file__).resolve().parents[2] / "plugins" / "modules"
 OWN, FOREIGN = "OwnClusterId__________", "ForeignClusterId______"
 META = {"version": "0", "cluster.id": OWN}
 
@@ -102,16 +98,7 @@ def run(module, connect, **options):
     given = {"zookeeper_connect": connect, **options}
     if module != "zk_backup":
         given.setdefault("bootstrap_servers", [f"127.0.0.1:{servers.free_port()}"])
-    done = subprocess.run(
-        [sys.executable, str(MODULES / f"{module}.py")],
-        input=json.dumps({"ANSIBLE_MODULE_ARGS": given}),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(MODULES.parents[1] / ".build")},
-    )
-    return json.loads(done.stdout or json.dumps({"stderr": done.stderr}))
+    return modules.run(module, **given)
 
 
 # Each changing module, given the other cluster's ZooKeeper -----------------------------------------------------------

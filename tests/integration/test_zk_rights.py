@@ -28,16 +28,7 @@ def ensemble():
     """Connections by identity, to a ZooKeeper with znodes of a digest user, of a certificate, and of all."""
     with servers.workdir("zk_rights") as home:
         authority = Authority(home / "tls")
-        server = authority.issue("server", "IP:127.0.0.1")
-        tls = {
-            "secureClientPort": str(servers.free_port()),
-            "secureClientPortAddress": "127.0.0.1",
-            "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
-            "ssl.keyStore.location": server.store,
-            "ssl.keyStore.type": "PEM",
-            "ssl.trustStore.location": authority.cafile,
-            "ssl.trustStore.type": "PEM",
-        }
+        tls = authority.zookeeper_keys(authority.issue("server", "IP:127.0.0.1"), servers.free_port())
         with servers.zookeeper(home, settings=tls) as running:
             mine, other = authority.issue("kafka"), authority.issue("other")
 

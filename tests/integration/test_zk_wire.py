@@ -28,15 +28,8 @@ def zookeeper():
     """A ZooKeeper server with a plain port, a port for mutual TLS and znodes under CHROOT; and one on [::1]."""
     with servers.workdir("zk_wire") as home:
         authority = Authority(home / "tls")
-        certificate = authority.issue("server", "IP:127.0.0.1")
         tls = {
-            "secureClientPort": str(servers.free_port()),
-            "secureClientPortAddress": "127.0.0.1",
-            "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
-            "ssl.keyStore.location": certificate.store,
-            "ssl.keyStore.type": "PEM",
-            "ssl.trustStore.location": authority.cafile,
-            "ssl.trustStore.type": "PEM",
+            **authority.zookeeper_keys(authority.issue("server", "IP:127.0.0.1"), servers.free_port()),
             "4lw.commands.whitelist": "srvr,mntr",
         }
         six = servers.zookeeper(home, "zookeeper-six", host="::1")

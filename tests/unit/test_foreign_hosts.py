@@ -5,19 +5,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
-import subprocess
-import sys
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import clock
 
-pytest.importorskip("ansible.module_utils.basic")  # which the modules need, where Ansible runs them
+from tests.modules import run
 
-MODULES = pathlib.Path(__file__).resolve().parents[2] / "plugins" / "modules"
 OWN, FOREIGN, RUN = "OwnClusterId__________", "ForeignClusterId______", "run"
 CONTROLLER = "process.roles=controller\nnode.id=3001\nzookeeper.metadata.migration.enable=true\nlog.dirs={}/data\n"
 BROKER = "broker.id=3001\nzookeeper.connect=z:2181\nlog.dirs={}/data\n"
@@ -65,20 +61,6 @@ def options(tmp_path, module):
     }
 
 
-def run(module, given):
-    done = subprocess.run(
-        [sys.executable, str(MODULES / f"{module}.py")],
-        input=json.dumps({"ANSIBLE_MODULE_ARGS": given}),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(MODULES.parents[1] / ".build")},
-    )
-    assert done.stdout, done.stderr
-    return json.loads(done.stdout)
-
-
 def contents(path):
     return {str(one): one.read_bytes() for one in sorted(path.rglob("*")) if one.is_file()}
 
@@ -87,7 +69,7 @@ def contents(path):
 def test_a_host_of_another_cluster_is_left_alone(tmp_path, module):
     host(tmp_path, BROKER if module == "node_restart" else CONTROLLER)
     before = contents(tmp_path)
-    result = run(module, options(tmp_path, module))
+    result = run(module, **options(tmp_path, module))
     assert result.get("failed") and f"meta.properties has cluster id {FOREIGN}" in result["msg"], result
     assert contents(tmp_path) == before
 
@@ -96,13 +78,13 @@ def test_a_host_of_another_cluster_is_left_alone(tmp_path, module):
 def test_another_node_of_the_same_cluster_is_left_alone(tmp_path, module):
     host(tmp_path, BROKER if module == "node_restart" else CONTROLLER, OWN, 3002)
     before = contents(tmp_path)
-    result = run(module, options(tmp_path, module))
+    result = run(module, **options(tmp_path, module))
     assert result.get("failed") and "has node id 3002, and this run expects 3001" in result["msg"], result
     assert contents(tmp_path) == before
 
 
 def test_the_own_controller_is_wiped(tmp_path):
     host(tmp_path, CONTROLLER, OWN)
-    result = run("controller_wipe", options(tmp_path, "controller_wipe"))
+    result = run("controller_wipe", **options(tmp_path, "controller_wipe"))
     assert result.get("emptied") == [str(tmp_path / "data")] and result["config_file"] == "removed", result
     assert os.listdir(tmp_path / "data") == [] and not (tmp_path / "node.properties").exists()

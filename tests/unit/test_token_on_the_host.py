@@ -5,19 +5,12 @@
 
 from __future__ import annotations
 
-import json
-import os
-import pathlib
-import subprocess
-import sys
-
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import clock
 
-pytest.importorskip("ansible.module_utils.basic")  # which the modules need, where Ansible runs them
+from tests import modules
 
-ROOT = pathlib.Path(__file__).parents[2]
 GATES = {"node_restart": "before_kraft", "controller_wipe": gates.BROKERS_PLAIN}
 
 
@@ -41,16 +34,7 @@ def run(module, tmp_path, boot_id, age_s):
         } | {"gate_token": given["gate_token"]}
     else:
         del given["log_dir"]
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "plugins" / "modules" / f"{module}.py")],
-        input=json.dumps({"ANSIBLE_MODULE_ARGS": given}),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT / ".build")},
-    )
-    return json.loads(done.stdout)
+    return modules.run(module, **given)
 
 
 @pytest.mark.parametrize("module", GATES)
