@@ -25,7 +25,8 @@ _WHOLE = re.compile(r"passw(?:or)?d|passphrase|secret|[\w-]+[._-][\w.-]+", re.IG
 # In double quotes with escapes, in double quotes that are escaped themselves, or in single quotes
 _STRING = r'"(?:\\.|[^"\\])*"|\\"(?:\\{3}"|\\\\|(?!\\")[^"])*\\"|' + r"'(?:\\.|[^'\\])*'"
 _NOTHING = re.compile(r"(null|none|true|false|\[hidden\]?|\[redacted\]?|\*{4,}|\(secret\)|)[.,;]?$", re.IGNORECASE)
-_OWN_TOKEN = re.compile(r"quorumshift_\w+")  # a confirmation that the operator types, and that messages print
+# A confirmation that the operator types and messages print; a type of metadata record, which messages count
+_NO_SETTING = re.compile(r"quorumshift_\w+|[A-Z_]+_RECORD")
 _SEALED = re.compile(re.escape(PREFIX) + r"[A-Za-z0-9+/=]+")
 _PEM = re.compile(
     r"-----BEGIN ([A-Z0-9 ]+)-----(?! \*)(?:(?:(?!-----).)*-----END \1-----|(?:[A-Za-z0-9+/=\s]|\\[nr])*)", re.DOTALL
@@ -116,7 +117,7 @@ def mask_all(value: Any, secrets: Iterable[str] = ()) -> Any:
 
 def _names(name: str) -> bool:
     """Return whether a name says that its value is a secret. Kafka's harmless settings do not."""
-    return bool(_NAMED.search(name)) and is_secret(name) and not _OWN_TOKEN.fullmatch(name)
+    return bool(_NAMED.search(name)) and is_secret(name) and not _NO_SETTING.fullmatch(name)
 
 
 def _printed(found: re.Match) -> str:

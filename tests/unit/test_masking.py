@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import pathlib
+import re
+
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils import masking, restart_files
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import own_log
@@ -58,6 +61,7 @@ def test_secrets_are_masked(text):
         "delegation.token.max.lifetime.ms=100, password.encoder.iterations=4096",
         "\tlog.dirs = /data\n\tssl.key.password = null\n\tsasl.jaas.config = [hidden]",
         "add -e quorumshift_finalize_token=Qs7KfZk2TIK1n0nQ5Qm3Tw:123456",
+        "USER_SCRAM_CREDENTIAL_RECORD: 13 in ZooKeeper before, 16 after; DELEGATION_TOKEN_RECORD: 2 copied",
         "the cluster id is secret-cluster, in /etc/kafka/secrets/ca.pem",
     ],
 )
@@ -117,3 +121,12 @@ def test_a_diff_hides_repeated_keys_comments_and_plugins():
 def test_a_diff_says_that_a_secret_differs():
     old, new = "plugin.x=hunter1\nplugin.y=same\n", "plugin.x=hunter2\nplugin.y=same\n"
     assert restart_files.masked_text(new, old) == "plugin.x=******** (differs)\nplugin.y=********\n"
+
+
+def test_no_message_of_the_runbook_looks_like_a_secret():
+    runbook = (pathlib.Path(__file__).parents[2] / "docs" / "runbook.md").read_text(encoding="utf-8")
+    messages = re.findall(r"^> - `+ ?(.*?) ?`+$", runbook, re.MULTILINE)
+    assert len(messages) > 400
+    for message in messages:
+        shown = message.replace("…", "13")
+        assert masking.mask(shown) == shown
