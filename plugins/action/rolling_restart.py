@@ -54,7 +54,7 @@ class ActionModule(QuorumshiftAction):
         if waits:
             self.say(f"{waits} leads the quorum now and is restarted after the others: {host} is restarted before it")
         if result.get("only_start"):
-            self._started(host, result.get("silent") or [])
+            self._started(host, result.get("unresponsive") or [])
         self.artifacts().note("phase", result["phase"])
         admitted = {"mode": kind, "hosts": [host], "waited_s": result["waited_s"]}
         self.artifacts().note("event", planning.ADMITTED, **admitted)
@@ -66,10 +66,10 @@ class ActionModule(QuorumshiftAction):
             self.say(line)
         self.artifacts().note("event", "restarted first", mode=kind, **leader._asdict())
 
-    def _started(self, host: str, silent: list[str]) -> None:
+    def _started(self, host: str, unresponsive: list[str]) -> None:
         """Show that the node is down and is only started, and which others do not answer either."""
         self.say(f"{host} is down, as its host says: it is started, and nothing is stopped")
-        for text in silent:
+        for text in unresponsive:
             self.say(text)
 
     def _show(self, plan: dict) -> None:

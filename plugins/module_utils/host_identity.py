@@ -31,9 +31,9 @@ def require(
     values = properties.parse(text)
     mode = kraft_config.mode_at_next_start(values) if text else None
     paths = log_dirs(values) or ([log_dir] if log_dir else [])
-    silent = mode is None or mode.startswith("controller") or (mode == "invalid" and not paths)
+    optional = mode is None or mode.startswith("controller") or (mode == "invalid" and not paths)
     found = [stored(path) for path in dict.fromkeys([*paths, *new])]
-    refused = identity.of_host(found, cluster_id, node_id, silent)
+    refused = identity.of_host(found, cluster_id, node_id, optional)
     if refused:
         raise ForeignHost(refused)
 

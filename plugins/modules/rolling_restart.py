@@ -119,7 +119,7 @@ only_start:
   description: Whether the batch's node is down and is only started.
   type: bool
   returned: with O(state=admitted)
-silent:
+unresponsive:
   description: With RV(only_start), which other nodes do not answer.
   type: list
   elements: str
@@ -217,7 +217,7 @@ def awaited(module):
         excused = admission.excused_blocks(node, transition.role) if node else ()
         troubles = gates.closed_by(gate, detected, [], excused) if admitting else settled(transition, detected)
         troubles += of_rollback(facts, detected, given["kind"], admitting) if transition.rollback else []
-        silent = admission.others_silent(facts["nodes"], node, phase.controllers(facts) if to_zk else ())
+        unresponsive = admission.others_unresponsive(facts["nodes"], node, phase.controllers(facts) if to_zk else ())
         only_start, more = bool(node and node.only_start), {}
         reading = read(module, facts, detected.phase, node)
         lasting = invariants.lasting(reading)
@@ -225,18 +225,18 @@ def awaited(module):
             module.fail_json(msg=f"no node is stopped: {'; '.join(lasting)}. Nothing was changed.")
         troubles += invariants.broken(reading, but=("I4",))
         if only_start:  # the start is what brings the health back
-            more = {"silent": silent}
+            more = {"unresponsive": unresponsive}
         elif transition.role == transitions.CONTROLLER:
             troubles += restart.controller_troubles(facts["nodes"], quorum, [to_restart] if admitting else [])
             troubles += invariants.health(reading)
         else:
-            unhealthy, first = brokers_unhealthy(module, reading, silent + troubles)
-            troubles += silent + unhealthy
+            unhealthy, first = brokers_unhealthy(module, reading, unresponsive + troubles)
+            troubles += unresponsive + unhealthy
             more = {"first": first} if first else {}
             to_restart = first["host"] if first else host
         if to_restart != host and "first" not in more:
             more["first"] = {"host": to_restart, "waits": host}
-        if node and node.mute and troubles:
+        if node and node.unresponsive and troubles:
             more = {"do": admission.remedy(node, facts["nodes"][to_restart])}
         hosts = [to_restart] if admitting else list(phase.controllers(facts))
         gate_token = gates.make_token(gate, detected.phase, given["run"], facts, hosts, only_start)

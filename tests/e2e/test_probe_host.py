@@ -40,7 +40,7 @@ def options(fresh, tmp_path_factory):
 
 
 def test_a_run_reaches_dual_write_through_ssh_alone(fresh, options):
-    with faults.mute(fresh, *fresh.addresses):
+    with faults.without_connections(fresh, *fresh.addresses):
         ran = fresh.play("migrate", *options)
         assert ran.code == 0, ran.text
         assert ": dual_write" in ran.text

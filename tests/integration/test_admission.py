@@ -74,7 +74,7 @@ def reading(brokers, connections, down, restart):
 
 
 def refused(one):
-    return admission.others_silent(one.facts["nodes"], one.node) + invariants.broken(one, but=("I1",))
+    return admission.others_unresponsive(one.facts["nodes"], one.node) + invariants.broken(one, but=("I1",))
 
 
 def expires(brokers, connections, number):
@@ -94,7 +94,7 @@ def test_a_broker_that_does_not_answer_keeps_the_last_replica_in_sync():
         servers.wait_for(lambda: refused(read(2)) == [], 60, "a healthy cluster")
         with suspended(brokers[2]):
             one = read(2)
-            assert one.node.mute and refused(one) == []  # broker 1 is in sync, and leads once this one stops
+            assert one.node.unresponsive and refused(one) == []  # broker 1 is in sync, and leads once this one stops
             expires(brokers, connections, 2)
             assert refused(read(2)) == []  # out of sync by now: its stop takes nothing
         servers.wait_for(lambda: refused(read(2)) == [], 60, "both replicas in sync")

@@ -44,7 +44,7 @@ def admit(facts, kind="kraft", batch=("b1",), **more):
     return rolling_restart.awaited(Module(facts, kind, list(batch), **more))
 
 
-def mute(facts, host, state):
+def unresponsive(facts, host, state):
     recorded.down(facts, host)["nodes"][host]["service"] = state
     return facts
 
@@ -69,7 +69,7 @@ def test_a_healthy_broker_is_admitted_by_a_token_of_its_own():
 
 def test_a_broker_without_an_answer_that_has_the_last_replica_in_sync_is_not_stopped():
     """b2 is down; the only replica in sync is on b1, which misses one probe. Its stop would leave two down."""
-    facts = recorded.down(mute(recorded.facts("hybrid"), "b1", RUNS), "b2")
+    facts = recorded.down(unresponsive(recorded.facts("hybrid"), "b1", RUNS), "b2")
     del facts["topics"]["brokers"][str(facts["nodes"]["b2"]["node_id"])]
     partition(facts, ids(facts, "b1", "b2"), ids(facts, "b1"))
     result = admit(facts)
@@ -80,7 +80,7 @@ def test_a_broker_without_an_answer_that_has_the_last_replica_in_sync_is_not_sto
 
 
 def test_a_broker_without_an_answer_is_stopped_if_the_cluster_is_healthy_without_it():
-    facts = mute(recorded.facts("hybrid"), "b1", RUNS)
+    facts = unresponsive(recorded.facts("hybrid"), "b1", RUNS)
     del facts["topics"]["brokers"][str(facts["nodes"]["b1"]["node_id"])]
     partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b2", "b3"))
     result = admit(facts)
@@ -88,17 +88,17 @@ def test_a_broker_without_an_answer_is_stopped_if_the_cluster_is_healthy_without
 
 
 def test_a_broker_that_its_host_says_is_down_is_only_started(monkeypatch):
-    facts = recorded.down(mute(recorded.facts("hybrid"), "b1", STOPPED), "b2")
+    facts = recorded.down(unresponsive(recorded.facts("hybrid"), "b1", STOPPED), "b2")
     partition(facts, ids(facts, "b1", "b2"), [])
     monkeypatch.setattr(Module, "min_isr", lambda *_given: pytest.fail("no topic's settings are needed for a start"))
     result = admit(facts)
     assert result["done"] and result["gate_token"]["only_start"] is True
-    (silent_one,) = result["silent"]
-    assert silent_one.startswith("b2 does not answer")
+    (other,) = result["unresponsive"]
+    assert other.startswith("b2 does not answer")
 
 
 def test_the_phase_is_required_for_a_start_as_well():
-    result = admit(mute(recorded.facts("dual_write"), "b1", STOPPED))
+    result = admit(unresponsive(recorded.facts("dual_write"), "b1", STOPPED))
     assert not result["done"] and result["troubles"][0].startswith("the phase is dual_write")
 
 
@@ -121,15 +121,15 @@ def caught_up(facts):
 
 
 def test_a_controller_that_its_host_says_is_down_is_only_started_whatever_the_quorum():
-    facts = recorded.down(mute(recorded.facts("dual_write"), "c1", STOPPED), "c2")
+    facts = recorded.down(unresponsive(recorded.facts("dual_write"), "c1", STOPPED), "c2")
     facts["quorum"] = {"reached": False, "error": "c3: NOT_LEADER"}
     result = admit(facts, "controller_final", ["c1"])
     assert result["done"] and result["gate_token"]["only_start"] is True
-    assert [text[:2] for text in result["silent"]] == ["c2"]
+    assert [text[:2] for text in result["unresponsive"]] == ["c2"]
 
 
 def test_a_controller_without_an_answer_is_stopped_only_if_no_other_is_down():
-    facts = caught_up(mute(recorded.facts("dual_write"), "c1", RUNS))
+    facts = caught_up(unresponsive(recorded.facts("dual_write"), "c1", RUNS))
     result = admit(facts, "controller_final", ["c1"])
     assert result["done"] and result["gate_token"]["only_start"] is False
     result = admit(recorded.down(facts, "c2"), "controller_final", ["c1"])
@@ -169,7 +169,7 @@ def test_a_controller_that_was_restarted_in_the_leaders_batch_needs_no_restart_i
 
 
 def test_a_follower_that_is_down_is_started_before_the_leader_is_stopped():
-    facts = mute(led_by(recorded.facts("dual_write"), "c1"), "c3", STOPPED)
+    facts = unresponsive(led_by(recorded.facts("dual_write"), "c1"), "c3", STOPPED)
     result = admit(facts, "controller_final", ["c1"])
     assert (
         result["done"] and result["gate_token"]["only_start"] is True and list(result["gate_token"]["hosts"]) == ["c3"]

@@ -109,7 +109,7 @@ _IN_HYBRID = (
     Drill(
         "a broker does not answer while another one is down",
         "hybrid",
-        faults.mute_while_another_is_down,
+        faults.unresponsive_while_another_is_down,
         r"is not in the cluster's metadata|does not answer: [^\n]*",
         AFTER_RERUN,
         KRAFT_ROLL + NEW_FILE,

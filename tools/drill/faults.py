@@ -134,17 +134,17 @@ def another_broker_killed(injection: Injection) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def mute_while_another_is_down(injection: Injection) -> Iterator[None]:
+def unresponsive_while_another_is_down(injection: Injection) -> Iterator[None]:
     """Kill the roll's last broker; drop the control node's new connections to the next one, which must keep running."""
     testbed = injection.testbed
     host = _last_in_plan(injection)
-    (mute,) = set(testbed.brokers) - {host, injection.host}
+    (unresponsive,) = set(testbed.brokers) - {host, injection.host}
     process = "systemctl show kafka -p MainPID"
-    before = testbed.run(mute, process)
-    with another_broker_killed(injection), faults.mute(testbed, mute):
+    before = testbed.run(unresponsive, process)
+    with another_broker_killed(injection), faults.without_connections(testbed, unresponsive):
         yield
-        if testbed.run(mute, process) != before:
-            raise RuntimeError(f"{mute} was stopped while {host} was down")
+        if testbed.run(unresponsive, process) != before:
+            raise RuntimeError(f"{unresponsive} was stopped while {host} was down")
 
 
 @contextlib.contextmanager

@@ -303,7 +303,7 @@ def dropped(testbed: Testbed, hosts: Sequence[str], *rules: str) -> Iterator[Non
         testbed.on_each(hosts, each("-D"))
 
 
-def mute(testbed: Testbed, *hosts: str) -> contextlib.AbstractContextManager[None]:
+def without_connections(testbed: Testbed, *hosts: str) -> contextlib.AbstractContextManager[None]:
     """Drop new connections from the control node to the hosts, except SSH."""
     control_node = testbed.run(testbed.brokers[0], "echo $SSH_CONNECTION").split()[0]
     return dropped(testbed, hosts, f"INPUT -p tcp -s {control_node} ! --dport 22 --syn")

@@ -30,7 +30,7 @@ class Restart(NamedTuple):
         return self.down and not self.answers
 
     @property
-    def mute(self) -> bool:
+    def unresponsive(self) -> bool:
         """Return whether the node runs, as far as its host knows, and does not answer."""
         return not self.answers and not self.down
 
@@ -57,7 +57,7 @@ def excused_blocks(restart: Restart, role: str) -> tuple[str, ...]:
     return ("no_controller",) if restart.only_start else ()
 
 
-def others_silent(nodes: Mapping[str, NodeFacts], restart: Restart | None, but: Iterable[str] = ()) -> list[str]:
+def others_unresponsive(nodes: Mapping[str, NodeFacts], restart: Restart | None, but: Iterable[str] = ()) -> list[str]:
     """Return why another node may not be stopped: each one that does not answer, except the restart's own and `but`."""
     own = {restart.host} if restart else set()
     return [

@@ -66,8 +66,8 @@ def troubles(facts: ClusterFacts, wanted: str | None = None, needed: Iterable[st
         reasons.append(f"the cluster ids differ: {listed}")
     malformed = [one for one in found if not is_cluster_id(one.cluster_id)]
     reasons += [f"{one.what} has {one.cluster_id!r}, which is no cluster id of Kafka" for one in malformed]
-    silent = [kind for kind in needed if kind not in {one.kind for one in found}]
-    reasons += [f"no cluster id could be read from {kind}, and this step needs it" for kind in silent]
+    missing = [kind for kind in needed if kind not in {one.kind for one in found}]
+    reasons += [f"no cluster id could be read from {kind}, and this step needs it" for kind in missing]
     return reasons
 
 
@@ -77,10 +77,10 @@ def refusal(facts: ClusterFacts, wanted: str | None = None, needed: Iterable[str
     return ". ".join([*reasons, CORRECT]) if reasons else None
 
 
-def of_host(directories: Iterable[LogDirectory], cluster_id: str, node_id: int | None, silent: bool) -> str | None:
+def of_host(directories: Iterable[LogDirectory], cluster_id: str, node_id: int | None, optional: bool) -> str | None:
     """Return why a host's log directories are not those of this cluster and node; None when they are.
 
-    `node_id` None compares the cluster alone. `silent`: whether the host may have no meta.properties, as a controller
+    `node_id` None compares the cluster alone. `optional`: whether the host may have no meta.properties, as a controller
     that is not formatted.
     """
     known = failed = False
@@ -97,7 +97,7 @@ def of_host(directories: Iterable[LogDirectory], cluster_id: str, node_id: int |
         named = meta.get("node.id", meta.get("broker.id"))
         if node_id is not None and named is not None and named != str(node_id):
             return f"{path} has node id {named}, and this run expects {node_id}. Correct the host in the inventory"
-    if known or (silent and not failed):
+    if known or (optional and not failed):
         return None
     paths = ", ".join(one.get("error") or one["path"] for one in directories) or "none"
     return (

@@ -169,7 +169,7 @@ def health(reading: Reading, topics: Topics | None = None, stop: int | None = No
     excused = restart.unavoidable(found.get("partitions") or {}, reading.min_isr)
     if topics is not None:
         return restart.troubles(topics, reading.min_isr, expected, excused, stop, reading.accepted)
-    if node and node.mute and broker is not None:
+    if node and node.unresponsive and broker is not None:
         found, expected = admission.without(found, broker), [one for one in expected if one != broker]
     return restart.troubles(found, reading.min_isr, expected, excused, broker, reading.accepted)
 

@@ -29,7 +29,7 @@ def test_a_batch_of_two_hosts_is_rejected(harness):
 
 
 def test_a_node_that_is_only_started_is_shown_with_the_others_that_do_not_answer(harness):
-    started = {**ADMITTED, "only_start": True, "silent": ["b2 does not answer: refused"]}
+    started = {**ADMITTED, "only_start": True, "unresponsive": ["b2 does not answer: refused"]}
     harness.run("rolling_restart", {**ADMIT, "batch": ["b1"]}, started)
     assert harness.printed == [
         "    b1 is down, as its host says: it is started, and nothing is stopped",

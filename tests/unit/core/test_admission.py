@@ -15,32 +15,32 @@ RUNS = {"manager": "systemd", "name": "kafka.service", "active": True, "active_s
 RESTARTING = {**RUNS, "active": False, "active_state": "activating", "sub_state": "auto-restart"}
 
 
-def silent(state, name="hybrid", host="b1"):
+def unresponsive(state, name="hybrid", host="b1"):
     facts = recorded.down(recorded.facts(name), host)
     facts["nodes"][host]["service"] = state
     return facts
 
 
 @pytest.mark.parametrize(
-    ("state", "only_start", "mute"),
+    ("state", "only_start", "hung"),
     [(STOPPED, True, False), (RUNS, False, True), (RESTARTING, False, True), ({}, False, True), (None, False, True)],
 )
-def test_only_its_own_host_says_that_a_node_is_down(state, only_start, mute):
-    one = admission.of(silent(state), "b1")
-    assert (one.only_start, one.mute, one.answers) == (only_start, mute, False)
+def test_only_its_own_host_says_that_a_node_is_down(state, only_start, hung):
+    one = admission.of(unresponsive(state), "b1")
+    assert (one.only_start, one.unresponsive, one.answers) == (only_start, hung, False)
 
 
 def test_a_host_that_was_not_reached_is_not_known_to_be_down():
-    facts = silent(STOPPED)
+    facts = unresponsive(STOPPED)
     facts["nodes"]["b1"]["reached"] = False
-    assert admission.of(facts, "b1").mute
+    assert admission.of(facts, "b1").unresponsive
 
 
 def test_a_node_that_answers_is_stopped_as_any_other():
     facts = recorded.facts("hybrid")
     facts["nodes"]["b1"]["service"] = STOPPED
     one = admission.of(facts, "b1")
-    assert one.answers and not one.only_start and not one.mute
+    assert one.answers and not one.only_start and not one.unresponsive
 
 
 def test_a_batch_is_exactly_one_host():
@@ -50,25 +50,25 @@ def test_a_batch_is_exactly_one_host():
 
 
 def test_another_silent_node_is_named_and_the_restarts_own_is_not():
-    facts = recorded.down(silent(RUNS), "b2")
+    facts = recorded.down(unresponsive(RUNS), "b2")
     one = admission.of(facts, "b1")
-    (reason,) = admission.others_silent(facts["nodes"], one)
+    (reason,) = admission.others_unresponsive(facts["nodes"], one)
     assert reason.startswith("b2 does not answer: connection refused")
-    assert admission.others_silent(facts["nodes"], one, ["b2"]) == []
-    assert len(admission.others_silent(facts["nodes"], None)) == 2
+    assert admission.others_unresponsive(facts["nodes"], one, ["b2"]) == []
+    assert len(admission.others_unresponsive(facts["nodes"], None)) == 2
 
 
 def test_the_blocks_that_name_the_node_itself_do_not_close_its_restart():
-    down, mute = admission.of(silent(STOPPED), "b1"), admission.of(silent(RUNS), "b1")
+    down, hung = admission.of(unresponsive(STOPPED), "b1"), admission.of(unresponsive(RUNS), "b1")
     up = admission.of(recorded.facts("hybrid"), "b1")
     assert admission.excused_blocks(down, "broker") == ("no_controller",)
-    assert admission.excused_blocks(mute, "broker") == () and admission.excused_blocks(up, "controller") == ()
-    assert admission.excused_blocks(mute, "controller") == admission.excused_blocks(down, "controller")
+    assert admission.excused_blocks(hung, "broker") == () and admission.excused_blocks(up, "controller") == ()
+    assert admission.excused_blocks(hung, "controller") == admission.excused_blocks(down, "controller")
     assert admission.excused_blocks(down, "controller") == ("controllers_down",)
 
 
 def test_the_remedy_for_a_node_that_runs_and_does_not_answer():
-    facts = silent(RUNS)
+    facts = unresponsive(RUNS)
     text = admission.remedy(admission.of(facts, "b1"), facts["nodes"]["b1"])
     assert text.startswith("b1 does not answer (connection refused") and "on b1, journalctl -u kafka.service" in text
 
