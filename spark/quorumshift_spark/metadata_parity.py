@@ -16,6 +16,7 @@ import argparse
 import concurrent.futures
 import contextlib
 import functools
+import json
 import os
 import platform
 import sys
@@ -156,6 +157,7 @@ class _Run:
                     rechecked.sides,
                     {name: reading.read for name, reading in readings.items()},
                 )
+                self.incomplete += self._uncovered(rows, readings)
                 self._evaluate(comparisons, account, outcomes, rechecked, sum(unequal.beyond.values()))
         finally:
             if running is None:
@@ -188,7 +190,7 @@ class _Run:
         for name, reading in readings.items():
             self.result["views"][name] = {
                 "read": reading.read,
-                "state": reading.state,
+                "state": {name: value for name, value in reading.state.items() if name != "deletions"},
                 "seconds": reading.seconds,
                 "error": reading.error,
                 "problems": [{"where": where, "reason": reason} for where, reason in reading.problems],
@@ -246,6 +248,16 @@ class _Run:
         self.result["rounds"] = [entry._asdict() for entry in rechecked.rounds]
         return {**first, **rechecked.outcomes}, rechecked._replace(sides=sides)
 
+    def _uncovered(self, rows: DataFrame, readings: Mapping[str, parity.Reading]) -> List[str]:
+        decides = rules.deciding(self.job.gate, self.views)
+        brokers = rows.filter((F.col("view") == decides) & (F.col("kind") == "broker")).select("key", "fields")
+        up = [json.loads(row.key)[0] for row in brokers.collect() if row.fields["fenced"] == "false"]
+        not_served = {
+            name: reading.state["not_served"] for name, reading in readings.items() if family(name) == rules.BROKER
+        }
+        baselines = [name for name in readings if family(name) == rules.BASELINE]
+        return rules.uncovered(self.job.gate, readings[decides].read, up, not_served, baselines)
+
     # --- output ---
 
     def _write_entities(self, rows: DataFrame, readings: Mapping[str, parity.Reading]) -> None:
@@ -279,14 +291,16 @@ class _Run:
                 compared = {"kind": key[0], "key": key[1], "left": comparison.left, "right": comparison.right}
                 why = rechecked.undecided.get((key, comparison))
                 if outcome.outcome == MATCH and outcome.explained and comparison.relation == rules.SINCE:
-                    changed.append({**compared, "why": outcome.explained})
+                    listed = [results.listed(difference) for difference in outcome.changes]
+                    changed.append({**compared, "why": outcome.explained, "differences": listed})
+                    rows += _rows("changed", comparison, outcome.changes, outcome.explained)
                 elif why or outcome.outcome == SKIPPED:
                     listed = [results.listed(difference) for difference in outcome.differences]
                     undecided.append({**compared, "why": why or outcome.explained, "differences": listed})
-                    rows += _rows("undecided", comparison, outcome, why or outcome.explained)
+                    rows += _rows("undecided", comparison, outcome.differences, why or outcome.explained)
                 elif outcome.differences:
                     differences += [results.listed(difference) for difference in outcome.differences]
-                    rows += _rows("differ", comparison, outcome, "")
+                    rows += _rows("differ", comparison, outcome.differences, "")
         for comparison in comparisons:
             counts = account.counts[comparison]
             for key, of in rechecked.undecided:
@@ -294,7 +308,7 @@ class _Run:
                     # Neither a match nor a difference: it counts as not compared
                     counts[key[0]][outcomes[key][comparison].outcome] -= 1
                     counts[key[0]][SKIPPED] += 1
-            names = ("left", "right", "relation", "note")
+            names = ("left", "right", "relation", "note", "same_source")
             result["comparisons"].append({**{name: getattr(comparison, name) for name in names}, "counts": counts})
         result["counts"] = accounting.by_kind(account.counts)
         result.update(differences_total=len(differences), undecided_total=len(undecided), changed_total=len(changed))
@@ -341,8 +355,8 @@ def _members():
     return F.transform(F.map_entries("fields"), lambda entry: F.concat(F.lit('"'), entry.key, F.lit('":'), entry.value))
 
 
-def _rows(status, comparison, outcome, why):
-    for difference in outcome.differences:
+def _rows(status, comparison, differences, why):
+    for difference in differences:
         left, right = difference.sides[comparison.left], difference.sides[comparison.right]
         fields = {name: getattr(difference, name) for name in ("kind", "key", "field", "relation", "rule", "do")}
         sides = {"left": comparison.left, "left_value": left, "right": comparison.right, "right_value": right}

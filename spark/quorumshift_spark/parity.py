@@ -97,6 +97,8 @@ def _merged(states):
     merged = dict(states[0])
     for state in states[1:]:
         merged.update({name: min(merged[name], state[name]) for name in ("zxid", "offset") if name in state})
+        if "deletions" in state:
+            merged["deletions"] = {**merged["deletions"], **state["deletions"]}
     return merged
 
 

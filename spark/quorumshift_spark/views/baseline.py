@@ -23,7 +23,7 @@ from quorumshift_spark import normal_form as form
 from quorumshift_spark.normal_form import Entity
 from quorumshift_spark.views import Statement, View, ViewError
 
-FORMAT = 1
+FORMAT = 2
 _ABOUT = b"quorumshift_baseline"
 SCHEMA = pa.schema([(name, pa.string()) for name in ("view", "kind", "key", "fields", "at")])
 

@@ -4,7 +4,7 @@
 """A controller's metadata log as a view: checkpoint and segments below an end offset, replayed as Kafka replays them.
 
 A record that Kafka would reject is an error. `at` of an entity is the offset of the last record that changed it; of an
-absent one, of the record that removed it. For what a checkpoint holds or lacks, `at` is the checkpoint's last offset.
+absent one, of the record that removed it, or unknown. For what a checkpoint holds it is the checkpoint's last offset.
 """
 
 from __future__ import annotations
@@ -77,14 +77,14 @@ class MetadataLogView(View):
             return [self.source._replace(content=file.read())]
 
     def read(self, part: LogSource) -> Iterator[Entity | Statement]:
-        image, _checkpoint_offset, statement = self._replay(part)
+        image, statement = self._replay(part)
         yield from entities(image, self._digests)
         yield statement
 
     def reread(self, keys: Iterable[Key]) -> Tuple[Dict[Key, Entity | Absent], Statement]:
         """Return these keys at the end of `source`, a newer snapshot where the job got one since `read`."""
         wanted = set(keys)
-        image, checkpoint_offset, statement = self._replay(self.source)
+        image, statement = self._replay(self.source)
         found: Dict[Key, Entity | Absent] = {
             (entity.kind, entity.key): entity
             for entity in entities(image, self._digests)
@@ -92,18 +92,16 @@ class MetadataLogView(View):
         }
         removals = removed(image)
         for key in wanted.difference(found):
-            at = removals.get(key, checkpoint_offset)
+            at = removals.get(key)
             found[key] = Absent({} if at is None else {"offset": at})
         return found, statement
 
-    def _replay(self, source) -> Tuple[Image, int | None, Statement]:
-        """Return the image, the offset of the checkpoint's last record (None without one) and the statement."""
+    def _replay(self, source) -> Tuple[Image, Statement]:
         with _directory(source) as directory:
             try:
                 with open_log(directory, source.end_offset) as log:
                     extent = scan_log(log, source.end_offset)
                     image = Image.of(log_records(log, extent, TYPES))
-                    checkpoint_offset = log.checkpoint.offset - 1 if log.checkpoint else None
             except LogMissing as error:
                 raise ViewError(f"{self.name}: {error}") from None
             except LogError as error:
@@ -114,7 +112,7 @@ class MetadataLogView(View):
                 f"{source.end_offset - extent.end_offset} short of the high watermark {source.end_offset}. The "
                 "controller lags or the snapshot is incomplete. Take the snapshot again, on the quorum's leader"
             )
-        return image, checkpoint_offset, Statement({"offset": extent.end_offset, "epoch": extent.last_epoch}, [])
+        return image, Statement({"offset": extent.end_offset, "epoch": extent.last_epoch}, [])
 
 
 @contextlib.contextmanager
@@ -144,7 +142,8 @@ def entities(image: Image, digests: Digests) -> Iterator[Entity]:
     for topic_id, partitions in image.partitions.items():
         name = image.topics[topic_id][0]
         for number, values in partitions.items():
-            yield form.partition(name, number, dict(zip(_FIELDS, values)), {"offset": values[-1]})
+            fields = {"topic_id": topic_id, **dict(zip(_FIELDS, values))}
+            yield form.partition(name, number, fields, {"offset": values[-1]})
     for (code, resource), configs in image.configs.items():
         for name, (value, at) in configs.items():
             yield form.config(*_resource(code, resource), name, value, digests, {"offset": at})

@@ -3,15 +3,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """ZooKeeper's live tree as a view: separate tasks read parts of it, pipelined and paced. Nothing is written.
 
-`at` of an entity is the mzxid of its znode (the later of two for a partition). An absent entity was removed at the
-latest when its nearest existing znode changed: that znode's mzxid, or its pzxid for a child.
+`at` of an entity is the mzxid of its znode (the later of two for a partition; of a topic the czxid). An absent entity
+was removed at the latest when its nearest existing znode changed: that znode's mzxid, or its pzxid for a child. Whether
+children of a znode were deleted since the baseline shows in its Stat: ZooKeeper counts them (`deletions`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znode_items, znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper as probe
@@ -23,6 +24,7 @@ from quorumshift_spark.views import Absent, Key, Problem, Statement, View, ViewE
 from quorumshift_spark.views.password_encoder import UndecodablePassword, decode
 
 _FIELDS = {
+    "topic_id": "topic_id",
     "replicas": "replicas",
     "adding": "adding",
     "removing": "removing",
@@ -38,13 +40,14 @@ TOPICS_A_PART = 2000
 class Part(NamedTuple):
     """A part of the tree. `what`: `topics` with names in [low, high) (None: no bound), `configs`, `acls` or `rest`.
 
-    `of`: the number of parts, which share the rate.
+    `of`: the number of parts, which share the rate. `deletions`: {path: see the function}, before any part is read.
     """
 
     what: str
     of: int
     low: str | None = None
     high: str | None = None
+    deletions: Mapping[str, int] = {}
 
 
 class ZooKeeperView(View):
@@ -90,20 +93,25 @@ class ZooKeeperView(View):
     def parts(self) -> List[Part]:
         """Return the parts. Topics are split by ranges of names: a topic created later is in exactly one of them."""
         with self._session() as reader:
+            parents = {path: deletions(stat) for path, stat in reader.stat_many(_parents(reader)) if stat}
             names = [name for _path, children in reader.children_many([znodes.TOPICS]) for name in children or ()]
         bounds = [None, *names[TOPICS_A_PART::TOPICS_A_PART], None]
         count = len(bounds) - 1 + len(_PARTS) - 1
         topics = [Part("topics", count, low, high) for low, high in zip(bounds, bounds[1:])]
+        topics[0] = topics[0]._replace(deletions=parents)
         return [*topics, *(Part(what, count) for what in _PARTS if what != "topics")]
 
     def read(self, part: Part) -> Iterator[Entity | Statement]:
         problems: List[Problem] = []
+        parents = dict(part.deletions)
         with self._session(part.of) as reader:
             zxid = reader.zxid()
             for node in _PARTS[part.what](reader, part):
+                if part.what == "acls" and node.stat.numChildren:  # read before its children, see `Part`
+                    parents[node.path] = deletions(node.stat)
                 yield from self._znodes.entities(node, problems)
             yield from self._znodes.rest(problems)
-        yield Statement({"zxid": zxid}, problems)
+        yield Statement({"zxid": zxid, "deletions": parents}, problems)
 
     def reread(self, keys: Iterable[Key]) -> Tuple[Dict[Key, Entity | Absent], Statement]:
         """Return these keys, with one pipelined read of their znodes and, for absent keys, of the parents."""
@@ -124,7 +132,7 @@ class ZooKeeperView(View):
             if (entity.kind, entity.key) in wanted:
                 found[(entity.kind, entity.key)] = entity
         for key in wanted.difference(found):
-            found[key] = Absent({"zxid": max(_absent_since(chain, nodes) for chain in chains_of[key])})
+            found[key] = Absent(_absence(key[0], chains_of[key], nodes))
         return found, Statement({"zxid": zxid}, problems)
 
     def migration(self) -> Tuple[int, int]:
@@ -177,7 +185,7 @@ def _configs(reader, part):
 def _acls(reader, part):
     # Resource names may hold slashes: read the complete subtree
     for store in znodes.ACL_STORES.values():
-        yield from (node for node in reader.tree(store) if znodes.kind(node.path) == "acl")
+        yield from reader.tree(store)
 
 
 def _rest(reader, part):
@@ -205,7 +213,7 @@ def _chains(kind: str, key: str) -> List[List[str]]:
     if kind == "acl":
         store = znodes.ACL_STORES.get(parts[1])
         type_name = parts[0].title().replace("_", "")
-        return [_chain(f"{store}/{type_name}", parts[2])] if store else [["/"]]
+        return [_chain(f"{store}/{type_name}", *parts[2].split("/"))] if store else [["/"]]
     if kind == "delegation_token":
         return [_chain(znodes.DELEGATION_TOKENS, parts[0])]
     if kind == "broker":
@@ -236,14 +244,34 @@ def _quota_chains(entity):
     return [_chain(parent, name) for name in names(kind)]
 
 
-def _absent_since(chain, nodes):
-    """Return the zxid of the last change of the innermost existing znode of a chain, or of its children."""
-    existing = [nodes[path] for path in chain if path in nodes]
-    if not existing:
-        return 0
-    innermost = existing[-1]
-    is_home = innermost.path == chain[-1]
-    return innermost.stat.mzxid if is_home else max(innermost.stat.mzxid, innermost.stat.pzxid)
+def _absence(kind, chains, nodes):
+    """Return the `at` of an absent entity, see Absent: the last change of the innermost existing znodes."""
+    at: Dict[str, Any] = {"zxid": 0}
+    for chain in chains:
+        existing = [nodes[path] for path in chain if path in nodes]
+        if not existing:
+            continue
+        innermost = existing[-1]
+        is_parent = innermost.path != chain[-1]
+        at["zxid"] = max(at["zxid"], innermost.stat.mzxid, innermost.stat.pzxid if is_parent else 0)
+        if is_parent:
+            at.update(under=innermost.path, deletions=deletions(innermost.stat))
+        elif kind == "partition" and innermost.path == chains[0][-1]:
+            at["created"] = innermost.stat.czxid
+    return at
+
+
+def deletions(stat: znodes.Stat) -> int:
+    """Return how many children of a znode were ever deleted: cversion counts creations and deletions
+    (org.apache.zookeeper.server.DataNode.copyStat)."""
+    return (stat.cversion - stat.numChildren) // 2
+
+
+def _parents(reader):
+    """Return the znodes whose children are topics, entities with configs, and delegation tokens."""
+    kinds = [f"{znodes.CONFIG}/{name}" for name in znodes.CONFIG_TYPES]
+    clients = [f"{user}/clients" for user in _below(reader, [f"{znodes.CONFIG}/users"])]
+    return [znodes.TOPICS, *kinds, *clients, znodes.DELEGATION_TOKENS]
 
 
 # --- items in the normal form ----------------------------------------------------------------------
@@ -298,7 +326,9 @@ _ENTITIES: Dict[str, Callable[[tuple, Any, Dict[str, int]], Entity]] = {
     "quota": lambda key, value, at: form.quota(dict(key[0]), key[1], value, at),
     "acl": lambda key, value, at: form.acl(*key, at=at),
     "delegation_token": lambda key, value, at: form.delegation_token(**value, at=at),
-    "producer_ids": lambda key, value, at: form.producer_ids(value["next_producer_id"], value["first_producer_id"], at),
+    "producer_ids": lambda key, value, at: form.producer_ids(
+        value["next_producer_id"], value["first_producer_id"], value["broker_id"], at
+    ),
     "feature": lambda key, value, at: form.feature(*key, value, at),
     "broker": lambda key, value, at: form.broker(*key, {"fenced": False, "epoch": value}, at),
 }

@@ -15,7 +15,14 @@ DIGESTS = form.Digests(b"a key of the cluster, 32 bytes..")
 ZXID, OFFSET = 500, 900
 ZOOKEEPER, LOG, BROKER, BASELINE = "zookeeper", "metadata_log", "broker:1", "baseline:zookeeper"
 
-_STATE = {"leader": 1, "leader_epoch": 7, "isr": [2, 1], "recovery_state": 0, "partition_epoch": 11}
+_STATE = {
+    "topic_id": "4LpVqrIhR8CPQPMTHVv-eQ",
+    "leader": 1,
+    "leader_epoch": 7,
+    "isr": [2, 1],
+    "recovery_state": 0,
+    "partition_epoch": 11,
+}
 _REPLICAS = {"replicas": [1, 2, 3], "adding": [3], "removing": []}
 
 
@@ -39,16 +46,16 @@ def entities():
         form.acl("TOPIC", "LITERAL", "orders", "User:bob", "*", "READ", "ALLOW"),
         form.acl("GROUP", "PREFIXED", "g-", "User:CN=eve,O=x", "10.0.0.1", "ALL", "DENY"),
         form.delegation_token("E1UYWavhQAyU62V1OOtFPg", "User:a", "User:r", ["User:b", "User:a"], 1, 2, 3),
-        form.producer_ids(6000, 5000),
+        form.producer_ids(6000, 5000, 1),
         form.feature("metadata.version", 21),
         form.broker(1, {"fenced": False, "epoch": 40}),
     ]
 
 
 _WITHOUT = {
-    LOG: {("producer_ids", "start")},
+    LOG: {("producer_ids", "start"), ("producer_ids", "broker")},
     BROKER: {
-        *(("partition", name) for name in ("adding", "removing", "recovery_state", "partition_epoch")),
+        *(("partition", name) for name in ("topic_id", "adding", "removing", "recovery_state", "partition_epoch")),
         ("scram", "digest"),
         ("broker", "epoch"),
     },

@@ -90,16 +90,23 @@ def test_every_entity_is_read_again_from_its_znodes(tree):
         assert entity in again, (entity, chains)
 
 
-def test_absent_since_is_the_last_change_of_the_nearest_znode(tree):
+def test_absence_is_the_last_change_of_the_nearest_znode(tree):
     by_path = {n.path: n for n in tree}
-    orders = by_path["/config/topics/orders"].stat.mzxid
-    ((chain),) = zookeeper._chains("config", canonical(["topic", "orders", "segment.ms"]))
-    assert zookeeper._absent_since(chain, by_path) == orders
-    ((chain),) = zookeeper._chains("topic", canonical(["missing"]))
-    assert zookeeper._absent_since(chain, by_path) == by_path["/brokers/topics"].stat.pzxid
-    ((chain),) = zookeeper._chains("quota", canonical([[["client-id", "c"], ["user", "missing"]], "k"]))
-    assert zookeeper._absent_since(chain, by_path) == by_path["/config/users"].stat.pzxid
-    assert zookeeper._absent_since(chain, {}) == 0
+
+    def absence(kind, *key):
+        return zookeeper._absence(kind, zookeeper._chains(kind, canonical(list(key))), by_path)
+
+    def below(path):
+        stat = by_path[path].stat
+        return {"zxid": max(stat.pzxid, stat.mzxid), "under": path, "deletions": zookeeper.deletions(stat)}
+
+    assert absence("config", "topic", "orders", "segment.ms") == {"zxid": by_path["/config/topics/orders"].stat.mzxid}
+    assert absence("topic", "missing") == below("/brokers/topics")
+    assert absence("quota", [["client-id", "c"], ["user", "missing"]], "k") == below("/config/users")
+    plain = by_path["/brokers/topics/plain"].stat
+    assert absence("partition", "plain", 9) == {"zxid": plain.mzxid, "created": plain.czxid}
+    assert absence("partition", "missing", 0) == below("/brokers/topics")
+    assert zookeeper._absence("topic", [["/", "/brokers/topics"]], {}) == {"zxid": 0}
 
 
 def test_partition_without_state_has_null_fields_and_state_without_topic_is_ignored():
@@ -227,7 +234,7 @@ def test_log_of_kafka_agrees_with_its_summary(log_directory):
     missing = ("topic", '["missing"]')
     again, dummy = view.reread({("topic", found[0].key), missing})
     assert again[("topic", found[0].key)] == found[0]
-    assert again[missing] == Absent({"offset": summary["checkpoint"]["offset"] - 1})
+    assert again[missing] == Absent({}), "the log does not show whether it ever existed"
 
 
 def test_log_that_ends_before_the_high_watermark_is_an_error(log_directory):
@@ -491,6 +498,9 @@ class Tree:
             names = {p[len(path) + 1 :].split("/")[0] for p in self.nodes if p.startswith(path + "/")}
             yield path, sorted(names) if path in self.nodes else None
 
+    def stat_many(self, paths):
+        return [(path, self.nodes[path].stat if path in self.nodes else None) for path in paths]
+
     def tree(self, root):
         return [n for path, n in sorted(self.nodes.items()) if path == root or path.startswith(root + "/")]
 
@@ -517,13 +527,15 @@ def test_every_entity_is_in_exactly_one_part(view, tree, monkeypatch, topics_a_p
     for name in ("0", "b", "zz"):
         made = node(f"/brokers/topics/{name}", {"version": 3, "topic_id": name, "partitions": {"0": [1]}})
         view.at.nodes[made.path] = made
-    found = []
+    found, counted = [], {}
     for part in parts:
         *entities, statement = view.read(part)
-        assert statement == Statement({"zxid": 141}, [])
+        assert (statement.state["zxid"], statement.problems) == (141, [])
+        counted.update(statement.state["deletions"])
         found += entities
     complete, dummy = read(view.at.nodes.values())
     assert sorted(map(str, found)) == sorted(map(str, complete))
+    assert {"/brokers/topics", "/config/topics", "/config/users", "/kafka-acl/Topic"} <= set(counted)
 
 
 def test_reread_returns_entities_and_absences(view, tree):
@@ -538,8 +550,10 @@ def test_reread_returns_entities_and_absences(view, tree):
     found, statement = view.reread(keys | absent)
     assert [found[(entity.kind, entity.key)] for entity in complete] == complete
     by_path = view.at.nodes
-    assert found[("topic", '["missing"]')] == Absent({"zxid": by_path["/brokers/topics"].stat.pzxid})
-    assert found[("partition", '["plain",9]')] == Absent({"zxid": by_path["/brokers/topics/plain"].stat.mzxid})
+    topics, plain = by_path["/brokers/topics"].stat, by_path["/brokers/topics/plain"].stat
+    deleted = {"under": "/brokers/topics", "deletions": zookeeper.deletions(topics)}
+    assert found[("topic", '["missing"]')] == Absent({"zxid": topics.pzxid, **deleted})
+    assert found[("partition", '["plain",9]')] == Absent({"zxid": plain.mzxid, "created": plain.czxid})
     assert statement == Statement({"zxid": 141}, [])
 
 
