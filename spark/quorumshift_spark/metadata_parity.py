@@ -308,8 +308,8 @@ class _Run:
                     # Neither a match nor a difference: it counts as not compared
                     counts[key[0]][outcomes[key][comparison].outcome] -= 1
                     counts[key[0]][SKIPPED] += 1
-            names = ("left", "right", "relation", "note", "same_source")
-            result["comparisons"].append({**{name: getattr(comparison, name) for name in names}, "counts": counts})
+            facts = {name: getattr(comparison, name) for name in ("left", "right", "relation", "note")}
+            result["comparisons"].append({**facts, "same_source": list(comparison.same_source), "counts": counts})
         result["counts"] = accounting.by_kind(account.counts)
         result.update(differences_total=len(differences), undecided_total=len(undecided), changed_total=len(changed))
         result["differences"] = results.some_of_each(differences, bounds.shown)

@@ -17,6 +17,7 @@ import threading
 from unittest.mock import ANY
 
 import pandas
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_snapshot
@@ -105,7 +106,8 @@ def change(client, path, **fields):
 def test_first_gate_passes_and_creates_a_baseline(first):
     assert first.verdict == "pass", first.story()
     counts = first.result["counts"]
-    assert set(counts) == {"topic", "partition", "config", "quota", "scram", "acl", "delegation_token", "broker"}
+    assert set(counts) == {"topic", "partition", "acl", "delegation_token", "broker"}
+    assert first.result["comparisons"][0]["same_source"] == ["config", "quota", "scram"]
     for kind, found in counts.items():
         assert found["read"] == found["match"] > 0, kind
         assert found["skipped"] == found["explained"] == 0
@@ -130,6 +132,59 @@ def test_gate_with_a_baseline_passes_and_lists_changes(home, views, first, clien
     (changed,) = run.result["changed"]
     assert (changed["left"], changed["key"]) == ("baseline:zookeeper", '["topic","orders","retention.ms"]')
     assert run.result["counts"]["config"]["explained"] == 1
+    assert list(changed["differences"][0]["sides"].values()) == ['"9000"', '"8000"']
+
+
+def test_a_topic_that_is_deleted_is_listed_with_what_shows_it(home, views, broker, client):
+    admins = admin.AdminClient({"bootstrap.servers": str(broker.listeners["PLAINTEXT"])})
+    servers.wait_for(lambda: "orders" in admins.list_topics(timeout=10).topics, 30, "the broker's topics")
+    admins.create_topics([admin.NewTopic("doomed", 2, 1)])["doomed"].result(30)
+    servers.wait_for(lambda: "doomed" in client.get_children(znodes.TOPICS), 30, "the topic")
+    baseline = Run(home, "before_controllers", views, cluster_id=servers.CLUSTER_ID).go()
+    assert baseline.verdict == "pass", baseline.story()
+    admins.delete_topics(["doomed"])["doomed"].result(30)
+    servers.wait_for(lambda: "doomed" not in client.get_children(znodes.TOPICS), 30, "the removal")
+    run = Run(home, "before_trigger", {**views, "baseline": baseline.baseline}, cluster_id=servers.CLUSTER_ID).go()
+    assert run.verdict == "pass", run.story()
+    changed = {(one["kind"], one["key"]): one["why"] for one in run.result["changed"]}
+    assert set(changed) == {("topic", '["doomed"]'), ("partition", '["doomed",0]'), ("partition", '["doomed",1]')}
+    assert set(changed.values()) == {"removed since the baseline (1 znodes were deleted below /brokers/topics)"}
+
+
+def test_no_change_excuses_a_topic_that_vanished_or_a_value_that_fell(home, views, first, client):
+    """The baseline has a topic that nothing removed, an epoch and producer ids above those of now, and is old."""
+    made = first.baseline["path"]
+    rows = pq.read_table(made).to_pylist()
+    zookeeper_rows = {(row["kind"], row["key"]): row for row in rows if row["view"] == "zookeeper"}
+    epoch = zookeeper_rows[("partition", '["orders",0]')]
+    epoch["fields"] = canonical({**json.loads(epoch["fields"]), "leader_epoch": 50})
+    rows.append({**zookeeper_rows[("topic", '["orders"]')], "key": '["vanished"]'})
+    states = about(made)["states"]
+    path = home / "vanished.parquet"
+    with BaselineWriter(
+        str(path), {**about(made), "states": {"zookeeper": {**states["zookeeper"], "zxid": 0}}}
+    ) as writer:
+        writer.write(pa.Table.from_pylist(rows, pq.read_schema(made)))
+    client.create(znodes.topic_path("created"), znodes.topic_value({"0": [1]}, "AAAAAAAAAAAAAAAAAAAAAg"))
+    try:
+        given = {**views, "baseline": {"path": str(path)}}
+        run = Run(home, "before_trigger", given, cluster_id=servers.CLUSTER_ID).go()
+    finally:
+        client.delete(znodes.topic_path("created"), recursive=True)
+    assert run.verdict == "differ", run.story()
+    found = {(one["kind"], one["key"], one["field"]) for one in run.result["differences"] if one["relation"] == "since"}
+    assert found == {("partition", '["orders",0]', "leader_epoch"), ("topic", '["vanished"]', None)}
+
+
+def test_a_registered_broker_that_is_not_in_the_inventory_is_incomplete(home, views, client):
+    registration = client.get("/brokers/ids/1")[0]
+    client.create("/brokers/ids/7", registration, ephemeral=True)
+    try:
+        run = Run(home, "before_controllers", views, cluster_id=servers.CLUSTER_ID).go()
+    finally:
+        client.delete("/brokers/ids/7")
+    assert run.verdict in ("incomplete", "differ"), run.story()
+    assert any("broker 7 is registered and nothing compared what it serves" in one for one in run.result["reasons"])
 
 
 def test_differences_between_zookeeper_and_a_broker_are_found(home, views, first, client):
@@ -159,7 +214,7 @@ def test_encrypted_config_without_its_secret_is_incomplete(home, views):
     run = Run(home, "before_controllers", {**views, "zookeeper": plain}, cluster_id=servers.CLUSTER_ID).go()
     assert run.verdict == "incomplete", run.story()
     assert any("password.encoder.secret" in reason for reason in run.result["reasons"])
-    assert run.result["counts"]["config"]["skipped"] == 1
+    assert [pair["counts"]["config"]["skipped"] for pair in run.result["comparisons"]] == [1]
 
 
 @pytest.mark.parametrize(
