@@ -83,6 +83,39 @@ def compare(
     return Outcome(MATCH, (), changed, outcome.differences)
 
 
+def unexplained_removals(
+    outcomes: Mapping[Any, Mapping[rules.Comparison, Outcome]],
+    sides: Mapping[Any, Mapping[str, Side]],
+    baselines: Mapping[str, Mapping[str, Any]],
+) -> Dict[Any, Dict[rules.Comparison, Outcome]]:
+    """Return the outcomes of what disappeared below a znode of which fewer children were deleted than disappeared.
+
+    `compare` sees one entity: a deletion excuses each that is missing below the same znode. Here they are counted. A
+    topic with another id was deleted as well. :arg outcomes: {(kind, key): {comparison: outcome}}; `sides`: {(kind,
+    key): {view: side}}; `baselines`: {baseline view: its state}.
+    """
+    missing: Dict[Tuple[rules.Comparison, str], Dict[str, list]] = {}
+    deleted: Dict[Tuple[rules.Comparison, str], int] = {}
+    for key, of_key in outcomes.items():
+        for comparison, outcome in of_key.items():
+            now = sides[key].get(comparison.right)
+            if comparison.relation != rules.SINCE or outcome.outcome != MATCH or not outcome.changes or now is None:
+                continue
+            if isinstance(now, Absent) and "under" in now.at:
+                under, child = now.at["under"], now.at["child"]
+                before = baselines.get(comparison.left, {}).get("deletions", {}).get(under, 0)
+                of = comparison, under
+                deleted[of] = max(deleted.get(of, 0), now.at["deletions"] - before)
+                missing.setdefault(of, {}).setdefault(child, []).append(key)
+    return {
+        key: {comparison: Outcome(LEFT_ONLY, outcomes[key][comparison].changes)}
+        for (comparison, under), children in missing.items()
+        if len(children) > deleted[(comparison, under)]
+        for keys in children.values()
+        for key in keys
+    }
+
+
 def _compare(comparison, kind, key, left, right):
     relation = comparison.relation
     if isinstance(left, Absent) and isinstance(right, Absent):

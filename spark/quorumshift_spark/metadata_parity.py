@@ -32,7 +32,7 @@ from pyspark.sql import functions as F
 from quorumshift_spark import accounting, fence, parity, recheck, report, rules
 from quorumshift_spark import job as jobs
 from quorumshift_spark import result as results
-from quorumshift_spark.compare import MATCH, SKIPPED, Outcome
+from quorumshift_spark.compare import MATCH, SKIPPED, Outcome, unexplained_removals
 from quorumshift_spark.views import View, baseline, family
 from quorumshift_spark.views.source import error_line
 
@@ -246,7 +246,10 @@ class _Run:
         for name in self.views:
             self.result["views"][name]["moved"] = accounting.moved(keys, sides, name)
         self.result["rounds"] = [entry._asdict() for entry in rechecked.rounds]
-        return {**first, **rechecked.outcomes}, rechecked._replace(sides=sides)
+        outcomes = {**first, **rechecked.outcomes}
+        for key, unexplained in unexplained_removals(outcomes, sides, baselines).items():
+            outcomes[key] = {**outcomes[key], **unexplained}
+        return outcomes, rechecked._replace(sides=sides)
 
     def _uncovered(self, rows: DataFrame, readings: Mapping[str, parity.Reading]) -> List[str]:
         decides = rules.deciding(self.job.gate, self.views)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import itertools
 import json
 import os
@@ -135,23 +136,24 @@ def test_gate_with_a_baseline_passes_and_lists_changes(home, views, first, clien
     assert list(changed["differences"][0]["sides"].values()) == ['"9000"', '"8000"']
 
 
-def test_a_topic_that_is_deleted_is_listed_with_what_shows_it(home, views, broker, client):
+@contextlib.contextmanager
+def topic(broker, client, name, partitions):
+    """Create a topic, and delete it after the block, each until ZooKeeper and the broker show it."""
     admins = admin.AdminClient({"bootstrap.servers": str(broker.listeners["PLAINTEXT"])})
-    servers.wait_for(lambda: "orders" in admins.list_topics(timeout=10).topics, 30, "the broker's topics")
-    admins.create_topics([admin.NewTopic("doomed", 2, 1)])["doomed"].result(30)
-    servers.wait_for(lambda: "doomed" in client.get_children(znodes.TOPICS), 30, "the topic")
-    baseline = Run(home, "before_controllers", views, cluster_id=servers.CLUSTER_ID).go()
-    assert baseline.verdict == "pass", baseline.story()
-    admins.delete_topics(["doomed"])["doomed"].result(30)
-    servers.wait_for(lambda: "doomed" not in client.get_children(znodes.TOPICS), 30, "the removal")
-    run = Run(home, "before_trigger", {**views, "baseline": baseline.baseline}, cluster_id=servers.CLUSTER_ID).go()
-    assert run.verdict == "pass", run.story()
-    changed = {(one["kind"], one["key"]): one["why"] for one in run.result["changed"]}
-    assert set(changed) == {("topic", '["doomed"]'), ("partition", '["doomed",0]'), ("partition", '["doomed",1]')}
-    assert set(changed.values()) == {"removed since the baseline (1 znodes were deleted below /brokers/topics)"}
+
+    def exists(wanted):
+        return (name in client.get_children(znodes.TOPICS)) is (name in admins.list_topics(timeout=10).topics) is wanted
+
+    admins.create_topics([admin.NewTopic(name, partitions, 1)])[name].result(30)
+    servers.wait_for(lambda: exists(True), 30, f"topic {name}")
+    try:
+        yield
+    finally:
+        admins.delete_topics([name])[name].result(30)
+        servers.wait_for(lambda: exists(False), 30, f"the removal of topic {name}")
 
 
-def test_no_change_excuses_a_topic_that_vanished_or_a_value_that_fell(home, views, first, client):
+def test_no_change_excuses_a_topic_that_vanished_or_a_value_that_fell(home, views, first, broker, client):
     """The baseline has a topic that nothing removed, an epoch and producer ids above those of now, and is old."""
     made = first.baseline["path"]
     rows = pq.read_table(made).to_pylist()
@@ -165,15 +167,23 @@ def test_no_change_excuses_a_topic_that_vanished_or_a_value_that_fell(home, view
         str(path), {**about(made), "states": {"zookeeper": {**states["zookeeper"], "zxid": 0}}}
     ) as writer:
         writer.write(pa.Table.from_pylist(rows, pq.read_schema(made)))
-    client.create(znodes.topic_path("created"), znodes.topic_value({"0": [1]}, "AAAAAAAAAAAAAAAAAAAAAg"))
-    try:
+    with topic(broker, client, "created", 1):
         given = {**views, "baseline": {"path": str(path)}}
         run = Run(home, "before_trigger", given, cluster_id=servers.CLUSTER_ID).go()
-    finally:
-        client.delete(znodes.topic_path("created"), recursive=True)
     assert run.verdict == "differ", run.story()
     found = {(one["kind"], one["key"], one["field"]) for one in run.result["differences"] if one["relation"] == "since"}
     assert found == {("partition", '["orders",0]', "leader_epoch"), ("topic", '["vanished"]', None)}
+
+
+def test_a_topic_that_is_deleted_is_listed_with_what_shows_it(home, views, broker, client):
+    with topic(broker, client, "doomed", 2):
+        baseline = Run(home, "before_controllers", views, cluster_id=servers.CLUSTER_ID).go()
+        assert baseline.verdict == "pass", baseline.story()
+    run = Run(home, "before_trigger", {**views, "baseline": baseline.baseline}, cluster_id=servers.CLUSTER_ID).go()
+    assert run.verdict == "pass", run.story()
+    changed = {(one["kind"], one["key"]): one["why"] for one in run.result["changed"]}
+    assert set(changed) == {("topic", '["doomed"]'), ("partition", '["doomed",0]'), ("partition", '["doomed",1]')}
+    assert set(changed.values()) == {"removed since the baseline (1 znodes were deleted below /brokers/topics)"}
 
 
 def test_a_registered_broker_that_is_not_in_the_inventory_is_incomplete(home, views, client):

@@ -47,9 +47,9 @@ class Absent(NamedTuple):
     """An entity that a view does not have.
 
     `at`: the last change that can have removed it, {} if unknown: {"offset": n} of the record that removed it, or
-    {"zxid": n} of the innermost existing znode on its path. Where that is a parent, with {"under": its path,
-    "deletions": how many of its children were ever deleted}; where it is the topic of a partition, with {"created": its
-    czxid}.
+    {"zxid": n} of the innermost existing znode on its path. Where that is a parent, with {"under": its path, "child":
+    the path of the missing child, "deletions": how many of its children were ever deleted}. Where it is the topic of a
+    partition, with {"created": its czxid}.
     """
 
     at: Dict[str, Any]

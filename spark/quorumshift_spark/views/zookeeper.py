@@ -118,7 +118,9 @@ class ZooKeeperView(View):
         wanted = set(keys)
         problems: List[Problem] = []
         chains_of = {key: _chains(*key) for key in wanted}
-        paths = sorted({path for chains in chains_of.values() for chain in chains for path in chain})
+        # Parents last: their counts include the deletion of every child that was not there
+        every = {path for chains in chains_of.values() for chain in chains for path in chain}
+        paths = sorted(every, key=lambda path: (-path.count("/"), path))
         found: Dict[Key, Entity | Absent] = {}
         with self._session() as reader:
             zxid = reader.zxid()
@@ -255,7 +257,8 @@ def _absence(kind, chains, nodes):
         is_parent = innermost.path != chain[-1]
         at["zxid"] = max(at["zxid"], innermost.stat.mzxid, innermost.stat.pzxid if is_parent else 0)
         if is_parent:
-            at.update(under=innermost.path, deletions=deletions(innermost.stat))
+            child = chain[chain.index(innermost.path) + 1]
+            at.update(under=innermost.path, child=child, deletions=deletions(innermost.stat))
         elif kind == "partition" and innermost.path == chains[0][-1]:
             at["created"] = innermost.stat.czxid
     return at

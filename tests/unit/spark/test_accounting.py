@@ -42,7 +42,12 @@ def test_read_is_the_sum_of_the_outcomes():
     expected = {"read": 8, "match": 6, "explained": 1, "differ": 1, "left_only": 1, "right_only": 0, "skipped": 0}
     assert topics == expected
     assert counted.counts[PAIR]["acl"]["read"] == 0
-    assert accounting.by_kind({PAIR: counted.counts[PAIR], PAIR._replace(right="other"): counted.counts[PAIR]})["topic"]["read"] == 16
+    assert (
+        accounting.by_kind({PAIR: counted.counts[PAIR], PAIR._replace(right="other"): counted.counts[PAIR]})["topic"][
+            "read"
+        ]
+        == 16
+    )
 
 
 @pytest.mark.parametrize(

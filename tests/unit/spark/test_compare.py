@@ -8,7 +8,17 @@ from __future__ import annotations
 import pytest
 from quorumshift_spark import normal_form as form
 from quorumshift_spark import rules
-from quorumshift_spark.compare import DIFFER, LEFT_ONLY, MATCH, RIGHT_ONLY, SKIPPED, Outcome, compare, projection
+from quorumshift_spark.compare import (
+    DIFFER,
+    LEFT_ONLY,
+    MATCH,
+    RIGHT_ONLY,
+    SKIPPED,
+    Outcome,
+    compare,
+    projection,
+    unexplained_removals,
+)
 from quorumshift_spark.normal_form import FIELDS, canonical
 from quorumshift_spark.rules import SERVED, SINCE, ZOOKEEPER_LOG
 from quorumshift_spark.views import Absent
@@ -260,6 +270,27 @@ def test_only_a_removal_that_a_store_shows_explains_a_disappearance(at, expected
     assert bool(result.changes) is (expected == MATCH)
     if expected == SKIPPED:
         assert "no record of its removal is left" in result.explained
+
+
+@pytest.mark.parametrize(("deletions", "unexplained"), [(5, True), (6, False)])
+def test_one_deletion_does_not_explain_two_disappearances(deletions, unexplained):
+    comparison = comparison_with(SINCE)
+    state = {"zxid": 500, "deletions": {"/brokers/topics": 4}}
+    keys = {("topic", '["a"]'): "a", ("topic", '["b"]'): "b", ("partition", '["b",0]'): "b"}
+    sides = {
+        key: {
+            comparison.left: of_topic("A"),
+            comparison.right: Absent(
+                {"zxid": 999, "under": "/brokers/topics", "child": f"/brokers/topics/{name}", "deletions": deletions}
+            ),
+        }
+        for key, name in keys.items()
+    }
+    outcomes = {key: {comparison: since(*of.values(), state)} for key, of in sides.items()}
+    assert all(of[comparison].outcome == MATCH for of in outcomes.values())
+    found = unexplained_removals(outcomes, sides, {comparison.left: state})
+    assert set(found) == (set(keys) if unexplained else set())
+    assert all(of[comparison].outcome == LEFT_ONLY and of[comparison].differences for of in found.values())
 
 
 def test_entity_absent_on_both_sides_has_no_outcome():

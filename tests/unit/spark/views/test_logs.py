@@ -96,16 +96,16 @@ def test_absence_is_the_last_change_of_the_nearest_znode(tree):
     def absence(kind, *key):
         return zookeeper._absence(kind, zookeeper._chains(kind, canonical(list(key))), by_path)
 
-    def below(path):
-        stat = by_path[path].stat
-        return {"zxid": max(stat.pzxid, stat.mzxid), "under": path, "deletions": zookeeper.deletions(stat)}
+    def below(path, child):
+        stat, deleted = by_path[path].stat, zookeeper.deletions(by_path[path].stat)
+        return {"zxid": max(stat.pzxid, stat.mzxid), "under": path, "child": f"{path}/{child}", "deletions": deleted}
 
     assert absence("config", "topic", "orders", "segment.ms") == {"zxid": by_path["/config/topics/orders"].stat.mzxid}
-    assert absence("topic", "missing") == below("/brokers/topics")
-    assert absence("quota", [["client-id", "c"], ["user", "missing"]], "k") == below("/config/users")
+    assert absence("topic", "missing") == below("/brokers/topics", "missing")
+    assert absence("quota", [["client-id", "c"], ["user", "missing"]], "k") == below("/config/users", "missing")
     plain = by_path["/brokers/topics/plain"].stat
     assert absence("partition", "plain", 9) == {"zxid": plain.mzxid, "created": plain.czxid}
-    assert absence("partition", "missing", 0) == below("/brokers/topics")
+    assert absence("partition", "missing", 0) == below("/brokers/topics", "missing")
     assert zookeeper._absence("topic", [["/", "/brokers/topics"]], {}) == {"zxid": 0}
 
 
@@ -551,7 +551,8 @@ def test_reread_returns_entities_and_absences(view, tree):
     assert [found[(entity.kind, entity.key)] for entity in complete] == complete
     by_path = view.at.nodes
     topics, plain = by_path["/brokers/topics"].stat, by_path["/brokers/topics/plain"].stat
-    deleted = {"under": "/brokers/topics", "deletions": zookeeper.deletions(topics)}
+    deleted = {"under": "/brokers/topics", "child": "/brokers/topics/missing"}
+    deleted["deletions"] = zookeeper.deletions(topics)
     assert found[("topic", '["missing"]')] == Absent({"zxid": topics.pzxid, **deleted})
     assert found[("partition", '["plain",9]')] == Absent({"zxid": plain.mzxid, "created": plain.czxid})
     assert statement == Statement({"zxid": 141}, [])
