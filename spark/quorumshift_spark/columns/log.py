@@ -116,33 +116,31 @@ def split(log: OpenLog, extent: Extent, tasks: int) -> List[Part]:
 
     It decodes the headers of batches only. A part is of one file, so there can be a few more parts than tasks.
     """
-    spans: Dict[Part, List[Tuple[int, int]]] = {}
+    spans = [(path, batch.position, batch.position + batch.size) for batch, path in _batches(log, extent)]
+    share = max(sum(end - start for _path, start, end in spans) / max(tasks, 1), 1)
+    parts: Dict[Tuple[str, int], Part] = {}
+    done = 0
+    for path, start, end in spans:
+        key = path, int(done // share)
+        if key not in parts:
+            parts[key] = _part(log, extent, path, start)
+        parts[key] = parts[key]._replace(end=end)
+        done += end - start
+    return list(parts.values())
+
+
+def _batches(log: OpenLog, extent: Extent) -> Iterator[Tuple[Batch, str]]:
     if log.checkpoint:
-        path, last = log.checkpoint.path, log.checkpoint.offset - 1
-        part = Part(path, 0, 0, 0, sys.maxsize, (), (last, log.checkpoint.epoch, checkpoint_timestamp(log)))
-        for batch in read_batches(log.checkpoint_file, path, check_crc=False):
-            spans.setdefault(part, []).append((batch.position, batch.position + batch.size))
-    for batch, path in segment_batches(log, extent.end_offset, check_crc=False):
-        part = Part(path, 0, 0, log.start_offset, extent.end_offset, tuple(extent.transactions), None)
-        spans.setdefault(part, []).append((batch.position, batch.position + batch.size))
-    share = sum(of_file[-1][1] - of_file[0][0] for of_file in spans.values()) / max(tasks, 1)
-    return [
-        part._replace(start=start, end=end)
-        for part, of_file in spans.items()
-        for start, end in _joined(of_file, share)
-    ]
+        for batch in read_batches(log.checkpoint_file, log.checkpoint.path, check_crc=False):
+            yield batch, log.checkpoint.path
+    yield from segment_batches(log, extent.end_offset, check_crc=False)
 
 
-def _joined(spans: List[Tuple[int, int]], share: float) -> Iterator[Tuple[int, int]]:
-    """Join adjacent spans until they have `share` bytes."""
-    start = None
-    for begin, end in spans:
-        start = begin if start is None else start
-        if end - start >= share:
-            yield start, end
-            start = None
-    if start is not None:
-        yield start, spans[-1][1]
+def _part(log: OpenLog, extent: Extent, path: str, start: int) -> Part:
+    if log.checkpoint and path == log.checkpoint.path:
+        place = (log.checkpoint.offset - 1, log.checkpoint.epoch, checkpoint_timestamp(log))
+        return Part(path, start, start, 0, sys.maxsize, (), place)
+    return Part(path, start, start, log.start_offset, extent.end_offset, tuple(extent.transactions), None)
 
 
 # --- reading a part ------------------------------------------------------------------------------------
