@@ -47,7 +47,7 @@ class Bounds(NamedTuple):
 
     `rounds`: re-checks at most; `pause_s`: between them; `fence_s`: for /migration to pass the end of the log;
     `log_refresh_s`: for a new snapshot of the log in a round, 0 requests none; `request_timeout_s`: for one response
-    of ZooKeeper or a broker; `reread_limit`: keys to re-check at most; `shown`: differences listed in result.json.
+    of ZooKeeper or a broker; `reread_limit`: keys to re-check together; `shown`: differences listed in result.json.
     """
 
     rounds: int = 6

@@ -13,7 +13,9 @@ kind                key                                                        f
 topic               [name]                                                     id
 partition           [topic, partition]                                         topic_id, replicas, adding, removing,
                                                                                leader, leader_epoch, isr,
-                                                                               recovery_state, partition_epoch
+                                                                               recovery_state, partition_epoch;
+                                                                               directories, elr, last_known_elr
+                                                                               (metadata log only)
 config              ["topic"|"broker"|..., entity or null, name]               value
 quota               [[[entity type, entity or null], ...], quota key]          value
 scram               [user, mechanism]                                          iterations, digest
@@ -52,6 +54,9 @@ FIELDS: Dict[str, Tuple[str, ...]] = {
         "isr",
         "recovery_state",
         "partition_epoch",
+        "directories",
+        "elr",
+        "last_known_elr",
     ),
     "config": ("value",),
     "quota": ("value",),
@@ -151,7 +156,7 @@ def partition(name: str, number: int, fields: Mapping[str, Any], at: Mapping[str
     The order of replicas is kept (the first is the preferred leader); other lists are sorted.
     """
     values = dict(fields)
-    for field in ("adding", "removing", "isr"):
+    for field in ("adding", "removing", "isr", "elr", "last_known_elr"):
         if values.get(field) is not None:
             values[field] = sorted(values[field])
     return _entity("partition", [name, int(number)], values, at)

@@ -16,6 +16,7 @@ import re
 import time
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Set, Tuple, Union
 
+import pyarrow as pa
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import node_mode
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import broker_requests as requests
@@ -28,6 +29,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.kafka_wir
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import WireError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security
 
+from quorumshift_spark import columns
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.normal_form import Entity
 from quorumshift_spark.views import Absent, Key, Problem, Statement, View, ViewError
@@ -103,10 +105,10 @@ class BrokerView(View):
         self.kinds = tuple(kind for kind in _KINDS if kind not in requester.not_served)
         return served
 
-    def read(self, part: Any) -> Iterator[Union[Entity, Statement]]:
+    def read(self, part: Any) -> Iterator[Union[Entity, pa.RecordBatch, Statement]]:
         """See View.read. `state`: {time_ms, mode, offset (see Served; not in ZooKeeper mode), offline_replicas: number
         of replicas that the broker considers offline, not_served: {kind: why}}. Raises ViewError."""
-        yield from self._read(None)
+        yield from columns.batched(self._read(None))
 
     def reread(self, keys: Iterable[Key]) -> Tuple[Dict[Key, Union[Entity, Absent]], Statement]:
         """See View.reread; requests only the topics of these keys."""
@@ -116,11 +118,13 @@ class BrokerView(View):
         for item in self._read(wanted):
             if isinstance(item, Statement):
                 statement = item
-            elif (item.kind, item.key) in wanted:
-                found[(item.kind, item.key)] = item
+                continue
+            entity = _entity(item)
+            if (entity.kind, entity.key) in wanted:
+                found[(entity.kind, entity.key)] = entity
         return found, statement
 
-    def _read(self, wanted: Set[Key] | None) -> Iterator[Union[Entity, Statement]]:
+    def _read(self, wanted: Set[Key] | None) -> Iterator[Union[Entity, Dict[str, Any], Statement]]:
         started = time.time()
         kinds = {kind for kind, _key in wanted} if wanted is not None else set(_KINDS)
         names = None if wanted is None else sorted(_topics_of(wanted))
@@ -160,6 +164,12 @@ class BrokerView(View):
             raise ViewError(f"broker {self._id}: {error}") from error
         except requests.MalformedAnswer as error:
             raise ViewError(f"broker {self._id} at {self._address}: {error}") from error
+
+
+def _entity(row: Union[Entity, Dict[str, Any]]) -> Entity:
+    if isinstance(row, Entity):
+        return row
+    return form.partition(row.pop("topic"), row.pop("partition"), row)
 
 
 def _topics_of(keys: Iterable[Key]) -> Set[str]:
@@ -208,8 +218,9 @@ class _Requester:
             if level and name != _KRAFT_VERSION:
                 yield form.feature(name, level)
 
-    def topics(self, names: List[str] | None) -> Iterator[Entity]:
-        """Yield topics, partitions and the brokers that are up; all topics, or those of these names."""
+    def topics(self, names: List[str] | None) -> Iterator[Union[Entity, Dict[str, Any]]]:
+        """Yield topics, partitions (see columns.PARTITIONS) and the brokers that are up; all topics, or those of these
+        names."""
         pages = [None] if names is None else _pages(names, _NAMES_A_REQUEST) or [[]]
         for number, page in enumerate(pages):
             response = self._request_raw(requests.METADATA, requests.metadata(page), requests.LARGEST_METADATA)
@@ -222,7 +233,7 @@ class _Requester:
             for topic in topics:
                 yield from self._topic(topic)
 
-    def _topic(self, topic: Dict[str, Any]) -> Iterator[Entity]:
+    def _topic(self, topic: Dict[str, Any]) -> Iterator[Union[Entity, Dict[str, Any]]]:
         name = topic["name"]
         if topic["errorCode"] == _UNKNOWN_TOPIC:
             return
@@ -231,16 +242,18 @@ class _Requester:
         yield form.topic(name, topic["topicId"])
         for partition in topic["partitions"]:
             self.offline_replicas += len(partition["offlineReplicas"])
-            fields = {
+            row = {
+                "topic": name,
+                "partition": partition["partitionIndex"],
                 "replicas": partition["replicaNodes"],
-                "isr": partition["isrNodes"],
+                "isr": sorted(partition["isrNodes"]),
                 "leader_epoch": partition["leaderEpoch"],
             }
             if partition["errorCode"] == _LISTENER_NOT_FOUND:
                 self._hidden_leaders.append(f"{name}-{partition['partitionIndex']}")
             else:  # -1: no leader, or one that is down
-                fields["leader"] = partition["leaderId"]
-            yield form.partition(name, partition["partitionIndex"], fields)
+                row["leader"] = partition["leaderId"]
+            yield row
 
     def topic_configs(self, page: int) -> Iterator[Entity]:
         """Yield the configs set on the topics that `topics` yielded, unless deleted since."""

@@ -7,9 +7,10 @@ The only option is `input`, the path of job.json, which the driver reads. Each t
 A part that cannot be read yields a row with the error instead of failing the Spark job. So the result names every view
 that failed, and no stack trace shows what was read.
 
-Rows: view, kind, key, fields (map), at (JSON text), and the projection for each relation (compare.projection). The
-last row of a part has kind "": key is the number of the part; fields holds `error` (text), or `state`, `problems` and
-`counts` (JSON texts).
+Rows: view, kind, key, fields (map), at (JSON text), and the projection for each relation (compare.projection). A
+partition, or a record of one (replay.RECORD), has typed columns instead, from topic to is_change. The last row of a
+part has kind "": key is the number of the part; fields holds `error` (text), or `state`, `problems` and `counts` (JSON
+texts).
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ from typing import Any, Dict, Iterator, List
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
+from quorumshift_spark import columns, replay, rules
 from quorumshift_spark import job as jobs
-from quorumshift_spark import rules
 from quorumshift_spark.compare import projection
 from quorumshift_spark.normal_form import canonical
-from quorumshift_spark.views import Statement, View
+from quorumshift_spark.views import Statement, View, baseline
 
 NAME = "quorumshift_views"
 _BATCH = 8192
@@ -41,8 +44,11 @@ _ARROW = pa.schema(
         ("fields", pa.map_(pa.string(), pa.string())),
         ("at", pa.string()),
         *((name, pa.string()) for name in _PROJECTIONS),
+        *baseline.PARTITION,
+        ("is_change", pa.bool_()),
     ]
 )
+_UNTYPED = 5 + len(_PROJECTIONS)
 
 
 class Part(InputPartition):
@@ -61,11 +67,9 @@ class ViewsSource(DataSource):
         """Return the name for `format`."""
         return NAME
 
-    def schema(self) -> str:
-        """Return the columns as Spark DDL."""
-        return "view string, kind string, key string, fields map<string,string>, at string, " + ", ".join(
-            f"{name} string" for name in _PROJECTIONS
-        )
+    def schema(self) -> StructType:
+        """Return the columns."""
+        return from_arrow_schema(_ARROW)
 
     def reader(self, schema: Any) -> DataSourceReader:
         """Read job.json, on the driver."""
@@ -101,6 +105,11 @@ class _Reader(DataSourceReader):
                 if isinstance(item, Statement):
                     summary["state"] = canonical(item.state)
                     summary["problems"] = canonical([list(problem) for problem in item.problems])
+                    continue
+                if isinstance(item, pa.RecordBatch):
+                    kind = "partition" if item.schema.equals(columns.PARTITIONS) else replay.RECORD
+                    counts[kind] += item.num_rows
+                    yield _typed(name, kind, item)
                     continue
                 counts[item.kind] += 1
                 rows.append((name, *_row(item)))
@@ -141,13 +150,31 @@ def _row(entity):
         entity.key,
         list(entity.fields.items()),
         canonical(entity.at),
-        *(projection(relation, entity.kind, entity.fields) for relation in rules.RELATIONS),
+        *(
+            None if entity.kind in replay.RAW else projection(relation, entity.kind, entity.fields)
+            for relation in rules.RELATIONS
+        ),
     )
 
 
 def _batch(rows):
-    columns = [pa.array(column, field.type) for column, field in zip(zip(*rows), _ARROW)]
-    return pa.RecordBatch.from_arrays(columns, schema=_ARROW)
+    arrays = [pa.array(column, field.type) for column, field in zip(zip(*rows), _ARROW)]
+    arrays += [pa.nulls(len(rows), field.type) for field in list(_ARROW)[_UNTYPED:]]
+    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
+
+
+def _typed(name, kind, batch):
+    given = {"view": name, "kind": kind}
+    arrays = []
+    for field in _ARROW:
+        column = "at" if field.name == "changed" else field.name
+        if field.name in given:
+            arrays.append(pa.repeat(pa.scalar(given[field.name], pa.string()), batch.num_rows))
+        elif field.name != "at" and column in batch.schema.names:
+            arrays.append(batch[column].cast(field.type))
+        else:
+            arrays.append(pa.nulls(batch.num_rows, field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
 
 
 def part_summary(fields: Dict[str, str]) -> Dict[str, Any]:

@@ -14,10 +14,12 @@ import contextlib
 import math
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
+import pyarrow as pa
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znode_items, znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper as probe
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import ZkSecurity
 
+from quorumshift_spark import columns
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.normal_form import Digests, Entity
 from quorumshift_spark.views import Absent, Key, Problem, Statement, View, ViewError
@@ -101,7 +103,10 @@ class ZooKeeperView(View):
         topics[0] = topics[0]._replace(deletions=parents)
         return [*topics, *(Part(what, count) for what in _PARTS if what != "topics")]
 
-    def read(self, part: Part) -> Iterator[Entity | Statement]:
+    def read(self, part: Part) -> Iterator[Entity | pa.RecordBatch | Statement]:
+        yield from columns.batched(self._read(part))
+
+    def _read(self, part):
         problems: List[Problem] = []
         parents = dict(part.deletions)
         with self._session(part.of) as reader:
@@ -109,7 +114,7 @@ class ZooKeeperView(View):
             for node in _PARTS[part.what](reader, part):
                 if part.what == "acls" and node.stat.numChildren:  # read before its children, see `Part`
                     parents[node.path] = deletions(node.stat)
-                yield from self._znodes.entities(node, problems)
+                yield from self._znodes.rows(node, problems)
             yield from self._znodes.rest(problems)
         yield Statement({"zxid": zxid, "deletions": parents}, problems)
 
@@ -127,12 +132,10 @@ class ZooKeeperView(View):
             nodes = {node.path: node for node in reader.get_many(paths)}
         # Topics before their states: a partition's entity needs both
         for path in sorted(nodes, key=lambda path: (path.count("/"), path)):
-            for entity in self._znodes.entities(nodes[path], problems):
-                if (entity.kind, entity.key) in wanted:
-                    found[(entity.kind, entity.key)] = entity
-        for entity in self._znodes.rest(problems):
-            if (entity.kind, entity.key) in wanted:
-                found[(entity.kind, entity.key)] = entity
+            rows = self._znodes.rows(nodes[path], problems)
+            found.update({(one.kind, one.key): one for one in map(_entity, rows)})
+        found.update({(one.kind, one.key): one for one in map(_entity, self._znodes.rest(problems))})
+        found = {key: found[key] for key in wanted.intersection(found)}
         for key in wanted.difference(found):
             found[key] = Absent(_absence(key[0], chains_of[key], nodes))
         return found, Statement({"zxid": zxid}, problems)
@@ -280,28 +283,39 @@ def _parents(reader):
 # --- items in the normal form ----------------------------------------------------------------------
 
 
+def _entity(row: Entity | Dict[str, Any]) -> Entity:
+    if isinstance(row, Entity):
+        return row
+    fields = {name: row[name] for name in _FIELDS.values()}
+    return form.partition(row["topic"], row["partition"], fields, {"zxid": row["at"]})
+
+
 class Znodes:
-    """Decodes znodes into entities. Keeps the assignment of each partition until its state arrives."""
+    """Decodes znodes into entities, and partitions into rows of columns.PARTITIONS. Keeps the assignment of each
+    partition until its state arrives."""
 
     def __init__(self, digests: Digests, secrets: Sequence[str]) -> None:
         self._digests = digests
         self._secrets = tuple(secrets)
         self._reader = znode_items.Reader()
 
-    def entities(self, node: znodes.Znode, problems: List[Problem]) -> Iterator[Entity]:
+    def rows(self, node: znodes.Znode, problems: List[Problem]) -> Iterator[Entity | Dict[str, Any]]:
         """Yield the entities of a znode. Partitions come with their states, those without a state from `rest`."""
         for item in self._reader.items(node):
-            yield from self._entities(item, problems)
+            yield from self._rows(item, problems)
         problems += [Problem(*problem) for problem in self._reader.problems]
         self._reader.problems.clear()
 
-    def rest(self, problems: List[Problem]) -> Iterator[Entity]:
+    def rest(self, problems: List[Problem]) -> Iterator[Entity | Dict[str, Any]]:
         """Yield the partitions without a state znode, with null for its fields."""
         for item in self._reader.rest():
-            yield from self._entities(item, problems)
+            yield from self._rows(item, problems)
 
-    def _entities(self, item, problems):
-        if item.kind == "config":
+    def _rows(self, item, problems):
+        if item.kind == "partition":
+            values = {name: _sorted(field, item.value[field]) for field, name in _FIELDS.items()}
+            yield {"topic": item.key[0], "partition": item.key[1], "at": item.zxid, **values}
+        elif item.kind == "config":
             yield self._config(item, problems)
         elif item.kind == "scram":
             user, mechanism = item.key
@@ -323,9 +337,12 @@ class Znodes:
         return form.config(*item.key, value, self._digests, at)
 
 
+def _sorted(field: str, value: Any) -> Any:
+    return sorted(value) if field in ("adding", "removing", "isr") and value is not None else value
+
+
 _ENTITIES: Dict[str, Callable[[tuple, Any, Dict[str, int]], Entity]] = {
     "topic": lambda key, value, at: form.topic(*key, value["topic_id"], at),
-    "partition": lambda key, value, at: form.partition(*key, {_FIELDS[name]: value[name] for name in _FIELDS}, at),
     "quota": lambda key, value, at: form.quota(dict(key[0]), key[1], value, at),
     "acl": lambda key, value, at: form.acl(*key, at=at),
     "delegation_token": lambda key, value, at: form.delegation_token(**value, at=at),
