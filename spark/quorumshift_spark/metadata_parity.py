@@ -187,8 +187,8 @@ class _Run:
                 checked = self._recheck(unequal, comparisons, readings)
             with self._timed("write"):
                 self._write_entities(rows, readings)
-                self._evaluate(comparisons, unequal, checked, readings)
                 self.incomplete += self._uncovered(rows, readings)
+                self._evaluate(comparisons, unequal, checked, readings)
         finally:
             unequal.close()
 

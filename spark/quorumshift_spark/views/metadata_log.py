@@ -148,7 +148,7 @@ class MetadataLogView(View):
         ):
             image = Image.of(log_records(log, extent, TYPES - PARTITION_TYPES))
             ids = {topic_id: name for topic_id, (name, _at) in image.topics.items() if name in topics}
-            partitions = _partitions(log, extent, ids) if ids else {}
+            partitions = list(_partitions(log, extent, ids)) if ids else []
         found: Dict[Key, Entity | Absent] = {
             (entity.kind, entity.key): entity
             for entity in itertools.chain(entities(image, self._digests), partitions)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 
+import pyarrow as pa
 from quorumshift_spark import normal_form as form
-from quorumshift_spark import rules
+from quorumshift_spark import parity, rules
 from quorumshift_spark.normal_form import canonical
 
 DIGESTS = form.Digests(b"a key of the cluster, 32 bytes..")
@@ -23,6 +24,7 @@ _STATE = {
     "recovery_state": 0,
     "partition_epoch": 11,
 }
+_DIRECTORIES = {"directories": ["AAAAAAAAAAAAAAAAAAAAAg", "AAAAAAAAAAAAAAAAAAAAAQ"], "elr": [2], "last_known_elr": [3]}
 _REPLICAS = {"replicas": [1, 2, 3], "adding": [3], "removing": []}
 
 
@@ -31,7 +33,7 @@ def entities():
     return [
         form.topic("orders", "4LpVqrIhR8CPQPMTHVv-eQ"),
         form.topic("__consumer_offsets", "JACDP32aRuG92GqsO59rGw"),
-        form.partition("orders", 0, {**_REPLICAS, **_STATE}),
+        form.partition("orders", 0, {**_REPLICAS, **_STATE, **_DIRECTORIES}),
         form.partition("orders", 1, {**_REPLICAS, **_STATE, "leader": -1, "isr": [3], "removing": [1]}),
         form.partition("__consumer_offsets", 0, {**_REPLICAS, **_STATE, "recovery_state": 1}),
         form.config("topic", "orders", "retention.ms", "9000", DIGESTS),
@@ -56,11 +58,30 @@ _WITHOUT = {
     LOG: {("producer_ids", "start"), ("producer_ids", "broker")},
     BROKER: {
         *(("partition", name) for name in ("topic_id", "adding", "removing", "recovery_state", "partition_epoch")),
+        *(("partition", name) for name in _DIRECTORIES),
         ("scram", "digest"),
         ("broker", "epoch"),
     },
 }
 _KINDS = {BROKER: [kind for kind in form.KINDS if kind != "producer_ids"]}
+
+
+class _Row(dict):
+    """A row as Spark returns it."""
+
+    __getattr__ = dict.__getitem__
+
+
+def expanded(view, items):
+    """Return the items of a view with an entity for each partition of its batches."""
+    found = []
+    for item in items:
+        if not isinstance(item, pa.RecordBatch):
+            found.append(item)
+            continue
+        for row in item.to_pylist():
+            found.append(parity.entity_of(_Row(row, view=view, kind="partition", changed=row["at"])))
+    return found
 
 
 def in_view(view, entity):

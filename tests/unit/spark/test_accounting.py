@@ -101,7 +101,7 @@ def part(**more):
     ],
 )
 def test_arrived_rows_are_checked_against_the_counts_of_the_parts(arrived, parts, error, lost):
-    reading = parity._reading(arrived, parts, [])
+    reading = parity._reading(arrived, parts)
     assert (reading.error, reading.lost) == (error, lost)
     if error is None and not lost:
         assert reading.state == {"zxid": 3}

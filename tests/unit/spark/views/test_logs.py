@@ -16,6 +16,7 @@ import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import zk_metadata
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_summary, znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_image import (
+    PARTITION_FIELDS,
     TYPES,
     Image,
     InconsistentLog,
@@ -29,8 +30,18 @@ from quorumshift_spark.views import Absent, Statement, ViewError, baseline, zook
 from quorumshift_spark.views.metadata_log import LogSource, MetadataLogView, entities, removed
 from quorumshift_spark.views.password_encoder import UndecodablePassword, decode
 
-from tests.unit.spark.realistic import DIGESTS
+from tests.unit.spark.realistic import DIGESTS, expanded
 
+NAMES = {
+    "replicas": "replicas",
+    "adding": "addingReplicas",
+    "removing": "removingReplicas",
+    "leader": "leader",
+    "leader_epoch": "leaderEpoch",
+    "isr": "isr",
+    "recovery_state": "leaderRecoveryState",
+    "partition_epoch": "partitionEpoch",
+}
 UNIT = pathlib.Path(__file__).resolve().parents[2]
 SECRET = "encodersecret"
 PASSWORD = "listener.name.external.ssl.key.password"
@@ -44,8 +55,8 @@ def tree():
 
 def read(tree, secrets=(SECRET,)):
     reader, problems = zookeeper.Znodes(DIGESTS, secrets), []
-    found = [entity for node in tree for entity in reader.entities(node, problems)]
-    return [*found, *reader.rest(problems)], problems
+    found = [row for node in tree for row in reader.rows(node, problems)]
+    return [zookeeper._entity(row) for row in [*found, *reader.rest(problems)]], problems
 
 
 def node(path, value, **stat):
@@ -224,11 +235,17 @@ def log_directory(tmp_path_factory):
 def test_log_of_kafka_agrees_with_its_summary(log_directory):
     summary = metadata_summary.summarise(log_directory)
     view = MetadataLogView(LogSource(summary["log_end_offset"], directory=log_directory), DIGESTS)
-    (part,) = view.parts()
-    *found, statement = view.read(part)
+    first, *others = view.parts()
+    *found, statement = view.read(first)
     assert statement == Statement({"offset": summary["log_end_offset"], "epoch": summary["last_epoch"]}, [])
     count = {kind: sum(entity.kind == kind for entity in found) for kind in form.KINDS}
-    assert all(count[kind] > 0 for kind in ("topic", "partition", "config", "quota", "acl", "scram"))
+    assert all(count[kind] > 0 for kind in ("topic", "config", "quota", "acl", "scram"))
+    records = 0
+    for part in others:
+        *batches, of_part = view.read(part)
+        assert of_part == statement
+        records += sum(batch.num_rows for batch in batches)
+    assert records > 0
     assert count["broker"] == len(summary["brokers"]) and count["feature"] == len(summary["features"])
     assert all(0 <= entity.at["offset"] < summary["log_end_offset"] for entity in found)
     missing = ("topic", '["missing"]')
@@ -243,13 +260,31 @@ def test_log_that_ends_before_the_high_watermark_is_an_error(log_directory):
     with pytest.raises(
         ViewError, match=f"_log:102: the log ends at offset {end} .* 5 short of the high watermark {end + 5}"
     ):
-        list(view.read(view.source))
+        view.parts()
 
 
 def test_missing_log_is_named(tmp_path):
     view = MetadataLogView(LogSource(1, directory=str(tmp_path / "no")), DIGESTS)
     with pytest.raises(ViewError, match=r"metadata_log: .*/no"):
-        list(view.read(view.source))
+        view.parts()
+
+
+def test_partitions_that_are_read_again_are_those_of_the_image(log_directory):
+    image = Image.of(read_records(log_directory, types=TYPES))
+    end = metadata_summary.summarise(log_directory)["log_end_offset"]
+    keys = {
+        ("partition", canonical([image.topics[topic_id][0], number])): (topic_id, values)
+        for topic_id, partitions in image.partitions.items()
+        for number, values in partitions.items()
+    }
+    found, dummy = MetadataLogView(LogSource(end, directory=log_directory), DIGESTS).reread(keys)
+    for key, (topic_id, values) in keys.items():
+        fields = dict(zip(PARTITION_FIELDS, values))
+        expected = form.partition(
+            *form.key_of(key[1]), {"topic_id": topic_id, **{ours: fields[theirs] for ours, theirs in NAMES.items()}}
+        )
+        assert {name: found[key].fields[name] for name in expected.fields} == expected.fields
+        assert found[key].at == {"offset": values[-1]}
 
 
 def test_every_record_of_the_recorded_log_is_applied_once(log_directory):
@@ -292,19 +327,18 @@ def there(image):
 
 
 def test_partition_change_sets_its_fields_and_raises_epochs(image):
+    def values(*names):
+        fields = dict(zip((*PARTITION_FIELDS, "at"), image.partitions["T"][0]))
+        return tuple(fields[name] for name in names)
+
+    epochs = "leaderEpoch", "partitionEpoch", "at"
     apply(image, 5, "PARTITION_CHANGE_RECORD", **change_record(isr=[1]))
-    partition = there(image)[("partition", '["t",0]')]
-    expected = {"isr": "[1]", "leader": "1", "leader_epoch": "3", "partition_epoch": "10", "replicas": "[1,2]"}
-    assert {name: partition.fields[name] for name in expected} == expected
-    assert partition.at == {"offset": 5}
+    assert values("isr", "leader", "replicas", *epochs) == ([1], 1, [1, 2], 3, 10, 5)
     apply(image, 6, "PARTITION_CHANGE_RECORD", **change_record(leader=-1, leaderRecoveryState=1))
-    partition = there(image)[("partition", '["t",0]')]
-    expected = {"isr": "[1]", "leader": "-1", "leader_epoch": "4", "partition_epoch": "11", "recovery_state": "1"}
-    assert {name: partition.fields[name] for name in expected} == expected
+    assert values("isr", "leader", "leaderRecoveryState", *epochs) == ([1], -1, 1, 4, 11, 6)
     apply(image, 7, "PARTITION_CHANGE_RECORD", **change_record(leader=-1, replicas=[3], addingReplicas=[3, 1]))
-    fields = there(image)[("partition", '["t",0]')].fields
     # a record with the same leader is an election as well (PartitionRegistration.merge)
-    assert (fields["leader_epoch"], fields["replicas"], fields["adding"]) == ("5", "[3]", "[1,3]")
+    assert values("replicas", "addingReplicas", *epochs) == ([3], [3, 1], 5, 12, 7)
 
 
 def test_removed_topic_removes_its_partitions_and_configs(image):
@@ -428,7 +462,9 @@ def written(path, **about):
     with baseline.BaselineWriter(path, {**metadata, **about}) as writer:
         for kind in ("topic", "acl"):
             rows = [{"view": "zookeeper", "kind": kind, "key": '["t"]', "fields": '{"id":"é"}', "at": '{"zxid":3}'}]
-            writer.write(pa.Table.from_pylist(rows))
+            writer.write(pa.Table.from_pylist(rows, baseline.SCHEMA))
+        row = {"view": "zookeeper", "kind": "partition", "topic": "t", "partition": 3, "isr": [1, 2], "changed": 9}
+        writer.write(pa.Table.from_pylist([row], baseline.SCHEMA))
     return path
 
 
@@ -438,13 +474,16 @@ def test_baseline_is_read_back(tmp_path, ship):
     assert (tmp_path / "e.parquet").stat().st_mode & 0o077 == 0
     view = baseline.BaselineView(path, "zookeeper", "C", KEY, ship)
     parts = view.parts()
-    assert len(parts) == 2
+    assert len(parts) == 3
     if ship:
         os.unlink(path)
     for part, kind in zip(parts, ("topic", "acl")):
         entity, statement = view.read(part)
         assert entity == form.Entity(kind, '["t"]', {"id": '"é"'}, {"zxid": 3})
         assert statement == Statement({"zxid": 7}, [])
+    batch, dummy = view.read(parts[2])
+    row = {name: value for name, value in batch.to_pylist()[0].items() if value is not None}
+    assert row == {"topic": "t", "partition": 3, "isr": [1, 2], "at": 9}
 
 
 @pytest.mark.parametrize(
@@ -529,7 +568,7 @@ def test_every_entity_is_in_exactly_one_part(view, tree, monkeypatch, topics_a_p
         view.at.nodes[made.path] = made
     found, counted = [], {}
     for part in parts:
-        *entities, statement = view.read(part)
+        *entities, statement = expanded("zookeeper", view.read(part))
         assert (statement.state["zxid"], statement.problems) == (141, [])
         counted.update(statement.state["deletions"])
         found += entities
