@@ -15,7 +15,7 @@ the error of the generic decoder, with its file, byte and offset.
 from __future__ import annotations
 
 import sys
-from typing import AbstractSet, Any, BinaryIO, Dict, Iterable, Iterator, List, NamedTuple, Tuple, Union
+from typing import AbstractSet, Any, BinaryIO, Dict, Iterator, List, NamedTuple, Tuple, Union
 
 import numpy as np
 import pyarrow as pa
