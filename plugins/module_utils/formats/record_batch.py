@@ -65,7 +65,8 @@ def read_batches(
 ) -> Iterator[Batch]:
     """Yield the batches of an open binary `file`, without those that end before `start_offset`.
 
-    `start` and `end`: read only the batches that begin in these bytes; a batch begins at `start`. An incomplete last batch is not yet written and ends the iteration, as in Kafka (FileLogInputStream). Raises
+    `start` and `end`: byte positions; only the batches that begin between them are read, the first one at `start`.
+    An incomplete last batch is not yet written and ends the iteration, as in Kafka (FileLogInputStream). Raises
     CorruptBatch, CompressedBatch with `path` and byte position.
     """
     file.seek(start)
@@ -144,7 +145,7 @@ def records_of(
     data, at = batch.records, 0
     try:
         for _record in range(batch.count):
-            # Varints of one and two bytes (zigzag: even if not negative) are read here: a call costs as much as the rest
+            # Varints of one and two bytes are read here: a call costs as much as the rest. An odd one is negative.
             length = data[at]
             if not length & 0x81:
                 length, at = length >> 1, at + 1
