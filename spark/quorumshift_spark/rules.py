@@ -424,11 +424,14 @@ def uncovered(
     :arg not_served: {broker view: {kind: why}}; `baselines`: names of the views with a baseline.
     """
     decides = GATES[gate].decides
-    said = [
-        f"broker {one} is registered and nothing compared what it serves. Add it to the inventory, or stop and "
-        "unregister it"
-        for one in sorted(set(up) - {int(name.partition(":")[2]) for name in not_served})
-    ]
+    said = []
+    unseen = sorted(set(up) - {int(name.partition(":")[2]) for name in not_served})
+    if unseen:
+        more = f" and {len(unseen) - 3} more" if unseen[3:] else ""
+        said.append(
+            f"nothing compared what registered brokers serve: {', '.join(map(str, unseen[:3]))}{more}. Add them to the "
+            "inventory, or stop and unregister them"
+        )
     for kind in KINDS:
         without = {name: off[kind] for name, off in not_served.items() if kind in off}
         is_off = len(without) == len(not_served) and all(_OFF.search(why) for why in without.values())

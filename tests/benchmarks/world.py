@@ -22,7 +22,6 @@ import argparse
 import base64
 import functools
 import json
-import os
 import pathlib
 import random
 import resource
@@ -30,7 +29,7 @@ import shutil
 import struct
 import time
 import zlib
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple
+from typing import Any, Dict, List, NamedTuple, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums, znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_primitives import (
@@ -367,7 +366,11 @@ class ZooKeeperFiles:
         self._created += 1
         made = self._created
         tail = _NODE_TAIL.pack(2, made, made, TIME_MS, TIME_MS, 0, 1, 0, 0, made)
-        pieces = [_jute(path.encode()), _jute(value.encode()), _NODE_TAIL.pack(2, made, made, TIME_MS, TIME_MS, 0, 1, 0, 0, made)]
+        pieces = [
+            _jute(path.encode()),
+            _jute(value.encode()),
+            _NODE_TAIL.pack(2, made, made, TIME_MS, TIME_MS, 0, 1, 0, 0, made),
+        ]
         pieces += [_jute(f"{path}/partitions".encode()), _jute(None)]
         pieces.append(_NODE_TAIL.pack(2, made, made, TIME_MS, TIME_MS, 0, len(topic.partitions), 0, 0, made))
         pack = struct.Struct(">i").pack
@@ -385,9 +388,7 @@ class ZooKeeperFiles:
                 b"/state",
                 pack(len(data)),
                 data,
-                _NODE_TAIL.pack(
-                    2, made, made + 1, TIME_MS, TIME_MS + 1, state.partition_epoch, 0, 0, 0, made
-                ),
+                _NODE_TAIL.pack(2, made, made + 1, TIME_MS, TIME_MS + 1, state.partition_epoch, 0, 0, 0, made),
             )
             if after.before:
                 self.set_data(f"{path}/partitions/{number}/state", _state(after, KRAFT_EPOCH), after.partition_epoch)

@@ -355,7 +355,7 @@ _NO_AUTHORIZER = {"acl": "DescribeAcls: SECURITY_DISABLED: No Authorizer is conf
 def test_a_registered_broker_without_a_view_is_uncovered():
     assert uncovered() == []
     (said,) = uncovered(up=[1, 2, 7])
-    assert said.startswith("broker 7 is registered and nothing compared what it serves")
+    assert said.startswith("nothing compared what registered brokers serve: 7. Add them to the inventory")
 
 
 def test_a_kind_that_one_broker_does_not_serve_is_uncovered():

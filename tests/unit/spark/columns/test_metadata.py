@@ -9,6 +9,7 @@ import random
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import broker_requests as requests
+from quorumshift_spark.columns import PARTITIONS
 from quorumshift_spark.columns import metadata as columns
 
 from tests.unit.spark.columns import encoding
@@ -55,17 +56,13 @@ def generic(data):
             topics.append({"topic": item["name"], "topic_id": item["topicId"], "error_code": item["errorCode"]})
             partitions += [
                 {
+                    **dict.fromkeys(PARTITIONS.names),
                     "topic": item["name"],
                     "partition": each["partitionIndex"],
                     "replicas": each["replicaNodes"],
-                    "adding": None,
-                    "removing": None,
                     "isr": sorted(each["isrNodes"]),
                     "leader": None if each["errorCode"] == columns.LISTENER_NOT_FOUND else each["leaderId"],
                     "leader_epoch": each["leaderEpoch"],
-                    "recovery_state": None,
-                    "partition_epoch": None,
-                    "at": None,
                     "error_code": each["errorCode"],
                     "offline": each["offlineReplicas"],
                 }
