@@ -48,7 +48,7 @@ from quorumshift_spark.views.source import error_line
 
 ENTITIES = "entities.parquet"
 _ROWS = "rows"  # in the job's directory: what was read, in Parquet
-_ROWS_A_SLICE = 100_000
+_ROWS_A_SLICE = 1_000_000
 _ENOUGH = 10_000  # keys that differ: more do not change the verdict, and fill the driver's memory
 
 
@@ -165,14 +165,13 @@ class _Run:
         # Executors elsewhere do not share the directory
         stored = None if self.job.ship else os.path.join(self.job.directory, _ROWS)
         with self._timed("read"):
-            raw = parity.read(spark, self.job_file, stored)
-            readings = parity.readings(raw, list(self.views))
+            raw, last = parity.read(spark, self.job_file, stored)
+            readings = parity.readings(raw, last, list(self.views))
         failed = {name: reading.error for name, reading in readings.items() if reading.error}
         if not failed:
             with self._timed("replay"):
-                rows, failed = parity.replayed(raw, stored)
-                readings = parity.counted(rows, readings)
-            readings = {name: one._replace(error=failed.get(name)) for name, one in readings.items()}
+                rows, readings = parity.replayed(raw, readings)
+            failed = {name: reading.error for name, reading in readings.items() if reading.error}
         self._report_readings(readings)
         if failed:
             self._fail_views(failed)
@@ -322,8 +321,7 @@ class _Run:
             for number in range(slices):
                 ids = F.pmod(F.xxhash64("kind", "key", "topic", "partition"), F.lit(slices))
                 part = kept.filter(ids == number) if slices > 1 else kept
-                order = [(name, "ascending") for name in ("view", "kind", "key", "topic", "partition")]
-                writer.write(part.toArrow().sort_by(order))
+                writer.write(part.toArrow())
         self.result["files"][ENTITIES] = results.file_facts(path, count)
 
     def _evaluate(self, comparisons, unequal: parity.Unequal, checked: _Checked, readings) -> None:

@@ -12,12 +12,14 @@ from __future__ import annotations
 import functools
 import json
 import operator
+import os
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from quorumshift_spark import columns, replay, rules
 from quorumshift_spark import normal_form as form
@@ -47,48 +49,43 @@ class Bundle(NamedTuple):
     members: Tuple[Comparison, ...]
 
 
-def read(spark: SparkSession, job_file: str, directory: str | None) -> DataFrame:
-    """Return the raw rows of all views, each read once.
+def read(spark: SparkSession, job_file: str, directory: str | None) -> Tuple[DataFrame, List[Row]]:
+    """Return the raw rows of all views, each read once, and the last row of each part.
 
     :arg directory: where they are stored, if executors share it; else Spark keeps them, on two executors if it can.
     """
     spark.dataSource.register(source.ViewsSource)
-    return _stored(spark.read.format(source.NAME).option("input", job_file).load(), directory and f"{directory}/raw")
+    views = spark.read.format(source.NAME).option("input", job_file)
+    if directory is None:
+        rows = views.load().persist(StorageLevel.MEMORY_AND_DISK_2)
+        return rows.filter("kind != ''"), rows.filter("kind = ''").select("view", "key", "fields").collect()
+    os.makedirs(directory, 0o700)
+    last = views.option("directory", directory).load().select("view", "key", "fields").collect()
+    return spark.read.schema(from_arrow_schema(source.ROWS)).parquet(directory), last
 
 
-def replayed(raw: DataFrame, directory: str | None) -> Tuple[DataFrame, Dict[str, str]]:
-    """Return the rows with the partitions of metadata logs in place of their records; and {view: why a record is one
-    that Kafka would reject}."""
-    partitions = _stored(replay.partitions(raw), directory and f"{directory}/replayed")
-    rejected = partitions.groupBy("view").agg(F.min("rejected").alias("why")).filter("why is not null").collect()
-    rows = raw.filter(~F.col("kind").isin("", *replay.RAW)).unionByName(partitions.drop("rejected"))
-    return rows, {row.view: row.why for row in rejected}
-
-
-def _stored(rows: DataFrame, path: str | None) -> DataFrame:
-    if path is None:
-        return rows.persist(StorageLevel.MEMORY_AND_DISK_2)
-    rows.write.mode("overwrite").option("compression", "lz4").parquet(path)
-    return rows.sparkSession.read.schema(rows.schema).parquet(path)
-
-
-def readings(raw: DataFrame, names: Sequence[str]) -> Dict[str, Reading]:
+def readings(raw: DataFrame, last: Sequence[Row], names: Sequence[str]) -> Dict[str, Reading]:
     """Return the outcome for each view, with its arrived rows checked against the counts of its parts."""
     arrived: Dict[str, Dict[str, int]] = {name: {} for name in names}
-    for row in raw.filter("kind != ''").groupBy("view", "kind").count().collect():
+    for row in raw.groupBy("view", "kind").count().collect():
         arrived[row.view][row.kind] = row["count"]
     parts: Dict[str, Dict[int, Dict[str, Any]]] = {name: {} for name in names}
-    for row in raw.filter("kind = ''").select("view", "key", "fields").collect():
+    for row in last:
         parts[row.view][int(row.key)] = source.part_summary(row.fields)
     return {name: _reading(arrived[name], parts[name]) for name in names}
 
 
-def counted(rows: DataFrame, found: Mapping[str, Reading]) -> Dict[str, Reading]:
-    """Return the readings with the numbers of entities, where `readings` has those of raw rows."""
-    read: Dict[str, Dict[str, int]] = {name: {} for name in found}
-    for row in rows.groupBy("view", "kind").count().collect():
-        read[row.view][row.kind] = row["count"]
-    return {name: reading._replace(read=read[name]) for name, reading in found.items()}
+def replayed(raw: DataFrame, found: Mapping[str, Reading]) -> Tuple[DataFrame, Dict[str, Reading]]:
+    """Return the rows with the partitions of metadata logs in place of their records, and the readings of them."""
+    result = replay.replay(raw)
+    rows = raw.filter(~F.col("kind").isin(*replay.RAW)).unionByName(result.partitions)
+    readings = {}
+    for name, reading in found.items():
+        read = {kind: count for kind, count in reading.read.items() if kind not in replay.RAW}
+        if name in result.counts:
+            read["partition"] = result.counts[name]
+        readings[name] = reading._replace(read=read, error=result.rejected.get(name))
+    return rows, readings
 
 
 def _reading(arrived, parts):

@@ -12,6 +12,8 @@ All other records are replayed by formats.metadata_image in one task (views.meta
 
 from __future__ import annotations
 
+from typing import Dict, List, NamedTuple
+
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -26,21 +28,47 @@ NAMED = ("replicas", "adding", "removing", "isr", "leader", "recovery_state", "d
 """What a PARTITION_CHANGE_RECORD can name."""
 
 
-def partitions(raw: DataFrame) -> DataFrame:
-    """Return the partitions of the topics that exist, with the columns of `raw` and `rejected`: None, or why Kafka
-    would reject a record of that partition.
+class Replayed(NamedTuple):
+    """`partitions`: of the topics that exist, with the columns of the raw rows. `rejected`: {view: why Kafka would
+    reject a record}. `counts`: {view: number of partitions}. `kept`: what Spark keeps for them."""
 
-    :arg raw: rows of views.source. `changed` is the offset of a record.
+    partitions: DataFrame
+    rejected: Dict[str, str]
+    counts: Dict[str, int]
+    kept: List[DataFrame]
+
+
+def replay(raw: DataFrame) -> Replayed:
+    """Replay the partition records among rows of views.source. `changed` is the offset of a record.
+
+    Most partitions have one record, which needs no replay: only the keys of these are exchanged.
     """
+    records = raw.filter(F.col("kind") == RECORD)
+    several = records.groupBy(*_BY).count().filter("count > 1").select(*_BY).persist()
+    single = records.join(several, list(_BY), "left_anti")
+    names = [*(name for name in raw.columns if name not in ("kind", "topic")), "first", "is_orphan"]
+    merged = _merged(records.join(several, list(_BY), "left_semi"), dict(raw.dtypes), names).persist()
+    alone = single.withColumns({"first": F.col("changed"), "is_orphan": F.col("is_change")}).select(*names)
+    known = alone.unionByName(merged).join(F.broadcast(_topics(raw)), ["view", "topic_id"], "left")
+    replayed = known.withColumns({"rejected": _rejected(), "kind": F.lit("partition")})
+    summary = replayed.groupBy("view").agg(F.min("rejected").alias("why"), F.count("topic").alias("n")).collect()
+    return Replayed(
+        replayed.filter("topic is not null").select(*raw.columns),
+        {row.view: row.why for row in summary if row.why is not None},
+        {row.view: row.n for row in summary},
+        [several, merged],
+    )
+
+
+def _merged(records, types, names):
     by_partition = Window.partitionBy(*_BY)
     is_base = ~F.col("is_change")
-    records = (
-        raw.filter(F.col("kind") == RECORD)
-        .withColumn("base", F.max(F.when(is_base, F.col("changed"))).over(by_partition))
+    placed = (
+        records.withColumn("base", F.max(F.when(is_base, F.col("changed"))).over(by_partition))
         .withColumn("first", F.min("changed").over(by_partition))
         .withColumn("first_base", F.min(F.when(is_base, F.col("changed"))).over(by_partition))
     )
-    current = records.filter("base is null or changed >= base")
+    current = placed.filter("base is null or changed >= base")
     # max_by ignores rows whose ordering is null: the last record that names the field
     last = [F.max_by(name, F.when(F.col(name).isNotNull(), F.col("changed"))).alias(name) for name in NAMED]
     led, changes = F.count_if(F.col("is_change") & F.col("leader").isNotNull()), F.count_if("is_change")
@@ -52,13 +80,9 @@ def partitions(raw: DataFrame) -> DataFrame:
         F.max("first").alias("first"),
         F.coalesce(F.max("first_base") > F.max("first"), F.lit(True)).alias("is_orphan"),
     )
-    of_topic = merged.join(F.broadcast(_topics(raw)), ["view", "topic_id"], "left")
-    rejected = of_topic.withColumn("rejected", _rejected()).filter("rejected is not null or topic is not null")
-    types = dict(raw.dtypes)
-    columns = rejected.withColumn("kind", F.lit("partition")).columns
-    return rejected.withColumn("kind", F.lit("partition")).select(
-        *(F.col(name) if name in columns else F.lit(None).cast(types[name]).alias(name) for name in raw.columns),
-        "rejected",
+    found = merged.columns
+    return merged.select(
+        *(F.col(name) if name in found else F.lit(None).cast(types[name]).alias(name) for name in names)
     )
 
 

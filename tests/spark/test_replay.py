@@ -15,7 +15,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata
     Image,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_log import read_records
-from quorumshift_spark import columns, parity, replay
+from quorumshift_spark import columns, replay
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.views import Statement, source
 from quorumshift_spark.views.metadata_log import LogSource, MetadataLogView
@@ -112,8 +112,10 @@ def replayed(spark, directory, end):
             elif not isinstance(item, Statement):
                 batches.append(source._batch([(view.name, *source._row(item))]))
     table = pa.Table.from_batches(batches).combine_chunks()  # createDataFrame loses rows of a table with many chunks
-    rows, rejected = parity.replayed(spark.createDataFrame(table), None)
-    return rows.filter("kind = 'partition'").collect(), rejected
+    result = replay.replay(spark.createDataFrame(table))
+    rows = result.partitions.collect()
+    assert result.counts == {"metadata_log": len(rows)}
+    return rows, result.rejected
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -165,4 +167,4 @@ def test_a_record_of_a_removed_topic_is_named(spark, tmp_path):
 
 
 def test_the_schema_of_columns_is_that_of_rows():
-    assert {field.name for field in columns.PARTITIONS} - {"at"} <= set(source._ARROW.names)
+    assert {field.name for field in columns.PARTITIONS} - {"at"} <= set(source.ROWS.names)
