@@ -103,18 +103,17 @@ class _Reader(DataSourceReader):
         if self._directory is None:
             yield from batches
             return
-        path = os.path.join(self._directory, f"{_name(partition).replace(':', '-')}.{partition.number}.parquet")
-        last = None
+        name = f"{_name(partition).replace(':', '-')}.{partition.number}.parquet"
         # Spark skips names with a leading dot: an unfinished file of a task that runs again
-        part = os.path.join(self._directory, f".{os.path.basename(path)}.{os.getpid()}")
-        with pq.ParquetWriter(
-            os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), ROWS, compression="lz4"
-        ) as file:
+        part = os.path.join(self._directory, f".{name}.{os.getpid()}")
+        last = None
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "wb") as file, pq.ParquetWriter(file, ROWS, compression="lz4") as writer:
             for batch in batches:
                 if last is not None:
-                    file.write_batch(last)
+                    writer.write_batch(last)
                 last = batch
-        os.replace(part, path)
+        os.replace(part, os.path.join(self._directory, name))
         yield last
 
 
