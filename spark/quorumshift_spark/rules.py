@@ -408,7 +408,7 @@ COVERAGE: Tuple[Tuple[str, str], ...] = (
 )
 """What must have been compared for a pass, whatever the values are. Otherwise the result is incomplete."""
 _AT_THE_END = "after_finalize"
-_OFF = re.compile("SECURITY_DISABLED|DELEGATION_TOKEN_AUTH_DISABLED")  # by the broker's configuration, for everybody
+_OFF = re.compile("SECURITY_DISABLED|DELEGATION_TOKEN_AUTH_DISABLED")  # by the broker's configuration, for each client
 
 
 def uncovered(
