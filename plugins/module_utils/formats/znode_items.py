@@ -35,6 +35,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 
+NO_TOPIC_ID = "has no topic_id: the initial copy aborts"
 QUOTA_ENTITIES = {"users": "user", "clients": "client-id", "ips": "ip"}
 _STATE = ("leader", "leader_epoch", "controller_epoch", "isr", "leader_recovery_state")
 
@@ -102,7 +103,7 @@ class Reader:
         topic = znodes.topic(node.data, node.path)
         if topic["topic_id"] is None:
             # ZkTopicMigrationClient.iterateTopics takes topicIdOpt.get
-            self._problem(node.path, "has no topic_id: the initial copy aborts")
+            self._problem(node.path, NO_TOPIC_ID)
         for number, assignment in topic["partitions"].items():
             self._assignments[(names[-1], number)] = ({"topic_id": topic["topic_id"], **assignment}, node)
         value = {"topic_id": topic["topic_id"], "created_ms": node.stat.ctime}
