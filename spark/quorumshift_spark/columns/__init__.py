@@ -10,8 +10,6 @@ reports what is malformed.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, Iterator, List
-
 import numpy as np
 import pyarrow as pa
 
@@ -39,30 +37,6 @@ PARTITIONS = pa.schema(
 )
 """A partition as a view has it. Null: the view does not have the field. `replicas` has the order of preference, as have
 `directories`; the other lists are sorted. `at`: the offset or zxid of the last change."""
-
-
-_BATCH = 8192
-
-
-def batched(items: Iterable[Any]) -> Iterator[Any]:
-    """Yield the items but for the partitions among them ({column: value}), which come as batches of PARTITIONS.
-
-    The last item stays the last.
-    """
-    rows: List[Dict[str, Any]] = []
-    last: List[Any] = []
-    for item in items:
-        if isinstance(item, dict):
-            rows.append(item)
-            if len(rows) == _BATCH:
-                yield pa.RecordBatch.from_pylist(rows, schema=PARTITIONS)
-                rows = []
-            continue
-        yield from last
-        last = [item]
-    if rows:
-        yield pa.RecordBatch.from_pylist(rows, schema=PARTITIONS)
-    yield from last
 
 
 def sorted_lists(lists: pa.ListArray) -> pa.ListArray:

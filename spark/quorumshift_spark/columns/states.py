@@ -20,6 +20,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.znode_it
 from quorumshift_spark.columns import IDS, PARTITIONS, sorted_lists
 
 TOPICS = pa.schema([("topic", pa.string()), ("topic_id", pa.string()), ("created_ms", pa.int64()), ("at", pa.int64())])
+"""`at`: the creation of a topic's znode. Kafka never changes its id in place."""
 ZOOKEEPER_PARTITIONS = pa.schema([*PARTITIONS, ("controller_epoch", pa.int32())])
 """PARTITIONS with the controller epoch of the state. `partition_epoch` is the data version of the state's znode. A
 partition without a state, or with a malformed one, has only its assignment."""
@@ -69,14 +70,17 @@ def read_partitions(topics: Iterable[znodes.Znode], states: Iterable[znodes.Znod
     state_of[np.asarray(rows.drop_null())[order]] = np.arange(len(order))
     choice = pa.array(state_of, mask=state_of < 0)
     columns.update({name: column.take(choice) for name, column in state.items()})
-    columns["at"] = pc.max_element_wise(topic_columns["at"].take(topic_of), columns["at"])
+    columns["topic_id"] = topic_columns["topic_id"].take(topic_of)
+    columns["at"] = pc.max_element_wise(topic_columns["changed"].take(topic_of), columns["at"])
     for name in ("isr", "adding", "removing"):
         columns[name] = sorted_lists(columns[name])
     return InZooKeeper(_batch(topic_columns, TOPICS), _batch(columns, ZOOKEEPER_PARTITIONS), problems)
 
 
 def _batch(columns: _Columns, schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+    length = len(columns["topic"])
+    arrays = [columns[field.name] if field.name in columns else pa.nulls(length, field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 # --- assignments ---------------------------------------------------------------------------------------
@@ -97,7 +101,8 @@ def _read_topics(nodes: List[znodes.Znode], problems: List[Problem]) -> Tuple[_C
         "topic": pa.array([nodes[index].path.rpartition("/")[2] for index in order], pa.string()),
         "topic_id": _followed_by(fields.field("topic_id").cast(pa.string()), [topic["topic_id"] for _i, topic in read]),
         "created_ms": pa.array([nodes[index].stat.ctime for index in order], pa.int64()),
-        "at": pa.array([nodes[index].stat.mzxid for index in order], pa.int64()),
+        "at": pa.array([nodes[index].stat.czxid for index in order], pa.int64()),
+        "changed": pa.array([nodes[index].stat.mzxid for index in order], pa.int64()),
     }
     counts = np.array([*counts, *(len(topic["partitions"]) for _index, topic in read)], np.int64)
     topic_of = pa.array(np.repeat(np.arange(len(order)), counts))

@@ -21,21 +21,13 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.security import 
 
 from quorumshift_spark import columns
 from quorumshift_spark import normal_form as form
+from quorumshift_spark.columns import states
 from quorumshift_spark.normal_form import Digests, Entity
 from quorumshift_spark.views import Absent, Key, Problem, Statement, View, ViewError
 from quorumshift_spark.views.password_encoder import UndecodablePassword, decode
 
-_FIELDS = {
-    "topic_id": "topic_id",
-    "replicas": "replicas",
-    "adding": "adding",
-    "removing": "removing",
-    "leader": "leader",
-    "leader_epoch": "leader_epoch",
-    "isr": "isr",
-    "leader_recovery_state": "recovery_state",
-    "version": "partition_epoch",
-}
+_FIELDS = ("topic_id", "replicas", "adding", "removing", "leader", "leader_epoch", "isr", "recovery_state")
+_FIELDS += ("partition_epoch",)
 TOPICS_A_PART = 2000
 
 
@@ -104,18 +96,14 @@ class ZooKeeperView(View):
         return [*topics, *(Part(what, count) for what in _PARTS if what != "topics")]
 
     def read(self, part: Part) -> Iterator[Entity | pa.RecordBatch | Statement]:
-        yield from columns.batched(self._read(part))
-
-    def _read(self, part):
         problems: List[Problem] = []
         parents = dict(part.deletions)
         with self._session(part.of) as reader:
             zxid = reader.zxid()
-            for node in _PARTS[part.what](reader, part):
-                if part.what == "acls" and node.stat.numChildren:  # read before its children, see `Part`
-                    parents[node.path] = deletions(node.stat)
-                yield from self._znodes.rows(node, problems)
-            yield from self._znodes.rest(problems)
+            for nodes in _PARTS[part.what](reader, part):
+                if part.what == "acls":  # each read before its children, see `Part`
+                    parents.update({node.path: deletions(node.stat) for node in nodes if node.stat.numChildren})
+                yield from self._znodes.read(nodes, problems)
         yield Statement({"zxid": zxid, "deletions": parents}, problems)
 
     def reread(self, keys: Iterable[Key]) -> Tuple[Dict[Key, Entity | Absent], Statement]:
@@ -126,16 +114,13 @@ class ZooKeeperView(View):
         # Parents last: their counts include the deletion of every child that was not there
         every = {path for chains in chains_of.values() for chain in chains for path in chain}
         paths = sorted(every, key=lambda path: (-path.count("/"), path))
-        found: Dict[Key, Entity | Absent] = {}
         with self._session() as reader:
             zxid = reader.zxid()
             nodes = {node.path: node for node in reader.get_many(paths)}
-        # Topics before their states: a partition's entity needs both
-        for path in sorted(nodes, key=lambda path: (path.count("/"), path)):
-            rows = self._znodes.rows(nodes[path], problems)
-            found.update({(one.kind, one.key): one for one in map(_entity, rows)})
-        found.update({(one.kind, one.key): one for one in map(_entity, self._znodes.rest(problems))})
-        found = {key: found[key] for key in wanted.intersection(found)}
+        entities = (one for item in self._znodes.read(nodes.values(), problems) for one in _entities(item))
+        found: Dict[Key, Entity | Absent] = {
+            (one.kind, one.key): one for one in entities if (one.kind, one.key) in wanted
+        }
         for key in wanted.difference(found):
             found[key] = Absent(_absence(key[0], chains_of[key], nodes))
         return found, Statement({"zxid": zxid}, problems)
@@ -165,37 +150,37 @@ def _below(reader, parents):
 
 
 def _topics(reader, part):
-    """Yield the znodes of the topics in a range, each batch followed by the states of its partitions."""
+    """Yield the znodes of the topics in a range, with the states of their partitions."""
     names = [path.rpartition("/")[2] for path in _below(reader, [znodes.TOPICS])]
     names = [name for name in names if (part.low or "") <= name and (part.high is None or name < part.high)]
     for start in range(0, len(names), reader.window):
-        states = []
-        for node in reader.get_many(map(znodes.topic_path, names[start : start + reader.window])):
-            yield node
+        topics = list(reader.get_many(map(znodes.topic_path, names[start : start + reader.window])))
+        states: List[str] = []
+        for node in topics:
             try:
                 partitions = znodes.topic(node.data, node.path)["partitions"]
             except znodes.ZnodeError:
                 continue  # Znodes reports it
             name = node.path.rpartition("/")[2]
             states += [znodes.partition_state_path(name, partition) for partition in partitions]
-        yield from reader.get_many(states)
+        yield [*topics, *reader.get_many(states)]
 
 
 def _configs(reader, part):
     entities = _below(reader, [f"{znodes.CONFIG}/{name}" for name in znodes.CONFIG_TYPES])
     users = [path for path in entities if path.startswith(f"{znodes.CONFIG}/users/")]
-    yield from reader.get_many([*entities, *_below(reader, [f"{user}/clients" for user in users])])
+    yield reader.get_many([*entities, *_below(reader, [f"{user}/clients" for user in users])])
 
 
 def _acls(reader, part):
     # Resource names may hold slashes: read the complete subtree
     for store in znodes.ACL_STORES.values():
-        yield from reader.tree(store)
+        yield list(reader.tree(store))
 
 
 def _rest(reader, part):
-    yield from reader.get_many([znodes.PRODUCER_ID_BLOCK, znodes.FEATURE])
-    yield from reader.get_many(_below(reader, [znodes.BROKER_IDS, znodes.DELEGATION_TOKENS]))
+    yield reader.get_many([znodes.PRODUCER_ID_BLOCK, znodes.FEATURE])
+    yield reader.get_many(_below(reader, [znodes.BROKER_IDS, znodes.DELEGATION_TOKENS]))
 
 
 _PARTS = {"topics": _topics, "configs": _configs, "acls": _acls, "rest": _rest}
@@ -283,39 +268,44 @@ def _parents(reader):
 # --- items in the normal form ----------------------------------------------------------------------
 
 
-def _entity(row: Entity | Dict[str, Any]) -> Entity:
-    if isinstance(row, Entity):
-        return row
-    fields = {name: row[name] for name in _FIELDS.values()}
-    return form.partition(row["topic"], row["partition"], fields, {"zxid": row["at"]})
+def _entities(item: Entity | pa.RecordBatch) -> Iterator[Entity]:
+    if isinstance(item, Entity):
+        yield item
+        return
+    for row in item.to_pylist():
+        fields = {name: row[name] for name in _FIELDS}
+        yield form.partition(row["topic"], row["partition"], fields, {"zxid": row["at"]})
 
 
 class Znodes:
-    """Decodes znodes into entities, and partitions into rows of columns.PARTITIONS. Keeps the assignment of each
-    partition until its state arrives."""
+    """Decodes znodes into entities, and batches of partitions."""
 
     def __init__(self, digests: Digests, secrets: Sequence[str]) -> None:
         self._digests = digests
         self._secrets = tuple(secrets)
-        self._reader = znode_items.Reader()
 
-    def rows(self, node: znodes.Znode, problems: List[Problem]) -> Iterator[Entity | Dict[str, Any]]:
-        """Yield the entities of a znode. Partitions come with their states, those without a state from `rest`."""
-        for item in self._reader.items(node):
-            yield from self._rows(item, problems)
-        problems += [Problem(*problem) for problem in self._reader.problems]
-        self._reader.problems.clear()
+    def read(self, nodes: Iterable[znodes.Znode], problems: List[Problem]) -> Iterator[Entity | pa.RecordBatch]:
+        """Yield what is in these znodes, among which are the states of the partitions of its topics. A partition whose
+        state is missing has null for its fields."""
+        reader = znode_items.Reader()
+        of_topics: Dict[str, List[znodes.Znode]] = {"topic": [], "partition_state": []}
+        for node in nodes:
+            kind = znodes.kind(node.path)
+            if kind in of_topics:
+                of_topics[kind].append(node)
+                continue
+            for item in reader.items(node):
+                yield from self._entities(item, problems)
+        problems += [Problem(*problem) for problem in reader.problems]
+        if of_topics["topic"]:
+            found = states.read_partitions(of_topics["topic"], of_topics["partition_state"])
+            for topic in found.topics.to_pylist():
+                yield form.topic(topic["topic"], topic["topic_id"], {"zxid": topic["at"]})
+            yield found.partitions.select(columns.PARTITIONS.names)
+            problems += [Problem(*problem) for problem in found.problems]
 
-    def rest(self, problems: List[Problem]) -> Iterator[Entity | Dict[str, Any]]:
-        """Yield the partitions without a state znode, with null for its fields."""
-        for item in self._reader.rest():
-            yield from self._rows(item, problems)
-
-    def _rows(self, item, problems):
-        if item.kind == "partition":
-            values = {name: _sorted(field, item.value[field]) for field, name in _FIELDS.items()}
-            yield {"topic": item.key[0], "partition": item.key[1], "at": item.zxid, **values}
-        elif item.kind == "config":
+    def _entities(self, item, problems):
+        if item.kind == "config":
             yield self._config(item, problems)
         elif item.kind == "scram":
             user, mechanism = item.key
@@ -337,12 +327,7 @@ class Znodes:
         return form.config(*item.key, value, self._digests, at)
 
 
-def _sorted(field: str, value: Any) -> Any:
-    return sorted(value) if field in ("adding", "removing", "isr") and value is not None else value
-
-
 _ENTITIES: Dict[str, Callable[[tuple, Any, Dict[str, int]], Entity]] = {
-    "topic": lambda key, value, at: form.topic(*key, value["topic_id"], at),
     "quota": lambda key, value, at: form.quota(dict(key[0]), key[1], value, at),
     "acl": lambda key, value, at: form.acl(*key, at=at),
     "delegation_token": lambda key, value, at: form.delegation_token(**value, at=at),

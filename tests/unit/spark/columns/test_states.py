@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znode_items, znodes
+from quorumshift_spark.columns import PARTITIONS
 from quorumshift_spark.columns import states as columns
 
 from tests.unit.spark.columns import encoding
@@ -56,7 +57,9 @@ def generic(topics, states):
     ]
     partitions = [
         {
+            **dict.fromkeys(PARTITIONS.names),
             "topic": item.key[0],
+            "topic_id": item.value["topic_id"],
             "partition": item.key[1],
             "replicas": item.value["replicas"],
             "adding": sorted(item.value["adding"]),

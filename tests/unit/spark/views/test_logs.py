@@ -54,9 +54,8 @@ def tree():
 
 
 def read(tree, secrets=(SECRET,)):
-    reader, problems = zookeeper.Znodes(DIGESTS, secrets), []
-    found = [row for node in tree for row in reader.rows(node, problems)]
-    return [zookeeper._entity(row) for row in [*found, *reader.rest(problems)]], problems
+    problems = []
+    return expanded("zookeeper", zookeeper.Znodes(DIGESTS, secrets).read(tree, problems)), problems
 
 
 def node(path, value, **stat):
