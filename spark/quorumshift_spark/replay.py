@@ -43,11 +43,11 @@ def replay(raw: DataFrame) -> Replayed:
 
     Most partitions have one record, which needs no replay: only the keys of these are exchanged.
     """
-    records = raw.filter(F.col("kind") == RECORD)
-    several = records.groupBy(*_BY).count().filter("count > 1").select(*_BY).persist()
-    single = records.join(several, list(_BY), "left_anti")
+    records = raw.filter(F.col("kind") == RECORD).withColumn("id", F.xxhash64(*_BY))
+    several = records.groupBy("id").count().filter("count > 1").select("id").persist()
+    single = records.join(several, "id", "left_anti")
     names = [*(name for name in raw.columns if name not in ("kind", "topic")), "first", "is_orphan"]
-    merged = _merged(records.join(several, list(_BY), "left_semi"), dict(raw.dtypes), names).persist()
+    merged = _merged(records.join(several, "id", "left_semi"), dict(raw.dtypes), names).persist()
     alone = single.withColumns({"first": F.col("changed"), "is_orphan": F.col("is_change")}).select(*names)
     known = alone.unionByName(merged).join(F.broadcast(_topics(raw)), ["view", "topic_id"], "left")
     replayed = known.withColumns({"rejected": _rejected(), "kind": F.lit("partition")})
