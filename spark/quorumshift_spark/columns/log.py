@@ -14,6 +14,7 @@ the error of the generic decoder, with its file, byte and offset.
 
 from __future__ import annotations
 
+import itertools
 import sys
 from typing import AbstractSet, Any, BinaryIO, Dict, Iterator, List, NamedTuple, Tuple, Union
 
@@ -224,14 +225,13 @@ class _Frames(NamedTuple):
 
 def _frames(part: Part, batches: List[Batch]) -> _Frames:
     """Return the records of these batches, checked as records_of and peek do."""
-    starts, shift = [], 0
-    for batch in batches:
-        starts.append(np.array(_starts(batch), np.int64) + shift)
-        shift += len(batch.records)
-    number = np.repeat(np.arange(len(batches)), [len(at) for at in starts])
+    starts = [_starts(batch) for batch in batches]
+    number = np.repeat(np.arange(len(batches)), [*map(len, starts)])
+    shift = np.cumsum([0, *(len(batch.records) for batch in batches)])
+    at = np.array([*itertools.chain.from_iterable(starts)], np.int64) + shift[number]
     base_offset = np.array([batch.base_offset for batch in batches])[number]
     base_timestamp = np.array([batch.base_timestamp for batch in batches])[number]
-    cursor = Cursor(b"".join([*(batch.records for batch in batches), PADDING]), np.concatenate(starts))
+    cursor = Cursor(b"".join([*(batch.records for batch in batches), PADDING]), at)
     record_end = cursor.zigzag() + cursor.at
     cursor.at += 1  # attributes
     timestamp = base_timestamp + cursor.zigzag()
@@ -260,7 +260,8 @@ def _read_chunk(part: Part, batches: List[Batch], others: AbstractSet[int]) -> I
                 frames.odd[rows] = structs.odd | (structs.end != frames.end[rows])
                 read.append((key, rows, structs.columns))
     # A batch without frames has records that cannot be told apart, or none
-    slow = {*frames.batch[frames.odd].tolist(), *(set(range(len(batches))) - {*frames.batch.tolist()})}
+    without = np.flatnonzero(np.bincount(frames.batch, minlength=len(batches)) == 0)
+    slow = {*frames.batch[frames.odd].tolist(), *without.tolist()}
     counts &= ~np.isin(frames.batch, [*slow])
     for first, end in part.dropped():
         counts &= (frames.offset < first) | (frames.offset >= end)
@@ -269,12 +270,14 @@ def _read_chunk(part: Part, batches: List[Batch], others: AbstractSet[int]) -> I
         kept = counts[rows]
         yield batch if kept.all() else batch.filter(pa.array(kept))
     singles = np.flatnonzero(counts & np.isin(frames.key, [*others]))
-    for number in sorted(slow.union(frames.batch[singles].tolist())):
+    rows_of: Dict[int, List[int]] = {}
+    for number, row in zip(frames.batch[singles].tolist(), singles.tolist()):
+        rows_of.setdefault(number, []).append(row)
+    for number in sorted(slow.union(rows_of)):
         if number in slow:
             yield from _read_slowly(part, batches[number], others)
         else:
-            rows = singles[frames.batch[singles] == number]
-            yield from (_read_one(part, batches[number], frames, row) for row in rows.tolist())
+            yield from _read_singly(part, batches[number], frames, rows_of[number])
 
 
 def _record_batch(part: Part, key: int, columns: Dict[str, pa.Array], offset: np.ndarray) -> pa.RecordBatch:
@@ -294,14 +297,15 @@ def _record_batch(part: Part, key: int, columns: Dict[str, pa.Array], offset: np
     return pa.RecordBatch.from_arrays([arrays[name] for name in PARTITION_RECORDS.names], schema=PARTITION_RECORDS)
 
 
-def _read_one(part: Part, batch: Batch, frames: _Frames, row: int) -> Record:
-    """Return a record that is in the common form and has no columns."""
-    offset, key, version = int(frames.offset[row]), int(frames.key[row]), int(frames.version[row])
-    try:
-        fields = decode_body(key, version, frames.data, int(frames.start[row]), int(frames.end[row]))
-    except MalformedRecord as error:
-        raise MalformedRecord(f"offset {offset}: {error.reason}", part.path, batch.position) from error
-    return _record(part, batch, offset, int(frames.timestamp[row]), key, version, fields)
+def _read_singly(part: Part, batch: Batch, frames: _Frames, rows: List[int]) -> Iterator[Record]:
+    """Yield records that are in the common form and have no columns."""
+    columns = (frames.offset, frames.timestamp, frames.key, frames.version, frames.start, frames.end)
+    for offset, timestamp, key, version, start, end in zip(*(column[rows].tolist() for column in columns)):
+        try:
+            fields = decode_body(key, version, frames.data, start, end)
+        except MalformedRecord as error:
+            raise MalformedRecord(f"offset {offset}: {error.reason}", part.path, batch.position) from error
+        yield _record(part, batch, offset, timestamp, key, version, fields)
 
 
 def _read_slowly(part: Part, batch: Batch, others: AbstractSet[int]) -> Iterator[Union[pa.RecordBatch, Record]]:
