@@ -158,9 +158,19 @@ def read_part(
         with open(part.path, "rb") as opened:
             yield from read_part(part, types, opened)
         return
-    others = frozenset(API_KEYS[name] for name in types)
-    for batches in _chunks(read_batches(file, part.path, part.low, True, part.start, part.end)):
+    others = frozenset(API_KEYS[name] for name in types) - {_PARTITION, _CHANGE}
+    for batches in _chunks(_batches_of(part, file)):
         yield from _read_chunk(part, batches, others)
+
+
+def _batches_of(part: Part, file: BinaryIO) -> Iterator[Batch]:
+    """Yield the batches of a part. A file that has become shorter since the split is an error, not fewer records."""
+    end = part.start
+    for batch in read_batches(file, part.path, part.low, True, part.start, part.end):
+        yield batch
+        end = batch.position + batch.size
+    if end != part.end:
+        raise LogError(f"the complete batches end here, they ended at byte {part.end} before", part.path, end)
 
 
 def _chunks(batches: Iterator[Batch]) -> Iterator[List[Batch]]:
@@ -259,7 +269,7 @@ def _read_chunk(part: Part, batches: List[Batch], others: AbstractSet[int]) -> I
                 structs = read_structs(frames.data, frames.start[rows], RECORDS[key].fields, version)
                 frames.odd[rows] = structs.odd | (structs.end != frames.end[rows])
                 read.append((key, rows, structs.columns))
-    # A batch without frames has records that cannot be told apart, or none
+    # A batch without frames has records whose bounds are wrong, or no records
     without = np.flatnonzero(np.bincount(frames.batch, minlength=len(batches)) == 0)
     slow = {*frames.batch[frames.odd].tolist(), *without.tolist()}
     counts &= ~np.isin(frames.batch, [*slow])
@@ -309,7 +319,8 @@ def _read_singly(part: Part, batch: Batch, frames: _Frames, rows: List[int]) -> 
 
 
 def _read_slowly(part: Part, batch: Batch, others: AbstractSet[int]) -> Iterator[Union[pa.RecordBatch, Record]]:
-    """Decode a batch with the generic decoder."""
+    """Decode a batch with the generic decoder. A marker that the scan did not find, because it is not in the form that
+    Kafka writes, is an error: which records it ends or begins to drop is not known."""
     partitions: Dict[int, List[Tuple[int, Dict[str, Any]]]] = {_PARTITION: [], _CHANGE: []}
     known = {offset for each in part.transactions for offset in (each.begin_offset, each.end_offset)}
     wanted = others.union(partitions)
