@@ -14,6 +14,7 @@ the error of the generic decoder, with its file, byte and offset.
 
 from __future__ import annotations
 
+import itertools
 import sys
 from typing import AbstractSet, Any, BinaryIO, Dict, Iterator, List, NamedTuple, Tuple, Union
 
@@ -157,9 +158,19 @@ def read_part(
         with open(part.path, "rb") as opened:
             yield from read_part(part, types, opened)
         return
-    others = frozenset(API_KEYS[name] for name in types)
-    for batches in _chunks(read_batches(file, part.path, part.low, True, part.start, part.end)):
+    others = frozenset(API_KEYS[name] for name in types) - {_PARTITION, _CHANGE}
+    for batches in _chunks(_batches_of(part, file)):
         yield from _read_chunk(part, batches, others)
+
+
+def _batches_of(part: Part, file: BinaryIO) -> Iterator[Batch]:
+    """Yield the batches of a part. A file that has become shorter since the split is an error, not fewer records."""
+    end = part.start
+    for batch in read_batches(file, part.path, part.low, True, part.start, part.end):
+        yield batch
+        end = batch.position + batch.size
+    if end != part.end:
+        raise LogError(f"the complete batches end here, they ended at byte {part.end} before", part.path, end)
 
 
 def _chunks(batches: Iterator[Batch]) -> Iterator[List[Batch]]:
@@ -224,14 +235,13 @@ class _Frames(NamedTuple):
 
 def _frames(part: Part, batches: List[Batch]) -> _Frames:
     """Return the records of these batches, checked as records_of and peek do."""
-    starts, shift = [], 0
-    for batch in batches:
-        starts.append(np.array(_starts(batch), np.int64) + shift)
-        shift += len(batch.records)
-    number = np.repeat(np.arange(len(batches)), [len(at) for at in starts])
+    starts = [_starts(batch) for batch in batches]
+    number = np.repeat(np.arange(len(batches)), [*map(len, starts)])
+    shift = np.cumsum([0, *(len(batch.records) for batch in batches)])
+    at = np.array([*itertools.chain.from_iterable(starts)], np.int64) + shift[number]
     base_offset = np.array([batch.base_offset for batch in batches])[number]
     base_timestamp = np.array([batch.base_timestamp for batch in batches])[number]
-    cursor = Cursor(b"".join([*(batch.records for batch in batches), PADDING]), np.concatenate(starts))
+    cursor = Cursor(b"".join([*(batch.records for batch in batches), PADDING]), at)
     record_end = cursor.zigzag() + cursor.at
     cursor.at += 1  # attributes
     timestamp = base_timestamp + cursor.zigzag()
@@ -259,8 +269,9 @@ def _read_chunk(part: Part, batches: List[Batch], others: AbstractSet[int]) -> I
                 structs = read_structs(frames.data, frames.start[rows], RECORDS[key].fields, version)
                 frames.odd[rows] = structs.odd | (structs.end != frames.end[rows])
                 read.append((key, rows, structs.columns))
-    # A batch without frames has records that cannot be told apart, or none
-    slow = {*frames.batch[frames.odd].tolist(), *(set(range(len(batches))) - {*frames.batch.tolist()})}
+    # A batch without frames has records whose bounds are wrong, or no records
+    without = np.flatnonzero(np.bincount(frames.batch, minlength=len(batches)) == 0)
+    slow = {*frames.batch[frames.odd].tolist(), *without.tolist()}
     counts &= ~np.isin(frames.batch, [*slow])
     for first, end in part.dropped():
         counts &= (frames.offset < first) | (frames.offset >= end)
@@ -269,12 +280,14 @@ def _read_chunk(part: Part, batches: List[Batch], others: AbstractSet[int]) -> I
         kept = counts[rows]
         yield batch if kept.all() else batch.filter(pa.array(kept))
     singles = np.flatnonzero(counts & np.isin(frames.key, [*others]))
-    for number in sorted(slow.union(frames.batch[singles].tolist())):
+    rows_of: Dict[int, List[int]] = {}
+    for number, row in zip(frames.batch[singles].tolist(), singles.tolist()):
+        rows_of.setdefault(number, []).append(row)
+    for number in sorted(slow.union(rows_of)):
         if number in slow:
             yield from _read_slowly(part, batches[number], others)
         else:
-            rows = singles[frames.batch[singles] == number]
-            yield from (_read_one(part, batches[number], frames, row) for row in rows.tolist())
+            yield from _read_singly(part, batches[number], frames, rows_of[number])
 
 
 def _record_batch(part: Part, key: int, columns: Dict[str, pa.Array], offset: np.ndarray) -> pa.RecordBatch:
@@ -294,18 +307,20 @@ def _record_batch(part: Part, key: int, columns: Dict[str, pa.Array], offset: np
     return pa.RecordBatch.from_arrays([arrays[name] for name in PARTITION_RECORDS.names], schema=PARTITION_RECORDS)
 
 
-def _read_one(part: Part, batch: Batch, frames: _Frames, row: int) -> Record:
-    """Return a record that is in the common form and has no columns."""
-    offset, key, version = int(frames.offset[row]), int(frames.key[row]), int(frames.version[row])
-    try:
-        fields = decode_body(key, version, frames.data, int(frames.start[row]), int(frames.end[row]))
-    except MalformedRecord as error:
-        raise MalformedRecord(f"offset {offset}: {error.reason}", part.path, batch.position) from error
-    return _record(part, batch, offset, int(frames.timestamp[row]), key, version, fields)
+def _read_singly(part: Part, batch: Batch, frames: _Frames, rows: List[int]) -> Iterator[Record]:
+    """Yield records that are in the common form and have no columns."""
+    columns = (frames.offset, frames.timestamp, frames.key, frames.version, frames.start, frames.end)
+    for offset, timestamp, key, version, start, end in zip(*(column[rows].tolist() for column in columns)):
+        try:
+            fields = decode_body(key, version, frames.data, start, end)
+        except MalformedRecord as error:
+            raise MalformedRecord(f"offset {offset}: {error.reason}", part.path, batch.position) from error
+        yield _record(part, batch, offset, timestamp, key, version, fields)
 
 
 def _read_slowly(part: Part, batch: Batch, others: AbstractSet[int]) -> Iterator[Union[pa.RecordBatch, Record]]:
-    """Decode a batch with the generic decoder."""
+    """Decode a batch with the generic decoder. A marker that the scan did not find, because it is not in the form that
+    Kafka writes, is an error: which records it ends or begins to drop is not known."""
     partitions: Dict[int, List[Tuple[int, Dict[str, Any]]]] = {_PARTITION: [], _CHANGE: []}
     known = {offset for each in part.transactions for offset in (each.begin_offset, each.end_offset)}
     wanted = others.union(partitions)

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The topics and partitions of a broker's answer to Metadata as Arrow columns.
 
-Nothing in the answer says where a partition ends, so a loop walks over their lists' lengths. It takes each length as
+The answer has no length of a partition, so a loop walks over the lengths of their lists. It takes each length as
 one byte. read_structs checks that for all partitions together, in order, and the topics before the first one that is
 not so are correct; that topic goes through the generic decoder.
 """

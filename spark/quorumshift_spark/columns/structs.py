@@ -5,8 +5,8 @@
 
 This is metadata_records.struct_reader by columns: it takes the same tables of fields, and each step reads one field of
 all rows. It assumes the common form: lengths of one byte, no null array, tagged fields in ascending order, no unknown
-tag. A row that is not in this form is marked as `odd`: its columns mean nothing, and the caller reads it with the
-generic decoder. So a fault here can make a row slow, but not wrong.
+tag. Every byte that it takes for granted is checked. A row that is not in this form is marked as `odd`: its columns
+mean nothing, and the caller reads it with the generic decoder.
 """
 
 from __future__ import annotations

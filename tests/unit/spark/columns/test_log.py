@@ -279,6 +279,27 @@ def test_a_batch_with_a_wrong_checksum_is_an_error_of_its_part(write):
     assert raised.value.path == parts[-1].path and parts[-1].start <= raised.value.position < parts[-1].end
 
 
+def test_a_file_that_has_become_shorter_is_an_error(write):
+    """An incomplete last batch ends a log; at the end of a part it would be lost silently."""
+    rng = random.Random(7)
+    directory = write({SEGMENT: batches(rng, [encoding.partition(rng) for _value in range(30)])})
+    with metadata_log.open_log(directory) as log:
+        parts = columns.split(log, metadata_log.scan_log(log), 2)
+    os.truncate(parts[-1].path, parts[-1].end - 1)
+    with pytest.raises(LogError, match=f"they ended at byte {parts[-1].end} before") as raised:
+        list(columns.read_part(parts[-1]))
+    assert raised.value.path == parts[-1].path
+
+
+def test_partition_records_are_not_among_the_other_records(write):
+    rng = random.Random(8)
+    directory = write({SEGMENT: [made.batch(0, [encoding.partition(rng), made.topic("a", 1)])]})
+    with metadata_log.open_log(directory) as log:
+        (part,) = columns.split(log, metadata_log.scan_log(log), 1)
+        items = list(columns.read_part(part, {PARTITION, "TOPIC_RECORD"}, log.segments[0][1]))
+    assert [item.type for item in items if not isinstance(item, pa.RecordBatch)] == ["TOPIC_RECORD"]
+
+
 def test_a_marker_that_the_scan_did_not_find_is_an_error(write):
     """Kafka writes the api key in one byte; a longer varint of it would be read as a marker all the same."""
     longer = b"\x01\x97\x00" + made.BEGIN[2:]
