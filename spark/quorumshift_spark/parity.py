@@ -13,6 +13,7 @@ import functools
 import json
 import operator
 import os
+import shutil
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 import pyarrow as pa
@@ -59,6 +60,7 @@ def read(spark: SparkSession, job_file: str, directory: str | None) -> Tuple[Dat
     if directory is None:
         rows = views.load().persist(StorageLevel.MEMORY_AND_DISK_2)
         return rows.filter("kind != ''"), rows.filter("kind = ''").select("view", "key", "fields").collect()
+    shutil.rmtree(directory, ignore_errors=True)  # of a job that was killed
     os.makedirs(directory, 0o700)
     last = views.option("directory", directory).load().select("view", "key", "fields").collect()
     return spark.read.schema(from_arrow_schema(source.ROWS)).parquet(directory), last
