@@ -181,15 +181,12 @@ class _Run:
         )
         with self._timed("compare"):
             unequal = parity.Unequal(rows, parity.bundled(comparisons))
-        try:
-            with self._timed("recheck"):
-                checked = self._recheck(unequal, comparisons, readings)
-            with self._timed("write"):
-                self._write_entities(rows, readings)
-                self.incomplete += self._uncovered(rows, readings)
-                self._evaluate(comparisons, unequal, checked, readings)
-        finally:
-            unequal.close()
+        with self._timed("recheck"):
+            checked = self._recheck(unequal, comparisons, readings)
+        with self._timed("write"):
+            self._write_entities(rows, readings)
+            self.incomplete += self._uncovered(rows, readings)
+            self._evaluate(comparisons, unequal, checked, readings)
 
     @contextlib.contextmanager
     def _timed(self, name):

@@ -129,7 +129,7 @@ def bundled(comparisons: Sequence[Comparison]) -> List[Bundle]:
 
 
 class Unequal:
-    """The keys that are unequal in a comparison of `bundles`. `close` it at the end.
+    """The keys that are unequal in a comparison of `bundles`.
 
     :ivar equal: {(bundle number, kind): number of keys} that are equal in all comparisons of the bundle
     :ivar ids: of the unequal keys, ordered
@@ -139,24 +139,19 @@ class Unequal:
     def __init__(self, rows: DataFrame, bundles: Sequence[Bundle]) -> None:
         self._rows = rows.withColumn("id", _id())
         self.bundles = bundles
-        self._keys = _by_key(self._rows, bundles).persist() if bundles else None
-        if self._keys is None:
-            self.equal: Dict[Tuple[int, str], int] = {}
-            self.ids: List[int] = []
-            return
-        self.equal = self._counts(self._keys.filter("all_equal"), True)
-        self.ids = [row.id for row in self._keys.filter("not all_equal").select("id").sort("id").collect()]
-
-    def close(self) -> None:
-        """Release what Spark keeps."""
-        if self._keys is not None:
-            self._keys.unpersist()
+        self.equal: Dict[Tuple[int, str], int] = {}
+        self.ids: List[int] = []
+        if bundles:
+            self._keys = _by_key(self._rows, bundles)
+            unequal = F.collect_list(F.when(~F.col("all_equal"), F.col("id"))).alias("ids")
+            self.equal, found = self._counts(self._keys, F.col("all_equal"), True, unequal)
+            self.ids = sorted(one for row in found for one in row.ids)
 
     def entities(self, ids: Sequence[int]) -> Tuple[Dict[Key, Dict[str, Entity]], List[str]]:
         """Return {key: {view: entity}} of these keys, and a sentence for each entity that arrived twice."""
         found: Dict[Key, Dict[str, Entity]] = {}
         twice = []
-        for row in self._of(self._rows, ids).toLocalIterator():
+        for row in self._of(self._rows, ids).collect() if ids else ():
             entity = entity_of(row)
             views = found.setdefault((entity.kind, entity.key), {})
             if row.view in views:
@@ -166,17 +161,17 @@ class Unequal:
 
     def counts(self, ids: Sequence[int], equal: bool) -> Dict[Tuple[int, str], int]:
         """Return {(bundle number, kind): number of keys} of these keys that are equal, or unequal, in the bundle."""
-        return self._counts(self._of(self._keys, ids), equal) if ids else {}
+        return self._counts(self._of(self._keys, ids), F.lit(True), equal)[0] if ids else {}
 
     def _of(self, rows, ids):
         named = rows.sparkSession.createDataFrame([(one,) for one in ids], "id bigint")
         return rows.join(F.broadcast(named), "id", "left_semi")
 
-    def _counts(self, keys, equal):
+    def _counts(self, keys, counts, equal, *more):
         numbers = range(len(self.bundles))
-        sums = [F.count_if(F.col(f"equal_{n}") == equal).alias(f"n_{n}") for n in numbers]
-        rows = keys.groupBy("kind").agg(*sums).collect()
-        return {(n, row.kind): row[f"n_{n}"] for row in rows for n in numbers if row[f"n_{n}"]}
+        sums = [F.count_if(counts & (F.col(f"equal_{n}") == equal)).alias(f"n_{n}") for n in numbers]
+        rows = keys.groupBy("kind").agg(*sums, *more).collect()
+        return {(n, row.kind): row[f"n_{n}"] for row in rows for n in numbers if row[f"n_{n}"]}, rows
 
 
 _NO_VALUE = -(1 << 31)
@@ -195,7 +190,11 @@ def _digest(relation: str):
     parts = []
     for name, _how in rules.compared_fields("partition", relation):
         none = F.lit("" if name in _TEXTS else _NO_VALUE)  # xxhash64 skips nulls
-        parts.append(F.coalesce(F.col(name), F.array(none) if name in _LISTS else none))
+        if name in _LISTS:
+            # ... and hashes lists as their elements: without the size, [1], [2] would equal [1, 2], []
+            parts += [F.size(name), F.coalesce(F.col(name), F.array(none))]
+        else:
+            parts.append(F.coalesce(F.col(name), none))
     text = F.col(f"as_{relation}")
     typed, generic = F.xxhash64(*parts), F.when(text.isNotNull(), F.xxhash64(text))
     return F.when(F.col("kind") == "partition", typed).otherwise(generic)
