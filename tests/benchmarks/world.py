@@ -319,7 +319,6 @@ _NODE_TAIL = struct.Struct(">qqqqqiiiqq")
 _ACLS = {  # as Kafka sets them with and without zookeeper.set.acl
     1: [(31, "world", "anyone")],
     2: [(31, "sasl", "kafka"), (1, "world", "anyone")],
-    3: [(31, "sasl", "kafka")],
 }
 _SESSION = 0x1_0000_1234_0001
 _SESSION_MS = 86_400_000
@@ -494,7 +493,7 @@ def _end_zookeeper(files: ZooKeeperFiles, world: World, configured: Dict[str, Di
     brokers: Dict[str, Dict[str, str]] = {}
     for (broker, name), value in tables.configs.items():
         brokers.setdefault(znodes.DEFAULT_ENTITY if broker is None else str(broker), {})[name] = value
-    directory(f"{znodes.CONFIG}/brokers", {name: entity(configs) for name, configs in brokers.items()}, acl=3)
+    directory(f"{znodes.CONFIG}/brokers", {name: entity(configs) for name, configs in brokers.items()}, acl=2)
     users: Dict[str, Dict[str, str]] = {}
     clients: Dict[str, Dict[str, str]] = {}
     ips: Dict[str, Dict[str, str]] = {}
@@ -511,15 +510,15 @@ def _end_zookeeper(files: ZooKeeperFiles, world: World, configured: Dict[str, Di
         salt, stored_key, server_key = (base64.b64encode(raw).decode() for raw in credential[:3])
         text = f"salt={salt},stored_key={stored_key},server_key={server_key},iterations={credential[3]}"
         users.setdefault(znodes.sanitize(user), {})[enums.SCRAM_MECHANISMS[code]] = text
-    directory(f"{znodes.CONFIG}/clients", {name: entity(configs) for name, configs in clients.items()}, acl=3)
-    directory(f"{znodes.CONFIG}/ips", {name: entity(configs) for name, configs in ips.items()}, acl=3)
+    directory(f"{znodes.CONFIG}/clients", {name: entity(configs) for name, configs in clients.items()}, acl=2)
+    directory(f"{znodes.CONFIG}/ips", {name: entity(configs) for name, configs in ips.items()}, acl=2)
     names_of_users = sorted({*users, *pairs})
-    node(f"{znodes.CONFIG}/users", None, len(names_of_users), acl=3)
+    node(f"{znodes.CONFIG}/users", None, len(names_of_users), acl=2)
     for name in names_of_users:
         path = f"{znodes.CONFIG}/users/{name}"
-        node(path, entity(users.get(name, {})), 1 if name in pairs else 0, acl=3)
+        node(path, entity(users.get(name, {})), 1 if name in pairs else 0, acl=2)
         if name in pairs:
-            directory(f"{path}/clients", {pair: entity(configs) for pair, configs in pairs[name].items()}, acl=3)
+            directory(f"{path}/clients", {pair: entity(configs) for pair, configs in pairs[name].items()}, acl=2)
     _acl_znodes(node, directory, tables.acls)
     tokens = {}
     for token_id, (owner, requester, renewer) in tables.tokens.items():
@@ -527,8 +526,8 @@ def _end_zookeeper(files: ZooKeeperFiles, world: World, configured: Dict[str, Di
         times = {"issueTimestamp": now, "maxTimestamp": str(TIME_MS + 2), "expiryTimestamp": str(TIME_MS + 1)}
         renewers = [znodes.sanitize(renewer)]
         tokens[token_id] = _json(version=3, tokenId=token_id, renewers=renewers, **principals, **times)
-    node("/delegation_token", None, 2, acl=3)
-    directory(znodes.DELEGATION_TOKENS, tokens, acl=3)
+    node("/delegation_token", None, 2, acl=2)
+    directory(znodes.DELEGATION_TOKENS, tokens, acl=2)
     node(znodes.DELEGATION_TOKEN_CHANGES)
 
     def migration(offset):

@@ -41,8 +41,8 @@ _STATE = ("leader", "leader_epoch", "controller_epoch", "isr", "leader_recovery_
 
 
 class Item(NamedTuple):
-    """One item. `zxid`: of its last change, for a partition the later of its topic's and its state's, for a topic of its
-    creation; `path`: of its znode."""
+    """One item. `zxid`: of its last change, for a partition the later of its topic's and its state's, for a topic of
+    its creation; `path`: of its znode."""
 
     kind: str
     key: Tuple[Any, ...]

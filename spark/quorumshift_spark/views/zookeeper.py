@@ -10,12 +10,14 @@ children of a znode were deleted since the baseline shows in its Stat: ZooKeeper
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import math
+import zlib
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 import pyarrow as pa
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znode_items, znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znode_items, znodes, zookeeper_files
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper as probe
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import ZkSecurity
 
@@ -78,8 +80,8 @@ class ZooKeeperView(View):
 
     def probe(self) -> None:
         """Check the cluster id. Raises ViewError for another cluster at the connect string."""
-        with self._session() as reader:
-            ids = [znodes.cluster_id(node.data) for node in reader.get_many([znodes.CLUSTER_ID])]
+        _zxid, nodes = self._nodes([znodes.CLUSTER_ID])
+        ids = [znodes.cluster_id(node.data) for node in nodes.values()]
         if self._cluster_id and ids != [self._cluster_id]:
             actual = f"cluster {ids[0]}" if ids else "no Kafka cluster"
             raise ViewError(f"ZooKeeper at {self.connect} holds {actual}, not {self._cluster_id}. Check the chroot")
@@ -114,9 +116,7 @@ class ZooKeeperView(View):
         # Parents last: their counts include the deletion of every child that was not there
         every = {path for chains in chains_of.values() for chain in chains for path in chain}
         paths = sorted(every, key=lambda path: (-path.count("/"), path))
-        with self._session() as reader:
-            zxid = reader.zxid()
-            nodes = {node.path: node for node in reader.get_many(paths)}
+        zxid, nodes = self._nodes(paths)
         entities = (one for item in self._znodes.read(nodes.values(), problems) for one in _entities(item))
         found: Dict[Key, Entity | Absent] = {
             (one.kind, one.key): one for one in entities if (one.kind, one.key) in wanted
@@ -127,19 +127,111 @@ class ZooKeeperView(View):
 
     def migration(self) -> Tuple[int, int]:
         """Return (kraft_metadata_offset, mzxid) of /migration: at that zxid ZooKeeper has all records up to it."""
-        with self._session() as reader:
-            for node in reader.get_many([znodes.MIGRATION]):
-                migration = znodes.migration(node.data)
-                if migration["malformed"]:
-                    raise probe.ZooKeeperError(f"{znodes.MIGRATION} {migration['malformed']}")
-                return migration["kraft_metadata_offset"], node.stat.mzxid
+        _zxid, nodes = self._nodes([znodes.MIGRATION])
+        for node in nodes.values():
+            migration = znodes.migration(node.data)
+            if migration["malformed"]:
+                raise probe.ZooKeeperError(f"{znodes.MIGRATION} {migration['malformed']}")
+            return migration["kraft_metadata_offset"], node.stat.mzxid
         raise probe.ZooKeeperMissing(f"{znodes.MIGRATION} does not exist: no migration is in progress")
+
+    def _nodes(self, paths: Iterable[str]) -> Tuple[int, Dict[str, znodes.Znode]]:
+        """Return the zxid before reading, and the znodes that exist, read in this order."""
+        with self._session() as reader:
+            return reader.zxid(), {node.path: node for node in reader.get_many(paths)}
 
     @contextlib.contextmanager
     def _session(self, sharing=1):
         with probe.connect(self.connect, self._timeout, **self._security.kazoo()) as client:
             rate = self._max_rate / sharing if self._max_rate else None
             yield probe.Reader(client, self._window, rate, self._timeout)
+
+
+class FilesPart(NamedTuple):
+    """The topics that a task takes: those with this `number` of `of`. Number 0 takes everything else as well."""
+
+    number: int
+    of: int
+
+
+class ZooKeeperFilesView(ZooKeeperView):
+    """The tree under `chroot` in a data directory, as its newest snapshot and the log after it have it.
+
+    :arg directory: the one that holds `version-2`: a copy, or one of a server that need not run.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        chroot: str,
+        digests: Digests,
+        secrets: Sequence[str] = (),
+        cluster_id: str | None = None,
+        tasks: int = 2,
+    ) -> None:
+        super().__init__(f"{directory}{chroot}", None, digests, secrets, cluster_id=cluster_id)
+        self._directory = f"{directory}/version-2"
+        self._chroot = chroot
+        self._tasks = tasks
+
+    def parts(self) -> List[FilesPart]:  # type: ignore[override]
+        """Return the parts; each reads the files to their end."""
+        return [FilesPart(number, self._tasks) for number in range(self._tasks)]
+
+    def read(self, part: FilesPart) -> Iterator[Entity | pa.RecordBatch | Statement]:  # type: ignore[override]
+        problems: List[Problem] = []
+        below = f"{znodes.TOPICS}/"
+        topics: Dict[str, List[znodes.Znode]] = {}
+        others: Dict[str, zookeeper_files.Node] = {}
+        zxid, nodes = self._tree()
+        for path, node in nodes:
+            if not path.startswith(below):
+                others[path] = node
+                continue
+            name, _slash, rest = path[len(below) :].partition("/")
+            if not rest:
+                others[path] = node  # counts as a child
+            if zlib.crc32(name.encode()) % part.of == part.number and (not rest or rest.endswith("/state")):
+                topics.setdefault(name, []).append(
+                    znodes.Znode(path, node.data, None, zookeeper_files.stat_of(node, 0))
+                )
+        names = list(topics)
+        for start in range(0, len(names), self._window):
+            of_names = [node for name in names[start : start + self._window] for node in topics.pop(name)]
+            yield from self._znodes.read(of_names, problems)
+        parents: Dict[str, int] = {}
+        if not part.number:
+            found = _with_children(others)
+            parents = {node.path: deletions(node.stat) for node in found if node.stat.numChildren}
+            yield from self._znodes.read([node for node in found if not node.path.startswith(below)], problems)
+        yield Statement({"zxid": zxid, "deletions": parents}, problems)
+
+    def _nodes(self, paths: Iterable[str]) -> Tuple[int, Dict[str, znodes.Znode]]:
+        wanted = set(paths)
+        zxid, nodes = self._tree()
+        found, children = {}, collections.Counter()
+        for path, node in nodes:
+            parent = path.rpartition("/")[0] or "/"
+            if parent in wanted and path != "/":
+                children[parent] += 1
+            if path in wanted:
+                found[path] = node
+        stats = {path: zookeeper_files.stat_of(node, children[path]) for path, node in found.items()}
+        return zxid, {path: znodes.Znode(path, node.data, None, stats[path]) for path, node in found.items()}
+
+    def _tree(self):
+        try:
+            return zookeeper_files.read_tree(self._directory, self._directory, self._chroot)
+        except (zookeeper_files.ZooKeeperFileError, OSError) as error:
+            raise ViewError(f"ZooKeeper's files: {error}") from error
+
+
+def _with_children(nodes: Mapping[str, zookeeper_files.Node]) -> List[znodes.Znode]:
+    children = collections.Counter(path.rpartition("/")[0] or "/" for path in nodes if path != "/")
+    return [
+        znodes.Znode(path, node.data, None, zookeeper_files.stat_of(node, children[path]))
+        for path, node in nodes.items()
+    ]
 
 
 # --- reading znodes --------------------------------------------------------------------------------------
