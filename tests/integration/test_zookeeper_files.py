@@ -11,9 +11,10 @@ import random
 import shutil
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import zookeeper_files as files
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import zookeeper_files as files
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
+from kazoo.client import KazooClient
 from kazoo.security import make_digest_acl
 
 from tests.integration import servers
@@ -73,20 +74,21 @@ def home():
 def recorded(home):
     """Return a copy of the files of a server, taken while it ran, and what it answered."""
     rng = random.Random(1)
-    with servers.zookeeper(home, settings={"snapCount": "150", "preAllocSize": "64"}) as server:
-        with zookeeper.connect(server.connect) as client, zookeeper.connect(server.connect) as other:
-            client.ensure_path(f"{ROOT}")
-            client.create("/other", b"of another tenant", ephemeral=True)
-            for number in range(500):
-                change(other if number % 3 else client, rng, 40)
-            other.create(f"{ROOT}/gone", b"", ephemeral=True)
-            other.stop()
-            client.create(f"{ROOT}/last", b"last")
-            expected = by_server(client, ROOT)
-            copied = home / "copied"
-            shutil.copytree(server.home / "data" / "version-2", copied)
-            last = client.last_zxid
-    return copied, expected, last
+    settings = {"snapCount": "150", "preAllocSize": "64"}
+    copied = home / "copied"
+    with servers.zookeeper(home, settings=settings) as server, zookeeper.connect(server.connect) as client:
+        client.ensure_path(ROOT)
+        client.create("/other", b"of another tenant", ephemeral=True)
+        other = KazooClient(server.connect)
+        other.start()
+        for number in range(500):
+            change(other if number % 3 else client, rng, 40)
+        other.create(f"{ROOT}/gone", b"", ephemeral=True)
+        other.stop()
+        client.create(f"{ROOT}/last", b"last")
+        expected = by_server(client, ROOT)
+        shutil.copytree(server.home / "data" / "version-2", copied)
+        return copied, expected, client.last_zxid
 
 
 def test_tree_is_the_one_that_the_server_answers(recorded):

@@ -121,6 +121,14 @@ def test_first_gate_passes_and_creates_a_baseline(first):
     assert first.result["files"]["entities.parquet"]["rows"] == len(rows)
 
 
+def test_zookeepers_files_hold_what_the_server_answers(home, zk, views, first):
+    files = {"data_dir": str(zk.home / "data"), "chroot": CHROOT, "password_encoder_secrets": ENCODER}
+    given = {**views, "zookeeper": files, "baseline": first.baseline}
+    run = Run(home, "before_trigger", given, cluster_id=servers.CLUSTER_ID).go()
+    assert run.verdict == "pass", run.story()
+    assert run.result["views"]["zookeeper"]["read"] == first.result["views"]["zookeeper"]["read"]
+
+
 def test_gate_with_a_baseline_passes_and_lists_changes(home, views, first, client):
     client.ensure_path("/config/topics")
     before = change(client, "/config/topics/orders", config={"cleanup.policy": "compact", "retention.ms": "8000"})
