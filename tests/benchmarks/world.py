@@ -359,8 +359,8 @@ class ZooKeeperFiles:
         path = f"{CHROOT}{znodes.TOPICS}/{topic.name}"
         assignment = ",".join(f'"{n}":{_listed(p.replicas)}' for n, p in enumerate(topic.partitions))
         value = (
-            f'{{"removing_replicas":{{}},"partitions":{{{assignment}}},"topic_id":"{_uuid(topic.id)}",'
-            '"adding_replicas":{},"version":3}'
+            f'{{"partitions":{{{assignment}}},"topic_id":"{_uuid(topic.id)}","adding_replicas":{{}},'
+            '"removing_replicas":{},"version":3}'
         )
         self._created += 1
         made = self._created
@@ -424,7 +424,7 @@ class ZooKeeperFiles:
 def _state(partition: Partition, controller_epoch: int) -> bytes:
     return (
         f'{{"controller_epoch":{controller_epoch},"leader":{partition.leader},"version":1,"leader_epoch":'
-        f'{partition.leader_epoch},"isr":{_listed(partition.isr)},"leader_recovery_state":0}}'
+        f'{partition.leader_epoch},"isr":{_listed(partition.isr)}}}'
     ).encode()
 
 
