@@ -1,0 +1,388 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The planted divergences, by group: the rows of a group are planted together, and found in one run of the job."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, List
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+
+from tests.spark.planted import logs
+from tests.spark.planted.table import Row, changed, differs, keys, problem, said, undecided
+from tests.spark.planted.world import PASSWORD, World, Znodes, encoded, other_key
+
+OTHER_PASSWORD = "listener.name.other.ssl.key.password"
+
+
+def state(topic: str, number: int) -> str:
+    return znodes.partition_state_path(topic, number)
+
+
+def acl_key(
+    name: str, *, kind="TOPIC", pattern="LITERAL", principal="User:alice", host="10.0.0.5", **more: str
+) -> List:
+    return [kind, pattern, name, principal, host, more.get("operation", "READ"), more.get("permission", "ALLOW")]
+
+
+def user(name: str | None, **more: str | None) -> List:
+    return [["client-id", more["client"]], ["user", name]] if "client" in more else [["user", name]]
+
+
+def _assignment(number: int, replicas: List[int] | None, member: str = "partitions"):
+    def change(value):
+        if replicas is None:
+            del value[member][str(number)]
+        else:
+            value[member][str(number)] = replicas
+
+    return change
+
+
+def _delete_partition(zk: Znodes) -> None:
+    zk.edit(znodes.topic_path("wide"), _assignment(11, None))
+    zk.delete("/brokers/topics/wide/partitions/11")
+
+
+def _add_partition(zk: Znodes) -> None:
+    zk.edit(znodes.topic_path("wide"), _assignment(14, [1]))
+    fields = {"leader": 1, "leader_epoch": 0, "controller_epoch": 1, "isr": [1], "version": 1}
+    zk.data(state("wide", 14), json.dumps(fields).encode())
+
+
+def _ghost(zk: Znodes) -> None:
+    zk.data(znodes.topic_path("ghost"), znodes.topic_value({"0": [1]}, logs.other_id(1)))
+
+
+def _acl(zk: Znodes, part: str, **entry: str) -> None:
+    zk.edit(f"/kafka-acl/Topic/acl-{part}", lambda value: value["acls"][0].update(entry))
+
+
+def _move_acl(zk: Znodes, path: str, to: str) -> None:
+    data = zk.read(path)
+    zk.delete(path)
+    zk.data(to, data)
+
+
+def in_zookeeper(world: World) -> List[Row]:
+    """Planted in ZooKeeper. Each row's `plant` takes the Znodes."""
+    first, other = world.tokens[:2]
+    token = f"{znodes.DELEGATION_TOKENS}/{first}"
+    wide, alice = znodes.topic_path("wide"), "/config/users/" + znodes.sanitize("al ice@x*~")
+    unicode, erin = "/config/users/" + znodes.sanitize("zoë/日本"), "/config/users/erin/clients/app%202"
+    bob, ip6 = "/config/users/bob", "/config/ips/%3A%3A1"
+
+    def of_scram(zk, path, mechanism, change):
+        zk.configs(path, {mechanism: change(zk.config_of(path)[mechanism])})
+
+    return [
+        # topics and partitions
+        Row(
+            "a topic has another id in ZooKeeper",
+            differs("topic", ["a.b_c"], "id"),
+            lambda zk: zk.json(znodes.topic_path("a.b_c"), topic_id=logs.other_id(2)),
+        ),
+        Row(
+            "a topic is missing in ZooKeeper",
+            differs("topic", ["plain"]),
+            lambda zk: zk.delete(znodes.topic_path("plain")),
+            keys("partition", ["plain", 0], ["plain", 1]),
+        ),
+        Row("a topic is only in ZooKeeper", differs("topic", ["ghost"]), _ghost, keys("partition", ["ghost", 0])),
+        Row("a partition is missing in ZooKeeper", differs("partition", ["wide", 11]), _delete_partition),
+        Row("a partition is only in ZooKeeper", differs("partition", ["wide", 14]), _add_partition),
+        Row(
+            "a partition has one more replica in ZooKeeper",
+            differs("partition", ["wide", 0], "replicas"),
+            lambda zk: zk.edit(wide, _assignment(0, [1, 9])),
+        ),
+        Row(
+            "a replica is being added, in ZooKeeper only",
+            differs("partition", ["wide", 1], "adding"),
+            lambda zk: zk.edit(wide, _assignment(1, [1], "adding_replicas")),
+        ),
+        Row(
+            "a replica is being removed, in ZooKeeper only",
+            differs("partition", ["wide", 2], "removing"),
+            lambda zk: zk.edit(wide, _assignment(2, [1], "removing_replicas")),
+        ),
+        Row(
+            "a partition has no leader in ZooKeeper",
+            differs("partition", ["wide", 3], "leader"),
+            lambda zk: zk.json(state("wide", 3), leader=-1),
+        ),
+        Row(
+            "a leader epoch is higher in ZooKeeper",
+            differs("partition", ["wide", 4], "leader_epoch"),
+            lambda zk: zk.json(state("wide", 4), leader_epoch=5),
+        ),
+        Row(
+            "the ISR has one more broker in ZooKeeper",
+            differs("partition", ["wide", 5], "isr"),
+            lambda zk: zk.json(state("wide", 5), isr=[1, 9]),
+        ),
+        Row(
+            "an unclean leader is recovering, in ZooKeeper only",
+            differs("partition", ["wide", 6], "recovery_state"),
+            lambda zk: zk.json(state("wide", 6), leader_recovery_state=1),
+        ),
+        Row(
+            "the state of a partition is missing in ZooKeeper",
+            differs("partition", ["wide", 7], "leader_epoch"),
+            lambda zk: zk.delete(state("wide", 7)),
+        ),
+        # configs
+        Row(
+            "a topic config has another value in ZooKeeper",
+            differs("config", ["topic", "orders", "retention.ms"], "value"),
+            lambda zk: zk.configs("/config/topics/orders", {"retention.ms": "9001"}),
+        ),
+        Row(
+            "a topic config is missing in ZooKeeper",
+            differs("config", ["topic", "orders", "cleanup.policy"]),
+            lambda zk: zk.configs("/config/topics/orders", {"cleanup.policy": None}),
+        ),
+        Row(
+            "a topic config is only in ZooKeeper",
+            differs("config", ["topic", "wide", "max.message.bytes"]),
+            lambda zk: zk.configs("/config/topics/wide", {"max.message.bytes": "4000000"}),
+        ),
+        Row(
+            "a broker config has another value in ZooKeeper",
+            differs("config", ["broker", "1", "log.cleaner.threads"], "value"),
+            lambda zk: zk.configs("/config/brokers/1", {"log.cleaner.threads": "3"}),
+        ),
+        Row(
+            "a broker config is missing in ZooKeeper",
+            differs("config", ["broker", "1", "log.cleaner.io.buffer.size"]),
+            lambda zk: zk.configs("/config/brokers/1", {"log.cleaner.io.buffer.size": None}),
+        ),
+        Row(
+            "a broker config is only in ZooKeeper, of a broker that does not exist",
+            differs("config", ["broker", "7", "log.cleaner.threads"]),
+            lambda zk: zk.configs("/config/brokers/7", {"log.cleaner.threads": "2"}),
+        ),
+        Row(
+            "a broker's password is another in ZooKeeper",
+            differs("config", ["broker", "1", PASSWORD], "value"),
+            lambda zk: zk.configs("/config/brokers/1", {PASSWORD: encoded("an other secret")}),
+        ),
+        Row(
+            "a broker's password is encoded under a secret that the job does not have",
+            undecided("config", ["broker", "1", OTHER_PASSWORD], "zookeeper"),
+            lambda zk: zk.configs("/config/brokers/1", {OTHER_PASSWORD: encoded("othersecret", "another")}),
+        ),
+        Row(
+            "a cluster-wide broker config is missing in ZooKeeper",
+            differs("config", ["broker", None, "message.max.bytes"]),
+            lambda zk: zk.configs("/config/brokers/<default>", {"message.max.bytes": None}),
+        ),
+        Row(
+            "a cluster-wide broker config is only in ZooKeeper",
+            differs("config", ["broker", None, "log.retention.ms"]),
+            lambda zk: zk.configs("/config/brokers/<default>", {"log.retention.ms": "100000"}),
+        ),
+        # quotas
+        Row(
+            "a user's quota has another value in ZooKeeper (name: al ice@x*~)",
+            differs("quota", [user("al ice@x*~"), "producer_byte_rate"], "value"),
+            lambda zk: zk.configs(alice, {"producer_byte_rate": "1025"}),
+        ),
+        Row(
+            "a user's quota is missing in ZooKeeper (name: zoë/日本)",
+            differs("quota", [user("zoë/日本"), "producer_byte_rate"]),
+            lambda zk: zk.configs(unicode, {"producer_byte_rate": None}),
+        ),
+        Row(
+            "a user's quota is only in ZooKeeper (name: é/ü 100%)",
+            differs("quota", [user("é/ü 100%"), "consumer_byte_rate"]),
+            lambda zk: zk.configs("/config/users/" + znodes.sanitize("é/ü 100%"), {"consumer_byte_rate": "5"}),
+        ),
+        Row(
+            "the default user's quota has another value in ZooKeeper",
+            differs("quota", [user(None), "request_percentage"], "value"),
+            lambda zk: zk.configs("/config/users/<default>", {"request_percentage": "50.25"}),
+        ),
+        Row(
+            "a client id's quota has another value in ZooKeeper (name: app/1)",
+            differs("quota", [[["client-id", "app/1"]], "producer_byte_rate"], "value"),
+            lambda zk: zk.configs("/config/clients/app%2F1", {"producer_byte_rate": "11"}),
+        ),
+        Row(
+            "the default client id's quota is missing in ZooKeeper",
+            differs("quota", [[["client-id", None]], "consumer_byte_rate"]),
+            lambda zk: zk.configs("/config/clients/<default>", {"consumer_byte_rate": None}),
+        ),
+        Row(
+            "the quota of a user with the default client id has another value in ZooKeeper",
+            differs("quota", [user("al ice@x*~", client=None), "producer_byte_rate"], "value"),
+            lambda zk: zk.configs(alice + "/clients/<default>", {"producer_byte_rate": "8"}),
+        ),
+        Row(
+            "the quota of a user with a client id has another value in ZooKeeper",
+            differs("quota", [user("erin", client="app 2"), "producer_byte_rate"], "value"),
+            lambda zk: zk.configs(erin, {"producer_byte_rate": "79"}),
+        ),
+        Row(
+            "the quota of a default user with the default client id is only in ZooKeeper",
+            differs("quota", [user(None, client=None), "producer_byte_rate"]),
+            lambda zk: zk.configs("/config/users/<default>/clients/<default>", {"producer_byte_rate": "6"}),
+        ),
+        Row(
+            "an address's quota has another value in ZooKeeper",
+            differs("quota", [[["ip", "127.0.0.9"]], "connection_creation_rate"], "value"),
+            lambda zk: zk.configs("/config/ips/127.0.0.9", {"connection_creation_rate": "4"}),
+        ),
+        Row(
+            "an IPv6 address's quota is missing in ZooKeeper",
+            differs("quota", [[["ip", "::1"]], "connection_creation_rate"]),
+            lambda zk: zk.configs(ip6, {"connection_creation_rate": None}),
+        ),
+        Row(
+            "an IPv6 address's quota is only in ZooKeeper",
+            differs("quota", [[["ip", "2001:db8::7"]], "connection_creation_rate"]),
+            lambda zk: zk.configs("/config/ips/2001:db8::7", {"connection_creation_rate": "3"}),
+        ),
+        Row(
+            "the default address's quota has another value in ZooKeeper",
+            differs("quota", [[["ip", None]], "connection_creation_rate"], "value"),
+            lambda zk: zk.configs("/config/ips/<default>", {"connection_creation_rate": "7"}),
+        ),
+        # SCRAM
+        Row(
+            "a SCRAM-SHA-256 credential has another stored key in ZooKeeper",
+            differs("scram", ["bob", "SCRAM-SHA-256"], "digest"),
+            lambda zk: of_scram(zk, bob, "SCRAM-SHA-256", other_key),
+        ),
+        Row(
+            "a SCRAM-SHA-512 credential has other iterations in ZooKeeper",
+            differs("scram", ["bob", "SCRAM-SHA-512"], "iterations"),
+            lambda zk: of_scram(zk, bob, "SCRAM-SHA-512", lambda text: text.replace("=8192", "=8193")),
+        ),
+        Row(
+            "a SCRAM-SHA-512 credential has another salt in ZooKeeper",
+            differs("scram", ["dave", "SCRAM-SHA-512"], "digest"),
+            lambda zk: of_scram(zk, "/config/users/dave", "SCRAM-SHA-512", lambda text: other_key(text, "salt")),
+        ),
+        Row(
+            "a SCRAM credential is missing in ZooKeeper",
+            differs("scram", ["carol", "SCRAM-SHA-256"]),
+            lambda zk: zk.configs("/config/users/carol", {"SCRAM-SHA-256": None}),
+        ),
+        Row(
+            "a SCRAM credential is only in ZooKeeper, of a user with another mechanism",
+            differs("scram", ["carol", "SCRAM-SHA-512"]),
+            lambda zk: zk.configs(
+                "/config/users/carol", {"SCRAM-SHA-512": zk.config_of("/config/users/dave")["SCRAM-SHA-512"]}
+            ),
+        ),
+        Row(
+            "two znodes in ZooKeeper are one user (a%20b and a+b)",
+            said_twice("zookeeper", "scram"),
+            lambda zk: zk.data("/config/users/a+b", zk.read("/config/users/a%20b")),
+            keys("scram", ["a b", "SCRAM-SHA-512"]),
+        ),
+        # ACLs
+        Row(
+            "an ACL has another principal in ZooKeeper",
+            changed("acl", acl_key("acl-principal", principal="User:mallory"), acl_key("acl-principal")),
+            lambda zk: _acl(zk, "principal", principal="User:mallory"),
+        ),
+        Row(
+            "an ACL has another host in ZooKeeper",
+            changed("acl", acl_key("acl-host", host="*"), acl_key("acl-host")),
+            lambda zk: _acl(zk, "host", host="*"),
+        ),
+        Row(
+            "an ACL has another operation in ZooKeeper",
+            changed("acl", acl_key("acl-operation", operation="WRITE"), acl_key("acl-operation")),
+            lambda zk: _acl(zk, "operation", operation="Write"),
+        ),
+        Row(
+            "an ACL denies in ZooKeeper and allows in the log",
+            changed("acl", acl_key("acl-permission", permission="DENY"), acl_key("acl-permission")),
+            lambda zk: _acl(zk, "permission", permissionType="Deny"),
+        ),
+        Row(
+            "an ACL is prefixed in ZooKeeper and literal in the log",
+            changed("acl", acl_key("acl-pattern", pattern="PREFIXED"), acl_key("acl-pattern")),
+            lambda zk: _move_acl(zk, "/kafka-acl/Topic/acl-pattern", "/kafka-acl-extended/prefixed/Topic/acl-pattern"),
+        ),
+        Row(
+            "an ACL is of a group in ZooKeeper and of a topic in the log",
+            changed("acl", acl_key("acl-type", kind="GROUP"), acl_key("acl-type")),
+            lambda zk: _move_acl(zk, "/kafka-acl/Topic/acl-type", "/kafka-acl/Group/acl-type"),
+        ),
+        Row(
+            "an ACL is of another topic in ZooKeeper",
+            changed("acl", acl_key("acl-name-2"), acl_key("acl-name")),
+            lambda zk: _move_acl(zk, "/kafka-acl/Topic/acl-name", "/kafka-acl/Topic/acl-name-2"),
+        ),
+        Row(
+            "an ACL is missing in ZooKeeper",
+            differs("acl", acl_key("acl-missing")),
+            lambda zk: zk.edit("/kafka-acl/Topic/acl-missing", lambda value: value.update(acls=[])),
+        ),
+        Row(
+            "a prefixed ACL that allows is only in ZooKeeper",
+            differs("acl", ["GROUP", "PREFIXED", "g-", "User:mallory", "10.0.0.1", "ALL", "ALLOW"]),
+            lambda zk: zk.edit(
+                "/kafka-acl-extended/prefixed/Group/g-",
+                lambda value: value["acls"].append(
+                    {**value["acls"][0], "principal": "User:mallory", "permissionType": "Allow"}
+                ),
+            ),
+        ),
+        Row(
+            "an ACL of the cluster is only in ZooKeeper",
+            differs("acl", ["CLUSTER", "LITERAL", "kafka-cluster", "User:mallory", "*", "DESCRIBE_CONFIGS", "ALLOW"]),
+            lambda zk: zk.edit(
+                "/kafka-acl/Cluster/kafka-cluster",
+                lambda value: value["acls"].append({**value["acls"][0], "principal": "User:mallory"}),
+            ),
+        ),
+        Row(
+            "an ACL of a group with a slash in its name is only in ZooKeeper",
+            problem("zookeeper", "/kafka-acl/Group/team/one"),
+            lambda zk: zk.data("/kafka-acl/Group/team/one", zk.read("/kafka-acl/Topic/acl-host")),
+        ),
+        # delegation tokens
+        *(
+            Row(
+                f"a delegation token has another {words} in ZooKeeper",
+                differs("delegation_token", [first], field),
+                lambda zk, changes=changes: zk.json(token, **changes),
+            )
+            for words, field, changes in (
+                ("owner", "owner", {"owner": "User:mallory"}),
+                ("requester", "requester", {"tokenRequester": "User:mallory"}),
+                ("renewer", "renewers", {"renewers": ["User:mallory"]}),
+                ("issue time", "issue", {"issueTimestamp": "1"}),
+                ("expiry time", "expiry", {"expiryTimestamp": "2"}),
+                ("maximum time", "max", {"maxTimestamp": "3"}),
+            )
+        ),
+        Row(
+            "a delegation token is missing in ZooKeeper",
+            differs("delegation_token", [other]),
+            lambda zk: zk.delete(f"{znodes.DELEGATION_TOKENS}/{other}"),
+        ),
+        Row(
+            "a delegation token is only in ZooKeeper",
+            differs("delegation_token", ["forged"]),
+            lambda zk: zk.data(f"{znodes.DELEGATION_TOKENS}/forged", zk.read(token).replace(first.encode(), b"forged")),
+        ),
+        # producer ids
+        Row(
+            "ZooKeeper's block of producer ids is far beyond the next id of the log",
+            differs("producer_ids", [], "next"),
+            lambda zk: zk.json(znodes.PRODUCER_ID_BLOCK, block_start="700000", block_end="700999"),
+        ),
+    ]
+
+
+def said_twice(view: str, kind: str) -> Any:
+    """Expect that a view has an entity twice."""
+    return said("differ|incomplete", rf"^{view}: \d+ of \d+ {kind} rows arrived twice", "not passed: it is there twice")

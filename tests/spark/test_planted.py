@@ -1,0 +1,80 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Planted divergences: metadata_parity finds each of them, by its rule, on one cluster along a migration.
+
+The tests use one cluster, in their order. The rows are in planted/rows.py. The results go to
+build/planted/results.json, from which `python -m tools.planted` writes docs/planted-divergences.md.
+QUORUMSHIFT_COMPARISONS is the number of comparisons under changes; the table in docs needs 100.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+from tests.integration import servers
+from tests.spark import parity
+from tests.spark.planted import rows, table
+from tests.spark.planted.world import World
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture(scope="module")
+def spark():
+    with parity.local_spark() as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def world(spark):
+    with contextlib.ExitStack() as stack:
+        home = stack.enter_context(servers.workdir("planted"))
+        yield World(stack, home)
+
+
+def check(group, planted, run):
+    """Judge the rows of a run."""
+    assert run.result is not None, run.story()
+    wrong = table.judge(group, run.job["gate"], planted, run.result)
+    assert not wrong, "\n".join([*wrong, *run.result["reasons"]])
+
+
+@pytest.fixture(scope="module")
+def before(world):
+    """The run before anything is planted, which passes: its entities are the baseline."""
+    return world.run("before_controllers")
+
+
+def test_the_seeded_cluster_passes(before):
+    assert before.verdict == "pass", before.story()
+
+
+@pytest.fixture(scope="module")
+def migrated(world, before):
+    world.migrate()
+    return world
+
+
+@pytest.fixture(scope="module")
+def copied(migrated):
+    """The run after the copy, before anything is planted."""
+    fence = migrated.fence_now()
+    return migrated.run("after_copy", {"metadata_log": migrated.snapshots.cut()}, fence=fence)
+
+
+def test_the_copy_passes(migrated, copied):
+    print(migrated.client.get_children("/config/ips"))
+    assert copied.verdict == "pass", copied.story()
+
+
+def test_planted_in_zookeeper(migrated, copied):
+    planted = rows.in_zookeeper(migrated)
+    with migrated.znodes() as zk:
+        for row in planted:
+            row.plant(zk)
+        fence = migrated.fence_now()
+        run = migrated.run("after_copy", {"metadata_log": migrated.snapshots.cut()}, fence=fence)
+    check("in ZooKeeper, dual-write", planted, run)
