@@ -16,8 +16,8 @@ import pytest
 
 from tests.integration import servers
 from tests.spark import parity
-from tests.spark.planted import rows, table
-from tests.spark.planted.world import World
+from tests.spark.planted import logs, rows, table
+from tests.spark.planted.world import PlantedSnapshots, World
 
 pytestmark = pytest.mark.real
 
@@ -78,3 +78,33 @@ def test_planted_in_zookeeper(migrated, copied):
         fence = migrated.fence_now()
         run = migrated.run("after_copy", {"metadata_log": migrated.snapshots.cut()}, fence=fence)
     check("in ZooKeeper, dual-write", planted, run)
+
+
+def records_of(planted):
+    """Return the records of the rows."""
+    return [record for row in planted for record in row.plant(None)]
+
+
+@pytest.fixture(scope="module")
+def image(migrated):
+    return logs.image_of(migrated.log)
+
+
+def test_planted_in_the_log(migrated, copied, image):
+    planted = rows.in_log(migrated, image)
+    snapshots = PlantedSnapshots(migrated, records_of(planted))
+    fence, log = migrated.fence_now(), snapshots.cut()
+    assert logs.loaded([log["directory"]])[0].startswith("loaded ")
+    run = migrated.run("after_copy", {"metadata_log": log}, fence=fence, answering=snapshots)
+    check("in the log, dual-write", planted, run)
+
+
+def test_planted_in_another_controllers_log(migrated, copied, image):
+    planted = rows.in_other_log(migrated, image)
+    log = migrated.planted_log([])
+    other = migrated.copied(log)
+    logs.rewrite(other, records_of(planted), migrated.mark)
+    assert logs.loaded([other])[0].startswith("loaded ")
+    others = [{"node": 3001, "directory": str(other), "end_offset": log["end_offset"]}]
+    run = migrated.run("after_copy", {"metadata_log": log, "metadata_logs": others}, fence=migrated.fence_now())
+    check("in the log of another controller", planted, run)

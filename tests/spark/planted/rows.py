@@ -11,7 +11,7 @@ from typing import Any, List
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 
 from tests.spark.planted import logs
-from tests.spark.planted.table import Row, changed, differs, keys, problem, said, undecided
+from tests.spark.planted.table import Row, changed, closed, differs, keys, problem, said, undecided
 from tests.spark.planted.world import PASSWORD, World, Znodes, encoded, other_key
 
 OTHER_PASSWORD = "listener.name.other.ssl.key.password"
@@ -386,3 +386,341 @@ def in_zookeeper(world: World) -> List[Row]:
 def said_twice(view: str, kind: str) -> Any:
     """Expect that a view has an entity twice."""
     return said("differ|incomplete", rf"^{view}: \d+ of \d+ {kind} rows arrived twice", "not passed: it is there twice")
+
+
+def in_log(world: World, image: Any) -> List[Row]:
+    """Planted in the log. Each row's `plant` returns records; `image`: what the log holds before."""
+    first, other = world.tokens[:2]
+    orders, plain = logs.topic_id(image, "orders"), logs.topic_id(image, "plain")
+    again, ghost = logs.other_id(3), logs.other_id(4)
+    new = {"removingReplicas": [], "addingReplicas": [], "leader": 1, "leaderEpoch": 0, "partitionEpoch": 0}
+
+    def partition_of(topic, number=0):
+        return "PARTITION_RECORD", {"topicId": topic, "partitionId": number, "replicas": [1], "isr": [1], **new}, 0
+
+    def change(number, **fields):
+        return "PARTITION_CHANGE_RECORD", {"topicId": wide, "partitionId": number, **fields}, 0
+
+    wide = logs.topic_id(image, "wide")
+    return [
+        Row(
+            "the log removes a topic",
+            differs("topic", ["plain"]),
+            lambda _: [("REMOVE_TOPIC_RECORD", {"topicId": plain})],
+            keys("partition", ["plain", 0], ["plain", 1]) + keys("config", ["topic", "plain", "min.insync.replicas"]),
+        ),
+        Row(
+            "the log removes a topic and creates it with another id",
+            differs("topic", ["a.b_c"], "id"),
+            lambda _: [
+                ("REMOVE_TOPIC_RECORD", {"topicId": logs.topic_id(image, "a.b_c")}),
+                ("TOPIC_RECORD", {"name": "a.b_c", "topicId": again}),
+                partition_of(again),
+            ],
+        ),
+        Row(
+            "a topic is only in the log",
+            differs("topic", ["ghost"]),
+            lambda _: [("TOPIC_RECORD", {"name": "ghost", "topicId": ghost}), partition_of(ghost)],
+            keys("partition", ["ghost", 0]),
+        ),
+        Row(
+            "the log has two topics of one name",
+            said_twice("metadata_log", "topic"),
+            lambda _: [("TOPIC_RECORD", {"name": "twice", "topicId": logs.other_id(5)})],
+            keys("topic", ["twice"]),
+        ),
+        Row(
+            "a partition is only in the log",
+            differs("partition", ["wide", 14]),
+            lambda _: [partition_of(wide, 14)],
+        ),
+        Row(
+            "a partition's replicas are in another order in the log",
+            differs("partition", ["orders", 3], "replicas"),
+            lambda _: [logs.partition(image, "orders", 3, replicas=[9, 1])],
+        ),
+        Row(
+            "the log adds a replica",
+            differs("partition", ["wide", 1], "adding"),
+            lambda _: [change(1, addingReplicas=[1])],
+        ),
+        Row(
+            "the log removes a replica",
+            differs("partition", ["wide", 2], "removing"),
+            lambda _: [change(2, removingReplicas=[1])],
+        ),
+        Row(
+            "the log elects no leader",
+            differs("partition", ["wide", 3], "leader"),
+            lambda _: [change(3, leader=-1)],
+        ),
+        Row(
+            "the log elects the same leader again",
+            differs("partition", ["wide", 4], "leader_epoch"),
+            lambda _: [change(4, leader=1)],
+        ),
+        Row("the log extends the ISR", differs("partition", ["wide", 5], "isr"), lambda _: [change(5, isr=[1, 9])]),
+        Row(
+            "the log marks a leader as recovering",
+            differs("partition", ["wide", 6], "recovery_state"),
+            lambda _: [change(6, leaderRecoveryState=1)],
+        ),
+        Row(
+            "a topic config has another value in the log",
+            differs("config", ["topic", "orders", "retention.ms"], "value"),
+            lambda _: [logs.config(2, "orders", "retention.ms", "9002")],
+        ),
+        Row(
+            "the log removes a topic config",
+            differs("config", ["topic", "orders", "cleanup.policy"]),
+            lambda _: [logs.config(2, "orders", "cleanup.policy", None)],
+        ),
+        Row(
+            "a broker config is only in the log",
+            differs("config", ["broker", "1", "log.cleaner.backoff.ms"]),
+            lambda _: [logs.config(4, "1", "log.cleaner.backoff.ms", "16000")],
+        ),
+        Row(
+            "a broker's password is another in the log",
+            differs("config", ["broker", "1", PASSWORD], "value"),
+            lambda _: [logs.config(4, "1", PASSWORD, "an other secret")],
+        ),
+        Row(
+            "the log removes a broker's password",
+            differs("config", ["broker", "1", OTHER_PASSWORD]),
+            lambda _: [logs.config(4, "1", OTHER_PASSWORD, None)],
+        ),
+        Row(
+            "the log removes a cluster-wide broker config",
+            differs("config", ["broker", None, "message.max.bytes"]),
+            lambda _: [logs.config(4, "", "message.max.bytes", None)],
+        ),
+        Row(
+            "a user's quota has another value in the log",
+            differs("quota", [user("al ice@x*~"), "producer_byte_rate"], "value"),
+            lambda _: [logs.quota({"user": "al ice@x*~"}, "producer_byte_rate", 1023.0)],
+        ),
+        Row(
+            "the log removes the default user's quota",
+            differs("quota", [user(None), "request_percentage"]),
+            lambda _: [logs.quota({"user": None}, "request_percentage", None)],
+        ),
+        Row(
+            "the log removes an IPv6 address's quota",
+            differs("quota", [[["ip", "::1"]], "connection_creation_rate"]),
+            lambda _: [logs.quota({"ip": "::1"}, "connection_creation_rate", None)],
+        ),
+        Row(
+            "the quota of a user with a client id is only in the log",
+            differs("quota", [user("zoë/日本", client="app 2"), "producer_byte_rate"]),
+            lambda _: [logs.quota({"user": "zoë/日本", "client-id": "app 2"}, "producer_byte_rate", 1.0)],
+        ),
+        Row(
+            "a SCRAM-SHA-256 credential has another server key in the log",
+            differs("scram", ["bob", "SCRAM-SHA-256"], "digest"),
+            lambda _: [logs.scram(image, "bob", 1, serverKey=b"another")],
+        ),
+        Row(
+            "a SCRAM-SHA-512 credential has other iterations in the log",
+            differs("scram", ["bob", "SCRAM-SHA-512"], "iterations"),
+            lambda _: [logs.scram(image, "bob", 2, iterations=16384)],
+        ),
+        Row(
+            "the log removes a SCRAM credential",
+            differs("scram", ["carol", "SCRAM-SHA-256"]),
+            lambda _: [("REMOVE_USER_SCRAM_CREDENTIAL_RECORD", {"name": "carol", "mechanism": 1})],
+        ),
+        Row(
+            "the log removes an ACL",
+            differs("acl", acl_key("acl-missing")),
+            lambda _: [("REMOVE_ACCESS_CONTROL_ENTRY_RECORD", {"id": logs.acl_id(image, "acl-missing")})],
+        ),
+        Row(
+            "the log replaces an ACL by one that denies",
+            changed("acl", acl_key("acl-permission"), acl_key("acl-permission", permission="DENY")),
+            lambda _: [logs.acl(image, "acl-permission", permissionType=2)],
+        ),
+        Row(
+            "a prefixed ACL is only in the log",
+            differs("acl", acl_key("acl-", pattern="PREFIXED")),
+            lambda _: [logs.acl(image, "acl-host", id=logs.other_id(6), patternType=4, resourceName="acl-")],
+        ),
+        Row(
+            "the log renews a delegation token",
+            differs("delegation_token", [first], "expiry"),
+            lambda _: [logs.token(image, first, expirationTimestamp=5)],
+        ),
+        Row(
+            "the log removes a delegation token",
+            differs("delegation_token", [other]),
+            lambda _: [("REMOVE_DELEGATION_TOKEN_RECORD", {"tokenId": other})],
+        ),
+        Row(
+            "a delegation token is only in the log",
+            differs("delegation_token", ["forged"]),
+            lambda _: [logs.token(image, first, tokenId="forged")],
+        ),
+        Row(
+            "the log assigns a block of producer ids that ZooKeeper does not have",
+            differs("producer_ids", [], "next"),
+            lambda _: [("PRODUCER_IDS_RECORD", {"brokerId": 1, "brokerEpoch": 1, "nextProducerId": 9000})],
+        ),
+        Row(
+            "the log fences a broker that is up",
+            differs("broker", [1], "fenced", "served"),
+            lambda _: [("FENCE_BROKER_RECORD", {"id": 1, "epoch": image.brokers[1]["epoch"]})],
+        ),
+        Row(
+            "an unfenced broker is only in the log",
+            differs("broker", [7], None, "served"),
+            lambda _: [("REGISTER_BROKER_RECORD", {"brokerId": 7, "incarnationId": logs.other_id(7), "fenced": False})],
+        ),
+        Row(
+            "a partition is only in the log, which a broker does not serve",
+            differs("partition", ["orders", 4], None, "served"),
+            lambda _: [partition_of(orders, 4)],
+        ),
+    ]
+
+
+def in_other_log(world: World, image: Any) -> List[Row]:
+    """Planted in the log of another controller. Each row's `plant` returns records."""
+    first = world.tokens[0]
+    wide = logs.topic_id(image, "wide")
+
+    def change(number, version=0, **fields):
+        return "PARTITION_CHANGE_RECORD", {"topicId": wide, "partitionId": number, **fields}, version
+
+    def partition(number, **fields):
+        return lambda _: [logs.partition(image, "wide", number, **fields)]
+
+    def in_logs(kind, key, field=None):
+        return differs(kind, key, field, "logs")
+
+    broker = image.brokers[1]
+    return [
+        Row(
+            "two logs: one lacks a topic",
+            in_logs("topic", ["plain"]),
+            lambda _: [("REMOVE_TOPIC_RECORD", {"topicId": logs.topic_id(image, "plain")})],
+            keys("partition", ["plain", 0], ["plain", 1]) + keys("config", ["topic", "plain", "min.insync.replicas"]),
+        ),
+        Row(
+            "two logs: replicas in another order",
+            in_logs("partition", ["wide", 0], "replicas"),
+            partition(0, replicas=[9, 1]),
+        ),
+        Row(
+            "two logs: adding replicas",
+            in_logs("partition", ["wide", 1], "adding"),
+            partition(1, addingReplicas=[1]),
+        ),
+        Row(
+            "two logs: removing replicas",
+            in_logs("partition", ["wide", 2], "removing"),
+            partition(2, removingReplicas=[1]),
+        ),
+        Row("two logs: the leader", in_logs("partition", ["wide", 3], "leader"), partition(3, leader=-1)),
+        Row(
+            "two logs: the leader epoch",
+            in_logs("partition", ["wide", 4], "leader_epoch"),
+            partition(4, leaderEpoch=3),
+        ),
+        Row("two logs: the ISR", in_logs("partition", ["wide", 5], "isr"), partition(5, isr=[])),
+        Row(
+            "two logs: the recovery state",
+            in_logs("partition", ["wide", 6], "recovery_state"),
+            partition(6, leaderRecoveryState=1),
+        ),
+        Row(
+            "two logs: the partition epoch",
+            in_logs("partition", ["wide", 7], "partition_epoch"),
+            partition(7, partitionEpoch=9),
+        ),
+        Row(
+            "two logs: the directories of the replicas",
+            closed("partition", ["wide", 8], "logs"),
+            lambda _: [
+                (*logs.partition(image, "wide", 8, directories=[logs.other_id(8)])[:2], 1),
+            ],
+            passes="replica directories are in no view",
+        ),
+        Row(
+            "two logs: the eligible leader replicas",
+            closed("partition", ["wide", 9], "logs"),
+            lambda _: [(*logs.partition(image, "wide", 9, eligibleLeaderReplicas=[1], directories=[])[:2], 2)],
+            passes="eligible leader replicas are in no view",
+        ),
+        Row(
+            "two logs: a topic config's value",
+            in_logs("config", ["topic", "orders", "retention.ms"], "value"),
+            lambda _: [logs.config(2, "orders", "retention.ms", "1")],
+        ),
+        Row(
+            "two logs: a password",
+            in_logs("config", ["broker", "1", PASSWORD], "value"),
+            lambda _: [logs.config(4, "1", PASSWORD, "changed")],
+        ),
+        Row(
+            "two logs: a client metrics config",
+            in_logs("config", ["client_metrics", "all", "interval.ms"]),
+            lambda _: [logs.config(16, "all", "interval.ms", "1000")],
+        ),
+        Row(
+            "two logs: a group config",
+            in_logs("config", ["group", "team/one", "consumer.session.timeout.ms"]),
+            lambda _: [logs.config(32, "team/one", "consumer.session.timeout.ms", "46000")],
+        ),
+        Row(
+            "two logs: a quota",
+            in_logs("quota", [[["client-id", None]], "consumer_byte_rate"], "value"),
+            lambda _: [logs.quota({"client-id": None}, "consumer_byte_rate", 12.5)],
+        ),
+        Row(
+            "two logs: a credential's salt",
+            in_logs("scram", ["dave", "SCRAM-SHA-512"], "digest"),
+            lambda _: [logs.scram(image, "dave", 2, salt=b"another")],
+        ),
+        Row(
+            "two logs: an ACL of a group with a slash in its name",
+            in_logs("acl", acl_key("team/one", kind="GROUP")),
+            lambda _: [logs.acl(image, "acl-host", id=logs.other_id(9), resourceType=3, resourceName="team/one")],
+        ),
+        Row(
+            "two logs: a delegation token's renewers",
+            in_logs("delegation_token", [first], "renewers"),
+            lambda _: [logs.token(image, first, renewers=[])],
+        ),
+        Row(
+            "two logs: the next producer id",
+            in_logs("producer_ids", [], "next"),
+            lambda _: [("PRODUCER_IDS_RECORD", {"brokerId": 1, "nextProducerId": 8000})],
+        ),
+        Row(
+            "two logs: the level of a feature",
+            in_logs("feature", ["metadata.version"], "level"),
+            lambda _: [("FEATURE_LEVEL_RECORD", {"name": "metadata.version", "featureLevel": 20})],
+        ),
+        Row(
+            "two logs: a broker is registered twice, with another epoch",
+            in_logs("broker", [1], "epoch"),
+            lambda _: [
+                (
+                    "REGISTER_BROKER_RECORD",
+                    {
+                        "brokerId": 1,
+                        "incarnationId": logs.other_id(10),
+                        "brokerEpoch": broker["epoch"] + 1,
+                        "fenced": False,
+                        "isMigratingZkBroker": True,
+                    },
+                )
+            ],
+        ),
+        Row(
+            "two logs: a broker is registered in one of them only",
+            in_logs("broker", [9]),
+            lambda _: [("REGISTER_BROKER_RECORD", {"brokerId": 9, "incarnationId": logs.other_id(11), "rack": "r"})],
+        ),
+    ]
