@@ -13,11 +13,12 @@ from __future__ import annotations
 import contextlib
 
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 
 from tests.integration import servers
 from tests.spark import parity
 from tests.spark.planted import logs, rows, table
-from tests.spark.planted.world import PlantedSnapshots, World
+from tests.spark.planted.world import PlantedSnapshots, World, tools
 
 pytestmark = pytest.mark.real
 
@@ -40,6 +41,16 @@ def check(group, planted, run):
     assert run.result is not None, run.story()
     wrong = table.judge(group, run.job["gate"], planted, run.result)
     assert not wrong, "\n".join([*wrong, *run.result["reasons"]])
+
+
+def check_each(group, judged):
+    """Judge rows that have a run each."""
+    wrong = [
+        line
+        for number, (row, run) in enumerate(judged)
+        for line in table.judge(group, run.job["gate"], [row], run.result, keep=number > 0)
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.fixture(scope="module")
@@ -108,3 +119,58 @@ def test_planted_in_another_controllers_log(migrated, copied, image):
     others = [{"node": 3001, "directory": str(other), "end_offset": log["end_offset"]}]
     run = migrated.run("after_copy", {"metadata_log": log, "metadata_logs": others}, fence=migrated.fence_now())
     check("in the log of another controller", planted, run)
+
+
+@pytest.fixture(scope="module")
+def settled(migrated, copied):
+    """A passing run after all that was planted is reverted: its entities are the baseline."""
+    run = migrated.run("after_copy", {"metadata_log": migrated.snapshots.cut()}, fence=migrated.fence_now())
+    assert run.verdict == "pass", run.story()
+    return run
+
+
+def test_planted_in_the_baseline(migrated, settled):
+    planted = rows.in_baseline(migrated)
+    baseline = migrated.baseline(settled)
+    for row in planted:
+        row.plant(baseline)
+    given = {"metadata_log": migrated.snapshots.cut(), "baseline": baseline.write()}
+    run = migrated.run("before_kraft", given, fence=migrated.fence_now())
+    check("in the baseline", planted, run)
+
+
+def test_planted_in_the_baseline_beside_changes(migrated, settled):
+    planted = rows.backwards(migrated)
+    tools(rows.beside(migrated))
+    migrated.settle()
+    with migrated.znodes() as zk:
+        baseline = migrated.baseline(settled, zk)
+        for row in planted:
+            row.plant(baseline)
+        fence = migrated.fence_now()
+        given = {"metadata_log": migrated.snapshots.cut(), "baseline": baseline.write()}
+        run = migrated.run("before_kraft", given, fence=fence)
+    check("in the baseline, beside changes", planted, run)
+
+
+def test_planted_blocks_of_producer_ids(migrated, settled):
+    """One block at a time: there is one entity."""
+    next_id = logs.image_of(migrated.log).producer_ids[0]
+    judged = []
+    for row, block in rows.blocks(next_id):
+        with migrated.znodes() as zk:
+            zk.json(znodes.PRODUCER_ID_BLOCK, **block)
+            fence = migrated.fence_now()
+            run = migrated.run("after_copy", {"metadata_log": migrated.snapshots.cut()}, fence=fence)
+        judged.append((row, run))
+    check_each("producer ids", judged)
+
+
+def test_a_dual_write_that_is_behind(migrated, settled):
+    row, log = rows.behind(), migrated.unpacked()
+    # Far ahead, so that /migration does not pass it while the job runs
+    for dummy in range(200):
+        logs.append(log["directory"], log["end_offset"], [logs.config(2, "orders", "retention.ms", "9009")])
+        log["end_offset"] += 1
+    run = migrated.run("after_copy", {"metadata_log": log}, fence=migrated.fence_now(), bounds={"fence_s": 1})
+    check("dual-write is behind", [row], run)

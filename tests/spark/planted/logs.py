@@ -68,6 +68,12 @@ def rewrite(directory: pathlib.Path, records: Records, above: int) -> None:
         segment.write_bytes(bytes(out))
 
 
+def append(directory: str, end_offset: int, records: Records, epoch: int = 1) -> None:
+    """Append a batch of records at the end of a log."""
+    with open(max(pathlib.Path(directory).glob("*.log")), "ab") as file:
+        file.write(batches.batch(end_offset, [batches.record(*record) for record in records], epoch))
+
+
 def checkpoint(directory: pathlib.Path, offset: int, epoch: int, records: Records) -> None:
     """Write a checkpoint that ends before `offset`, with these records as all there is."""
     values = [batches.record(*record) for record in records]
@@ -76,7 +82,7 @@ def checkpoint(directory: pathlib.Path, offset: int, epoch: int, records: Record
     (directory / f"{offset:020d}-{epoch:010d}.checkpoint").write_bytes(b"".join(parts))
 
 
-def loaded(directories: Sequence[pathlib.Path]) -> List[str]:
+def loaded(directories: Sequence[Any]) -> List[str]:
     """Return for each directory what Kafka's own loader says: `loaded ...` or `rejected ...`."""
     command = [*servers.java(), str(LOADER), *map(str, directories)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any, List
+from typing import Any, Dict, List, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 
+from tests.integration import seeded
 from tests.spark.planted import logs
 from tests.spark.planted.table import Row, changed, closed, differs, keys, problem, said, undecided
 from tests.spark.planted.world import PASSWORD, World, Znodes, encoded, other_key
@@ -724,3 +725,238 @@ def in_other_log(world: World, image: Any) -> List[Row]:
             lambda _: [("REGISTER_BROKER_RECORD", {"brokerId": 9, "incarnationId": logs.other_id(11), "rack": "r"})],
         ),
     ]
+
+
+ZK, LOG = "zookeeper", "metadata_log"
+
+
+def in_baseline(world: World) -> List[Row]:
+    """Planted in the baseline; nothing has changed since. Each row's `plant` takes the Baseline."""
+    first = world.tokens[0]
+
+    def since(kind, key, field=None, view=ZK):
+        return differs(kind, key, field, "since", f"baseline:{view}")
+
+    def value(words, kind, key, field, other, view=ZK):
+        return Row(words, since(kind, key, field, view), lambda base: base.field(view, kind, key, field, other))
+
+    def vanished(words, kind, key, fields, view=ZK):
+        return Row(words, since(kind, key, None, view), lambda base: base.add(view, kind, key, fields))
+
+    def new(words, kind, key, view=ZK):
+        return Row(words, since(kind, key, None, view), lambda base: base.remove(view, kind, key))
+
+    return [
+        value("since the baseline: a topic's id", "topic", ["orders"], "id", logs.other_id(20)),
+        value("since the baseline: a partition's replicas", "partition", ["wide", 0], "replicas", [9, 1]),
+        value("since the baseline: a partition's leader", "partition", ["wide", 1], "leader", 9),
+        value("since the baseline: a partition's ISR", "partition", ["wide", 2], "isr", [1, 9]),
+        value("since the baseline: a lower leader epoch", "partition", ["wide", 3], "leader_epoch", 50),
+        value("since the baseline: a lower partition epoch", "partition", ["wide", 4], "partition_epoch", 90),
+        value("since the baseline: a topic config", "config", ["topic", "orders", "retention.ms"], "value", "7"),
+        value(
+            "since the baseline: a password",
+            "config",
+            ["broker", "1", PASSWORD],
+            "value",
+            {"digest": "0" * 64},
+        ),
+        value(
+            "since the baseline: a quota",
+            "quota",
+            [[["client-id", "app/1"]], "producer_byte_rate"],
+            "value",
+            10.5,
+        ),
+        value("since the baseline: a credential", "scram", ["bob", "SCRAM-SHA-256"], "digest", "0" * 64),
+        value("since the baseline: a token's expiry", "delegation_token", [first], "expiry", 1),
+        vanished(
+            "since the baseline: a config vanished",
+            "config",
+            ["topic", "wide", "retention.ms"],
+            {"value": "1"},
+        ),
+        vanished(
+            "since the baseline: a credential vanished",
+            "scram",
+            ["zed", "SCRAM-SHA-256"],
+            {"iterations": 4096, "digest": "0"},
+        ),
+        vanished("since the baseline: an ACL vanished", "acl", acl_key("acl-gone"), {}),
+        vanished("since the baseline: a topic vanished", "topic", ["gone"], {"id": logs.other_id(21)}),
+        new("since the baseline: an ACL appeared", "acl", acl_key("acl-missing")),
+        new(
+            "since the baseline: the default user's quota appeared",
+            "quota",
+            [user(None), "request_percentage"],
+        ),
+        value(
+            "since the baseline, log: a topic config",
+            "config",
+            ["topic", "plain", "min.insync.replicas"],
+            "value",
+            "2",
+            LOG,
+        ),
+        value("since the baseline, log: a lower partition epoch", "partition", ["wide", 5], "partition_epoch", 91, LOG),
+        value("since the baseline, log: a feature's level", "feature", ["metadata.version"], "level", 20, LOG),
+        value("since the baseline, log: a lower next producer id", "producer_ids", [], "next", 500000, LOG),
+        vanished("since the baseline, log: a topic vanished", "topic", ["lost"], {"id": logs.other_id(22)}, LOG),
+    ]
+
+
+def backwards(world: World) -> List[Row]:
+    """Planted in the baseline, with a later change beside each. Each row's `plant` takes the Baseline."""
+    why = "monotone: a later change does not excuse it"
+    evidence = "monotone: a disappearance needs evidence"
+
+    def lower(words, kind, key, field, other, path, view=ZK):
+        def plant(base):
+            base.field(view, kind, key, field, other)
+            if path:
+                base.zk.touch(path)
+
+        return Row(words, closed(kind, key), plant, needs=why)
+
+    def vanished(words, kind, key, fields, also=()):
+        return Row(words, closed(kind, key), lambda base: base.add(ZK, kind, key, fields), also, evidence)
+
+    partition = {"replicas": [1], "adding": [], "removing": [], "leader": 1, "leader_epoch": 0, "isr": [1]}
+    partition.update(recovery_state=0, partition_epoch=0)
+    return [
+        lower(
+            "backwards beside a change: the leader epoch, 50 to 0",
+            "partition",
+            ["wide", 3],
+            "leader_epoch",
+            50,
+            state("wide", 3),
+        ),
+        lower(
+            "backwards beside a change: the partition epoch of ZooKeeper, 900 to the data version",
+            "partition",
+            ["wide", 4],
+            "partition_epoch",
+            900,
+            state("wide", 4),
+        ),
+        lower(
+            "backwards beside a change: the producer ids, 500000 to the next block",
+            "producer_ids",
+            [],
+            "next",
+            500000,
+            znodes.PRODUCER_ID_BLOCK,
+        ),
+        lower(
+            "beside a change: a topic has another id, and its znode is the same",
+            "topic",
+            ["orders"],
+            "id",
+            logs.other_id(23),
+            znodes.topic_path("orders"),
+        ),
+        Row(
+            "backwards beside a change: the number of partitions of a topic id, 21 to 14",
+            closed("partition", ["wide", 20]),
+            lambda base: (
+                base.add(ZK, "partition", ["wide", 20], partition),
+                base.zk.touch(znodes.topic_path("wide")),
+            ),
+            needs=why,
+        ),
+        vanished(
+            "a topic vanished beside a created one",
+            "topic",
+            ["gone"],
+            {"id": logs.other_id(24)},
+        ),
+        vanished(
+            "a user's quota vanished beside a created one",
+            "quota",
+            [user("gone"), "producer_byte_rate"],
+            {"value": 5.0},
+        ),
+        vanished(
+            "a credential vanished beside a created one",
+            "scram",
+            ["gone", "SCRAM-SHA-512"],
+            {"iterations": 4096, "digest": "0"},
+        ),
+        vanished("an ACL vanished beside a created one", "acl", acl_key("acl-gone"), {}),
+        vanished(
+            "a delegation token vanished beside a created one",
+            "delegation_token",
+            ["gone"],
+            {"owner": "User:a", "requester": "User:a", "renewers": [], "issue": 1, "expiry": 2, "max": 3},
+        ),
+        vanished(
+            "a topic's config vanished beside a created one",
+            "config",
+            ["topic", "gone", "retention.ms"],
+            {"value": "2"},
+        ),
+    ]
+
+
+def beside(world: World) -> List[List[str]]:
+    """Return the commands that create one of each kind, which does not excuse what vanished."""
+    at = ["--bootstrap-server", str(world.broker.listeners["PLAINTEXT"])]
+    as_admin = ["--bootstrap-server", str(world.broker.listeners["SASL"])]
+    as_admin += ["--command-config", str(world.home / "client.properties")]
+    config = ["kafka.admin.ConfigCommand", *at, "--alter", "--entity-type"]
+    return [
+        ["org.apache.kafka.tools.TopicCommand", *at, "--create", "--topic", "created", "--config", "retention.ms=3"],
+        [*config, "users", "--entity-name", "created", "--add-config", "producer_byte_rate=5"],
+        [*config, "users", "--entity-name", "created", "--add-config", "SCRAM-SHA-512=[iterations=4096,password=x]"],
+        [
+            *("kafka.admin.AclCommand", *at, "--add", "--allow-principal", "User:alice", "--operation", "Read"),
+            *("--allow-host", "10.0.0.5", "--topic", "acl-created"),
+        ],
+        [
+            *("org.apache.kafka.tools.DelegationTokenCommand", *as_admin, "--create"),
+            *("--max-life-time-period", "86400000", "--renewer-principal", "User:dave"),
+        ],
+        ["org.apache.kafka.tools.ProducerPerformance", *seeded.producer(world.broker)],
+    ]
+
+
+def blocks(next_id: int) -> List[Tuple[Row, Dict[str, str]]]:
+    """Return rows, each with the block of producer ids in ZooKeeper; KRaft's next id is `next_id`."""
+    waits = "blocks: exact by broker id and state"
+    expected = differs("producer_ids", [], "next")
+
+    def block(broker, start):
+        return {"broker": broker, "block_start": str(start), "block_end": str(start + 999)}
+
+    return [
+        (
+            Row("ZooKeeper's block of dual-write (broker -1) begins one block after KRaft's next id", expected),
+            block(-1, next_id + 1000),
+        ),
+        (
+            Row(
+                "ZooKeeper's block of dual-write (broker -1) ends before KRaft's next id, as the copy's does",
+                expected,
+                needs=waits,
+            ),
+            block(-1, next_id - 1000),
+        ),
+        (
+            Row(
+                "ZooKeeper's block of a broker begins at KRaft's next id: both would assign it",
+                expected,
+                needs=waits,
+            ),
+            block(1, next_id),
+        ),
+    ]
+
+
+def behind() -> Row:
+    """Planted after the end of the live log: ZooKeeper cannot have it."""
+    return Row(
+        "a record of the log is not in ZooKeeper yet",
+        said("incomplete", "dual-write is behind or stalled"),
+        also=keys("config", ["topic", "orders", "retention.ms"]),
+    )

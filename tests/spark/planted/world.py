@@ -29,7 +29,7 @@ from tests.integration import seeded, servers
 from tests.integration.seeded import CHROOT
 from tests.spark import parity
 from tests.spark.parity import Run
-from tests.spark.planted import logs
+from tests.spark.planted import logs, table
 
 # On a small machine Spark takes the processor for seconds
 SETTINGS = {**seeded.SETTINGS, "zookeeper.session.timeout.ms": "20000"}
@@ -57,7 +57,7 @@ ACL_PARTS = ("principal", "host", "operation", "permission", "pattern", "type", 
 class World:
     """The servers, and what a job is given. `client`: ZooKeeper below the chroot; `tokens`: the delegation tokens."""
 
-    snapshots: Snapshots
+    snapshots: parity.Snapshots
     log: pathlib.Path
     second: servers.KafkaServer
 
@@ -98,7 +98,7 @@ class World:
         migrating.join()
         self._voters = migrating.voters
         self.log = migrating.controller.home / "data" / "__cluster_metadata-0"
-        self.snapshots = Snapshots(self.home, str(self.log), self.zk.connect + CHROOT)
+        self.snapshots = parity.Snapshots(self.home, str(self.log), self.zk.connect + CHROOT)
         servers.wait_for(lambda: self.snapshots.fence()["migration_offset"] > 0, 60, "the copy")
         self.unfenced(1)
         # In ZooKeeper mode Kafka 3.9.2 sanitizes the address, and then rejects it
@@ -199,17 +199,51 @@ class World:
         shutil.copytree(view["directory"], target)
         return target
 
-    def baseline(self, of: Run, edit: Callable[[List[Dict[str, str]]], List[Dict[str, str]]]) -> Dict[str, str]:
-        """Return views.baseline of a run's entities, edited: rows of view, kind, key, fields and at."""
-        table = pq.read_table(of.baseline["path"])
-        path = self.home / f"baseline-{next(self._numbers)}.parquet"
-        pq.write_table(pa.Table.from_pylist(edit(table.to_pylist()), schema=table.schema), path)
-        os.chmod(path, 0o600)
-        return {"path": str(path)}
+    def baseline(self, of: Run, zk: Znodes | None = None) -> Baseline:
+        """Return the entities of a run, to be edited."""
+        return Baseline(of.baseline["path"], self.home / f"baseline-{next(self._numbers)}.parquet", zk)
 
 
-class Snapshots(parity.Snapshots):
-    """Snapshots of the live log."""
+class Baseline:
+    """The entities of a run, which are edited as a baseline. `zk`: changes ZooKeeper beside it."""
+
+    def __init__(self, source: str, target: pathlib.Path, zk: Any) -> None:
+        self.zk: Znodes = zk
+        self._table = pq.read_table(source)
+        self._target = target
+        self._rows = {(row["view"], row["kind"], row["key"]): row for row in self._table.to_pylist()}
+
+    def field(self, view: str, kind: str, key: Any, name: str, value: Any) -> None:
+        """Set a field of an entity."""
+        row = self._rows[(view, kind, table.text(key))]
+        fields = json.loads(row["fields"])
+        assert name in fields and fields[name] != value, f"{kind} {key} {name}: {fields}"
+        row["fields"] = _json({**fields, name: value})
+
+    def add(self, view: str, kind: str, key: Any, fields: Mapping[str, Any]) -> None:
+        """Add an entity."""
+        at = _json({"zxid": 1} if view == "zookeeper" else {"offset": 1})
+        assert (view, kind, table.text(key)) not in self._rows
+        row = {"view": view, "kind": kind, "key": table.text(key), "fields": _json(fields), "at": at}
+        self._rows[(view, kind, table.text(key))] = row
+
+    def remove(self, view: str, kind: str, key: Any) -> None:
+        """Remove an entity."""
+        del self._rows[(view, kind, table.text(key))]
+
+    def write(self, about: Mapping[str, Any] | None = None) -> Dict[str, str]:
+        """Write it and return views.baseline. `about`: what the file says of itself, instead of what it said."""
+        schema = self._table.schema
+        if about:
+            ((name, said),) = schema.metadata.items()
+            schema = schema.with_metadata({name: _json({**json.loads(said), **about}).encode()})
+        pq.write_table(pa.Table.from_pylist([*self._rows.values()], schema=schema), self._target)
+        os.chmod(self._target, 0o600)
+        return {"path": str(self._target)}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 class PlantedSnapshots(parity.Snapshots):
