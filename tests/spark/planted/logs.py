@@ -12,10 +12,14 @@ from __future__ import annotations
 import base64
 import pathlib
 import subprocess
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_image, metadata_log
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.record_batch import read_batches, records_of
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.record_batch import (
+    Batch,
+    read_batches,
+    records_of,
+)
 
 from tests.integration import servers
 from tests.unit.formats import metadata_batches as batches
@@ -68,10 +72,25 @@ def rewrite(directory: pathlib.Path, records: Records, above: int) -> None:
         segment.write_bytes(bytes(out))
 
 
-def append(directory: str, end_offset: int, records: Records, epoch: int = 1) -> None:
-    """Append a batch of records at the end of a log."""
+def append(directory: str, end_offset: int, records: Records, values: Sequence[bytes] = (), **more: Any) -> None:
+    """Append a batch of records, or of values, at the end of a log."""
+    raw = [*(batches.record(*record) for record in records), *values]
     with open(max(pathlib.Path(directory).glob("*.log")), "ab") as file:
-        file.write(batches.batch(end_offset, [batches.record(*record) for record in records], epoch))
+        file.write(batches.batch(end_offset, raw, **more))
+
+
+def cut(segment: pathlib.Path, keep: Callable[[Batch], bool]) -> None:
+    """Keep some batches of a segment."""
+    raw = segment.read_bytes()
+    with open(segment, "rb") as file:
+        kept = [raw[b.position : b.position + b.size] for b in read_batches(file, str(segment)) if keep(b)]
+    segment.write_bytes(b"".join(kept))
+
+
+def records(directory: pathlib.Path, end_offset: int) -> Records:
+    """Return the records that make up the metadata below an offset."""
+    found = metadata_log.read_records(str(directory), end_offset, types=metadata_image.TYPES)
+    return [(record.type, record.fields, record.version) for record in found]
 
 
 def checkpoint(directory: pathlib.Path, offset: int, epoch: int, records: Records) -> None:

@@ -59,6 +59,7 @@ class World:
 
     snapshots: parity.Snapshots
     log: pathlib.Path
+    controller: servers.KafkaServer
     second: servers.KafkaServer
 
     def __init__(self, stack: contextlib.ExitStack, home: pathlib.Path) -> None:
@@ -97,6 +98,7 @@ class World:
         migrating = self._stack.enter_context(seeded.migration(self.home, self.zk, self.broker))
         migrating.join()
         self._voters = migrating.voters
+        self.controller = migrating.controller
         self.log = migrating.controller.home / "data" / "__cluster_metadata-0"
         self.snapshots = parity.Snapshots(self.home, str(self.log), self.zk.connect + CHROOT)
         servers.wait_for(lambda: self.snapshots.fence()["migration_offset"] > 0, 60, "the copy")
@@ -135,6 +137,16 @@ class World:
         )
         self.views["brokers"].append({"id": 2, "address": str(self.second.listeners["SASL"]), "client": LOGIN})
         self.unfenced(1)
+        self.unfenced(2)
+        at = ("--bootstrap-server", str(self.second.listeners["PLAINTEXT"]))
+        tools([["org.apache.kafka.tools.TopicCommand", *at, "--create", "--topic", "pair", *_PAIR]])
+        self.settle()
+
+    def restart_second(self, settings: Mapping[str, str | None]) -> None:
+        """Restart broker 2 with other settings."""
+        self.second.stop()
+        self.second.configure(settings)
+        self.second.start()
         self.unfenced(2)
         self.settle()
 
@@ -177,6 +189,19 @@ class World:
         finally:
             planted.revert()
 
+    def registration(self, broker: int) -> bytes:
+        """Return the registration of a broker in ZooKeeper mode."""
+        value = {
+            "version": 5,
+            "host": "127.0.0.1",
+            "port": 1,
+            "endpoints": ["PLAINTEXT://127.0.0.1:1"],
+            "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
+            "features": {},
+            "timestamp": "1",
+        }
+        return json.dumps({**value, "rack": str(broker)}).encode()
+
     def unpacked(self) -> Dict[str, Any]:
         """Return views.metadata_log of a snapshot of the live log, as a directory."""
         cut = self.snapshots.cut()
@@ -202,6 +227,9 @@ class World:
     def baseline(self, of: Run, zk: Znodes | None = None) -> Baseline:
         """Return the entities of a run, to be edited."""
         return Baseline(of.baseline["path"], self.home / f"baseline-{next(self._numbers)}.parquet", zk)
+
+
+_PAIR = ("--replica-assignment", "1:2")
 
 
 class Baseline:
@@ -261,6 +289,16 @@ class PlantedSnapshots(parity.Snapshots):
             f"the log to pass {above}",
         )
         return self._world.planted_log(self._records)
+
+
+class OldAnswers(parity.Snapshots):
+    """Answers of another job."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world.home, str(world.log), world.zk.connect + CHROOT)
+
+    def cut(self, above: int | None = None) -> Dict[str, Any]:
+        return {**super().cut(above), "nonce": "an old nonce"}
 
 
 class Znodes:
