@@ -1103,9 +1103,9 @@ def of_stale_broker(world: World, at: List[str]) -> List[Row]:
             tool("users", "zoë/日本", "--add-config", "consumer_byte_rate=3"),
         ),
         Row(
-            known + "an address's quota is removed",
-            served("quota", [[["ip", "127.0.0.9"]], "connection_creation_rate"]),
-            tool("ips", "127.0.0.9", "--delete-config", "connection_creation_rate"),
+            known + "a quota is removed",
+            served("quota", [user("al ice@x*~"), "producer_byte_rate"]),
+            tool("users", "al ice@x*~", "--delete-config", "producer_byte_rate"),
         ),
         Row(
             known + "a credential has other iterations",
