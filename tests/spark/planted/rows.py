@@ -14,9 +14,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import z
 from tests.integration import seeded
 from tests.spark.planted import logs
 from tests.spark.planted.table import Expected, Row, changed, closed, differs, keys, problem, said, undecided
-from tests.spark.planted.world import PASSWORD, World, Znodes, encoded, other_key
-
-OTHER_PASSWORD = "listener.name.other.ssl.key.password"
+from tests.spark.planted.world import OTHER_PASSWORD, PASSWORD, World, Znodes, encoded, other_key
 
 
 def state(topic: str, number: int) -> str:
@@ -1362,12 +1360,29 @@ def of_other_cluster(image: Any) -> Row:
     )
 
 
-def stalled() -> Row:
-    """ZooKeeper rejects what the controller writes: later changes do not reach it."""
+def lost_writes() -> List[Row]:
+    """Writes that Kafka 3.9.2 does not repeat, or does not make. `plant` returns commands."""
+    return [
+        Row(
+            "ZooKeeper rejects the dual-write of a topic config, which Kafka does not repeat",
+            differs("config", ["topic", "orders", "retention.ms"], "value"),
+            lambda at: [_config_tool(at, "topics", "orders", "--add-config", "retention.ms=9200")],
+        ),
+        Row(
+            "an address's quota is removed, which Kafka's dual-write leaves in ZooKeeper",
+            differs("quota", [[["ip", "127.0.0.9"]], "connection_creation_rate"]),
+            lambda at: [_config_tool(at, "ips", "127.0.0.9", "--delete-config", "connection_creation_rate")],
+        ),
+    ]
+
+
+def held_back() -> Row:
+    """The thread of the controller that writes to ZooKeeper stands still. `plant` returns commands."""
     return Row(
-        "the controller may not write to ZooKeeper, and a topic config is changed",
+        "dual-write stands still, a quota is changed, and each new snapshot of the log has it",
         said("incomplete", "dual-write is behind or stalled"),
-        also=keys("config", ["topic", "orders", "retention.ms"]),
+        lambda at: [_config_tool(at, "users", "zoë/日本", "--add-config", "producer_byte_rate=76")],
+        keys("quota", [user("zoë/日本"), "producer_byte_rate"]),
         needs="fence: a dual-write that is behind proves no difference",
     )
 

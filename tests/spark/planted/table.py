@@ -205,8 +205,8 @@ def judge(
 
 
 def record_changes(given: Dict[str, Any]) -> None:
-    """Record the comparisons under changes."""
-    _record("changes", lambda _old: given)
+    """Record the comparisons of one run under changes."""
+    _record("changes", lambda old: [*(old or ()), given])
 
 
 def _record(name, update):

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_snapshot
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_summary, znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
+from confluent_kafka.admin import AdminClient, ConfigResource
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC
@@ -40,8 +41,10 @@ LOGIN = {
     "sasl_username": "admin",
     "sasl_password": "x",
 }
+CHANGES = pathlib.Path(__file__).with_name("MetadataChanges.java")
 STALE = pathlib.Path(__file__).with_name("StaleMetadata.java")
 PASSWORD = "listener.name.external.ssl.key.password"
+OTHER_PASSWORD = "listener.name.other.ssl.key.password"
 ONLY_IN_ZOOKEEPER_MODE = (
     "broker.id",
     "zookeeper.connect",
@@ -68,6 +71,14 @@ class World:
         self.zk = stack.enter_context(servers.zookeeper(home))
         self.broker = stack.enter_context(seeded.broker(home, self.zk, SETTINGS))
         tools(more(home, self.broker))
+        # A broker in ZooKeeper mode hears of its configs later than the client does
+        admin = AdminClient({"bootstrap.servers": str(self.broker.listeners["PLAINTEXT"])})
+        of_broker = ConfigResource(ConfigResource.Type.BROKER, "1")
+        servers.wait_for(
+            lambda: OTHER_PASSWORD in admin.describe_configs([of_broker])[of_broker].result(30),
+            60,
+            "the broker's configs",
+        )
         self.client = stack.enter_context(zookeeper.connect(self.zk.connect + CHROOT))
         self.tokens = sorted(self.client.get_children(znodes.DELEGATION_TOKENS))
         self.views: Dict[str, Any] = {
@@ -75,6 +86,7 @@ class World:
             "brokers": [{"id": 1, "address": str(self.broker.listeners["SASL"]), "client": LOGIN}],
         }
         self._numbers = iter(range(1, 1000))
+        self._classes = servers.compile_java(STALE, home)
         self.mark = -1
 
     def run(self, gate: str, views: Mapping[str, Any] | None = None, **more: Any) -> Run:
@@ -96,9 +108,12 @@ class World:
         """Start the controller, and broker 1 in migration mode; return once ZooKeeper has the copy."""
         self.broker.stop()
         migrating = self._stack.enter_context(seeded.migration(self.home, self.zk, self.broker))
+        self.controller = migrating.controller
+        self.controller.stop()
+        self._blocks(self.controller, "org.apache.kafka.metadata.migration.KRaftMigrationDriver=TRACE", "behind")
+        self.controller.start()
         migrating.join()
         self._voters = migrating.voters
-        self.controller = migrating.controller
         self.log = migrating.controller.home / "data" / "__cluster_metadata-0"
         self.snapshots = parity.Snapshots(self.home, str(self.log), self.zk.connect + CHROOT)
         servers.wait_for(lambda: self.snapshots.fence()["migration_offset"] > 0, 60, "the copy")
@@ -120,15 +135,7 @@ class World:
         self.broker.configure(
             {**dict.fromkeys(ONLY_IN_ZOOKEEPER_MODE), "process.roles": "broker", "node.id": "1", **kraft}
         )
-        self.broker.add_classes(servers.compile_java(STALE, self.home))
-        with open(self.home / "log4j.properties", "a") as config:
-            config.write(
-                "log4j.logger.org.apache.kafka.image.loader.MetadataLoader=DEBUG, stale\n"
-                "log4j.appender.stale=org.apache.log4j.ConsoleAppender\n"
-                "log4j.appender.stale.layout=org.apache.log4j.SimpleLayout\n"
-                "log4j.appender.stale.filter.1=StaleMetadata\n"
-                f"log4j.appender.stale.filter.1.when={self.home / 'stale'}\n"
-            )
+        self._blocks(self.broker, "org.apache.kafka.image.loader.MetadataLoader=DEBUG", "stale")
         self.broker.start()
         listeners = {name: f"127.0.0.1:{servers.free_port()}" for name in ("PLAINTEXT", "SASL")}
         settings = {name: value for name, value in SETTINGS.items() if name not in ONLY_IN_ZOOKEEPER_MODE}
@@ -150,14 +157,27 @@ class World:
         self.unfenced(2)
         self.settle()
 
+    def _blocks(self, server: servers.KafkaServer, logger: str, file: str) -> None:
+        """Let a thread of the next start of a server wait in its logger while a file exists (StaleMetadata.java)."""
+        server.add_classes(self._classes)
+        with open(self.home / "log4j.properties", "a") as config:
+            config.write(
+                f"log4j.logger.{logger}, {file}\n"
+                f"log4j.additivity.{logger.partition('=')[0]}=false\n"
+                f"log4j.appender.{file}=org.apache.log4j.ConsoleAppender\n"
+                f"log4j.appender.{file}.layout=org.apache.log4j.SimpleLayout\n"
+                f"log4j.appender.{file}.filter.1=StaleMetadata\n"
+                f"log4j.appender.{file}.filter.1.when={self.home / file}\n"
+            )
+
     @contextlib.contextmanager
-    def stale(self) -> Iterator[None]:
-        """Keep broker 1 from publishing new metadata until the block ends."""
-        (self.home / "stale").touch()
+    def blocked(self, file: str) -> Iterator[None]:
+        """Until the block ends, broker 1 publishes no metadata (`stale`) or dual-write writes nothing (`behind`)."""
+        (self.home / file).touch()
         try:
             yield
         finally:
-            (self.home / "stale").unlink()
+            (self.home / file).unlink()
 
     def unfenced(self, broker: int) -> None:
         """Wait until a broker is unfenced in the log."""
@@ -179,6 +199,22 @@ class World:
         """Return a fence after all changes in ZooKeeper up to now."""
         self.client.set("/config", self.client.get("/config")[0])
         return self.snapshots.fence_after(self.client.get("/config")[1].mzxid)
+
+    @contextlib.contextmanager
+    def changing(self, pause_ms: int) -> Iterator[Dict[str, Any]]:
+        """Change metadata until the block ends (MetadataChanges.java). Yields a dict that then has what was changed."""
+        changed: Dict[str, Any] = {}
+        at = str(self.second.listeners["PLAINTEXT"])
+        command = [*servers.java(), str(CHANGES), at, str(pause_ms)]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        try:
+            assert process.stdout.readline() == "started\n"
+            yield changed
+            output = process.communicate("\n", timeout=120)[0]
+            assert process.returncode == 0, output
+            changed.update(dict(re.findall(r"([\w ]+)=(\d+)", output)))
+        finally:
+            process.kill()
 
     @contextlib.contextmanager
     def znodes(self) -> Iterator[Znodes]:
@@ -396,7 +432,7 @@ def more(home: pathlib.Path, broker: servers.KafkaServer) -> List[List[str]]:
         alter(
             "brokers",
             "1",
-            f"log.cleaner.io.buffer.size=600000,{PASSWORD}=topsecret,listener.name.other.ssl.key.password=othersecret",
+            f"log.cleaner.io.buffer.size=600000,{PASSWORD}=topsecret,{OTHER_PASSWORD}=othersecret",
         ),
         alter("users", "carol", "SCRAM-SHA-256=[iterations=4096,password=c]"),
         alter("users", "dave", "SCRAM-SHA-512=[iterations=4096,password=d]"),
