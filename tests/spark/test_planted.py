@@ -44,18 +44,18 @@ def world(spark):
 
 
 def check(group, planted, run, strict=True):
-    """Judge the rows of a run. `strict`: it finds nothing but them."""
+    """Evaluate the rows of a run. `strict`: it finds nothing but them."""
     assert run.result is not None, run.story()
-    wrong = table.judge(group, run.job["gate"], planted, run.result, strict=strict)
+    wrong = table.evaluate(group, run.job["gate"], planted, run.result, strict=strict)
     assert not wrong, "\n".join([*wrong, *run.result["reasons"]])
 
 
-def check_each(group, judged):
-    """Judge rows that have a run each."""
+def check_each(group, runs):
+    """Evaluate rows that have a run each."""
     wrong = [
         line
-        for number, (row, run) in enumerate(judged)
-        for line in table.judge(group, run.job["gate"], [row], run.result, keep=number > 0)
+        for number, (row, run) in enumerate(runs)
+        for line in table.evaluate(group, run.job["gate"], [row], run.result, keep=number > 0)
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -163,14 +163,14 @@ def test_planted_in_the_baseline_beside_changes(migrated, settled):
 def test_planted_blocks_of_producer_ids(migrated, settled):
     """One block at a time: there is one entity."""
     next_id = logs.image_of(migrated.log).producer_ids[0]
-    judged = []
+    runs = []
     for row, block in rows.blocks(next_id):
         with migrated.znodes() as zk:
             zk.json(znodes.PRODUCER_ID_BLOCK, **block)
             fence = migrated.fence_now()
             run = migrated.run("after_copy", {"metadata_log": migrated.snapshots.cut()}, fence=fence)
-        judged.append((row, run))
-    check_each("producer ids", judged)
+        runs.append((row, run))
+    check_each("producer ids", runs)
 
 
 def test_a_dual_write_that_is_behind(migrated, settled):
@@ -233,7 +233,7 @@ def caught_up(kraft, in_kraft):
 def test_no_false_alarm_while_metadata_changes(kraft, caught_up):
     """Each comparison takes the last one that passed as its baseline, as gates do."""
     counts = {"pass": 0, "incomplete": 0, "differ": 0, "error": 0}
-    told, baseline = [], caught_up.baseline
+    reasons, baseline = [], caught_up.baseline
     with kraft.changing(PAUSE_MS) as changed:
         for dummy in range(COMPARISONS):
             fence = kraft.snapshots.fence()
@@ -244,11 +244,11 @@ def test_no_false_alarm_while_metadata_changes(kraft, caught_up):
             if run.verdict == "pass":
                 baseline = run.baseline
             else:
-                told.append(f"{run.verdict}: {'; '.join(run.result['reasons'])}")
+                reasons.append(f"{run.verdict}: {'; '.join(run.result['reasons'])}")
     kraft.settle()
-    print(counts, changed, *told, sep="\n")
-    table.record_changes({"comparisons": COMPARISONS, **counts, "changes": changed, "reasons": told})
-    assert not counts["differ"] and not counts["error"], told
+    print(counts, changed, *reasons, sep="\n")
+    table.record_changes({"comparisons": COMPARISONS, **counts, "changes": changed, "reasons": reasons})
+    assert not counts["differ"] and not counts["error"], reasons
 
 
 def test_planted_in_the_log_of_kraft(kraft, caught_up):
@@ -347,7 +347,7 @@ def test_old_nonces(kraft, caught_up):
         run = kraft.run("after_kraft", {"metadata_log": cut}, **more)
     again = spark_submission.result(str(run.output), "the nonce of this job", {"exit_code": 2, "seconds": 1})
     check("an old answer", [answer], run)
-    wrong = table.judge("an old result", run.job["gate"], [result], again)
+    wrong = table.evaluate("an old result", run.job["gate"], [result], again)
     assert not wrong, wrong
 
 

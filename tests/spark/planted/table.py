@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The rows of the suite of planted divergences, and its results in build/planted/results.json.
 
-A row is judged by result.json alone: verdict, reasons, differences, undecided, problems of a view. `tools.planted`
+A row is evaluated by result.json alone: verdict, reasons, differences, undecided, problems of a view. `tools.planted`
 writes docs/planted-divergences.md from the results.
 """
 
@@ -178,7 +178,7 @@ def _short(reason):
 # --- results ----------------------------------------------------------------------------------------
 
 
-def judge(
+def evaluate(
     group: str, gate: str, rows: Iterable[Row], result: Result, keep: bool = False, strict: bool = True
 ) -> List[str]:
     """Record the rows of a run. Return a line for each row that was missed and each difference that no row planted.
