@@ -70,6 +70,15 @@ def test_the_seeded_cluster_passes(before):
     assert before.verdict == "pass", before.story()
 
 
+def test_planted_in_zookeeper_mode(world, before):
+    planted = rows.in_zookeeper_mode(world)
+    with world.znodes() as zk:
+        for row in planted:
+            row.plant(zk)
+        run = world.run("before_controllers")
+    check("in ZooKeeper, ZooKeeper mode", planted, run)
+
+
 @pytest.fixture(scope="module")
 def migrated(world, before):
     world.migrate()

@@ -383,6 +383,64 @@ def in_zookeeper(world: World) -> List[Row]:
     ]
 
 
+def in_zookeeper_mode(world: World) -> List[Row]:
+    """Planted in ZooKeeper, where a broker in ZooKeeper mode has it in memory. Each row's `plant` takes the Znodes."""
+    first, other = world.tokens[:2]
+
+    def served(kind, key, field=None):
+        return differs(kind, key, field, "served")
+
+    known = "served in ZooKeeper mode: "
+    wide = znodes.topic_path("wide")
+    return [
+        Row(
+            known + "a topic's id",
+            served("topic", ["plain"], "id"),
+            lambda zk: zk.json(znodes.topic_path("plain"), topic_id=logs.other_id(50)),
+        ),
+        Row(
+            known + "a partition's replicas",
+            served("partition", ["wide", 0], "replicas"),
+            lambda zk: zk.edit(wide, _assignment(0, [1, 9])),
+        ),
+        Row(
+            known + "a partition's leader",
+            served("partition", ["wide", 3], "leader"),
+            lambda zk: zk.json(state("wide", 3), leader=-1),
+        ),
+        Row(
+            known + "a leader epoch",
+            served("partition", ["wide", 4], "leader_epoch"),
+            lambda zk: zk.json(state("wide", 4), leader_epoch=5),
+        ),
+        Row(
+            known + "an ISR",
+            served("partition", ["wide", 5], "isr"),
+            lambda zk: zk.json(state("wide", 5), isr=[1, 9]),
+        ),
+        Row(
+            known + "an ACL is missing in ZooKeeper",
+            served("acl", acl_key("acl-missing")),
+            lambda zk: zk.edit("/kafka-acl/Topic/acl-missing", lambda value: value.update(acls=[])),
+        ),
+        Row(
+            known + "an ACL allows more in ZooKeeper",
+            changed("acl", acl_key("acl-host", host="*"), acl_key("acl-host"), "served"),
+            lambda zk: _acl(zk, "host", host="*"),
+        ),
+        Row(
+            known + "a delegation token's expiry",
+            served("delegation_token", [first], "expiry"),
+            lambda zk: zk.json(f"{znodes.DELEGATION_TOKENS}/{first}", expiryTimestamp="2"),
+        ),
+        Row(
+            known + "a delegation token is missing in ZooKeeper",
+            served("delegation_token", [other]),
+            lambda zk: zk.delete(f"{znodes.DELEGATION_TOKENS}/{other}"),
+        ),
+    ]
+
+
 def said_twice(view: str, kind: str) -> Any:
     """Expect that a view has an entity twice."""
     return said("differ|incomplete", rf"^{view}: \d+ of \d+ {kind} rows arrived twice", "not passed: it is there twice")
@@ -1248,6 +1306,20 @@ def malformed(world: World) -> List[Row]:
             "/config/clients/app%2F1",
             lambda zk: zk.configs("/config/clients/app%2F1", {"producer_byte_rate": "ten"}),
             keys("quota", [[["client-id", "app/1"]], "producer_byte_rate"]),
+        ),
+        Row(
+            "malformed in ZooKeeper: a quota with an underscore, 5_0.5 for 50.5",
+            problem("zookeeper", "/config/users/<default>"),
+            lambda zk: zk.configs("/config/users/<default>", {"request_percentage": "5_0.5"}),
+            keys("quota", [user(None), "request_percentage"]),
+            passes="Python reads 5_0.5 as the number 50.5, and Kafka rejects it",
+        ),
+        Row(
+            "malformed in ZooKeeper: a partition's leader in quotes",
+            problem("zookeeper", state("wide", 2)),
+            lambda zk: zk.edit(state("wide", 2), lambda value: value.update(leader=str(value["leader"]))),
+            keys("partition", ["wide", 2]),
+            passes="numbers in quotes are read everywhere, and Kafka rejects this one",
         ),
         row(
             "a quota that is not finite",
