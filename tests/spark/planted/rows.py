@@ -729,6 +729,12 @@ def in_other_log(world: World, image: Any) -> List[Row]:
             passes="eligible leader replicas are in no view",
         ),
         Row(
+            "two logs: the state of the migration",
+            said("differ|incomplete", "(?i)migration state|state of the migration"),
+            lambda _: [("ZK_MIGRATION_STATE_RECORD", {"zkMigrationState": 3})],
+            passes="the state of the migration is in no view",
+        ),
+        Row(
             "two logs: a topic config's value",
             in_logs("config", ["topic", "orders", "retention.ms"], "value"),
             lambda _: [logs.config(2, "orders", "retention.ms", "1")],
@@ -876,6 +882,12 @@ def in_baseline(world: World) -> List[Row]:
         value("since the baseline, log: a lower partition epoch", "partition", ["wide", 5], "partition_epoch", 91, LOG),
         value("since the baseline, log: a feature's level", "feature", ["metadata.version"], "level", 20, LOG),
         value("since the baseline, log: a lower next producer id", "producer_ids", [], "next", 500000, LOG),
+        Row(
+            "since the baseline, log: a broker's registration vanished",
+            closed("broker", [7]),
+            lambda base: base.add(LOG, "broker", [7], {"fenced": False, "epoch": 1}),
+            passes="brokers are not compared with the baseline",
+        ),
         vanished("since the baseline, log: a topic vanished", "topic", ["lost"], {"id": logs.other_id(22)}, LOG),
     ]
 

@@ -212,7 +212,7 @@ class World:
             yield changed
             output = process.communicate("\n", timeout=120)[0]
             assert process.returncode == 0, output
-            changed.update(dict(re.findall(r"([\w ]+)=(\d+)", output)))
+            changed.update(dict(re.findall(r"(\w[\w ]*)=(\d+)", output)))
         finally:
             process.kill()
 
