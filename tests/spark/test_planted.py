@@ -155,20 +155,6 @@ def test_planted_in_the_baseline(migrated, settled):
     check("in the baseline", planted, run)
 
 
-def test_planted_in_the_baseline_beside_changes(migrated, settled):
-    planted = rows.backwards(migrated)
-    tools(rows.beside(migrated))
-    migrated.settle()
-    with migrated.znodes() as zk:
-        baseline = migrated.baseline(settled, zk)
-        for row in planted:
-            row.plant(baseline)
-        fence = migrated.fence_now()
-        given = {"metadata_log": migrated.snapshots.cut(), "baseline": baseline.write()}
-        run = migrated.run("before_kraft", given, fence=fence)
-    check("in the baseline, beside changes", planted, run)
-
-
 def test_planted_blocks_of_producer_ids(migrated, settled):
     """One block at a time: there is one entity."""
     next_id = logs.image_of(migrated.log).producer_ids[0]
@@ -190,6 +176,20 @@ def test_a_dual_write_that_is_behind(migrated, settled):
         log["end_offset"] += 1
     run = migrated.run("after_copy", {"metadata_log": log}, fence=migrated.fence_now(), bounds={"fence_s": 1})
     check("dual-write is behind", [row], run)
+
+
+def test_planted_in_the_baseline_beside_changes(migrated, settled):
+    planted = rows.backwards(migrated)
+    tools(rows.beside(migrated))
+    migrated.settle()
+    with migrated.znodes() as zk:
+        baseline = migrated.baseline(settled, zk)
+        for row in planted:
+            row.plant(baseline)
+        fence = migrated.fence_now()
+        given = {"metadata_log": migrated.snapshots.cut(), "baseline": baseline.write()}
+        run = migrated.run("before_kraft", given, fence=fence)
+    check("in the baseline, beside changes", planted, run)
 
 
 # --- the brokers run in KRaft mode --------------------------------------------------------------------
@@ -274,7 +274,7 @@ def test_planted_in_the_log_of_kraft(kraft, caught_up):
 def test_planted_in_a_checkpoint(kraft, caught_up):
     row, log = rows.of_old_checkpoint(logs.image_of(kraft.log)), kraft.unpacked()
     directory, end = pathlib.Path(log["directory"]), log["end_offset"]
-    logs.checkpoint(directory, end - 1, 1, [*logs.records(directory, end - 1), *row.plant(None)])
+    logs.checkpoint(directory, end - 1, [*logs.records(directory, end - 1), *row.plant(None)])
     assert logs.loaded([directory])[0].startswith("loaded ")
     run = kraft.run("after_finalize", {"zookeeper": None, "metadata_log": log, "baseline": caught_up.baseline})
     check("in a checkpoint", [row], run)

@@ -75,8 +75,16 @@ def rewrite(directory: pathlib.Path, records: Records, above: int) -> None:
 def append(directory: str, end_offset: int, records: Records, values: Sequence[bytes] = (), **more: Any) -> None:
     """Append a batch of records, or of values, at the end of a log."""
     raw = [*(batches.record(*record) for record in records), *values]
+    epoch = last_epoch(pathlib.Path(directory))
     with open(max(pathlib.Path(directory).glob("*.log")), "ab") as file:
-        file.write(batches.batch(end_offset, raw, **more))
+        file.write(batches.batch(end_offset, raw, epoch, **more))
+
+
+def last_epoch(directory: pathlib.Path) -> int:
+    """Return the epoch of the last batch of a log, 1 of an empty one."""
+    segment = max(directory.glob("*.log"))
+    with open(segment, "rb") as file:
+        return max((batch.epoch for batch in read_batches(file, str(segment))), default=1)
 
 
 def cut(segment: pathlib.Path, keep: Callable[[Batch], bool]) -> None:
@@ -93,9 +101,9 @@ def records(directory: pathlib.Path, end_offset: int) -> Records:
     return [(record.type, record.fields, record.version) for record in found]
 
 
-def checkpoint(directory: pathlib.Path, offset: int, epoch: int, records: Records) -> None:
+def checkpoint(directory: pathlib.Path, offset: int, records: Records) -> None:
     """Write a checkpoint that ends before `offset`, with these records as all there is."""
-    values = [batches.record(*record) for record in records]
+    values, epoch = [batches.record(*record) for record in records], last_epoch(directory)
     parts = [batches.batch(0, [batches.SNAPSHOT_HEADER], epoch), batches.batch(1, values, epoch)]
     parts.append(batches.batch(1 + len(values), [batches.SNAPSHOT_FOOTER], epoch))
     (directory / f"{offset:020d}-{epoch:010d}.checkpoint").write_bytes(b"".join(parts))
