@@ -80,7 +80,7 @@ def test_planted_in_zookeeper_mode(world, before):
 
 
 @pytest.fixture(scope="module")
-def migrated(world, before):
+def migrated(world):
     world.migrate()
     return world
 
@@ -196,7 +196,7 @@ def test_planted_in_the_baseline_beside_changes(migrated, settled):
 
 
 @pytest.fixture(scope="module")
-def kraft(migrated, copied):
+def kraft(migrated):
     migrated.to_kraft()
     return migrated
 
@@ -234,7 +234,7 @@ def test_planted_by_a_stale_broker(kraft, in_kraft):
 
 
 @pytest.fixture(scope="module")
-def caught_up(kraft, in_kraft):
+def caught_up(kraft):
     """The run after broker 1 has caught up: its entities are a baseline."""
     return passing(kraft)
 
