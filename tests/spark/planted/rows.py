@@ -1520,9 +1520,9 @@ def other_zookeeper() -> Row:
     return Row("ZooKeeper is of another cluster", said("error", "view zookeeper .*holds cluster", "error"))
 
 
-def broken_logs() -> List[Tuple[Row, Callable[[pathlib.Path, int], Any]]]:
-    """Return rows, each with what breaks the log in a directory, which ends at an offset. The log of row N is that of
-    controller 3100 + N."""
+def broken_logs() -> List[Tuple[Row, Callable[[pathlib.Path, int], Any] | None]]:
+    """Return rows, each with what breaks the log in a directory, which ends at an offset; None for its archive. The log
+    of row N is that of controller 3100 + N."""
 
     def row(number, words, reason):
         view = f"metadata_log:{3100 + number}"
@@ -1578,4 +1578,5 @@ def broken_logs() -> List[Tuple[Row, Callable[[pathlib.Path, int], Any]]]:
         (row(7, "it has a record of an unknown type", "99"), unknown),
         (row(8, "it has a compressed batch", "compressed"), compressed),
         (row(9, "it has no file", "short of the high watermark"), empty),
+        (row(10, "its archive has another SHA-256", "has SHA-256 .* expected 0000"), None),
     ]
