@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+import signal
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils import spark_submission
@@ -348,6 +349,16 @@ def test_wrong_addresses_clusters_and_keys(kraft, caught_up):
     check("other clusters", rows.other_clusters(), kraft.run("after_finalize", given, cluster_id=OTHER))
     run = kraft.run("after_kraft", log, cluster_id=OTHER, fence=fence)
     check("ZooKeeper of another cluster", [rows.other_zookeeper()], run)
+
+
+def test_a_suspended_broker(kraft, caught_up):
+    os.kill(kraft.second.pid, signal.SIGSTOP)
+    try:
+        run = kraft.run("after_kraft", {"metadata_log": kraft.snapshots.cut()}, bounds={"request_timeout_s": 3})
+    finally:
+        os.kill(kraft.second.pid, signal.SIGCONT)
+    check("a suspended broker", [rows.suspended()], run)
+    kraft.unfenced(2)
 
 
 def test_old_nonces(kraft, caught_up):

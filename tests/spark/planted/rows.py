@@ -1516,6 +1516,11 @@ def other_clusters() -> List[Row]:
     ]
 
 
+def suspended() -> Row:
+    """Broker 2 is suspended: its connections are accepted and never answered."""
+    return Row("a broker is suspended", said("error", "view broker:2 could not be read", "error"))
+
+
 def other_zookeeper() -> Row:
     return Row("ZooKeeper is of another cluster", said("error", "view zookeeper .*holds cluster", "error"))
 
