@@ -36,7 +36,6 @@ def region(results: dict[str, Any]) -> str:
     lines = ["", "| | |", "|---|---|", f"| planted | {len(rows)} |"]
     lines += [f"| {status} | {count} |" for status, count in counts.items()]
     lines += [f"| {name} | {count} |" for name, count in alarms(results).items()]
-    lines += ["", *_changes(results)]
     for status, what in _STATUSES.items():
         if counts[status]:
             lines += ["", f"## {status.capitalize()}", "", what, "", *_table(rows, status)]
@@ -46,20 +45,13 @@ def region(results: dict[str, Any]) -> str:
 def alarms(results: dict[str, Any]) -> dict[str, int]:
     """Return the counts of the comparisons under changes: of all, of false alarms and of those without a verdict."""
     runs = results.get("changes", [])
+    made = [int(count) for run in runs for what, count in run["changes"].items() if not what.endswith("refused")]
     return {
         "comparisons under changes": sum(run["comparisons"] for run in runs),
         "false alarms": sum(run["differ"] + run["error"] for run in runs),
         "incomplete": sum(run["incomplete"] for run in runs),
+        "changes meanwhile": sum(made),
     }
-
-
-def _changes(results):
-    changed: dict[str, int] = {}
-    for run in results.get("changes", []):
-        for what, count in run["changes"].items():
-            changed[what.strip()] = changed.get(what.strip(), 0) + int(count)
-    made = ", ".join(f"{count} {what}" for what, count in changed.items() if not what.endswith("refused"))
-    return [f"Changes during the comparisons: {made}."] if made else []
 
 
 def _table(rows, status):
