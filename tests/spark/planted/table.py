@@ -204,9 +204,9 @@ def evaluate(
     return wrong
 
 
-def record_changes(given: Dict[str, Any]) -> None:
-    """Record the comparisons of one run under changes."""
-    _record("changes", lambda old: [*(old or ()), given])
+def record_changes(run: str, given: Dict[str, Any]) -> None:
+    """Record the comparisons of a run under changes so far, in place of what it recorded before."""
+    _record("changes", lambda old: [*(one for one in old or () if one.get("run") != run), {"run": run, **given}])
 
 
 def _record(name, update):
