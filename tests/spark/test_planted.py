@@ -240,6 +240,16 @@ def caught_up(kraft):
     return passing(kraft)
 
 
+def test_a_suspended_broker(kraft, caught_up):
+    os.kill(kraft.second.pid, signal.SIGSTOP)
+    try:
+        run = kraft.run("after_kraft", {"metadata_log": kraft.snapshots.cut()}, bounds={"request_timeout_s": 3})
+    finally:
+        os.kill(kraft.second.pid, signal.SIGCONT)
+    check("a suspended broker", [rows.suspended()], run)
+    kraft.unfenced(2)
+
+
 def test_no_false_alarm_while_metadata_changes(kraft, caught_up):
     """Each comparison takes the last one that passed as its baseline, as gates do."""
     counts = {"pass": 0, "incomplete": 0, "differ": 0, "error": 0}
@@ -354,16 +364,6 @@ def test_wrong_addresses_clusters_and_keys(kraft, caught_up):
     check("other clusters", rows.other_clusters(), kraft.run("after_finalize", given, cluster_id=OTHER))
     run = kraft.run("after_kraft", log, cluster_id=OTHER, fence=fence)
     check("ZooKeeper of another cluster", [rows.other_zookeeper()], run)
-
-
-def test_a_suspended_broker(kraft, caught_up):
-    os.kill(kraft.second.pid, signal.SIGSTOP)
-    try:
-        run = kraft.run("after_kraft", {"metadata_log": kraft.snapshots.cut()}, bounds={"request_timeout_s": 3})
-    finally:
-        os.kill(kraft.second.pid, signal.SIGCONT)
-    check("a suspended broker", [rows.suspended()], run)
-    kraft.unfenced(2)
 
 
 def test_old_nonces(kraft, caught_up):
