@@ -822,7 +822,7 @@ def in_baseline(world: World) -> List[Row]:
         return Row(words, since(kind, key, field, view), lambda base: base.field(view, kind, key, field, other))
 
     def vanished(words, kind, key, fields, view=ZK):
-        return Row(words, since(kind, key, None, view), lambda base: base.add(view, kind, key, fields))
+        return Row(words, closed(kind, key), lambda base: base.add(view, kind, key, fields))
 
     def new(words, kind, key, view=ZK):
         return Row(words, since(kind, key, None, view), lambda base: base.remove(view, kind, key))

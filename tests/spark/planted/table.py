@@ -169,7 +169,7 @@ def _rule(relation, kind, field, rule):
 def _short(reason):
     """Return the reason without what differs from run to run."""
     reason = re.sub(r"\S*/(\.build|tmp)/\S*/", "", reason)
-    reason = re.sub(r"127\.0\.0\.1:\d+\S*", "127.0.0.1:...", reason)
+    reason = re.sub(r"127\.0\.0\.1:\d+", "HOST:PORT", reason)
     reason = re.sub(r"\b[0-9a-f]{64}\b", "...", reason)
     reason = re.sub(r"\b\d{2,}\b", "N", reason)
     return reason if len(reason) <= 140 else reason[:137] + "..."
