@@ -48,7 +48,7 @@ from quorumshift_spark.views.source import error_line
 
 ENTITIES = "entities.parquet"
 _ROWS = "rows"  # in the job's directory: what was read, in Parquet
-_ROWS_A_SLICE = 1_000_000
+_ROWS_A_SLICE = 3_000_000
 _ENOUGH = 10_000  # keys that differ: more do not change the verdict, and fill the driver's memory
 
 

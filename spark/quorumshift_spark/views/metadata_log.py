@@ -82,6 +82,7 @@ class MetadataLogView(View):
         self._digests = digests
         self._ship = ship
         self._tasks = tasks
+        self._reread: Tuple[LogSource, Dict[Key, Entity | Absent], Statement] | None = None
 
     def parts(self) -> List[Piece]:
         """Return the pieces: one for the records that depend on each other, others for those of partitions, which
@@ -141,6 +142,8 @@ class MetadataLogView(View):
     def reread(self, keys: Iterable[Key]) -> Tuple[Dict[Key, Entity | Absent], Statement]:
         """Return these keys at the end of `source`, a newer snapshot where the job got one since `read`."""
         wanted = set(keys)
+        if self._reread is not None and self._reread[0] == self.source and wanted <= self._reread[1].keys():
+            return {key: self._reread[1][key] for key in wanted}, self._reread[2]
         topics = {form.key_of(key)[0] for kind, key in wanted if kind == "partition"}
         with _directory(self.source) as directory, self._open(self.source._replace(directory=directory)) as (
             log,
@@ -159,6 +162,8 @@ class MetadataLogView(View):
             # A partition goes with its topic, and a recreated topic may have fewer
             at = removals.get(("topic", form.canonical(form.key_of(key)[:1])) if kind == "partition" else (kind, key))
             found[(kind, key)] = Absent({} if at is None else {"offset": at})
+        if self.source.archive:  # a log that is read in place goes on
+            self._reread = (self.source, found, _statement(extent))
         return found, _statement(extent)
 
     @contextlib.contextmanager

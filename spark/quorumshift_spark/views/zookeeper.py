@@ -13,6 +13,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import math
+import os
 import zlib
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
@@ -173,6 +174,7 @@ class ZooKeeperFilesView(ZooKeeperView):
         self._directory = f"{directory}/version-2"
         self._chroot = chroot
         self._tasks = tasks
+        self._read: Tuple[Any, set, Tuple[int, Dict[str, znodes.Znode]]] | None = None
 
     def parts(self) -> List[FilesPart]:  # type: ignore[override]
         """Return the parts; each reads the files to their end."""
@@ -207,7 +209,19 @@ class ZooKeeperFilesView(ZooKeeperView):
         yield Statement({"zxid": zxid, "deletions": parents}, problems)
 
     def _nodes(self, paths: Iterable[str]) -> Tuple[int, Dict[str, znodes.Znode]]:
-        wanted = set(paths)
+        wanted, version = set(paths), self._version()
+        if self._read is None or self._read[0] != version or not wanted <= self._read[1]:
+            read = wanted | {znodes.MIGRATION}  # for which each round of re-checks asks
+            self._read = (version, read, self._find(read))
+        zxid, found = self._read[2]
+        return zxid, {path: node for path, node in found.items() if path in wanted}
+
+    def _version(self):
+        """Return what changes when the server writes."""
+        with os.scandir(self._directory) as entries:
+            return sorted((entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in entries)
+
+    def _find(self, wanted):
         zxid, nodes = self._tree()
         found, children = {}, collections.Counter()
         for path, node in nodes:
