@@ -407,7 +407,7 @@ class ZooKeeperFiles:
         self._write(_jute(b"/"))
         self._snapshot.write(struct.pack(">q", self._sum) + _jute(b"/"))
         self._snapshot.close()
-        self._log.truncate((self._log.tell() >> 16) + 1 << 16)
+        self._log.truncate((self._log.seek(0, os.SEEK_CUR) >> 16) + 1 << 16)
         self._log.close()
 
     def _node(self, path, data, children, version, acl=1, owner=0):
