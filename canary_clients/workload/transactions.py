@@ -88,10 +88,10 @@ class Transactional(Client):
 
     def _finish(self, sender: TransactionalSender, ledger_ids: list[int], abort: bool) -> None:
         if abort:
-            self._call(sender.producer.abort_transaction, "abort")
+            self._call(sender, sender.producer.abort_transaction, "abort")
             self._aborted(sender, ledger_ids)
             return
-        self._call(sender.producer.commit_transaction, "commit")
+        self._call(sender, sender.producer.commit_transaction, "commit")
         now = self.context.clock.ms()
         for ledger_id in ledger_ids:
             self.context.ledger.acked(ledger_id, sender.positions[ledger_id], now)
@@ -102,7 +102,7 @@ class Transactional(Client):
             # not an error: an application aborts and repeats the transaction (KIP-360)
             self.context.ledger.note(self.where, error.name(), f"the transaction must be aborted: {error.str()}")
             try:
-                self._call(sender.producer.abort_transaction, "abort")
+                self._call(sender, sender.producer.abort_transaction, "abort")
                 self._aborted(sender, ledger_ids)
                 return False
             except KafkaException as e:
@@ -124,14 +124,14 @@ class Transactional(Client):
             self.context, self.where, Keys(self.context, "txn", self.topic, self.per_partition, self.first_key)
         )
         try:
-            self._call(sender.producer.init_transactions, "init")
+            self._call(sender, sender.producer.init_transactions, "init")
             return sender
         except KafkaException as e:
             self.context.ledger.error(self.where, e.args[0].name(), f"init_transactions: {e.args[0].str()}")
             self.context.stopping.wait(1)
             return None
 
-    def _call(self, call: Callable[[Any], None], name: str) -> None:
+    def _call(self, sender: TransactionalSender, call: Callable[[Any], None], name: str) -> None:
         """Repeat a call while its error is retriable, up to delivery_timeout_s."""
         deadline = time.monotonic() + self.context.config.delivery_timeout_s
         while True:
@@ -143,7 +143,8 @@ class Transactional(Client):
                 if not error.retriable() or time.monotonic() > deadline:
                     raise
                 self.context.ledger.note(self.where, error.name(), f"{name} repeated: {error.str()}")
-                time.sleep(0.1)
+                # a commit and an abort wait for delivery reports, which only a poll takes
+                sender.producer.poll(0.1)
 
     def fences(self, key: int) -> dict[int, int]:
         """Commit a last transaction with the closing message of each partition; return {partition index: ledger id}."""

@@ -80,10 +80,12 @@ def account(
 
 
 def by_kind(counts: Mapping[Comparison, Mapping[str, Counts]]) -> Dict[str, Counts]:
-    """Return the counts by kind, summed over the comparisons."""
+    """Return the counts by kind, summed over the comparisons of views that have different sources."""
     total: Dict[str, Counts] = {}
-    for kinds in counts.values():
+    for comparison, kinds in counts.items():
         for kind, kind_counts in kinds.items():
+            if kind in comparison.same_source:
+                continue
             into = total.setdefault(kind, dict.fromkeys(kind_counts, 0))
             for name, count in kind_counts.items():
                 into[name] += count

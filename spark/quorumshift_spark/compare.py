@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from typing import Dict, Mapping, NamedTuple, Tuple, Union
+from typing import Any, Dict, Mapping, NamedTuple, Tuple, Union
 
 from quorumshift_spark import rules
 from quorumshift_spark.normal_form import Entity, canonical, readable_key
@@ -44,12 +44,13 @@ class Outcome(NamedTuple):
     """The outcome of one comparison of one key. `outcome`: one of OUTCOMES, None when neither side has the entity.
 
     `explained`: for a MATCH of unequal values, the reason (changed since the baseline, allowed on one side only); for
-    SKIPPED, why it could not be compared.
+    SKIPPED, why it could not be decided. `changes`: with both sides, what a change since the baseline excuses.
     """
 
     outcome: str | None
     differences: Tuple[Difference, ...] = ()
     explained: str | None = None
+    changes: Tuple[Difference, ...] = ()
 
 
 def compare(
@@ -58,19 +59,61 @@ def compare(
     key: str,
     left: Side,
     right: Side,
-    baseline: Mapping[str, int] | None = None,
+    baseline: Mapping[str, Any] | None = None,
 ) -> Outcome:
     """Return the outcome of `comparison` for the entity (kind, key).
 
-    :arg baseline: for SINCE, the state of the baseline: {"zxid": n} (when its reading began) or {"offset": n}
-        (exclusive). A later change of the right side explains a difference from it.
+    :arg baseline: for SINCE, the state of the baseline: {"zxid": n, "deletions": {path: n}} (when its reading began) or
+        {"offset": n} (exclusive). A later change of the right side excuses a difference from it, with two exceptions. A
+        value that RISES never falls. An entity disappears only by a removal that a store shows: SKIPPED without one.
     """
     outcome = _compare(comparison, kind, key, left, right)
-    if comparison.relation == rules.SINCE and outcome.outcome in (DIFFER, LEFT_ONLY, RIGHT_ONLY):
-        changed = _changed_since(baseline or {}, right.at)
-        if changed:
-            return Outcome(MATCH, (), changed)
-    return outcome
+    if comparison.relation != rules.SINCE or outcome.outcome not in (DIFFER, LEFT_ONLY, RIGHT_ONLY):
+        return outcome
+    state = baseline or {}
+    if isinstance(right, Absent):
+        removed, why = _removed_since(state, right.at)
+        if removed is None:
+            return Outcome(SKIPPED, outcome.differences, why)
+        return Outcome(MATCH, (), why, outcome.differences) if removed else outcome
+    fallen = tuple(one for one in outcome.differences if _has_fallen(comparison, one, left, right))
+    changed = _changed_since(state, right.at)
+    if fallen or not changed:
+        return Outcome(outcome.outcome, fallen or outcome.differences)
+    return Outcome(MATCH, (), changed, outcome.differences)
+
+
+def unexplained_removals(
+    outcomes: Mapping[Any, Mapping[rules.Comparison, Outcome]],
+    sides: Mapping[Any, Mapping[str, Side]],
+    baselines: Mapping[str, Mapping[str, Any]],
+) -> Dict[Any, Dict[rules.Comparison, Outcome]]:
+    """Return the outcomes of what disappeared below a znode of which fewer children were deleted than disappeared.
+
+    `compare` sees one entity: a deletion excuses each that is missing below the same znode. Here they are counted. A
+    topic with another id was deleted as well. :arg outcomes: {(kind, key): {comparison: outcome}}; `sides`: {(kind,
+    key): {view: side}}; `baselines`: {baseline view: its state}.
+    """
+    missing: Dict[Tuple[rules.Comparison, str], Dict[str, list]] = {}
+    deleted: Dict[Tuple[rules.Comparison, str], int] = {}
+    for key, of_key in outcomes.items():
+        for comparison, outcome in of_key.items():
+            now = sides[key].get(comparison.right)
+            if comparison.relation != rules.SINCE or outcome.outcome != MATCH or not outcome.changes or now is None:
+                continue
+            if isinstance(now, Absent) and "under" in now.at:
+                under, child = now.at["under"], now.at["child"]
+                before = baselines.get(comparison.left, {}).get("deletions", {}).get(under, 0)
+                of = comparison, under
+                deleted[of] = max(deleted.get(of, 0), now.at["deletions"] - before)
+                missing.setdefault(of, {}).setdefault(child, []).append(key)
+    return {
+        key: {comparison: Outcome(LEFT_ONLY, outcomes[key][comparison].changes)}
+        for (comparison, under), children in missing.items()
+        if len(children) > deleted[(comparison, under)]
+        for keys in children.values()
+        for key in keys
+    }
 
 
 def _compare(comparison, kind, key, left, right):
@@ -119,6 +162,7 @@ def projection(relation: str, kind: str, fields: Mapping[str, str]) -> str | Non
     return "\n".join(parts)
 
 
+_OF_DUAL_WRITE = "-1"  # the broker of a producer id block: ZkMigrationClient.writeProducerId
 _UNREAD = '{"unread":'
 _WITHHELD = canonical({"digest": None})
 
@@ -130,8 +174,9 @@ def _is_unread(value):
 def _agree(how, left, right, field):
     ours, theirs = left.get(field), right.get(field)
     if how == rules.BLOCK:
-        # Left: ZooKeeper's block. Right: KRaft's next id
-        return theirs is not None and theirs in (ours, left.get("start"))
+        # Left: ZooKeeper's block. Right: KRaft's next id. ZkMigrationClient.migrateProducerId takes the end of the
+        # block of a broker (KAFKA-15552 took its begin); writeProducerId writes the next block, assigned to none.
+        return theirs is not None and theirs == (left.get("start") if left.get("broker") == _OF_DUAL_WRITE else ours)
     if ours == theirs:
         return True
     if how == rules.SHOWN and theirs is not None:
@@ -147,6 +192,36 @@ def _difference(comparison, kind, key, field, sides, how):
     rule = rules.rule(kind, field or "")
     why = f"{how}" + (f"; {rule.why}" if rule.why else "")
     return Difference(kind, key, field, sides, comparison.relation, why, rule.do)
+
+
+def _has_fallen(comparison, difference, left, right):
+    """Return whether a value that only rises has fallen. A recreated topic's partitions begin anew."""
+    if difference.field is None or rules.rule(difference.kind, difference.field).how(rules.SINCE) != rules.RISES:
+        return False
+    if left.fields.get("topic_id") != right.fields.get("topic_id"):
+        return False
+    before, now = (json.loads(difference.sides[view] or "null") for view in (comparison.left, comparison.right))
+    return before is not None and (now is None or now < before)
+
+
+def _removed_since(baseline, at):
+    """Return whether an absent entity was removed after the baseline, None if nothing shows it; and the evidence."""
+    if "under" in at:
+        before = baseline.get("deletions", {}).get(at["under"])
+        if before is not None:
+            deleted = at["deletions"] - before
+            return deleted > 0, f"removed since the baseline ({deleted} znodes were deleted below {at['under']})"
+    elif "created" in at:  # its topic is there and does not have it
+        since = at["created"] > baseline.get("zxid", at["created"])
+        return since, f"its topic was deleted and created again since the baseline (zxid {at['created']})"
+    else:
+        changed = _changed_since(baseline, at)
+        if changed or at:
+            return bool(changed), changed
+    return None, (
+        "it was there at the baseline, and no record of its removal is left. If it was removed on purpose, start a new "
+        "baseline: remove the directory baseline of this cluster among the run artifacts"
+    )
 
 
 def _changed_since(baseline, at):

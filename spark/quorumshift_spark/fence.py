@@ -59,7 +59,7 @@ class Fencing:
             self._fence = fence
         behind = self._wait_until_passed(zookeeper, log.source.end_offset)
         if behind:
-            return Fence(None, cut_again, behind)
+            return Fence(None, cut_again, behind, passed=False)
         # ZooKeeper had the records up to the offset of /migration at that zxid; the log ends after them
         is_older = self._fence.get("migration_offset", log.source.end_offset) < log.source.end_offset
         return Fence(self._fence.get("migration_zxid") if is_older else None, cut_again, error)

@@ -11,7 +11,8 @@ inside the data source's partitions, never Spark's configuration, plans or logs.
  "ship": true where executors do not share the driver's files: tasks carry log and baseline,
  "fence": {"migration_offset": n, "migration_zxid": n},       /migration, read before the snapshot of the log
  "views": {
-   "zookeeper": {"connect": ..., "client": {...}, "password_encoder_secrets": [...], "max_rate": znodes a second},
+   "zookeeper": {"connect": ..., "client": {...}, "password_encoder_secrets": [...], "max_rate": znodes a second}
+                or {"data_dir": path, "chroot": "/..." or "", "password_encoder_secrets": [...]},
    "metadata_log": {"archive": path, "sha256": ..., "end_offset": n} or {"directory": path, "end_offset": n},
    "metadata_logs": [{"node": id, and the same}, ...],         logs of further controllers, with the same end_offset
    "brokers": [{"id": n, "address": "host:port", "client": {...}}, ...],
@@ -35,7 +36,7 @@ from quorumshift_spark.normal_form import Digests
 from quorumshift_spark.views import View, ViewError, baseline
 from quorumshift_spark.views.brokers import BrokerView
 from quorumshift_spark.views.metadata_log import LogSource, MetadataLogView
-from quorumshift_spark.views.zookeeper import ZooKeeperView
+from quorumshift_spark.views.zookeeper import ZooKeeperFilesView, ZooKeeperView
 
 
 class JobError(ValueError):
@@ -47,7 +48,7 @@ class Bounds(NamedTuple):
 
     `rounds`: re-checks at most; `pause_s`: between them; `fence_s`: for /migration to pass the end of the log;
     `log_refresh_s`: for a new snapshot of the log in a round, 0 requests none; `request_timeout_s`: for one response
-    of ZooKeeper or a broker; `reread_limit`: keys to re-check at most; `shown`: differences listed in result.json.
+    of ZooKeeper or a broker; `reread_limit`: keys to re-check together; `shown`: differences listed in result.json.
     """
 
     rounds: int = 6
@@ -151,11 +152,14 @@ def views(job: Job) -> List[View]:
 
 
 def _zookeeper(given, digests, job):
+    secrets = [secret for secret in given.get("password_encoder_secrets") or () if secret]
+    if given.get("data_dir"):
+        return ZooKeeperFilesView(given["data_dir"], given["chroot"], digests, secrets, job.cluster_id)
     return ZooKeeperView(
         given["connect"],
         given.get("client"),
         digests,
-        [secret for secret in given.get("password_encoder_secrets") or () if secret],
+        secrets,
         given.get("max_rate"),
         timeout=job.bounds.request_timeout_s,
         cluster_id=job.cluster_id,

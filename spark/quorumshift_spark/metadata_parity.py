@@ -13,14 +13,17 @@ code: 0 pass, 1 differ, 2 error, 3 incomplete. Only the verdict in result.json w
 from __future__ import annotations
 
 import argparse
+import collections
 import concurrent.futures
 import contextlib
 import functools
+import json
 import os
 import platform
+import shutil
 import sys
 import time
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 import pyspark
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import node_mode
@@ -31,12 +34,22 @@ from pyspark.sql import functions as F
 from quorumshift_spark import accounting, fence, parity, recheck, report, rules
 from quorumshift_spark import job as jobs
 from quorumshift_spark import result as results
-from quorumshift_spark.compare import MATCH, SKIPPED, Outcome
-from quorumshift_spark.views import View, baseline, family
+from quorumshift_spark.compare import (
+    DIFFER,
+    LEFT_ONLY,
+    MATCH,
+    RIGHT_ONLY,
+    SKIPPED,
+    Outcome,
+    unexplained_removals,
+)
+from quorumshift_spark.views import Key, View, baseline, family
 from quorumshift_spark.views.source import error_line
 
 ENTITIES = "entities.parquet"
-_ROWS_A_SLICE = 100_000
+_ROWS = "rows"  # in the job's directory: what was read, in Parquet
+_ROWS_A_SLICE = 3_000_000
+_ENOUGH = 10_000  # keys that differ: more do not change the verdict, and fill the driver's memory
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -105,6 +118,17 @@ def _spark_failure(error):
     )
 
 
+class _Checked(NamedTuple):
+    """The unequal keys after the re-checks: {key: {view: side}} at the `first` and `last` reading, {key: {comparison:
+    outcome}}, {(key, comparison): why}, and the ids of those that were not compared any more."""
+
+    first: Dict[Key, Dict[str, Any]]
+    last: Dict[Key, Dict[str, Any]]
+    outcomes: Dict[Key, Dict[rules.Comparison, Outcome]]
+    undecided: Dict[Tuple[Key, rules.Comparison], str]
+    beyond: List[int]
+
+
 class _Run:
     """One run of the job; fills in `result` as far as it gets."""
 
@@ -129,37 +153,40 @@ class _Run:
             running = SparkSession.getActiveSession()
             spark = running or SparkSession.builder.appName("quorumshift metadata_parity").getOrCreate()
         try:
-            with self._timed("read"):
-                rows = parity.read(spark, self.job_file)
-                readings = parity.readings(rows, list(self.views))
-            self._report_readings(readings)
-            failed = {name: reading.error for name, reading in readings.items() if reading.error}
-            if failed:
-                self._fail_views(failed)
-                return
-            comparisons = rules.plan(
-                self.job.gate, {name: view.kinds for name, view in self.views.items()}, self.zookeeper_mode
-            )
-            bundles = parity.bundled(comparisons)
-            with self._timed("compare"):
-                unequal = parity.unequal(rows, bundles, self.job.bounds.reread_limit)
-            with self._timed("recheck"):
-                outcomes, rechecked = self._recheck(unequal.keys, comparisons, readings)
-            with self._timed("write"):
-                self._write_entities(rows, readings)
-                account = accounting.account(
-                    bundles,
-                    unequal.equal,
-                    unequal.beyond,
-                    outcomes,
-                    unequal.keys,
-                    rechecked.sides,
-                    {name: reading.read for name, reading in readings.items()},
-                )
-                self._evaluate(comparisons, account, outcomes, rechecked, sum(unequal.beyond.values()))
+            self._compare(spark)
         finally:
+            shutil.rmtree(os.path.join(self.job.directory, _ROWS), ignore_errors=True)
+            for view in self.views.values():
+                view.close()
             if running is None:
                 spark.stop()
+
+    def _compare(self, spark: SparkSession) -> None:
+        # Executors elsewhere do not share the directory
+        stored = None if self.job.ship else os.path.join(self.job.directory, _ROWS)
+        with self._timed("read"):
+            raw, last = parity.read(spark, self.job_file, stored)
+            readings = parity.readings(raw, last, list(self.views))
+        failed = {name: reading.error for name, reading in readings.items() if reading.error}
+        if not failed:
+            with self._timed("replay"):
+                rows, readings = parity.replayed(raw, readings)
+            failed = {name: reading.error for name, reading in readings.items() if reading.error}
+        self._report_readings(readings)
+        if failed:
+            self._fail_views(failed)
+            return
+        comparisons = rules.plan(
+            self.job.gate, {name: view.kinds for name, view in self.views.items()}, self.zookeeper_mode
+        )
+        with self._timed("compare"):
+            unequal = parity.Unequal(rows, parity.bundled(comparisons))
+        with self._timed("recheck"):
+            checked = self._recheck(unequal, comparisons, readings)
+        with self._timed("write"):
+            self._write_entities(rows, readings)
+            self.incomplete += self._uncovered(rows, readings)
+            self._evaluate(comparisons, unequal, checked, readings)
 
     @contextlib.contextmanager
     def _timed(self, name):
@@ -188,7 +215,7 @@ class _Run:
         for name, reading in readings.items():
             self.result["views"][name] = {
                 "read": reading.read,
-                "state": reading.state,
+                "state": {name: value for name, value in reading.state.items() if name != "deletions"},
                 "seconds": reading.seconds,
                 "error": reading.error,
                 "problems": [{"where": where, "reason": reason} for where, reason in reading.problems],
@@ -218,8 +245,25 @@ class _Run:
 
     # --- re-checks ---
 
-    def _recheck(self, keys, comparisons, readings):
+    def _recheck(self, unequal: parity.Unequal, comparisons, readings) -> _Checked:
+        """Compare and re-check the unequal keys, bounds.reread_limit at a time."""
         baselines = {name: reading.state for name, reading in readings.items() if family(name) == rules.BASELINE}
+        fencing = fence.Fencing(self.job, self.views)
+        checked = _Checked({}, {}, {}, {}, [])
+        limit = self.job.bounds.reread_limit
+        for start in range(0, len(unequal.ids), limit):
+            if sum(map(_is_different, checked.outcomes.values())) >= _ENOUGH:
+                return checked._replace(beyond=unequal.ids[start:])
+            keys, twice = unequal.entities(unequal.ids[start : start + limit])
+            self.incomplete += twice
+            self._recheck_some(keys, comparisons, baselines, fencing, checked)
+        for name in self.views:
+            self.result["views"][name]["moved"] = accounting.moved(checked.first, checked.last, name)
+        for key, unexplained in unexplained_removals(checked.outcomes, checked.last, baselines).items():
+            checked.outcomes[key] = {**checked.outcomes[key], **unexplained}
+        return checked
+
+    def _recheck_some(self, keys, comparisons, baselines, fencing, checked) -> None:
         first = {key: recheck.outcomes_of(key, sides, comparisons, baselines) for key, sides in keys.items()}
         todo = {key: keys[key] for key, outcomes in first.items() if any(map(_is_unequal, outcomes.values()))}
         # A further controller's log is not read again: it ends at the same offset as the first snapshot
@@ -230,21 +274,25 @@ class _Run:
         }
         bounds = self.job.bounds
         rechecked = recheck.recheck(
-            todo,
-            comparisons,
-            reread,
-            baselines,
-            fence.Fencing(self.job, self.views).advance,
-            bounds.rounds,
-            bounds.pause_s,
+            todo, comparisons, reread, baselines, fencing.advance, bounds.rounds, bounds.pause_s
         )
         for name, problems in rechecked.problems.items():
             self._problems(name, [tuple(problem) for problem in problems])
-        sides = {**{key: dict(views) for key, views in keys.items()}, **rechecked.sides}
-        for name in self.views:
-            self.result["views"][name]["moved"] = accounting.moved(keys, sides, name)
-        self.result["rounds"] = [entry._asdict() for entry in rechecked.rounds]
-        return {**first, **rechecked.outcomes}, rechecked._replace(sides=sides)
+        self.result["rounds"] += [entry._asdict() for entry in rechecked.rounds]
+        checked.first.update(keys)
+        checked.last.update({**{key: dict(views) for key, views in keys.items()}, **rechecked.sides})
+        checked.outcomes.update({**first, **rechecked.outcomes})
+        checked.undecided.update(rechecked.undecided)
+
+    def _uncovered(self, rows: DataFrame, readings: Mapping[str, parity.Reading]) -> List[str]:
+        decides = rules.deciding(self.job.gate, self.views)
+        brokers = rows.filter((F.col("view") == decides) & (F.col("kind") == "broker")).select("key", "fields")
+        up = [json.loads(row.key)[0] for row in brokers.collect() if row.fields["fenced"] == "false"]
+        not_served = {
+            name: reading.state["not_served"] for name, reading in readings.items() if family(name) == rules.BROKER
+        }
+        baselines = [name for name in readings if family(name) == rules.BASELINE]
+        return rules.uncovered(self.job.gate, readings[decides].read, up, not_served, baselines)
 
     # --- output ---
 
@@ -262,40 +310,56 @@ class _Run:
         }
         path = os.path.join(self.job.output, ENTITIES)
         slices = count // _ROWS_A_SLICE + 1
-        texts = F.concat(F.lit("{"), F.array_join(F.array_sort(_members()), ","), F.lit("}")).alias("fields")
-        texts = kept.select("view", "kind", "key", texts, "at")
+        texts = F.when(
+            F.col("fields").isNotNull(), F.concat(F.lit("{"), F.array_join(F.array_sort(_members()), ","), F.lit("}"))
+        )
+        kept = kept.withColumn("fields", texts).select(*baseline.SCHEMA.names)
         with baseline.BaselineWriter(path, about) as writer:
             for number in range(slices):
-                part = texts.filter(F.pmod(F.hash("kind", "key"), F.lit(slices)) == number) if slices > 1 else texts
-                writer.write(part.toArrow().sort_by([(name, "ascending") for name in ("view", "kind", "key")]))
+                ids = F.pmod(F.xxhash64("kind", "key", "topic", "partition"), F.lit(slices))
+                part = kept.filter(ids == number) if slices > 1 else kept
+                writer.write(part.toArrow())
         self.result["files"][ENTITIES] = results.file_facts(path, count)
 
-    def _evaluate(self, comparisons, account, outcomes, rechecked, beyond) -> None:
+    def _evaluate(self, comparisons, unequal: parity.Unequal, checked: _Checked, readings) -> None:
         """Fill in counts, differences and the verdict; write differences.parquet."""
         result, bounds = self.result, self.job.bounds
+        equal, of_beyond = collections.Counter(unequal.equal), unequal.counts(checked.beyond, True)
+        equal.update(of_beyond)
+        account = accounting.account(
+            unequal.bundles,
+            equal,
+            unequal.counts(checked.beyond, False),
+            checked.outcomes,
+            checked.first,
+            checked.last,
+            {name: reading.read for name, reading in readings.items()},
+        )
         differences, undecided, changed, rows = [], [], [], []
-        for key in sorted(outcomes):
-            for comparison, outcome in outcomes[key].items():
+        for key in sorted(checked.outcomes):
+            for comparison, outcome in checked.outcomes[key].items():
                 compared = {"kind": key[0], "key": key[1], "left": comparison.left, "right": comparison.right}
-                why = rechecked.undecided.get((key, comparison))
+                why = checked.undecided.get((key, comparison))
                 if outcome.outcome == MATCH and outcome.explained and comparison.relation == rules.SINCE:
-                    changed.append({**compared, "why": outcome.explained})
+                    listed = [results.listed(difference) for difference in outcome.changes]
+                    changed.append({**compared, "why": outcome.explained, "differences": listed})
+                    rows += _rows("changed", comparison, outcome.changes, outcome.explained)
                 elif why or outcome.outcome == SKIPPED:
                     listed = [results.listed(difference) for difference in outcome.differences]
                     undecided.append({**compared, "why": why or outcome.explained, "differences": listed})
-                    rows += _rows("undecided", comparison, outcome, why or outcome.explained)
+                    rows += _rows("undecided", comparison, outcome.differences, why or outcome.explained)
                 elif outcome.differences:
                     differences += [results.listed(difference) for difference in outcome.differences]
-                    rows += _rows("differ", comparison, outcome, "")
+                    rows += _rows("differ", comparison, outcome.differences, "")
         for comparison in comparisons:
             counts = account.counts[comparison]
-            for key, of in rechecked.undecided:
+            for key, of in checked.undecided:
                 if of == comparison:
                     # Neither a match nor a difference: it counts as not compared
-                    counts[key[0]][outcomes[key][comparison].outcome] -= 1
+                    counts[key[0]][checked.outcomes[key][comparison].outcome] -= 1
                     counts[key[0]][SKIPPED] += 1
-            names = ("left", "right", "relation", "note")
-            result["comparisons"].append({**{name: getattr(comparison, name) for name in names}, "counts": counts})
+            facts = {name: getattr(comparison, name) for name in ("left", "right", "relation", "note")}
+            result["comparisons"].append({**facts, "same_source": list(comparison.same_source), "counts": counts})
         result["counts"] = accounting.by_kind(account.counts)
         result.update(differences_total=len(differences), undecided_total=len(undecided), changed_total=len(changed))
         result["differences"] = results.some_of_each(differences, bounds.shown)
@@ -306,10 +370,8 @@ class _Run:
         reasons = []
         if differences:
             reasons.append(f"{len(differences)} differences, the first: {differences[0]['text']}")
-        if beyond:
-            self.incomplete.append(
-                f"{beyond} differing keys were not compared: the limit is {bounds.reread_limit} (bounds.reread_limit)"
-            )
+        if checked.beyond:
+            self.incomplete.append(f"{len(checked.beyond)} more keys that differ were not read again after these")
         if undecided:
             first = undecided[0]
             self.incomplete.append(
@@ -317,7 +379,7 @@ class _Run:
             )
         self.incomplete += account.wrong
         skipped = sum(counts[SKIPPED] for counts in result["counts"].values())
-        if skipped and not (undecided or beyond):
+        if skipped and not (undecided or checked.beyond):
             self.incomplete.append(f"{skipped} entities were not compared")
         verdict = results.DIFFER if differences else results.INCOMPLETE if self.incomplete else results.PASS
         result.update(verdict=verdict, reasons=reasons + self.incomplete)
@@ -332,6 +394,10 @@ def _reread(view: View, keys):
         ) from error
 
 
+def _is_different(outcomes: Mapping[rules.Comparison, Outcome]) -> bool:
+    return any(outcome.outcome in (DIFFER, LEFT_ONLY, RIGHT_ONLY) for outcome in outcomes.values())
+
+
 def _is_unequal(outcome: Outcome) -> bool:
     return bool(outcome.differences)
 
@@ -341,8 +407,8 @@ def _members():
     return F.transform(F.map_entries("fields"), lambda entry: F.concat(F.lit('"'), entry.key, F.lit('":'), entry.value))
 
 
-def _rows(status, comparison, outcome, why):
-    for difference in outcome.differences:
+def _rows(status, comparison, differences, why):
+    for difference in differences:
         left, right = difference.sides[comparison.left], difference.sides[comparison.right]
         fields = {name: getattr(difference, name) for name in ("kind", "key", "field", "relation", "rule", "do")}
         sides = {"left": comparison.left, "left_value": left, "right": comparison.right, "right_value": right}

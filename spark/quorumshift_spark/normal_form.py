@@ -11,9 +11,11 @@ hashed under the job's key. Build an entity with the function of its kind.
 kind                key                                                        fields
 ==================  =========================================================  =======================================
 topic               [name]                                                     id
-partition           [topic, partition]                                         replicas, adding, removing, leader,
-                                                                               leader_epoch, isr, recovery_state,
-                                                                               partition_epoch
+partition           [topic, partition]                                         topic_id, replicas, adding, removing,
+                                                                               leader, leader_epoch, isr,
+                                                                               recovery_state, partition_epoch;
+                                                                               directories, elr, last_known_elr
+                                                                               (metadata log only)
 config              ["topic"|"broker"|..., entity or null, name]               value
 quota               [[[entity type, entity or null], ...], quota key]          value
 scram               [user, mechanism]                                          iterations, digest
@@ -21,7 +23,7 @@ acl                 [resource type, pattern type, resource name, principal,    n
                     host, operation, permission]
 delegation_token    [token id]                                                 owner, requester, renewers, issue,
                                                                                expiry, max
-producer_ids        []                                                         next; start (ZooKeeper only)
+producer_ids        []                                                         next; broker, start (ZooKeeper only)
 feature             [name]                                                     level
 broker              [id]                                                       fenced, epoch
 ==================  =========================================================  =======================================
@@ -43,6 +45,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import e
 FIELDS: Dict[str, Tuple[str, ...]] = {
     "topic": ("id",),
     "partition": (
+        "topic_id",
         "replicas",
         "adding",
         "removing",
@@ -51,13 +54,16 @@ FIELDS: Dict[str, Tuple[str, ...]] = {
         "isr",
         "recovery_state",
         "partition_epoch",
+        "directories",
+        "elr",
+        "last_known_elr",
     ),
     "config": ("value",),
     "quota": ("value",),
     "scram": ("iterations", "digest"),
     "acl": (),
     "delegation_token": ("owner", "requester", "renewers", "issue", "expiry", "max"),
-    "producer_ids": ("start", "next"),
+    "producer_ids": ("broker", "start", "next"),
     "feature": ("level",),
     "broker": ("fenced", "epoch"),
 }
@@ -74,7 +80,8 @@ class Entity(NamedTuple):
     """One piece of metadata in one view.
 
     `kind`: one of KINDS. `key`: canonical JSON array text, unique within its kind. `fields`: {name: canonical JSON
-    text}. `at`: the position of its last change: {"zxid": n}, {"offset": n} or {}.
+    text}. `at`: the position of its last change: {"zxid": n}, {"offset": n} or {}. Of a topic in ZooKeeper it is the
+    creation of its znode: Kafka never changes a topic's id in place.
     """
 
     kind: str
@@ -144,12 +151,12 @@ def topic(name: str, topic_id: str | None, at: Mapping[str, int] | None = None) 
 
 
 def partition(name: str, number: int, fields: Mapping[str, Any], at: Mapping[str, int] | None = None) -> Entity:
-    """Return a partition. `fields`: those of FIELDS["partition"] that the view has: lists of ints, ints, or None.
+    """Return a partition. `fields`: those of FIELDS["partition"] that the view has: lists of ints, ints, text or None.
 
     The order of replicas is kept (the first is the preferred leader); other lists are sorted.
     """
     values = dict(fields)
-    for field in ("adding", "removing", "isr"):
+    for field in ("adding", "removing", "isr", "elr", "last_known_elr"):
         if values.get(field) is not None:
             values[field] = sorted(values[field])
     return _entity("partition", [name, int(number)], values, at)
@@ -254,10 +261,13 @@ def delegation_token(
     return _entity("delegation_token", [token_id], fields, at)
 
 
-def producer_ids(next_id: int, start: int | None = None, at: Mapping[str, int] | None = None) -> Entity:
+def producer_ids(
+    next_id: int, start: int | None = None, broker_id: int | None = None, at: Mapping[str, int] | None = None
+) -> Entity:
     """Return the producer ids. `next_id`: the first unassigned id: KRaft's next id, or the end of ZooKeeper's block
-    plus one. `start`: the first of ZooKeeper's block."""
-    return _entity("producer_ids", [], {"next": next_id, **({} if start is None else {"start": start})}, at)
+    plus one. `start`: the first of ZooKeeper's block; `broker_id`: to which broker that block was assigned."""
+    block = {} if start is None else {"start": start, "broker": broker_id}
+    return _entity("producer_ids", [], {"next": next_id, **block}, at)
 
 
 def feature(name: str, level: int, at: Mapping[str, int] | None = None) -> Entity:

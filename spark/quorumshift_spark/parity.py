@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The comparison in Spark: one aggregation by key over all views finds the keys whose values are not equal.
+"""The comparison in Spark: one aggregation by key, over digests of 64 bits, finds the keys that are not equal.
 
 These keys, usually few, go through `compare` on the driver. All others are equal in every comparison of their kind.
 Rows are those of views.source.
@@ -12,14 +12,21 @@ from __future__ import annotations
 import functools
 import json
 import operator
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+import os
+import shutil
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from quorumshift_spark.normal_form import Entity
+from quorumshift_spark import columns, replay, rules
+from quorumshift_spark import normal_form as form
+from quorumshift_spark.normal_form import Entity, readable_key
 from quorumshift_spark.rules import Comparison
-from quorumshift_spark.views import Key, source
+from quorumshift_spark.views import Key, family, source
 
 
 class Reading(NamedTuple):
@@ -43,37 +50,48 @@ class Bundle(NamedTuple):
     members: Tuple[Comparison, ...]
 
 
-class Unequal(NamedTuple):
-    """`keys`: {key: {view: entity}} of unequal keys, up to the limit; `equal`: {(bundle number, kind): number of equal
-    keys}; `beyond`: the same for unequal keys beyond the limit."""
+def read(spark: SparkSession, job_file: str, directory: str | None) -> Tuple[DataFrame, List[Row]]:
+    """Return the raw rows of all views, each read once, and the last row of each part.
 
-    keys: Dict[Key, Dict[str, Entity]]
-    equal: Dict[Tuple[int, str], int]
-    beyond: Dict[Tuple[int, str], int]
-
-
-def read(spark: SparkSession, job_file: str) -> DataFrame:
-    """Return the rows of all views, persisted."""
+    :arg directory: where they are stored, if executors share it; else Spark keeps them, on two executors if it can.
+    """
     spark.dataSource.register(source.ViewsSource)
-    return spark.read.format(source.NAME).option("input", job_file).load().persist()
+    views = spark.read.format(source.NAME).option("input", job_file)
+    if directory is None:
+        rows = views.load().persist(StorageLevel.MEMORY_AND_DISK_2)
+        return rows.filter("kind != ''"), rows.filter("kind = ''").select("view", "key", "fields").collect()
+    shutil.rmtree(directory, ignore_errors=True)  # of a job that was killed
+    os.makedirs(directory, 0o700)
+    last = views.option("directory", directory).load().select("view", "key", "fields").collect()
+    return spark.read.schema(from_arrow_schema(source.ROWS)).parquet(directory), last
 
 
-def readings(rows: DataFrame, names: Sequence[str]) -> Dict[str, Reading]:
+def readings(raw: DataFrame, last: Sequence[Row], names: Sequence[str]) -> Dict[str, Reading]:
     """Return the outcome for each view, with its arrived rows checked against the counts of its parts."""
-    by_key = rows.filter("kind != ''").groupBy("view", "kind", "key").count()
     arrived: Dict[str, Dict[str, int]] = {name: {} for name in names}
-    lost: Dict[str, List[str]] = {name: [] for name in names}
-    for row in by_key.groupBy("view", "kind").agg(F.sum("count").alias("n"), F.count("*").alias("keys")).collect():
-        arrived[row.view][row.kind] = row.n
-        if row.n != row["keys"]:
-            lost[row.view].append(f"{row.n - row['keys']} of {row.n} {row.kind} rows arrived twice")
+    for row in raw.groupBy("view", "kind").count().collect():
+        arrived[row.view][row.kind] = row["count"]
     parts: Dict[str, Dict[int, Dict[str, Any]]] = {name: {} for name in names}
-    for row in rows.filter("kind = ''").select("view", "key", "fields").collect():
+    for row in last:
         parts[row.view][int(row.key)] = source.part_summary(row.fields)
-    return {name: _reading(arrived[name], parts[name], lost[name]) for name in names}
+    return {name: _reading(arrived[name], parts[name]) for name in names}
 
 
-def _reading(arrived, parts, lost):
+def replayed(raw: DataFrame, found: Mapping[str, Reading]) -> Tuple[DataFrame, Dict[str, Reading]]:
+    """Return the rows with the partitions of metadata logs in place of their records, and the readings of them."""
+    result = replay.replay(raw)
+    rows = raw.filter(~F.col("kind").isin(*replay.RAW)).unionByName(result.partitions)
+    readings = {}
+    for name, reading in found.items():
+        read = {kind: count for kind, count in reading.read.items() if kind not in replay.RAW}
+        if name in result.counts:
+            read["partition"] = result.counts[name]
+        readings[name] = reading._replace(read=read, error=result.rejected.get(name))
+    return rows, readings
+
+
+def _reading(arrived, parts):
+    lost: List[str] = []
     errors = [part["error"] for part in parts.values() if "error" in part]
     seconds = max((part["seconds"] for part in parts.values()), default=0.0)
     if errors:
@@ -97,6 +115,8 @@ def _merged(states):
     merged = dict(states[0])
     for state in states[1:]:
         merged.update({name: min(merged[name], state[name]) for name in ("zxid", "offset") if name in state})
+        if "deletions" in state:
+            merged["deletions"] = {**merged["deletions"], **state["deletions"]}
     return merged
 
 
@@ -108,56 +128,120 @@ def bundled(comparisons: Sequence[Comparison]) -> List[Bundle]:
     return [Bundle(*shared, tuple(found)) for shared, found in members.items()]
 
 
-def unequal(rows: DataFrame, bundles: Sequence[Bundle], limit: int) -> Unequal:
-    """Return the keys that are unequal in a comparison, with the entity of each view."""
-    if not bundles:
-        return Unequal({}, {}, {})
-    keys = _by_key(rows, bundles).persist()
-    try:
-        differing = keys.filter("not all_equal")
-        picked = {(row.kind, row.key): {} for row in differing.select("kind", "key").sort("kind", "key").take(limit)}
-        if not picked:
-            return Unequal({}, _counts(keys, bundles)[True], {})
-        named = F.broadcast(rows.sparkSession.createDataFrame(list(picked), "kind string, key string"))
-        others = keys.filter("all_equal") if len(picked) < limit else keys.join(named, ["kind", "key"], "left_anti")
-        counts = _counts(others, bundles)
-        found = rows.join(named, ["kind", "key"], "left_semi").select("view", "kind", "key", "fields", "at")
-        for row in found.toLocalIterator():
-            picked[(row.kind, row.key)][row.view] = Entity(row.kind, row.key, dict(row.fields), json.loads(row.at))
-        return Unequal(picked, counts[True], counts[False])
-    finally:
-        keys.unpersist()
+class Unequal:
+    """The keys that are unequal in a comparison of `bundles`.
+
+    :ivar equal: {(bundle number, kind): number of keys} that are equal in all comparisons of the bundle
+    :ivar ids: of the unequal keys, ordered
+    :ivar bundles: as given
+    """
+
+    def __init__(self, rows: DataFrame, bundles: Sequence[Bundle]) -> None:
+        self._rows = rows.withColumn("id", _id())
+        self.bundles = bundles
+        self.equal: Dict[Tuple[int, str], int] = {}
+        self.ids: List[int] = []
+        if bundles:
+            self._keys = _by_key(self._rows, bundles)
+            unequal = F.collect_list(F.when(~F.col("all_equal"), F.col("id"))).alias("ids")
+            self.equal, found = self._counts(self._keys, F.col("all_equal"), True, unequal)
+            self.ids = sorted(one for row in found for one in row.ids)
+
+    def entities(self, ids: Sequence[int]) -> Tuple[Dict[Key, Dict[str, Entity]], List[str]]:
+        """Return {key: {view: entity}} of these keys, and a sentence for each entity that arrived twice."""
+        found: Dict[Key, Dict[str, Entity]] = {}
+        twice = []
+        for row in self._of(self._rows, ids).collect() if ids else ():
+            entity = entity_of(row)
+            views = found.setdefault((entity.kind, entity.key), {})
+            if row.view in views:
+                twice.append(f"{row.view}: {entity.kind} {readable_key(entity.kind, entity.key)} arrived twice")
+            views[row.view] = entity
+        return found, twice
+
+    def counts(self, ids: Sequence[int], equal: bool) -> Dict[Tuple[int, str], int]:
+        """Return {(bundle number, kind): number of keys} of these keys that are equal, or unequal, in the bundle."""
+        return self._counts(self._of(self._keys, ids), F.lit(True), equal)[0] if ids else {}
+
+    def _of(self, rows, ids):
+        named = rows.sparkSession.createDataFrame([(one,) for one in ids], "id bigint")
+        return rows.join(F.broadcast(named), "id", "left_semi")
+
+    def _counts(self, keys, counts, equal, *more):
+        numbers = range(len(self.bundles))
+        sums = [F.count_if(counts & (F.col(f"equal_{n}") == equal)).alias(f"n_{n}") for n in numbers]
+        rows = keys.groupBy("kind").agg(*sums, *more).collect()
+        return {(n, row.kind): row[f"n_{n}"] for row in rows for n in numbers if row[f"n_{n}"]}, rows
+
+
+_NO_VALUE = -(1 << 31)
+_LISTS = {field.name for field in columns.PARTITIONS if pa.types.is_list(field.type)}
+_TEXTS = {"topic_id", "directories"}
+
+
+def _id():
+    """Return 64 bits of a key. Two keys with the same id are unequal, since their views' tokens add up to more, and
+    `compare` sees each by itself."""
+    return F.xxhash64("kind", F.coalesce("key", "topic"), F.coalesce("partition", F.lit(-1)))
+
+
+def _digest(relation: str):
+    """Return 64 bits of the values that a relation compares, null where they do not decide (compare.projection)."""
+    parts = []
+    for name, _how in rules.compared_fields("partition", relation):
+        none = F.lit("" if name in _TEXTS else _NO_VALUE)  # xxhash64 skips nulls
+        if name in _LISTS:
+            # ... and hashes lists as their elements: without the size, [1], [2] would equal [1, 2], []
+            parts += [F.size(name), F.coalesce(F.col(name), F.array(none))]
+        else:
+            parts.append(F.coalesce(F.col(name), none))
+    text = F.col(f"as_{relation}")
+    typed, generic = F.xxhash64(*parts), F.when(text.isNotNull(), F.xxhash64(text))
+    return F.when(F.col("kind") == "partition", typed).otherwise(generic)
 
 
 def _by_key(rows, bundles):
     """Return a row a key. `equal_N`: whether the views of bundle N agree, null where none has the key or the bundle
     does not compare its kind. `all_equal`: whether all bundles agree."""
+    digests = {bundle.relation: _digest(bundle.relation).alias(bundle.relation) for bundle in bundles}
+    narrow = rows.select("kind", "id", "view", *digests.values())
     aggregates, equal = [], []
     for number, bundle in enumerate(bundles):
-        column = F.col(f"as_{bundle.relation}")
+        digest = F.col(bundle.relation)
         of_kind, rights = F.col("kind").isin(*bundle.kinds), [member.right for member in bundle.members]
         ours, theirs = of_kind & (F.col("view") == bundle.left), of_kind & F.col("view").isin(*rights)
         aggregates += [
             F.max(ours | theirs).alias(f"present_{number}"),
-            F.max(F.when(ours, column)).alias(f"ours_{number}"),
-            F.count(F.when(theirs, column)).alias(f"count_{number}"),
-            F.min(F.when(theirs, column)).alias(f"low_{number}"),
-            F.max(F.when(theirs, column)).alias(f"high_{number}"),
+            # A view that arrives twice must not stand for one that is missing: each adds a number of its own
+            F.sum(F.when(digest.isNotNull(), F.when(ours, 1).when(theirs, _token("view")))).alias(f"views_{number}"),
+            F.min(F.when(ours | theirs, digest)).alias(f"low_{number}"),
+            F.max(F.when(ours | theirs, digest)).alias(f"high_{number}"),
         ]
-        # A null projection is not counted, which makes the key unequal
-        same = f"count_{number} = {len(rights)} and low_{number} = ours_{number} and high_{number} = ours_{number}"
-        equal.append(F.expr(f"if(present_{number}, coalesce({same}, false), null)").alias(f"equal_{number}"))
-    by_key = rows.filter("kind != ''").groupBy("kind", "key").agg(*aggregates).select("kind", "key", *equal)
+        expected = F.lit(1) + functools.reduce(operator.add, (_token(F.lit(name)) for name in rights))
+        same = (F.col(f"views_{number}") == expected) & (F.col(f"low_{number}") == F.col(f"high_{number}"))
+        equal.append(F.when(F.col(f"present_{number}"), F.coalesce(same, F.lit(False))).alias(f"equal_{number}"))
+    by_key = narrow.groupBy("kind", "id").agg(*aggregates).select("kind", "id", *equal)
     all_equal = functools.reduce(operator.and_, (F.coalesce(f"equal_{n}", F.lit(True)) for n in range(len(bundles))))
     return by_key.withColumn("all_equal", all_equal)
 
 
-def _counts(keys, bundles):
-    """Return {equal or not: {(bundle number, kind): number of keys}}."""
-    numbers = range(len(bundles))
-    sums = [F.count_if(F.col(f"equal_{n}") == equal).alias(f"{n}_{equal}") for n in numbers for equal in (True, False)]
-    found: Dict[bool, Dict[Tuple[int, str], int]] = {True: {}, False: {}}
-    for row in keys.groupBy("kind").agg(*sums).collect():
-        for equal, counts in found.items():
-            counts.update({(n, row.kind): row[f"{n}_{equal}"] for n in numbers if row[f"{n}_{equal}"]})
-    return found
+def _token(view):
+    # 40 bits, so that the sum of thousands does not overflow
+    return F.shiftrightunsigned(F.xxhash64(view), 24)
+
+
+def entity_of(row: Row) -> Entity:
+    """Return the entity of a row, see views.source."""
+    if row.kind != "partition":
+        return Entity(row.kind, row.key, dict(row.fields), json.loads(row.at))
+    of = row.view.partition(":")[2] if family(row.view) == rules.BASELINE else row.view
+    values = {name: row[name] for name in form.FIELDS["partition"]}
+    if family(of) == rules.BROKER:  # it leaves out what it does not show
+        return form.partition(row.topic, row.partition, {name: one for name, one in values.items() if one is not None})
+    if of == rules.ZOOKEEPER:
+        values = {name: one for name, one in values.items() if name not in _OF_KRAFT}
+    at = {} if row.changed is None else {"zxid" if of == rules.ZOOKEEPER else "offset": row.changed}
+    return form.partition(row.topic, row.partition, values, at)
+
+
+_OF_KRAFT = ("directories", "elr", "last_known_elr")

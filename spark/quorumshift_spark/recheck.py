@@ -11,7 +11,8 @@ proven when no change in flight can explain it:
   after the offset that /migration had at zxid F. ZooKeeper was read after /migration had passed the end of the log.
   Then the log also has every entity that ZooKeeper last changed at or before F: the two must be equal. An entity
   changed after F may have changed after the end of the log and needs a new snapshot of the log. If the log has the
-  same value in STABLE snapshots in a row, the value that ZooKeeper had between them is wrong.
+  same value in STABLE snapshots in a row, and ZooKeeper had passed the end of each, the value that ZooKeeper had
+  between them is wrong. While dual-write is behind, no difference is proven.
 - two logs that end at the same offset: proven at once, they are not read again.
 - ZooKeeper and a broker: both sides are the same in STABLE readings in a row, with a pause between them.
 - the log and a broker: the broker's side is the same in STABLE readings in a row, and the log's side is current: from
@@ -39,11 +40,13 @@ _UNEQUAL = (DIFFER, LEFT_ONLY, RIGHT_ONLY)
 
 class Fence(NamedTuple):
     """The fence of a round. `zxid`: F of the module's docstring, or None. `log_cut_again`: whether this round has a new
-    snapshot of the log. `error`: why there is no fence or no new snapshot."""
+    snapshot of the log. `error`: why there is no fence or no new snapshot. `passed`: whether ZooKeeper has the records
+    of the snapshot."""
 
     zxid: int | None
     log_cut_again: bool
     error: str = ""
+    passed: bool = True
 
 
 class Round(NamedTuple):
@@ -140,9 +143,8 @@ def recheck(
                 left = _same(before[key].get(comparison.left), last[key].get(comparison.left))
                 log = right if comparison.relation == rules.ZOOKEEPER_LOG else left
                 same[compared] = same.get(compared, 0) + 1 if left and right else 1
-                fresh[compared] = (
-                    fresh.get(compared, 0) + 1 if log and fence.log_cut_again else int(fence.log_cut_again)
-                )
+                renewed = fence.log_cut_again and (fence.passed or comparison.relation != rules.ZOOKEEPER_LOG)
+                fresh[compared] = fresh.get(compared, 0) + 1 if log and renewed else int(renewed)
                 why = _undecided_because(comparison, last[key], outcomes, fence, same[compared], fresh[compared])
                 if why:
                     undecided[compared] = why

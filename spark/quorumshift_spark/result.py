@@ -30,7 +30,7 @@ DIFFERENCES_SCHEMA = pa.schema(
     [
         (name, pa.string())
         for name in (
-            "status",  # differ, undecided
+            "status",  # differ, undecided, changed
             "kind",
             "key",
             "field",

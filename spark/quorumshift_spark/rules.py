@@ -15,7 +15,8 @@ docs. A comparison has one of four relations:
 from __future__ import annotations
 
 import functools
-from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
+import re
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
 
@@ -27,14 +28,15 @@ ZOOKEEPER_LOG, SERVED, LOGS, SINCE = RELATIONS = ("zookeeper_log", "served", "lo
 # How a field is compared in a relation
 EQUAL = "equal"  # the same canonical value
 SHOWN = "shown"  # equal; a secret that the broker withholds equals any secret
-BLOCK = "block"  # producer ids: KRaft's next id is the begin or the end of ZooKeeper's block
+BLOCK = "block"  # producer ids: KRaft's next id follows ZooKeeper's block, or begins the one that dual-write wrote
+RISES = "rises"  # equal, or greater and changed since the baseline: a smaller value is never excused
 NOT = "-"  # not compared, for the reason in `why`
 
 
 class Rule(NamedTuple):
     """How one field of one kind is compared; `field` "" is the presence of the entity.
 
-    `hows`: EQUAL, SHOWN, BLOCK or NOT for each of RELATIONS, in their order.
+    `hows`: EQUAL, SHOWN, BLOCK, RISES or NOT for each of RELATIONS, in their order.
     `why`: for the operator, why the field may differ temporarily or is not compared.
     `do`: what to do about a difference that remains.
     """
@@ -46,7 +48,7 @@ class Rule(NamedTuple):
     do: str
 
     def how(self, relation: str) -> str:
-        """Return EQUAL, SHOWN, BLOCK or NOT."""
+        """Return EQUAL, SHOWN, BLOCK, RISES or NOT."""
         return self.hows[RELATIONS.index(relation)]
 
 
@@ -74,7 +76,20 @@ TABLE: Tuple[Rule, ...] = (
         "changes only when the topic is deleted and recreated",
         "stop: a broker deletes the data of a topic whose id has changed; restore the id from the backup",
     ),
-    Rule("partition", "", _EVERYWHERE, "appears with its topic or when partitions are added", _REPAIR),
+    Rule(
+        "partition",
+        "",
+        _EVERYWHERE,
+        "appears with its topic or when partitions are added; disappears with its topic alone",
+        _REPAIR,
+    ),
+    Rule(
+        "partition",
+        "topic_id",
+        (NOT, NOT, NOT, NOT),
+        "as the topic's id; the epochs of a topic that was deleted and recreated begin anew",
+        _REPAIR,
+    ),
     Rule(
         "partition",
         "replicas",
@@ -106,7 +121,7 @@ TABLE: Tuple[Rule, ...] = (
     Rule(
         "partition",
         "leader_epoch",
-        _EVERYWHERE,
+        (EQUAL, EQUAL, EQUAL, RISES),
         "rises with every election; the initial copy keeps ZooKeeper's value, dual-write stores KRaft's value there",
         "stop: if a leader epoch decreases, followers truncate their logs",
     ),
@@ -127,10 +142,18 @@ TABLE: Tuple[Rule, ...] = (
     Rule(
         "partition",
         "partition_epoch",
-        (NOT, NOT, EQUAL, EQUAL),
+        (NOT, NOT, EQUAL, RISES),
         "in ZooKeeper the data version of the state znode: dual-write raises it once a write, KRaft once a change, and "
         "one write may cover several changes",
         _REPAIR,
+    ),
+    *(
+        Rule("partition", field, (NOT, NOT, EQUAL, EQUAL), why, _REPAIR)
+        for field, why in (
+            ("directories", "log directories of the replicas, in their order (KIP-858); only KRaft stores them"),
+            ("elr", "eligible leader replicas (KIP-966), as a set; only KRaft stores them"),
+            ("last_known_elr", "as elr"),
+        )
     ),
     Rule(
         "partition",
@@ -207,12 +230,15 @@ TABLE: Tuple[Rule, ...] = (
     Rule(
         "producer_ids",
         "next",
-        (BLOCK, NOT, EQUAL, EQUAL),
-        "the initial copy sets KRaft's next id to the end of ZooKeeper's block; dual-write then writes a block to "
-        "ZooKeeper that begins at the next id",
+        (BLOCK, NOT, EQUAL, RISES),
+        "a block that a broker in ZooKeeper mode got ends right before KRaft's next id, which the initial copy takes "
+        "from it; the block of broker -1, which dual-write writes, begins at the next id",
         "stop: producer ids that are assigned twice break exactly-once semantics",
     ),
-    Rule("producer_ids", "start", (NOT, NOT, NOT, EQUAL), "only in ZooKeeper: see next", _REPAIR),
+    *(
+        Rule("producer_ids", field, (NOT, NOT, NOT, EQUAL), "only in ZooKeeper: see next", _REPAIR)
+        for field in ("start", "broker")
+    ),
     Rule(
         "feature",
         "",
@@ -281,14 +307,21 @@ _ZOOKEEPER_MODE_NOTE = (
 )
 
 
+_ASKS_ZOOKEEPER = ("config", "quota", "scram")
+"""Kinds for which a broker in ZooKeeper mode reads ZooKeeper when it is asked (ZkConfigRepository, ZkAdminManager); of
+configs those of topics. ACLs, tokens and its own configs it serves from its memory."""
+
+
 class Comparison(NamedTuple):
-    """Two views to compare: names, relation, kinds, and a note for the report ("" for none)."""
+    """Two views to compare: names, relation, kinds, a note for the report ("" for none), and `same_source`: the kinds
+    that both views take from one store. That these agree shows nothing, so they are not counted as agreement."""
 
     left: str
     right: str
     relation: str
     kinds: Tuple[str, ...]
     note: str = ""
+    same_source: Tuple[str, ...] = ()
 
 
 def allowed_on_one_side(
@@ -312,6 +345,11 @@ def allowed_on_one_side(
     return None
 
 
+def deciding(gate: str, views: Iterable[str]) -> str:
+    """Return the view that decides what a broker must serve: the log where the gate takes it and it is given."""
+    return LOG if LOG in GATES[gate].takes and LOG in views else GATES[gate].decides
+
+
 class PlanError(ValueError):
     """The gate of a job is unknown, or a view that it needs is missing."""
 
@@ -320,17 +358,16 @@ def plan(gate: str, kinds: Mapping[str, Sequence[str]], zookeeper_mode: Sequence
     """Return the comparisons of a gate. Raises PlanError.
 
     :arg kinds: {view name: kinds that it serves}.
-    :arg zookeeper_mode: names of the broker views whose broker runs in ZooKeeper mode; used under a KRaft controller.
+    :arg zookeeper_mode: names of the broker views whose broker runs in ZooKeeper mode.
     """
     if gate not in GATES:
         raise PlanError(f"unknown gate {gate!r}; the gates are {', '.join(GATES)}")
-    needs, takes, decides = GATES[gate]
+    needs = GATES[gate].needs
     families = {family(name) for name in kinds}
     missing = [name for name in needs if name not in families]
     if missing:
         raise PlanError(f"gate {gate} needs the view {missing[0]}, which is missing in job.json")
-    if LOG in families and LOG not in needs and LOG in takes:
-        decides = LOG
+    decides = deciding(gate, kinds)
     comparisons = []
 
     def add(left, right, relation, only=None, note=""):
@@ -339,8 +376,10 @@ def plan(gate: str, kinds: Mapping[str, Sequence[str]], zookeeper_mode: Sequence
             for kind in compared_kinds(relation)
             if kind in kinds[left] and kind in kinds[right] and (only is None or kind in only)
         ]
+        asks_zookeeper = left == ZOOKEEPER and right in zookeeper_mode
+        same_source = [kind for kind in shared if asks_zookeeper and kind in _ASKS_ZOOKEEPER]
         if shared:
-            comparisons.append(Comparison(left, right, relation, tuple(shared), note))
+            comparisons.append(Comparison(left, right, relation, tuple(shared), note, tuple(same_source)))
 
     if {ZOOKEEPER, LOG} <= families:
         add(ZOOKEEPER, LOG, ZOOKEEPER_LOG)
@@ -360,6 +399,57 @@ def plan(gate: str, kinds: Mapping[str, Sequence[str]], zookeeper_mode: Sequence
     return comparisons
 
 
+# --- coverage -------------------------------------------------------------------------------------------
+
+COVERAGE: Tuple[Tuple[str, str], ...] = (
+    ("brokers", "each broker that the deciding store lists as up has a view, also one that is not in the inventory"),
+    ("kinds", "each kind that the deciding store holds is served by every broker, or is switched off on every broker"),
+    ("baseline", "a baseline at after_finalize: nothing else is left to compare the cluster with"),
+)
+"""What must have been compared for a pass, whatever the values are. Otherwise the result is incomplete."""
+_AT_THE_END = "after_finalize"
+_OFF = re.compile("SECURITY_DISABLED|DELEGATION_TOKEN_AUTH_DISABLED")  # by the broker's configuration, for each client
+
+
+def uncovered(
+    gate: str,
+    held: Mapping[str, int],
+    up: Iterable[int],
+    not_served: Mapping[str, Mapping[str, str]],
+    baselines: Iterable[str],
+) -> List[str]:
+    """Return a sentence for each of COVERAGE that does not hold.
+
+    :arg held: {kind: number of entities} of the deciding store; `up`: ids of the brokers that it lists as up.
+    :arg not_served: {broker view: {kind: why}}; `baselines`: names of the views with a baseline.
+    """
+    decides = GATES[gate].decides
+    said = []
+    unseen = sorted(set(up) - {int(name.partition(":")[2]) for name in not_served})
+    if unseen:
+        more = f" and {len(unseen) - 3} more" if unseen[3:] else ""
+        said.append(
+            f"nothing compared what registered brokers serve: {', '.join(map(str, unseen[:3]))}{more}. Add them to the "
+            "inventory, or stop and unregister them"
+        )
+    for kind in KINDS:
+        without = {name: off[kind] for name, off in not_served.items() if kind in off}
+        is_off = len(without) == len(not_served) and all(_OFF.search(why) for why in without.values())
+        if not held.get(kind) or not without or is_off:
+            continue
+        (name, why), more = min(without.items()), len(without) - 1
+        said.append(
+            f"{decides} holds {held[kind]} of kind {kind}, which {name}{f' and {more} more' if more else ''} did not "
+            f"serve ({why}). Give the tool a listener and principal that may read them, or configure all brokers alike"
+        )
+    if gate == _AT_THE_END and not list(baselines):
+        said.append(
+            f"gate {gate} has no baseline, so nothing shows what the cluster had before. Run it where the run "
+            "artifacts of the earlier gates are. Without them, quorumshift_verify: false ends the run uncompared"
+        )
+    return said
+
+
 # --- docs ----------------------------------------------------------------------------------------------
 
 _HEADINGS = {
@@ -368,7 +458,13 @@ _HEADINGS = {
     LOGS: "two logs",
     SINCE: "baseline",
 }
-_LABELS = {EQUAL: "equal", SHOWN: "equal; secrets by presence", BLOCK: "begin or end of the block", NOT: "not compared"}
+_LABELS = {
+    EQUAL: "equal",
+    SHOWN: "equal; secrets by presence",
+    BLOCK: "by the block's owner",
+    RISES: "never falls",
+    NOT: "not compared",
+}
 
 
 def markdown() -> str:
@@ -381,4 +477,6 @@ def markdown() -> str:
     for row in TABLE:
         hows = " | ".join(_LABELS[row.how(relation)] for relation in RELATIONS)
         lines.append(f"| {row.kind} | {row.field or '(exists)'} | {hows} | {row.why or '-'} |")
+    lines += ["", "| coverage | what must have been compared for a pass |", "|---|---|"]
+    lines += [f"| {name} | {what} |" for name, what in COVERAGE]
     return "\n".join(lines) + "\n"

@@ -22,7 +22,6 @@ import argparse
 import base64
 import functools
 import json
-import os
 import pathlib
 import random
 import resource
@@ -30,7 +29,7 @@ import shutil
 import struct
 import time
 import zlib
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple
+from typing import Any, Dict, List, NamedTuple, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums, znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_primitives import (
@@ -360,13 +359,17 @@ class ZooKeeperFiles:
         path = f"{CHROOT}{znodes.TOPICS}/{topic.name}"
         assignment = ",".join(f'"{n}":{_listed(p.replicas)}' for n, p in enumerate(topic.partitions))
         value = (
-            f'{{"removing_replicas":{{}},"partitions":{{{assignment}}},"topic_id":"{_uuid(topic.id)}",'
-            '"adding_replicas":{},"version":3}'
+            f'{{"partitions":{{{assignment}}},"topic_id":"{_uuid(topic.id)}","adding_replicas":{{}},'
+            '"removing_replicas":{},"version":3}'
         )
         self._created += 1
         made = self._created
         tail = _NODE_TAIL.pack(2, made, made, TIME_MS, TIME_MS, 0, 1, 0, 0, made)
-        pieces = [_jute(path.encode()), _jute(value.encode()), _NODE_TAIL.pack(2, made, made, TIME_MS, TIME_MS, 0, 1, 0, 0, made)]
+        pieces = [
+            _jute(path.encode()),
+            _jute(value.encode()),
+            _NODE_TAIL.pack(2, made, made, TIME_MS, TIME_MS, 0, 1, 0, 0, made),
+        ]
         pieces += [_jute(f"{path}/partitions".encode()), _jute(None)]
         pieces.append(_NODE_TAIL.pack(2, made, made, TIME_MS, TIME_MS, 0, len(topic.partitions), 0, 0, made))
         pack = struct.Struct(">i").pack
@@ -384,9 +387,7 @@ class ZooKeeperFiles:
                 b"/state",
                 pack(len(data)),
                 data,
-                _NODE_TAIL.pack(
-                    2, made, made + 1, TIME_MS, TIME_MS + 1, state.partition_epoch, 0, 0, 0, made
-                ),
+                _NODE_TAIL.pack(2, made, made + 1, TIME_MS, TIME_MS + 1, state.partition_epoch, 0, 0, 0, made),
             )
             if after.before:
                 self.set_data(f"{path}/partitions/{number}/state", _state(after, KRAFT_EPOCH), after.partition_epoch)
@@ -406,7 +407,7 @@ class ZooKeeperFiles:
         self._write(_jute(b"/"))
         self._snapshot.write(struct.pack(">q", self._sum) + _jute(b"/"))
         self._snapshot.close()
-        self._log.truncate((self._log.tell() >> 16) + 1 << 16)
+        self._log.truncate((self._log.seek(0, os.SEEK_CUR) >> 16) + 1 << 16)
         self._log.close()
 
     def _node(self, path, data, children, version, acl=1, owner=0):
@@ -423,7 +424,7 @@ class ZooKeeperFiles:
 def _state(partition: Partition, controller_epoch: int) -> bytes:
     return (
         f'{{"controller_epoch":{controller_epoch},"leader":{partition.leader},"version":1,"leader_epoch":'
-        f'{partition.leader_epoch},"isr":{_listed(partition.isr)},"leader_recovery_state":0}}'
+        f'{partition.leader_epoch},"isr":{_listed(partition.isr)}}}'
     ).encode()
 
 

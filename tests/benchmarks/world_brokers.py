@@ -124,7 +124,12 @@ class BrokerFiles:
         pieces.append(struct.pack(">i", -0x80000000) + NO_TAGS)
         described = _described(_TOPIC_RESOURCE, topic.name, _topic_configs(topic.configs))
         encoded = b"".join(pieces)
-        self._index[topic.name] = [self._topics.tell(), len(encoded), self._configs.tell(), len(described)]
+        self._index[topic.name] = [
+            self._topics.seek(0, os.SEEK_CUR),
+            len(encoded),
+            self._configs.seek(0, os.SEEK_CUR),
+            len(described),
+        ]
         self._topics.write(encoded)
         self._configs.write(described)
 

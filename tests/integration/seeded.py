@@ -85,7 +85,7 @@ def seed(home: pathlib.Path, broker: servers.KafkaServer) -> None:
         ),
     ]
     # an idempotent producer allocates a block of producer ids
-    jobs.append(("org.apache.kafka.tools.ProducerPerformance", *_producer(broker)))
+    jobs.append(("org.apache.kafka.tools.ProducerPerformance", *producer(broker)))
     done = subprocess.run(
         [*servers.java(), str(TOOLS)],
         input="".join("\t".join(job) + "\n" for job in jobs),
@@ -97,7 +97,8 @@ def seed(home: pathlib.Path, broker: servers.KafkaServer) -> None:
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"
 
 
-def _producer(broker):
+def producer(broker: servers.KafkaServer) -> tuple:
+    """Return the arguments of ProducerPerformance with which an idempotent producer allocates a block of ids."""
     properties = (f"bootstrap.servers={broker.listeners['PLAINTEXT']}", "enable.idempotence=true", "acks=all")
     return (
         *("--topic", "orders", "--num-records", "10", "--record-size", "10", "--throughput", "-1"),

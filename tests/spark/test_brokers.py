@@ -24,6 +24,7 @@ from quorumshift_spark.views import Absent, Statement, ViewError
 from quorumshift_spark.views.brokers import BrokerView, parsed
 
 from tests.integration import seeded, servers
+from tests.unit.spark.realistic import expanded
 
 pytestmark = pytest.mark.real
 SECONDS = 60
@@ -149,7 +150,7 @@ def view(cluster, listener="SASL_PLAINTEXT", broker_id=1, **options):
 
 
 def read(the_view):
-    *entities, statement = pickle.loads(pickle.dumps(the_view)).read(None)
+    *entities, statement = expanded(the_view.name, pickle.loads(pickle.dumps(the_view)).read(None))
     assert isinstance(statement, Statement)
     found = {}
     for entity in entities:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import itertools
 import json
 import os
@@ -17,6 +18,7 @@ import threading
 from unittest.mock import ANY
 
 import pandas
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_snapshot
@@ -29,7 +31,7 @@ from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC
 from cryptography.hazmat.primitives.padding import PKCS7
 from quorumshift_spark import package
 from quorumshift_spark.normal_form import canonical
-from quorumshift_spark.views.baseline import BaselineWriter, about
+from quorumshift_spark.views.baseline import SCHEMA, BaselineWriter, about
 
 from tests.integration import seeded, servers
 from tests.integration.seeded import CHROOT
@@ -105,17 +107,26 @@ def change(client, path, **fields):
 def test_first_gate_passes_and_creates_a_baseline(first):
     assert first.verdict == "pass", first.story()
     counts = first.result["counts"]
-    assert set(counts) == {"topic", "partition", "config", "quota", "scram", "acl", "delegation_token", "broker"}
+    assert set(counts) == {"topic", "partition", "acl", "delegation_token", "broker"}
+    assert first.result["comparisons"][0]["same_source"] == ["config", "quota", "scram"]
     for kind, found in counts.items():
         assert found["read"] == found["match"] > 0, kind
         assert found["skipped"] == found["explained"] == 0
     rows = pandas.read_parquet(first.baseline["path"])
     assert len(rows) == sum(first.result["views"]["zookeeper"]["read"].values())
-    assert set(rows.columns) == {"view", "kind", "key", "fields", "at"}
+    assert list(rows.columns) == SCHEMA.names
     config = rows[rows.key == '["broker","1","listener.name.external.ssl.key.password"]'].iloc[0]
     assert list(json.loads(config.fields)["value"]) == ["digest"]
     assert json.loads(config["at"])["zxid"] > 0
     assert first.result["files"]["entities.parquet"]["rows"] == len(rows)
+
+
+def test_zookeepers_files_hold_what_the_server_answers(home, zk, views, first):
+    files = {"data_dir": str(zk.home / "data"), "chroot": CHROOT, "password_encoder_secrets": ENCODER}
+    given = {**views, "zookeeper": files, "baseline": first.baseline}
+    run = Run(home, "before_trigger", given, cluster_id=servers.CLUSTER_ID).go()
+    assert run.verdict == "pass", run.story()
+    assert run.result["views"]["zookeeper"]["read"] == first.result["views"]["zookeeper"]["read"]
 
 
 def test_gate_with_a_baseline_passes_and_lists_changes(home, views, first, client):
@@ -130,6 +141,68 @@ def test_gate_with_a_baseline_passes_and_lists_changes(home, views, first, clien
     (changed,) = run.result["changed"]
     assert (changed["left"], changed["key"]) == ("baseline:zookeeper", '["topic","orders","retention.ms"]')
     assert run.result["counts"]["config"]["explained"] == 1
+    assert list(changed["differences"][0]["sides"].values()) == ['"9000"', '"8000"']
+
+
+@contextlib.contextmanager
+def topic(broker, client, name, partitions):
+    """Create a topic, and delete it after the block, each until ZooKeeper and the broker show it."""
+    admins = admin.AdminClient({"bootstrap.servers": str(broker.listeners["PLAINTEXT"])})
+
+    def exists(wanted):
+        return (name in client.get_children(znodes.TOPICS)) is (name in admins.list_topics(timeout=10).topics) is wanted
+
+    admins.create_topics([admin.NewTopic(name, partitions, 1)])[name].result(30)
+    servers.wait_for(lambda: exists(True), 30, f"topic {name}")
+    try:
+        yield
+    finally:
+        admins.delete_topics([name])[name].result(30)
+        servers.wait_for(lambda: exists(False), 30, f"the removal of topic {name}")
+
+
+def test_no_change_excuses_a_topic_that_vanished_or_a_value_that_fell(home, views, first, broker, client):
+    """The baseline has a topic that nothing removed, an epoch and producer ids above those of now, and is old."""
+    made = first.baseline["path"]
+    rows = pq.read_table(made).to_pylist()
+    zookeeper_rows = {(row["kind"], row["key"]): row for row in rows if row["view"] == "zookeeper"}
+    orders = next(row for row in rows if (row["view"], row["topic"], row["partition"]) == ("zookeeper", "orders", 0))
+    orders["leader_epoch"] = 50
+    rows.append({**zookeeper_rows[("topic", '["orders"]')], "key": '["vanished"]'})
+    states = about(made)["states"]
+    path = home / "vanished.parquet"
+    with BaselineWriter(
+        str(path), {**about(made), "states": {"zookeeper": {**states["zookeeper"], "zxid": 0}}}
+    ) as writer:
+        writer.write(pa.Table.from_pylist(rows, pq.read_schema(made)))
+    with topic(broker, client, "created", 1):
+        given = {**views, "baseline": {"path": str(path)}}
+        run = Run(home, "before_trigger", given, cluster_id=servers.CLUSTER_ID).go()
+    assert run.verdict == "differ", run.story()
+    found = {(one["kind"], one["key"], one["field"]) for one in run.result["differences"] if one["relation"] == "since"}
+    assert found == {("partition", '["orders",0]', "leader_epoch"), ("topic", '["vanished"]', None)}
+
+
+def test_a_topic_that_is_deleted_is_listed_with_what_shows_it(home, views, broker, client):
+    with topic(broker, client, "doomed", 2):
+        baseline = Run(home, "before_controllers", views, cluster_id=servers.CLUSTER_ID).go()
+        assert baseline.verdict == "pass", baseline.story()
+    run = Run(home, "before_trigger", {**views, "baseline": baseline.baseline}, cluster_id=servers.CLUSTER_ID).go()
+    assert run.verdict == "pass", run.story()
+    changed = {(one["kind"], one["key"]): one["why"] for one in run.result["changed"]}
+    assert set(changed) == {("topic", '["doomed"]'), ("partition", '["doomed",0]'), ("partition", '["doomed",1]')}
+    assert set(changed.values()) == {"removed since the baseline (1 znodes were deleted below /brokers/topics)"}
+
+
+def test_a_registered_broker_that_is_not_in_the_inventory_is_incomplete(home, views, client):
+    registration = client.get("/brokers/ids/1")[0]
+    client.create("/brokers/ids/7", registration, ephemeral=True)
+    try:
+        run = Run(home, "before_controllers", views, cluster_id=servers.CLUSTER_ID).go()
+    finally:
+        client.delete("/brokers/ids/7")
+    assert run.verdict in ("incomplete", "differ"), run.story()
+    assert any("nothing compared what registered brokers serve: 7." in one for one in run.result["reasons"])
 
 
 def test_differences_between_zookeeper_and_a_broker_are_found(home, views, first, client):
@@ -159,7 +232,7 @@ def test_encrypted_config_without_its_secret_is_incomplete(home, views):
     run = Run(home, "before_controllers", {**views, "zookeeper": plain}, cluster_id=servers.CLUSTER_ID).go()
     assert run.verdict == "incomplete", run.story()
     assert any("password.encoder.secret" in reason for reason in run.result["reasons"])
-    assert run.result["counts"]["config"]["skipped"] == 1
+    assert [pair["counts"]["config"]["skipped"] for pair in run.result["comparisons"]] == [1]
 
 
 @pytest.mark.parametrize(

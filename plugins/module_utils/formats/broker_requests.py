@@ -71,7 +71,7 @@ class MalformedAnswer(ValueError):
 
 _THROTTLE = Field("throttleTimeMs", "int32")
 _ERROR = (Field("errorCode", "int16"), Field("errorMessage", "string", nullable=True))
-_PARTITION = (
+PARTITION_FIELDS = (
     Field("errorCode", "int16"),
     Field("partitionIndex", "int32"),
     Field("leaderId", "int32"),
@@ -80,12 +80,12 @@ _PARTITION = (
     Field("isrNodes", "[]int32"),
     Field("offlineReplicas", "[]int32"),
 )
-_TOPIC = (
+TOPIC_FIELDS = (
     Field("errorCode", "int16"),
     Field("name", "string", nullable=True),
     Field("topicId", "uuid"),
     Field("isInternal", "bool"),
-    Field("partitions", "[]struct", fields=_PARTITION),
+    Field("partitions", "[]struct", fields=PARTITION_FIELDS),
     Field("topicAuthorizedOperations", "int32"),
 )
 _BROKER = (
@@ -103,7 +103,7 @@ METADATA = Request(
         Field("brokers", "[]struct", fields=_BROKER),
         Field("clusterId", "string", nullable=True),
         Field("controllerId", "int32"),
-        Field("topics", "[]struct", fields=_TOPIC),
+        Field("topics", "[]struct", fields=TOPIC_FIELDS),
     ),
 )
 
@@ -290,31 +290,59 @@ def read(request: Request, answer: bytes) -> Dict[str, Any]:
     return fields
 
 
+class MetadataAnswer:
+    """Metadata's answer, read topic by topic. Raises MalformedAnswer.
+
+    :ivar head: the fields except `topics`
+    :ivar topics_left: how many topics are still to be read
+    :ivar position: of the next topic in the answer
+    """
+
+    def __init__(self, answer: bytes) -> None:
+        self.answer = answer
+        self.head: Dict[str, Any] = {}
+        position = 0
+        try:
+            for field in METADATA.fields[:-1]:
+                self.head[field.name], position = field_reader(field, METADATA.version)(answer, position)
+            self.topics_left, self.position = read_length(answer, position)
+        except _UNFIT as error:
+            raise MalformedAnswer(METADATA, error) from error
+
+    def read_topic(self) -> Dict[str, Any]:
+        """Return the next topic."""
+        try:
+            topic, self.position = _read_topic(self.answer, self.position)
+        except _UNFIT as error:
+            raise MalformedAnswer(METADATA, error) from error
+        self.topics_left -= 1
+        return topic
+
+    def check_end(self) -> None:
+        """Check that nothing follows the topics."""
+        try:
+            tags, position = read_unsigned_varint(self.answer, self.position)
+        except _UNFIT as error:
+            raise MalformedAnswer(METADATA, error) from error
+        if tags:
+            raise MalformedAnswer(METADATA, f"{tags} tagged fields, expected none")
+        _check_end(METADATA, self.answer, position)
+
+
+_read_topic = struct_reader(TOPIC_FIELDS, METADATA.version)
+
+
 def read_metadata(answer: bytes) -> Tuple[Dict[str, Any], Iterator[Dict[str, Any]]]:
     """Return the fields of Metadata's answer except `topics`, and an iterator of the topics. Both raise
     MalformedAnswer."""
-    head, position = {}, 0
-    try:
-        for field in METADATA.fields[:-1]:
-            head[field.name], position = field_reader(field, METADATA.version)(answer, position)
-    except _UNFIT as error:
-        raise MalformedAnswer(METADATA, error) from error
-    return head, _topics(answer, position)
+    metadata_answer = MetadataAnswer(answer)
+    return metadata_answer.head, _topics(metadata_answer)
 
 
-def _topics(answer, position):
-    read_topic = struct_reader(_TOPIC, METADATA.version)
-    try:
-        count, position = read_length(answer, position)
-        for _topic in range(count):
-            topic, position = read_topic(answer, position)
-            yield topic
-        tags, position = read_unsigned_varint(answer, position)
-    except _UNFIT as error:
-        raise MalformedAnswer(METADATA, error) from error
-    if tags:
-        raise MalformedAnswer(METADATA, f"{tags} tagged fields, expected none")
-    _check_end(METADATA, answer, position)
+def _topics(answer):
+    while answer.topics_left > 0:
+        yield answer.read_topic()
+    answer.check_end()
 
 
 def _check_end(request: Request, answer: bytes, end: int) -> None:

@@ -60,6 +60,7 @@ class Image:
     :ivar features: {name: (level, offset)}
     :ivar brokers: {id: registration}
     :ivar controllers: {id: registration}
+    :ivar removed_topics: {topic id: offset of the record that removed it}
     :ivar zk_migration_state: (name of the state, offset), None without such a record
     :ivar removed: {(attribute, key there): offset of the record that removed it last}; a partition's key is
         (topic's name, partition), a topic's its name, a config's (type, resource, name); an ACL is not in it by id
@@ -80,6 +81,7 @@ class Image:
         self.controllers: Dict[int, ControllerRegistration] = {}
         self.zk_migration_state: Tuple[str, int] | None = None
         self.removed: Dict[Tuple[str, Hashable], int] = {}
+        self.removed_topics: Dict[str, int] = {}
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> Image:
@@ -128,6 +130,7 @@ class Image:
         if topic_id not in self.topics:
             raise _rejected(record, f"topic {topic_id}, which does not exist")
         name, _offset = self.topics.pop(topic_id)
+        self.removed_topics[topic_id] = record.offset
         self._remove("topics", name, record)
         for number in self.partitions.pop(topic_id):
             self._remove("partitions", (name, number), record)
@@ -311,6 +314,9 @@ TYPES = frozenset(_APPLY)
 
 TOPIC_TYPES = frozenset(_TOPICS)
 """Those of topics and partitions alone."""
+
+PARTITION_TYPES = frozenset(("PARTITION_RECORD", "PARTITION_CHANGE_RECORD"))
+"""Those of partitions: nearly all records of a large log."""
 
 CLUSTER_TYPES = frozenset(_CLUSTER) | frozenset(_CONFIGS)
 """Those of brokers, controllers, features, configs and the migration's state: a few records of a large log."""

@@ -21,7 +21,7 @@ import os
 import re
 import sys
 import time
-from typing import Any, BinaryIO, Iterator, NamedTuple
+from typing import AbstractSet, Any, BinaryIO, Iterator, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_records import (
     MalformedRecord,
@@ -48,8 +48,11 @@ _ABORT = API_KEYS["ABORT_TRANSACTION_RECORD"]
 COMMITTED, ABORTED, OPEN = "committed", "aborted", "open"
 _OUTCOMES = {_END: COMMITTED, _ABORT: ABORTED}
 _NO_OP = API_KEYS["NO_OP_RECORD"]
-_MARKERS = frozenset((_BEGIN, _END, _ABORT))
+MARKERS = frozenset((_BEGIN, _END, _ABORT))
 _NAMING = frozenset((_BEGIN,))  # a scan decodes only these bodies, for the transaction's name
+_FRAME_SIZE = 3  # frame version, api key and version, one byte each: peek
+_MARKER_FRAME = re.compile(b"\x01[%b]\0" % bytes(sorted(MARKERS)))
+_NONE: frozenset = frozenset()
 
 
 class LogMissing(LogError):
@@ -267,8 +270,11 @@ def _segments_from(segments, start_offset):
     return segments[first:]
 
 
-def scan_log(log: OpenLog, end_offset: int | None = None, check_crc: bool = True) -> Extent:
+def scan_log(log: OpenLog, end_offset: int | None = None, check_crc: bool = True, counts: bool = True) -> Extent:
     """Scan the segments once and return their extent and every transaction. Bodies of records are not decoded.
+
+    Without `counts`, batches that contain no transaction marker are not searched, which is ten times faster: the
+    transactions have no numbers of records, `last_change` is None, and UnknownRecord is not raised in these batches.
 
     An election closes no transaction: the new active controller writes an abort record (ActivationRecordsGenerator), so
     a transaction is open until its marker. Raises BrokenTransaction, UnknownRecord, MalformedRecord, CorruptBatch,
@@ -276,25 +282,28 @@ def scan_log(log: OpenLog, end_offset: int | None = None, check_crc: bool = True
     """
     high = sys.maxsize if end_offset is None else end_offset
     end = log.start_offset
-    epoch, timestamp = (log.checkpoint.epoch, _checkpoint_timestamp(log)) if log.checkpoint else (0, None)
+    epoch, timestamp = (log.checkpoint.epoch, checkpoint_timestamp(log)) if log.checkpoint else (0, None)
     transactions: list[Transaction] = []
     inside = changed = None
     outside: dict[int, int] = {}
-    for batch, path in _log_batches(log, high, check_crc):
+    for batch, path in segment_batches(log, high, check_crc):
         end, epoch, timestamp = min(batch.last_offset + 1, high), batch.epoch, batch.max_timestamp
-        if batch.is_control:
+        if batch.is_control or not (counts or _MARKER_FRAME.search(batch.records)):
             continue
-        for offset, _time, api_key, _version, fields in _decoded(batch, path, log.start_offset, high, _NAMING):
+        for offset, _time, api_key, _version, fields in decode_batch(batch, path, log.start_offset, high, _NAMING):
             changed = changed if api_key == _NO_OP else offset
-            if api_key in _MARKERS:
+            if api_key in MARKERS:
                 _follow(transactions, outside)
                 inside, outside = _step(log, transactions, inside, api_key, offset, fields, path), {}
             else:
-                counts = outside if inside is None else inside
-                counts[api_key] = counts.get(api_key, 0) + 1
+                numbers = outside if inside is None else inside
+                numbers[api_key] = numbers.get(api_key, 0) + 1
     if inside is not None:
         _close(transactions, inside, None, OPEN)
     _follow(transactions, outside)
+    if not counts:
+        transactions = [transaction._replace(records={}, later={}) for transaction in transactions]
+        changed = None
     return Extent(end, epoch, timestamp, changed, transactions)
 
 
@@ -338,7 +347,7 @@ def cut_log(log: OpenLog, end_offset: int | None = None) -> Cut:
     end, epoch = log.start_offset, log.checkpoint.epoch if log.checkpoint else 0
     reached = end
     spans: dict[str, tuple] = {}
-    for batch, path in _log_batches(log, high, check_crc=False):
+    for batch, path in segment_batches(log, high, check_crc=False):
         reached = batch.last_offset + 1
         if reached > high:
             break
@@ -363,32 +372,39 @@ def log_records(log: OpenLog, extent: Extent, types=None, check_crc: bool = True
     decode and yield (None: all). scan_log checks the segments' checksums. Raises as scan_log does.
     """
     wanted = None if types is None else frozenset(API_KEYS[name] for name in types)
+    skipped = _NONE if wanted is None else _frames_without(wanted)
     if log.checkpoint:
-        yield from _checkpoint_records(log, wanted, check_crc)
+        yield from _checkpoint_records(log, wanted, skipped, check_crc)
     dropped = [transaction for transaction in extent.transactions if transaction.outcome != COMMITTED]
-    for batch, path in _log_batches(log, extent.end_offset, check_crc=False):
+    for batch, path in segment_batches(log, extent.end_offset, check_crc=False):
         if batch.is_control:
             continue
-        records = _decoded(batch, path, log.start_offset, extent.end_offset, wanted)
+        records = decode_batch(batch, path, log.start_offset, extent.end_offset, wanted, skipped)
         for offset, timestamp, api_key, version, fields in records:
-            if fields is not None and api_key not in _MARKERS and not (dropped and _is_inside(offset, dropped)):
+            if fields is not None and api_key not in MARKERS and not (dropped and _is_inside(offset, dropped)):
                 yield Record(offset, batch.epoch, timestamp, RECORDS[api_key].name, version, fields, False)
 
 
-def _checkpoint_records(log, wanted, check_crc):
+def _frames_without(wanted):
+    """Return the frames of the known record types that are not `wanted`. Markers of transactions are not skipped."""
+    others = RECORDS.keys() - wanted - MARKERS
+    return frozenset(bytes((1, key, version)) for key in others for version in range(RECORDS[key].latest + 1))
+
+
+def _checkpoint_records(log, wanted, skipped, check_crc):
     offset, epoch, path = log.checkpoint.offset - 1, log.checkpoint.epoch, log.checkpoint.path
-    timestamp = _checkpoint_timestamp(log)
+    timestamp = checkpoint_timestamp(log)
     for batch in read_batches(log.checkpoint_file, path, check_crc=check_crc):
         if batch.is_control:
             continue
-        for at, _time, api_key, version, fields in _decoded(batch, path, 0, sys.maxsize, wanted):
-            if api_key in _MARKERS:
+        for at, _time, api_key, version, fields in decode_batch(batch, path, 0, sys.maxsize, wanted, skipped):
+            if api_key in MARKERS:
                 raise BrokenTransaction(f"{RECORDS[api_key].name} in a checkpoint, record {at}", path, batch.position)
             if fields is not None:
                 yield Record(offset, epoch, timestamp, RECORDS[api_key].name, version, fields, True)
 
 
-def _checkpoint_timestamp(log):
+def checkpoint_timestamp(log: OpenLog) -> int:
     """Return the time (ms) of the last record in the checkpoint; its batches have the time at which it was written."""
     path = log.checkpoint.path
     for batch in read_batches(log.checkpoint_file, path, check_crc=False):
@@ -424,11 +440,11 @@ def read_file(path: str, check_crc: bool = True) -> Iterator[FileRecord]:
                 for offset, timestamp, name, version, fields in _control_records(batch, path):
                     yield FileRecord(offset, batch.epoch, timestamp, name, version, fields, True)
                 continue
-            for offset, timestamp, api_key, version, fields in _decoded(batch, path, 0, sys.maxsize, None):
+            for offset, timestamp, api_key, version, fields in decode_batch(batch, path, 0, sys.maxsize, None):
                 yield FileRecord(offset, batch.epoch, timestamp, RECORDS[api_key].name, version, fields, False)
 
 
-def _log_batches(log, end_offset, check_crc) -> Iterator[tuple[Batch, str]]:
+def segment_batches(log: OpenLog, end_offset: int, check_crc: bool) -> Iterator[tuple[Batch, str]]:
     """Yield the batches of the segments from log.start_offset to `end_offset`, and check that none is missing.
 
     Batches at or above `end_offset` are not read. The checksum does not cover base offset and epoch, so their order is
@@ -449,12 +465,19 @@ def _log_batches(log, end_offset, check_crc) -> Iterator[tuple[Batch, str]]:
             expected, epoch = batch.last_offset + 1, batch.epoch
 
 
-def _decoded(batch, path, low, high, wanted):
-    """Yield (offset, timestamp, api key, version, fields) of records in [low, high); fields None if not `wanted`."""
+def decode_batch(
+    batch: Batch, path: str, low: int, high: int, wanted: AbstractSet[int] | None, skipped: AbstractSet[bytes] = _NONE
+) -> Iterator[tuple[int, int, int, int, dict[str, Any] | None]]:
+    """Yield (offset, timestamp, api key, version, fields) of records in [low, high); fields None if not `wanted`.
+
+    `skipped`: see records_of. Raises UnknownRecord, MalformedRecord, CorruptBatch with the batch's place.
+    """
     offset, data = batch.base_offset, batch.records
     try:
-        for offset, timestamp, _key, start, end in records_of(batch, path):
+        for offset, timestamp, _key, start, end in records_of(batch, path, skipped):
             if low <= offset < high:
+                if end - start < _FRAME_SIZE:
+                    raise MalformedRecord("the value ends inside the frame")
                 api_key, version, body = peek(data, start)
                 fields = None
                 if wanted is None or api_key in wanted:

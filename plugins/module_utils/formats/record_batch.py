@@ -11,7 +11,7 @@ org.apache.kafka.raft.KafkaRaftClient.MAX_BATCH_SIZE_BYTES (the largest batch a 
 from __future__ import annotations
 
 import struct
-from typing import Iterator, NamedTuple
+from typing import AbstractSet, Iterator, NamedTuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.crc32c import crc32c
 
@@ -60,15 +60,18 @@ class Batch(NamedTuple):
     records: bytes
 
 
-def read_batches(file, path: str, start_offset: int = 0, check_crc: bool = True) -> Iterator[Batch]:
+def read_batches(
+    file, path: str, start_offset: int = 0, check_crc: bool = True, start: int = 0, end: int | None = None
+) -> Iterator[Batch]:
     """Yield the batches of an open binary `file`, without those that end before `start_offset`.
 
+    `start` and `end`: byte positions; only the batches that begin between them are read, the first one at `start`.
     An incomplete last batch is not yet written and ends the iteration, as in Kafka (FileLogInputStream). Raises
     CorruptBatch, CompressedBatch with `path` and byte position.
     """
-    file.seek(0)
-    position = 0
-    while True:
+    file.seek(start)
+    position = start
+    while end is None or position < end:
         header = file.read(_HEADER.size)
         if len(header) < _HEADER.size:
             return
@@ -131,29 +134,34 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
         shift += 7
 
 
-def records_of(batch: Batch, path: str) -> Iterator[tuple[int, int, bytes | None, int, int]]:
+def records_of(
+    batch: Batch, path: str, skipped: AbstractSet[bytes] = frozenset()
+) -> Iterator[tuple[int, int, bytes | None, int, int]]:
     """Yield (offset, timestamp (ms), key, start and end of the value in `batch.records`) of each record.
 
-    Headers are skipped; a null value starts and ends at the same position. Raises CorruptBatch.
+    `skipped`: first three bytes of the values to leave out. Headers are skipped; a null value starts and ends at the
+    same position. Raises CorruptBatch.
     """
     data, at = batch.records, 0
     try:
         for _record in range(batch.count):
-            # Fast path for one-byte varints (zigzag: half the byte if even), which are by far the most frequent.
+            # Varints of one and two bytes are read here: a call costs as much as the rest. An odd one is negative.
             length = data[at]
-            at += 1
-            if length & 0x81:
-                length, at = read_varint(data, at - 1)
+            if not length & 0x81:
+                length, at = length >> 1, at + 1
+            elif length & 1 or data[at + 1] & 0x80:
+                length, at = read_varint(data, at)
             else:
-                length >>= 1
+                length, at = (length & 0x7F | data[at + 1] << 7) >> 1, at + 2
             end = at + length
             timestamp_delta, at = (0, at + 2) if data[at + 1] == 0 else read_varint(data, at + 1)
             offset_delta = data[at]
-            at += 1
-            if offset_delta & 0x81:
-                offset_delta, at = read_varint(data, at - 1)
+            if not offset_delta & 0x81:
+                offset_delta, at = offset_delta >> 1, at + 1
+            elif offset_delta & 1 or data[at + 1] & 0x80:
+                offset_delta, at = read_varint(data, at)
             else:
-                offset_delta >>= 1
+                offset_delta, at = (offset_delta & 0x7F | data[at + 1] << 7) >> 1, at + 2
             key = None
             key_length = data[at]
             at += 1
@@ -163,15 +171,17 @@ def records_of(batch: Batch, path: str) -> Iterator[tuple[int, int, bytes | None
                     key = data[at : at + key_length]
                     at += key_length
             value_length = data[at]
-            at += 1
-            if value_length & 0x81:
-                value_length, at = read_varint(data, at - 1)
+            if not value_length & 0x81:
+                value_length, at = value_length >> 1, at + 1
+            elif value_length & 1 or data[at + 1] & 0x80:
+                value_length, at = read_varint(data, at)
             else:
-                value_length >>= 1
-            value_end = at + max(value_length, 0)
+                value_length, at = (value_length & 0x7F | data[at + 1] << 7) >> 1, at + 2
+            value_end = at + (value_length if value_length > 0 else 0)
             if value_end >= end:
                 raise CorruptBatch("a value is longer than its record", path, batch.position)
-            yield batch.base_offset + offset_delta, batch.base_timestamp + timestamp_delta, key, at, value_end
+            if data[at : at + 3] not in skipped:
+                yield batch.base_offset + offset_delta, batch.base_timestamp + timestamp_delta, key, at, value_end
             at = end
     except IndexError:
         raise CorruptBatch("a record is longer than its batch", path, batch.position) from None

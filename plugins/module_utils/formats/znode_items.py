@@ -10,9 +10,9 @@ cluster_id         ()                                                    text
 controller_epoch   ()                                                    int
 broker             (id,)                                                 its epoch: the czxid of its znode
 topic              (name,)                                               {topic_id, created_ms (by its server's clock)}
-partition          (topic, partition)                                    {replicas, adding, removing, leader,
-                                                                         leader_epoch, controller_epoch, isr,
-                                                                         leader_recovery_state, version}
+partition          (topic, partition)                                    {topic_id, replicas, adding, removing,
+                                                                         leader, leader_epoch, controller_epoch,
+                                                                         isr, leader_recovery_state, version}
 delete_topic       (name,)                                               None
 config             ("topic" or "broker", entity or None, name)           text; encrypted for a broker's password
 quota              (((entity type, entity or None), ...), name)          float
@@ -35,13 +35,14 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 
+NO_TOPIC_ID = "has no topic_id: the initial copy aborts"
 QUOTA_ENTITIES = {"users": "user", "clients": "client-id", "ips": "ip"}
 _STATE = ("leader", "leader_epoch", "controller_epoch", "isr", "leader_recovery_state")
 
 
 class Item(NamedTuple):
-    """One item. `zxid`: of its last change, for a partition the later of its topic's and its state's; `path`: of its
-    znode."""
+    """One item. `zxid`: of its last change, for a partition the later of its topic's and its state's, for a topic of
+    its creation; `path`: of its znode."""
 
     kind: str
     key: Tuple[Any, ...]
@@ -102,10 +103,11 @@ class Reader:
         topic = znodes.topic(node.data, node.path)
         if topic["topic_id"] is None:
             # ZkTopicMigrationClient.iterateTopics takes topicIdOpt.get
-            self._problem(node.path, "has no topic_id: the initial copy aborts")
+            self._problem(node.path, NO_TOPIC_ID)
         for number, assignment in topic["partitions"].items():
-            self._assignments[(names[-1], number)] = (assignment, node)
-        yield _item(node, "topic", (names[-1],), {"topic_id": topic["topic_id"], "created_ms": node.stat.ctime})
+            self._assignments[(names[-1], number)] = ({"topic_id": topic["topic_id"], **assignment}, node)
+        value = {"topic_id": topic["topic_id"], "created_ms": node.stat.ctime}
+        yield Item("topic", (names[-1],), value, node.stat.czxid, node.path)
 
     def _partition_state(self, names, node):
         partition = names[3], names[5]

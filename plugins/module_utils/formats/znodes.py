@@ -283,7 +283,7 @@ def topic(data, path):
     removing = _object_field(path, value, "removing_replicas", {})
     partitions = {}
     for partition in _object_field(path, value, "partitions", {}):
-        if not partition.isdigit():
+        if not (partition.isascii() and partition.isdigit()):
             raise ZnodeError(path, f"partition {partition!r} is not a number")
         partitions[partition] = {
             "replicas": _ints(path, value["partitions"], partition),

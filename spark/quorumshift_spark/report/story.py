@@ -77,12 +77,13 @@ class Step(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One entity in one comparison, and why it is listed."""
+    """One entity in one comparison, and why it is listed. `values`: for each field, that of both sides."""
 
     kind: str
     key: str
     views: str
     why: str
+    values: List[str]
 
 
 class Story(NamedTuple):
@@ -137,9 +138,7 @@ def build(result: Mapping[str, Any], differences: Iterable[Mapping[str, Any]] | 
         counts=counts,
         total=total,
         pairs=[
-            Pair(
-                str(pair.get("left")), str(pair.get("right")), *_counts(pair.get("counts")), str(pair.get("note") or "")
-            )
+            Pair(str(pair.get("left")), str(pair.get("right")), *_counts(pair.get("counts")), _note(pair))
             for pair in map(_mapping, result.get("comparisons") or ())
         ],
         groups=groups,
@@ -163,6 +162,13 @@ def _counts(by_kind: Any) -> Tuple[List[Tuple[str, List[int]]], List[int]]:
     return rows, [sum(column) for column in zip(*(row for _kind, row in rows))] or [0] * len(COUNTS)
 
 
+def _note(pair: Mapping[str, Any]) -> str:
+    note, same = str(pair.get("note") or ""), [wording.kind(str(one)) for one in pair.get("same_source") or ()]
+    if not same:
+        return note
+    return f"{note} Not counted as agreement, since both sides read them from ZooKeeper: {_joined(same)}.".strip()
+
+
 def _entries(entries: Any) -> List[Entry]:
     return [
         Entry(
@@ -170,9 +176,15 @@ def _entries(entries: Any) -> List[Entry]:
             wording.key(str(entry.get("kind")), str(entry.get("key"))),
             f"{wording.view(str(entry.get('left')))} and {wording.view(str(entry.get('right')))}",
             str(entry.get("why")),
+            [_sides(one) for one in map(_mapping, entry.get("differences") or ())],
         )
         for entry in map(_mapping, list(entries or ())[:SHOWN])
     ]
+
+
+def _sides(difference: Mapping[str, Any]) -> str:
+    sides = ["absent" if value is None else str(value) for value in _mapping(difference.get("sides")).values()]
+    return f"{difference.get('field') or 'exists'}: {' → '.join(sides)}"
 
 
 def _sentence(verdict: str, total: List[int], differences: int, groups: List[Group], views: List[View]) -> str:

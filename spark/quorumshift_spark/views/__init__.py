@@ -12,6 +12,8 @@ from __future__ import annotations
 import abc
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple, Union
 
+import pyarrow as pa
+
 from quorumshift_spark.normal_form import Entity
 
 Key = Tuple[str, str]
@@ -44,9 +46,15 @@ class Statement(NamedTuple):
 
 
 class Absent(NamedTuple):
-    """An entity that a view does not have. `at`: the last change that can have removed it, {} if unknown."""
+    """An entity that a view does not have.
 
-    at: Dict[str, int]
+    `at`: the last change that can have removed it, {} if unknown: {"offset": n} of the record that removed it, or
+    {"zxid": n} of the innermost existing znode on its path. Where that is a parent, with {"under": its path, "child":
+    the path of the missing child, "deletions": how many of its children were ever deleted}. Where it is the topic of a
+    partition, with {"created": its czxid}.
+    """
+
+    at: Dict[str, Any]
 
 
 class View(abc.ABC):
@@ -65,25 +73,20 @@ class View(abc.ABC):
         return [None]
 
     @abc.abstractmethod
-    def read(self, part: Any) -> Iterator[Union[Entity, Statement]]:
-        """Yield every entity of a part, each once over all parts, and then one Statement."""
+    def read(self, part: Any) -> Iterator[Union[Entity, pa.RecordBatch, Statement]]:
+        """Yield every entity of a part, each once over all parts, and then one Statement.
+
+        Partitions, of which there are many, come as batches of columns.PARTITIONS. A metadata log has batches of
+        columns.log.PARTITION_RECORDS, the offset as `at`.
+        """
+
+    def close(self) -> None:
+        """Remove what the view keeps for its tasks."""
+        return None
 
     def reread(self, keys: Iterable[Key]) -> Tuple[Dict[Key, Union[Entity, Absent]], Statement]:
-        """Return these keys as they are now. This default reads the complete view; override it to read single keys."""
-        wanted = set(keys)
-        found: Dict[Key, Union[Entity, Absent]] = {}
-        states: Dict[str, Any] = {}
-        problems: List[Problem] = []
-        for part in self.parts():
-            for item in self.read(part):
-                if isinstance(item, Statement):
-                    states.update(item.state)
-                    problems += item.problems
-                elif (item.kind, item.key) in wanted:
-                    found[(item.kind, item.key)] = item
-        for key in wanted.difference(found):
-            found[key] = Absent({})
-        return found, Statement(states, problems)
+        """Return these keys as they are now."""
+        raise NotImplementedError(f"{self.name} does not change")
 
 
 def family(name: str) -> str:

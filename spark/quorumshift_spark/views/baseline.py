@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The baseline: ZooKeeper's and the log's entities at the last passed gate, as one Parquet file.
 
-A row is an entity: view, kind, key, fields and at as JSON text; secrets are hashes. The file's metadata holds cluster,
+A row is an entity: view, kind, key, fields and at as JSON text; secrets are hashes. A partition has the columns of
+columns.PARTITIONS instead, with `changed` for its `at`. The file's metadata holds cluster,
 gate, the position of each view, and the id of the digest key.
 """
 
@@ -19,13 +20,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from quorumshift_spark import columns
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.normal_form import Entity
 from quorumshift_spark.views import Statement, View, ViewError
 
-FORMAT = 1
+FORMAT = 2
 _ABOUT = b"quorumshift_baseline"
-SCHEMA = pa.schema([(name, pa.string()) for name in ("view", "kind", "key", "fields", "at")])
+PARTITION = [field.with_name("changed") if field.name == "at" else field for field in columns.PARTITIONS]
+SCHEMA = pa.schema([*((name, pa.string()) for name in ("view", "kind", "key", "fields", "at")), *PARTITION])
 
 
 def key_id(digest_key: bytes) -> str:
@@ -121,9 +124,13 @@ class BaselineView(View):
             parts = [part._replace(rows=_packed(self._rows(part))) for part in parts]
         return parts or [Part(-1, state)]
 
-    def read(self, part: Part) -> Iterator[Entity | Statement]:
+    def read(self, part: Part) -> Iterator[Entity | pa.RecordBatch | Statement]:
         if part.number >= 0:
-            for row in self._rows(part).to_pylist():
+            rows = self._rows(part)
+            is_partition = pc.equal(rows["kind"], "partition")
+            partitions = rows.filter(is_partition).select([field.name for field in PARTITION])
+            yield from partitions.rename_columns(columns.PARTITIONS.names).cast(columns.PARTITIONS).to_batches()
+            for row in rows.filter(pc.invert(is_partition)).select(SCHEMA.names[:5]).to_pylist():
                 yield from_row(row)
         yield Statement(part.state, [])
 

@@ -16,6 +16,8 @@ import re
 import time
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Set, Tuple, Union
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import node_mode
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import broker_requests as requests
@@ -28,7 +30,9 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.kafka_wir
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import WireError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security
 
+from quorumshift_spark import columns
 from quorumshift_spark import normal_form as form
+from quorumshift_spark.columns import metadata
 from quorumshift_spark.normal_form import Entity
 from quorumshift_spark.views import Absent, Key, Problem, Statement, View, ViewError
 
@@ -40,7 +44,7 @@ _NAMES_A_REQUEST = 500
 _TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
 _TOPIC_CONFIG, _DYNAMIC_BROKER_CONFIG, _DYNAMIC_DEFAULT_BROKER_CONFIG = 1, 2, 3
 
-_UNKNOWN_TOPIC, _INVALID_REQUEST, _LISTENER_NOT_FOUND = 3, 42, 72
+_UNKNOWN_TOPIC, _INVALID_REQUEST = 3, 42
 _NO_AUTHORIZER, _NO_TOKENS = (54,), (61, 64)
 
 _KRAFT_VERSION = "kraft.version"  # the quorum's own, kept in control records and not in metadata (KRaftVersion)
@@ -103,7 +107,7 @@ class BrokerView(View):
         self.kinds = tuple(kind for kind in _KINDS if kind not in requester.not_served)
         return served
 
-    def read(self, part: Any) -> Iterator[Union[Entity, Statement]]:
+    def read(self, part: Any) -> Iterator[Union[Entity, pa.RecordBatch, Statement]]:
         """See View.read. `state`: {time_ms, mode, offset (see Served; not in ZooKeeper mode), offline_replicas: number
         of replicas that the broker considers offline, not_served: {kind: why}}. Raises ViewError."""
         yield from self._read(None)
@@ -116,11 +120,13 @@ class BrokerView(View):
         for item in self._read(wanted):
             if isinstance(item, Statement):
                 statement = item
-            elif (item.kind, item.key) in wanted:
-                found[(item.kind, item.key)] = item
+                continue
+            for entity in _entities(item):
+                if (entity.kind, entity.key) in wanted:
+                    found[(entity.kind, entity.key)] = entity
         return found, statement
 
-    def _read(self, wanted: Set[Key] | None) -> Iterator[Union[Entity, Statement]]:
+    def _read(self, wanted: Set[Key] | None) -> Iterator[Union[Entity, pa.RecordBatch, Statement]]:
         started = time.time()
         kinds = {kind for kind, _key in wanted} if wanted is not None else set(_KINDS)
         names = None if wanted is None else sorted(_topics_of(wanted))
@@ -160,6 +166,15 @@ class BrokerView(View):
             raise ViewError(f"broker {self._id}: {error}") from error
         except requests.MalformedAnswer as error:
             raise ViewError(f"broker {self._id} at {self._address}: {error}") from error
+
+
+def _entities(item: Union[Entity, pa.RecordBatch]) -> Iterator[Entity]:
+    if isinstance(item, Entity):
+        yield item
+        return
+    for row in item.to_pylist():
+        shown = {name: value for name, value in row.items() if value is not None}
+        yield form.partition(shown.pop("topic"), shown.pop("partition"), shown)
 
 
 def _topics_of(keys: Iterable[Key]) -> Set[str]:
@@ -208,39 +223,31 @@ class _Requester:
             if level and name != _KRAFT_VERSION:
                 yield form.feature(name, level)
 
-    def topics(self, names: List[str] | None) -> Iterator[Entity]:
-        """Yield topics, partitions and the brokers that are up; all topics, or those of these names."""
+    def topics(self, names: List[str] | None) -> Iterator[Union[Entity, pa.RecordBatch]]:
+        """Yield topics, batches of partitions and the brokers that are up; all topics, or those of these names."""
         pages = [None] if names is None else _pages(names, _NAMES_A_REQUEST) or [[]]
         for number, page in enumerate(pages):
             response = self._request_raw(requests.METADATA, requests.metadata(page), requests.LARGEST_METADATA)
-            head, topics = requests.read_metadata(response)
+            head, served = metadata.read_metadata(response)
             if self._cluster_id and head["clusterId"] != self._cluster_id:
                 raise self._error(f"is of cluster {head['clusterId']}, not of {self._cluster_id}")
             if not number:
                 for broker in head["brokers"]:
                     yield form.broker(broker["nodeId"], {"fenced": False})
-            for topic in topics:
-                yield from self._topic(topic)
+            for topics, partitions in served:
+                for topic in topics.to_pylist():
+                    if topic["error_code"] == _UNKNOWN_TOPIC:
+                        continue
+                    self._check(requests.METADATA, {"errorCode": topic["error_code"]}, f"topic {topic['topic']}")
+                    self._topics.append(topic["topic"])
+                    yield form.topic(topic["topic"], topic["topic_id"])
+                yield self._partitions(partitions)
 
-    def _topic(self, topic: Dict[str, Any]) -> Iterator[Entity]:
-        name = topic["name"]
-        if topic["errorCode"] == _UNKNOWN_TOPIC:
-            return
-        self._check(requests.METADATA, topic, f"topic {name}")
-        self._topics.append(name)
-        yield form.topic(name, topic["topicId"])
-        for partition in topic["partitions"]:
-            self.offline_replicas += len(partition["offlineReplicas"])
-            fields = {
-                "replicas": partition["replicaNodes"],
-                "isr": partition["isrNodes"],
-                "leader_epoch": partition["leaderEpoch"],
-            }
-            if partition["errorCode"] == _LISTENER_NOT_FOUND:
-                self._hidden_leaders.append(f"{name}-{partition['partitionIndex']}")
-            else:  # -1: no leader, or one that is down
-                fields["leader"] = partition["leaderId"]
-            yield form.partition(name, partition["partitionIndex"], fields)
+    def _partitions(self, served: pa.RecordBatch) -> pa.RecordBatch:
+        self.offline_replicas += pc.sum(pc.list_value_length(served["offline"])).as_py() or 0
+        hidden = served.filter(pc.equal(served["error_code"], metadata.LISTENER_NOT_FOUND))
+        self._hidden_leaders += [f"{row['topic']}-{row['partition']}" for row in hidden.to_pylist()]
+        return served.select(columns.PARTITIONS.names)
 
     def topic_configs(self, page: int) -> Iterator[Entity]:
         """Yield the configs set on the topics that `topics` yielded, unless deleted since."""

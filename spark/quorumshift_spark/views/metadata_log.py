@@ -4,21 +4,31 @@
 """A controller's metadata log as a view: checkpoint and segments below an end offset, replayed as Kafka replays them.
 
 A record that Kafka would reject is an error. `at` of an entity is the offset of the last record that changed it; of an
-absent one, of the record that removed it. For what a checkpoint holds or lacks, `at` is the checkpoint's last offset.
+absent one, of the record that removed it, or unknown. For what a checkpoint holds it is the checkpoint's last offset.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
+import shutil
 import tempfile
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_snapshot
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums, metadata_image
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_image import TYPES, Image
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_image import (
+    PARTITION_TYPES,
+    TYPES,
+    Image,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_log import (
+    Extent,
     LogMissing,
+    OpenLog,
     log_records,
     open_log,
     scan_log,
@@ -26,19 +36,10 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.record_batch import LogError
 
 from quorumshift_spark import normal_form as form
+from quorumshift_spark import replay
+from quorumshift_spark.columns import log as columns
 from quorumshift_spark.normal_form import Digests, Entity
 from quorumshift_spark.views import Absent, Key, Statement, View, ViewError
-
-_FIELD_NAMES = {
-    "replicas": "replicas",
-    "addingReplicas": "adding",
-    "removingReplicas": "removing",
-    "leader": "leader",
-    "leaderEpoch": "leader_epoch",
-    "isr": "isr",
-    "leaderRecoveryState": "recovery_state",
-    "partitionEpoch": "partition_epoch",
-}
 
 
 class LogSource(NamedTuple):
@@ -55,66 +56,172 @@ class LogSource(NamedTuple):
     content: bytes | None = None
 
 
+class Piece(NamedTuple):
+    """A piece of a log that one task reads. `partitions`: the part of the files whose partition records it reads, None
+    for the piece with all other records. `extent`: of the log."""
+
+    source: LogSource
+    extent: Extent | None = None
+    partitions: columns.Part | None = None
+
+
 class MetadataLogView(View):
     """The log of one controller. `name`: `metadata_log`, or `metadata_log:<controller id>` for a further one.
 
-    :arg ship: whether tasks get the archive's bytes instead of its path.
+    :arg ship: whether tasks get the archive's bytes instead of its path. One task then reads all.
+    :arg tasks: how many tasks read partition records.
     """
 
     kinds = form.KINDS
 
-    def __init__(self, source: LogSource, digests: Digests, name: str = "metadata_log", ship: bool = False) -> None:
+    def __init__(
+        self, source: LogSource, digests: Digests, name: str = "metadata_log", ship: bool = False, tasks: int = 2
+    ) -> None:
         self.name = name
         self.source = source
         self._digests = digests
         self._ship = ship
+        self._tasks = tasks
+        self._reread: Tuple[LogSource, Dict[Key, Entity | Absent], Statement] | None = None
 
-    def parts(self) -> List[LogSource]:
-        """Return one part: records of a log depend on those before them."""
-        if not (self._ship and self.source.archive):
-            return [self.source]
-        with open(self.source.archive, "rb") as file:
-            return [self.source._replace(content=file.read())]
+    def parts(self) -> List[Piece]:
+        """Return the pieces: one for the records that depend on each other, others for those of partitions, which
+        Spark replays (quorumshift_spark.replay)."""
+        if self._ship and self.source.archive:
+            with open(self.source.archive, "rb") as file:
+                return [Piece(self.source._replace(content=file.read()))]
+        source = self.source._replace(directory=self._unpacked())
+        with self._open(source) as (log, extent):
+            pieces = [Piece(source, extent, part) for part in columns.split(log, extent, self._tasks)]
+        return [Piece(source, extent), *pieces]
 
-    def read(self, part: LogSource) -> Iterator[Entity | Statement]:
-        image, _checkpoint_offset, statement = self._replay(part)
-        yield from entities(image, self._digests)
-        yield statement
+    def close(self) -> None:
+        """Remove what `parts` unpacked. It holds secrets."""
+        if self.source.archive:
+            shutil.rmtree(self.source.archive + _UNPACKED, ignore_errors=True)
+
+    def _unpacked(self) -> str:
+        if self.source.directory:
+            return self.source.directory
+        directory = f"{self.source.archive}{_UNPACKED}"
+        self.close()
+        os.mkdir(directory, 0o700)
+        return _unpack(self.source.archive, self.source.sha256, directory)
+
+    def read(self, part: Piece) -> Iterator[Entity | pa.RecordBatch | Statement]:
+        """See View.read: entities and the raw rows that quorumshift_spark.replay takes."""
+        if part.extent is None:
+            with _directory(part.source) as directory:
+                source = part.source._replace(directory=directory)
+                with self._open(source) as (log, extent):
+                    pieces = [
+                        Piece(source, extent),
+                        *(Piece(source, extent, one) for one in columns.split(log, extent, 1)),
+                    ]
+                for piece in pieces:
+                    yield from self._rows(piece)
+                yield _statement(extent)
+            return
+        yield from self._rows(part)
+        yield _statement(part.extent)
+
+    def _rows(self, piece):
+        with self._named_errors():
+            if piece.partitions is not None:
+                for batch in columns.read_part(piece.partitions):
+                    yield pa.RecordBatch.from_arrays(
+                        batch.columns, names=[_OFFSET.get(n, n) for n in batch.schema.names]
+                    )
+                return
+            with open_log(piece.source.directory, piece.source.end_offset) as log:
+                image = Image.of(log_records(log, piece.extent, TYPES - PARTITION_TYPES))
+            yield from entities(image, self._digests)
+            for topic_id, offset in image.removed_topics.items():
+                yield Entity(replay.REMOVED_TOPIC, form.canonical([topic_id]), {}, {"offset": offset})
 
     def reread(self, keys: Iterable[Key]) -> Tuple[Dict[Key, Entity | Absent], Statement]:
         """Return these keys at the end of `source`, a newer snapshot where the job got one since `read`."""
         wanted = set(keys)
-        image, checkpoint_offset, statement = self._replay(self.source)
+        if self._reread is not None and self._reread[0] == self.source and wanted <= self._reread[1].keys():
+            return {key: self._reread[1][key] for key in wanted}, self._reread[2]
+        topics = {form.key_of(key)[0] for kind, key in wanted if kind == "partition"}
+        with _directory(self.source) as directory, self._open(self.source._replace(directory=directory)) as (
+            log,
+            extent,
+        ):
+            image = Image.of(log_records(log, extent, TYPES - PARTITION_TYPES))
+            ids = {topic_id: name for topic_id, (name, _at) in image.topics.items() if name in topics}
+            partitions = list(_partitions(log, extent, ids)) if ids else []
         found: Dict[Key, Entity | Absent] = {
             (entity.kind, entity.key): entity
-            for entity in entities(image, self._digests)
+            for entity in itertools.chain(entities(image, self._digests), partitions)
             if (entity.kind, entity.key) in wanted
         }
         removals = removed(image)
-        for key in wanted.difference(found):
-            at = removals.get(key, checkpoint_offset)
-            found[key] = Absent({} if at is None else {"offset": at})
-        return found, statement
+        for kind, key in wanted.difference(found):
+            # A partition goes with its topic, and a recreated topic may have fewer
+            at = removals.get(("topic", form.canonical(form.key_of(key)[:1])) if kind == "partition" else (kind, key))
+            found[(kind, key)] = Absent({} if at is None else {"offset": at})
+        if self.source.archive:  # a log that is read in place goes on
+            self._reread = (self.source, found, _statement(extent))
+        return found, _statement(extent)
 
-    def _replay(self, source) -> Tuple[Image, int | None, Statement]:
-        """Return the image, the offset of the checkpoint's last record (None without one) and the statement."""
-        with _directory(source) as directory:
-            try:
-                with open_log(directory, source.end_offset) as log:
-                    extent = scan_log(log, source.end_offset)
-                    image = Image.of(log_records(log, extent, TYPES))
-                    checkpoint_offset = log.checkpoint.offset - 1 if log.checkpoint else None
-            except LogMissing as error:
-                raise ViewError(f"{self.name}: {error}") from None
-            except LogError as error:
-                raise ViewError(f"{self.name}: {error}. Take the snapshot of the log again") from error
-        if extent.end_offset < source.end_offset:
+    @contextlib.contextmanager
+    def _open(self, source) -> Iterator[Tuple[OpenLog, Extent]]:
+        """Yield the open log and its extent, which reaches the high watermark."""
+        with self._named_errors(), open_log(source.directory, source.end_offset) as log:
+            extent = scan_log(log, source.end_offset, counts=False)
+            if extent.end_offset < source.end_offset:
+                raise ViewError(
+                    f"{self.name}: the log ends at offset {extent.end_offset} (epoch {extent.last_epoch}), "
+                    f"{source.end_offset - extent.end_offset} short of the high watermark {source.end_offset}. The "
+                    "controller lags or the snapshot is incomplete. Take the snapshot again, on the quorum's leader"
+                )
+            yield log, extent
+
+    @contextlib.contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except LogMissing as error:
+            raise ViewError(f"{self.name}: {error}") from None
+        except LogError as error:
+            raise ViewError(f"{self.name}: {error}. Take the snapshot of the log again") from error
+
+
+_UNPACKED = ".unpacked"
+_OFFSET = {"offset": "at"}
+
+
+def _statement(extent: Extent) -> Statement:
+    return Statement({"offset": extent.end_offset, "epoch": extent.last_epoch}, [])
+
+
+def _partitions(log: OpenLog, extent: Extent, names: Dict[str, str]) -> Iterator[Entity]:
+    """Return the partitions of a few topics ({id: name}), replayed as quorumshift_spark.replay does it for all."""
+    tables = [
+        batch.filter(pc.is_in(batch["topic_id"], pa.array(list(names))))
+        for part in columns.split(log, extent, 1)
+        for batch in columns.read_part(part)
+    ]
+    rows = [row for table in tables for row in table.to_pylist()]
+    merged: Dict[Tuple[str, int], Dict[str, Any]] = {}
+    for row in sorted(rows, key=lambda row: (row["offset"], row["is_change"])):
+        key = row["topic_id"], row["partition"]
+        if not row["is_change"]:
+            merged[key] = row
+            continue
+        values = merged.get(key)
+        if values is None:
             raise ViewError(
-                f"{self.name}: the log ends at offset {extent.end_offset} (epoch {extent.last_epoch}), "
-                f"{source.end_offset - extent.end_offset} short of the high watermark {source.end_offset}. The "
-                "controller lags or the snapshot is incomplete. Take the snapshot again, on the quorum's leader"
+                f"offset {row['offset']}: a record of a partition of {names[row['topic_id']]} that is not there"
             )
-        return image, checkpoint_offset, Statement({"offset": extent.end_offset, "epoch": extent.last_epoch}, [])
+        values["leader_epoch"] += row["leader"] is not None
+        values["partition_epoch"] += 1
+        values.update({name: row[name] for name in replay.NAMED if row[name] is not None}, offset=row["offset"])
+    for (topic_id, number), values in merged.items():
+        fields = {name: values[name] for name in form.FIELDS["partition"]}
+        yield form.partition(names[topic_id], number, fields, {"offset": values["offset"]})
 
 
 @contextlib.contextmanager
@@ -125,26 +232,27 @@ def _directory(source: LogSource) -> Iterator[str]:
         return
     with tempfile.TemporaryDirectory(prefix="quorumshift-log-") as scratch:  # made 0700
         archive = source.archive
-        try:
-            if source.content is not None:
-                archive = os.path.join(scratch, "log.tar.gz")
-                with open(os.open(archive, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
-                    file.write(source.content)
-            directory = os.path.join(scratch, "log")
-            metadata_snapshot.unpack(archive, source.sha256, directory)
-        except (metadata_snapshot.SnapshotError, OSError, EOFError) as error:
-            raise ViewError(f"metadata log: {error}") from error
-        yield directory
+        if source.content is not None:
+            archive = os.path.join(scratch, "log.tar.gz")
+            with open(os.open(archive, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+                file.write(source.content)
+        yield _unpack(archive, source.sha256, scratch)
+
+
+def _unpack(archive: str, sha256: str, directory: str) -> str:
+    """Unpack an archive below a directory; return where. Raises ViewError."""
+    target = os.path.join(directory, "log")
+    try:
+        metadata_snapshot.unpack(archive, sha256, target)
+    except (metadata_snapshot.SnapshotError, OSError, EOFError) as error:
+        raise ViewError(f"metadata log: {error}") from error
+    return target
 
 
 def entities(image: Image, digests: Digests) -> Iterator[Entity]:
-    """Yield every entity of an image in the normal form."""
+    """Yield every entity of an image in the normal form, without partitions."""
     for topic_id, (name, at) in image.topics.items():
         yield form.topic(name, topic_id, {"offset": at})
-    for topic_id, partitions in image.partitions.items():
-        name = image.topics[topic_id][0]
-        for number, values in partitions.items():
-            yield form.partition(name, number, dict(zip(_FIELDS, values)), {"offset": values[-1]})
     for (code, resource), configs in image.configs.items():
         for name, (value, at) in configs.items():
             yield form.config(*_resource(code, resource), name, value, digests, {"offset": at})
@@ -188,9 +296,6 @@ def _acls(image: Image) -> Iterable[Entity]:
 
 def _acl(fields: Dict[str, Any], at: int = 0) -> Entity:
     return form.acl_of_codes(fields, {"offset": at})
-
-
-_FIELDS = tuple(_FIELD_NAMES[name] for name in metadata_image.PARTITION_FIELDS)
 
 
 def _resource(code, name):

@@ -3,13 +3,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """All views of a job as one Spark data source of Arrow record batches: `spark.read.format("quorumshift_views")`.
 
-The only option is `input`, the path of job.json, which the driver reads. Each task gets its view inside its partition.
+Options: `input`, the path of job.json, which the driver reads; `directory`, if the driver and all executors share it.
+Each task gets its view inside its partition. With a directory it writes the rows there, as one Parquet file of ROWS for
+each part, and returns the last row alone: a row that the JVM need not convert costs a tenth.
+
 A part that cannot be read yields a row with the error instead of failing the Spark job. So the result names every view
 that failed, and no stack trace shows what was read.
 
-Rows: view, kind, key, fields (map), at (JSON text), and the projection for each relation (compare.projection). The
-last row of a part has kind "": key is the number of the part; fields holds `error` (text), or `state`, `problems` and
-`counts` (JSON texts).
+Rows: view, kind, key, fields (map), at (JSON text), and the projection for each relation (compare.projection). A
+partition, or a record of one (replay.RECORD), has typed columns instead, from topic to is_change. The last row of a
+part has kind "": key is the number of the part; fields holds `error` (text), or `state`, `problems` and `counts` (JSON
+texts).
 """
 
 from __future__ import annotations
@@ -22,18 +26,21 @@ import traceback
 from typing import Any, Dict, Iterator, List
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
+from quorumshift_spark import columns, replay, rules
 from quorumshift_spark import job as jobs
-from quorumshift_spark import rules
 from quorumshift_spark.compare import projection
 from quorumshift_spark.normal_form import canonical
-from quorumshift_spark.views import Statement, View
+from quorumshift_spark.views import Statement, View, baseline
 
 NAME = "quorumshift_views"
 _BATCH = 8192
 _PROJECTIONS = [f"as_{relation}" for relation in rules.RELATIONS]
-_ARROW = pa.schema(
+ROWS = pa.schema(
     [
         ("view", pa.string()),
         ("kind", pa.string()),
@@ -41,8 +48,11 @@ _ARROW = pa.schema(
         ("fields", pa.map_(pa.string(), pa.string())),
         ("at", pa.string()),
         *((name, pa.string()) for name in _PROJECTIONS),
+        *baseline.PARTITION,
+        ("is_change", pa.bool_()),
     ]
 )
+_UNTYPED = 5 + len(_PROJECTIONS)
 
 
 class Part(InputPartition):
@@ -61,20 +71,19 @@ class ViewsSource(DataSource):
         """Return the name for `format`."""
         return NAME
 
-    def schema(self) -> str:
-        """Return the columns as Spark DDL."""
-        return "view string, kind string, key string, fields map<string,string>, at string, " + ", ".join(
-            f"{name} string" for name in _PROJECTIONS
-        )
+    def schema(self) -> StructType:
+        """Return the columns."""
+        return from_arrow_schema(ROWS)
 
     def reader(self, schema: Any) -> DataSourceReader:
         """Read job.json, on the driver."""
-        return _Reader(jobs.views(jobs.load(self.options["input"])))
+        return _Reader(jobs.views(jobs.load(self.options["input"])), self.options.get("directory"))
 
 
 class _Reader(DataSourceReader):
-    def __init__(self, views: List[View]) -> None:
+    def __init__(self, views: List[View], directory: str | None) -> None:
         self._views = views
+        self._directory = directory
 
     def partitions(self) -> List[Part]:
         parts = []
@@ -89,32 +98,62 @@ class _Reader(DataSourceReader):
         return parts
 
     def read(self, partition: Part) -> Iterator[pa.RecordBatch]:
-        name = partition.view if isinstance(partition.view, str) else partition.view.name
-        counts: Dict[str, int] = collections.Counter()
-        started = time.time()
-        summary = {"of": str(partition.of)}
-        rows: List[tuple] = []
-        try:
-            if partition.error:
-                raise _Failed(partition.error)
-            for item in partition.view.read(partition.part):
-                if isinstance(item, Statement):
-                    summary["state"] = canonical(item.state)
-                    summary["problems"] = canonical([list(problem) for problem in item.problems])
-                    continue
-                counts[item.kind] += 1
-                rows.append((name, *_row(item)))
-                if len(rows) == _BATCH:
-                    yield _batch(rows)
-                    rows = []
-            if "state" not in summary:
-                raise _Failed("the view ended without a Statement")
-            summary["counts"] = canonical(counts)
-        except Exception as error:
-            summary = {"of": str(partition.of), "error": error_line(error)}
-        summary["seconds"] = f"{time.time() - started:.3f}"
-        rows.append((name, "", str(partition.number), list(summary.items()), "", *[None] * len(_PROJECTIONS)))
+        """Yield the batches of a part, the last with one row, or that row alone."""
+        batches = _batches(partition)
+        if self._directory is None:
+            yield from batches
+            return
+        name = f"{_name(partition).replace(':', '-')}.{partition.number}.parquet"
+        # Spark skips names with a leading dot: an unfinished file of a task that runs again
+        part = os.path.join(self._directory, f".{name}.{os.getpid()}")
+        last = None
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "wb") as file, pq.ParquetWriter(file, ROWS, compression="lz4") as writer:
+            for batch in batches:
+                if last is not None:
+                    writer.write_batch(last)
+                last = batch
+        os.replace(part, os.path.join(self._directory, name))
+        yield last
+
+
+def _name(partition: Part) -> str:
+    return partition.view if isinstance(partition.view, str) else partition.view.name
+
+
+def _batches(partition: Part) -> Iterator[pa.RecordBatch]:
+    name = _name(partition)
+    counts: Dict[str, int] = collections.Counter()
+    started = time.time()
+    summary = {"of": str(partition.of)}
+    rows: List[tuple] = []
+    try:
+        if partition.error:
+            raise _Failed(partition.error)
+        for item in partition.view.read(partition.part):
+            if isinstance(item, Statement):
+                summary["state"] = canonical(item.state)
+                summary["problems"] = canonical([list(problem) for problem in item.problems])
+                continue
+            if isinstance(item, pa.RecordBatch):
+                kind = "partition" if item.schema.equals(columns.PARTITIONS) else replay.RECORD
+                counts[kind] += item.num_rows
+                yield _typed(name, kind, item)
+                continue
+            counts[item.kind] += 1
+            rows.append((name, *_row(item)))
+            if len(rows) == _BATCH:
+                yield _batch(rows)
+                rows = []
+        if "state" not in summary:
+            raise _Failed("the view ended without a Statement")
+        summary["counts"] = canonical(counts)
+    except Exception as error:
+        summary = {"of": str(partition.of), "error": error_line(error)}
+    summary["seconds"] = f"{time.time() - started:.3f}"
+    if rows:
         yield _batch(rows)
+    yield _batch([(name, "", str(partition.number), list(summary.items()), "", *[None] * len(_PROJECTIONS))])
 
 
 class _Failed(Exception):
@@ -141,13 +180,31 @@ def _row(entity):
         entity.key,
         list(entity.fields.items()),
         canonical(entity.at),
-        *(projection(relation, entity.kind, entity.fields) for relation in rules.RELATIONS),
+        *(
+            None if entity.kind in replay.RAW else projection(relation, entity.kind, entity.fields)
+            for relation in rules.RELATIONS
+        ),
     )
 
 
 def _batch(rows):
-    columns = [pa.array(column, field.type) for column, field in zip(zip(*rows), _ARROW)]
-    return pa.RecordBatch.from_arrays(columns, schema=_ARROW)
+    arrays = [pa.array(column, field.type) for column, field in zip(zip(*rows), ROWS)]
+    arrays += [pa.nulls(len(rows), field.type) for field in list(ROWS)[_UNTYPED:]]
+    return pa.RecordBatch.from_arrays(arrays, schema=ROWS)
+
+
+def _typed(name, kind, batch):
+    given = {"view": name, "kind": kind}
+    arrays = []
+    for field in ROWS:
+        column = "at" if field.name == "changed" else field.name
+        if field.name in given:
+            arrays.append(pa.repeat(pa.scalar(given[field.name], pa.string()), batch.num_rows))
+        elif field.name != "at" and column in batch.schema.names:
+            arrays.append(batch[column].cast(field.type))
+        else:
+            arrays.append(pa.nulls(batch.num_rows, field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=ROWS)
 
 
 def part_summary(fields: Dict[str, str]) -> Dict[str, Any]:

@@ -3,48 +3,48 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """ZooKeeper's live tree as a view: separate tasks read parts of it, pipelined and paced. Nothing is written.
 
-`at` of an entity is the mzxid of its znode (the later of two for a partition). An absent entity was removed at the
-latest when its nearest existing znode changed: that znode's mzxid, or its pzxid for a child.
+`at` of an entity is the mzxid of its znode (the later of two for a partition; of a topic the czxid). An absent entity
+was removed at the latest when its nearest existing znode changed: that znode's mzxid, or its pzxid for a child. Whether
+children of a znode were deleted since the baseline shows in its Stat: ZooKeeper counts them (`deletions`).
 """
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import math
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
+import os
+import zlib
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znode_items, znodes
+import pyarrow as pa
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znode_items, znodes, zookeeper_files
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper as probe
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import ZkSecurity
 
+from quorumshift_spark import columns
 from quorumshift_spark import normal_form as form
+from quorumshift_spark.columns import states
 from quorumshift_spark.normal_form import Digests, Entity
 from quorumshift_spark.views import Absent, Key, Problem, Statement, View, ViewError
 from quorumshift_spark.views.password_encoder import UndecodablePassword, decode
 
-_FIELDS = {
-    "replicas": "replicas",
-    "adding": "adding",
-    "removing": "removing",
-    "leader": "leader",
-    "leader_epoch": "leader_epoch",
-    "isr": "isr",
-    "leader_recovery_state": "recovery_state",
-    "version": "partition_epoch",
-}
+_FIELDS = ("topic_id", "replicas", "adding", "removing", "leader", "leader_epoch", "isr", "recovery_state")
+_FIELDS += ("partition_epoch",)
 TOPICS_A_PART = 2000
 
 
 class Part(NamedTuple):
     """A part of the tree. `what`: `topics` with names in [low, high) (None: no bound), `configs`, `acls` or `rest`.
 
-    `of`: the number of parts, which share the rate.
+    `of`: the number of parts, which share the rate. `deletions`: {path: see the function}, before any part is read.
     """
 
     what: str
     of: int
     low: str | None = None
     high: str | None = None
+    deletions: Mapping[str, int] = {}
 
 
 class ZooKeeperView(View):
@@ -81,8 +81,8 @@ class ZooKeeperView(View):
 
     def probe(self) -> None:
         """Check the cluster id. Raises ViewError for another cluster at the connect string."""
-        with self._session() as reader:
-            ids = [znodes.cluster_id(node.data) for node in reader.get_many([znodes.CLUSTER_ID])]
+        _zxid, nodes = self._nodes([znodes.CLUSTER_ID])
+        ids = [znodes.cluster_id(node.data) for node in nodes.values()]
         if self._cluster_id and ids != [self._cluster_id]:
             actual = f"cluster {ids[0]}" if ids else "no Kafka cluster"
             raise ViewError(f"ZooKeeper at {self.connect} holds {actual}, not {self._cluster_id}. Check the chroot")
@@ -90,58 +90,162 @@ class ZooKeeperView(View):
     def parts(self) -> List[Part]:
         """Return the parts. Topics are split by ranges of names: a topic created later is in exactly one of them."""
         with self._session() as reader:
+            parents = {path: deletions(stat) for path, stat in reader.stat_many(_parents(reader)) if stat}
             names = [name for _path, children in reader.children_many([znodes.TOPICS]) for name in children or ()]
         bounds = [None, *names[TOPICS_A_PART::TOPICS_A_PART], None]
         count = len(bounds) - 1 + len(_PARTS) - 1
         topics = [Part("topics", count, low, high) for low, high in zip(bounds, bounds[1:])]
+        topics[0] = topics[0]._replace(deletions=parents)
         return [*topics, *(Part(what, count) for what in _PARTS if what != "topics")]
 
-    def read(self, part: Part) -> Iterator[Entity | Statement]:
+    def read(self, part: Part) -> Iterator[Entity | pa.RecordBatch | Statement]:
         problems: List[Problem] = []
+        parents = dict(part.deletions)
         with self._session(part.of) as reader:
             zxid = reader.zxid()
-            for node in _PARTS[part.what](reader, part):
-                yield from self._znodes.entities(node, problems)
-            yield from self._znodes.rest(problems)
-        yield Statement({"zxid": zxid}, problems)
+            for nodes in _PARTS[part.what](reader, part):
+                if part.what == "acls":  # each read before its children, see `Part`
+                    parents.update({node.path: deletions(node.stat) for node in nodes if node.stat.numChildren})
+                yield from self._znodes.read(nodes, problems)
+        yield Statement({"zxid": zxid, "deletions": parents}, problems)
 
     def reread(self, keys: Iterable[Key]) -> Tuple[Dict[Key, Entity | Absent], Statement]:
         """Return these keys, with one pipelined read of their znodes and, for absent keys, of the parents."""
         wanted = set(keys)
         problems: List[Problem] = []
         chains_of = {key: _chains(*key) for key in wanted}
-        paths = sorted({path for chains in chains_of.values() for chain in chains for path in chain})
-        found: Dict[Key, Entity | Absent] = {}
-        with self._session() as reader:
-            zxid = reader.zxid()
-            nodes = {node.path: node for node in reader.get_many(paths)}
-        # Topics before their states: a partition's entity needs both
-        for path in sorted(nodes, key=lambda path: (path.count("/"), path)):
-            for entity in self._znodes.entities(nodes[path], problems):
-                if (entity.kind, entity.key) in wanted:
-                    found[(entity.kind, entity.key)] = entity
-        for entity in self._znodes.rest(problems):
-            if (entity.kind, entity.key) in wanted:
-                found[(entity.kind, entity.key)] = entity
+        # Parents last: their counts include the deletion of every child that was not there
+        every = {path for chains in chains_of.values() for chain in chains for path in chain}
+        paths = sorted(every, key=lambda path: (-path.count("/"), path))
+        zxid, nodes = self._nodes(paths)
+        entities = (one for item in self._znodes.read(nodes.values(), problems) for one in _entities(item))
+        found: Dict[Key, Entity | Absent] = {
+            (one.kind, one.key): one for one in entities if (one.kind, one.key) in wanted
+        }
         for key in wanted.difference(found):
-            found[key] = Absent({"zxid": max(_absent_since(chain, nodes) for chain in chains_of[key])})
+            found[key] = Absent(_absence(key[0], chains_of[key], nodes))
         return found, Statement({"zxid": zxid}, problems)
 
     def migration(self) -> Tuple[int, int]:
         """Return (kraft_metadata_offset, mzxid) of /migration: at that zxid ZooKeeper has all records up to it."""
-        with self._session() as reader:
-            for node in reader.get_many([znodes.MIGRATION]):
-                migration = znodes.migration(node.data)
-                if migration["malformed"]:
-                    raise probe.ZooKeeperError(f"{znodes.MIGRATION} {migration['malformed']}")
-                return migration["kraft_metadata_offset"], node.stat.mzxid
+        _zxid, nodes = self._nodes([znodes.MIGRATION])
+        for node in nodes.values():
+            migration = znodes.migration(node.data)
+            if migration["malformed"]:
+                raise probe.ZooKeeperError(f"{znodes.MIGRATION} {migration['malformed']}")
+            return migration["kraft_metadata_offset"], node.stat.mzxid
         raise probe.ZooKeeperMissing(f"{znodes.MIGRATION} does not exist: no migration is in progress")
+
+    def _nodes(self, paths: Iterable[str]) -> Tuple[int, Dict[str, znodes.Znode]]:
+        """Return the zxid before reading, and the znodes that exist, read in this order."""
+        with self._session() as reader:
+            return reader.zxid(), {node.path: node for node in reader.get_many(paths)}
 
     @contextlib.contextmanager
     def _session(self, sharing=1):
         with probe.connect(self.connect, self._timeout, **self._security.kazoo()) as client:
             rate = self._max_rate / sharing if self._max_rate else None
             yield probe.Reader(client, self._window, rate, self._timeout)
+
+
+class FilesPart(NamedTuple):
+    """The topics that a task takes: those with this `number` of `of`. Number 0 takes everything else as well."""
+
+    number: int
+    of: int
+
+
+class ZooKeeperFilesView(ZooKeeperView):
+    """The tree under `chroot` in a data directory, as its newest snapshot and the log after it have it.
+
+    :arg directory: the one that holds `version-2`: a copy, or one of a server that need not run.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        chroot: str,
+        digests: Digests,
+        secrets: Sequence[str] = (),
+        cluster_id: str | None = None,
+        tasks: int = 2,
+    ) -> None:
+        super().__init__(f"{directory}{chroot}", None, digests, secrets, cluster_id=cluster_id)
+        self._directory = f"{directory}/version-2"
+        self._chroot = chroot
+        self._tasks = tasks
+        self._read: Tuple[Any, set, Tuple[int, Dict[str, znodes.Znode]]] | None = None
+
+    def parts(self) -> List[FilesPart]:  # type: ignore[override]
+        """Return the parts; each reads the files to their end."""
+        return [FilesPart(number, self._tasks) for number in range(self._tasks)]
+
+    def read(self, part: FilesPart) -> Iterator[Entity | pa.RecordBatch | Statement]:  # type: ignore[override]
+        problems: List[Problem] = []
+        below = f"{znodes.TOPICS}/"
+        topics: Dict[str, List[znodes.Znode]] = {}
+        others: Dict[str, zookeeper_files.Node] = {}
+        zxid, nodes = self._tree()
+        for path, node in nodes:
+            if not path.startswith(below):
+                others[path] = node
+                continue
+            name, _slash, rest = path[len(below) :].partition("/")
+            if not rest:
+                others[path] = node  # counts as a child
+            if zlib.crc32(name.encode()) % part.of == part.number and (not rest or rest.endswith("/state")):
+                topics.setdefault(name, []).append(
+                    znodes.Znode(path, node.data, None, zookeeper_files.stat_of(node, 0))
+                )
+        names = list(topics)
+        for start in range(0, len(names), self._window):
+            of_names = [node for name in names[start : start + self._window] for node in topics.pop(name)]
+            yield from self._znodes.read(of_names, problems)
+        parents: Dict[str, int] = {}
+        if not part.number:
+            found = _with_children(others)
+            parents = {node.path: deletions(node.stat) for node in found if node.stat.numChildren}
+            yield from self._znodes.read([node for node in found if not node.path.startswith(below)], problems)
+        yield Statement({"zxid": zxid, "deletions": parents}, problems)
+
+    def _nodes(self, paths: Iterable[str]) -> Tuple[int, Dict[str, znodes.Znode]]:
+        wanted, version = set(paths), self._version()
+        if self._read is None or self._read[0] != version or not wanted <= self._read[1]:
+            read = wanted | {znodes.MIGRATION}  # for which each round of re-checks asks
+            self._read = (version, read, self._find(read))
+        zxid, found = self._read[2]
+        return zxid, {path: node for path, node in found.items() if path in wanted}
+
+    def _version(self):
+        """Return what changes when the server writes."""
+        with os.scandir(self._directory) as entries:
+            return sorted((entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in entries)
+
+    def _find(self, wanted):
+        zxid, nodes = self._tree()
+        found, children = {}, collections.Counter()
+        for path, node in nodes:
+            parent = path.rpartition("/")[0] or "/"
+            if parent in wanted and path != "/":
+                children[parent] += 1
+            if path in wanted:
+                found[path] = node
+        stats = {path: zookeeper_files.stat_of(node, children[path]) for path, node in found.items()}
+        return zxid, {path: znodes.Znode(path, node.data, None, stats[path]) for path, node in found.items()}
+
+    def _tree(self):
+        try:
+            return zookeeper_files.read_tree(self._directory, self._directory, self._chroot)
+        except (zookeeper_files.ZooKeeperFileError, OSError) as error:
+            raise ViewError(f"ZooKeeper's files: {error}") from error
+
+
+def _with_children(nodes: Mapping[str, zookeeper_files.Node]) -> List[znodes.Znode]:
+    children = collections.Counter(path.rpartition("/")[0] or "/" for path in nodes if path != "/")
+    return [
+        znodes.Znode(path, node.data, None, zookeeper_files.stat_of(node, children[path]))
+        for path, node in nodes.items()
+    ]
 
 
 # --- reading znodes --------------------------------------------------------------------------------------
@@ -152,37 +256,37 @@ def _below(reader, parents):
 
 
 def _topics(reader, part):
-    """Yield the znodes of the topics in a range, each batch followed by the states of its partitions."""
+    """Yield the znodes of the topics in a range, with the states of their partitions."""
     names = [path.rpartition("/")[2] for path in _below(reader, [znodes.TOPICS])]
     names = [name for name in names if (part.low or "") <= name and (part.high is None or name < part.high)]
     for start in range(0, len(names), reader.window):
-        states = []
-        for node in reader.get_many(map(znodes.topic_path, names[start : start + reader.window])):
-            yield node
+        topics = list(reader.get_many(map(znodes.topic_path, names[start : start + reader.window])))
+        states: List[str] = []
+        for node in topics:
             try:
                 partitions = znodes.topic(node.data, node.path)["partitions"]
             except znodes.ZnodeError:
                 continue  # Znodes reports it
             name = node.path.rpartition("/")[2]
             states += [znodes.partition_state_path(name, partition) for partition in partitions]
-        yield from reader.get_many(states)
+        yield [*topics, *reader.get_many(states)]
 
 
 def _configs(reader, part):
     entities = _below(reader, [f"{znodes.CONFIG}/{name}" for name in znodes.CONFIG_TYPES])
     users = [path for path in entities if path.startswith(f"{znodes.CONFIG}/users/")]
-    yield from reader.get_many([*entities, *_below(reader, [f"{user}/clients" for user in users])])
+    yield reader.get_many([*entities, *_below(reader, [f"{user}/clients" for user in users])])
 
 
 def _acls(reader, part):
     # Resource names may hold slashes: read the complete subtree
     for store in znodes.ACL_STORES.values():
-        yield from (node for node in reader.tree(store) if znodes.kind(node.path) == "acl")
+        yield list(reader.tree(store))
 
 
 def _rest(reader, part):
-    yield from reader.get_many([znodes.PRODUCER_ID_BLOCK, znodes.FEATURE])
-    yield from reader.get_many(_below(reader, [znodes.BROKER_IDS, znodes.DELEGATION_TOKENS]))
+    yield reader.get_many([znodes.PRODUCER_ID_BLOCK, znodes.FEATURE])
+    yield reader.get_many(_below(reader, [znodes.BROKER_IDS, znodes.DELEGATION_TOKENS]))
 
 
 _PARTS = {"topics": _topics, "configs": _configs, "acls": _acls, "rest": _rest}
@@ -205,7 +309,7 @@ def _chains(kind: str, key: str) -> List[List[str]]:
     if kind == "acl":
         store = znodes.ACL_STORES.get(parts[1])
         type_name = parts[0].title().replace("_", "")
-        return [_chain(f"{store}/{type_name}", parts[2])] if store else [["/"]]
+        return [_chain(f"{store}/{type_name}", *parts[2].split("/"))] if store else [["/"]]
     if kind == "delegation_token":
         return [_chain(znodes.DELEGATION_TOKENS, parts[0])]
     if kind == "broker":
@@ -236,38 +340,75 @@ def _quota_chains(entity):
     return [_chain(parent, name) for name in names(kind)]
 
 
-def _absent_since(chain, nodes):
-    """Return the zxid of the last change of the innermost existing znode of a chain, or of its children."""
-    existing = [nodes[path] for path in chain if path in nodes]
-    if not existing:
-        return 0
-    innermost = existing[-1]
-    is_home = innermost.path == chain[-1]
-    return innermost.stat.mzxid if is_home else max(innermost.stat.mzxid, innermost.stat.pzxid)
+def _absence(kind, chains, nodes):
+    """Return the `at` of an absent entity, see Absent: the last change of the innermost existing znodes."""
+    at: Dict[str, Any] = {"zxid": 0}
+    for chain in chains:
+        existing = [nodes[path] for path in chain if path in nodes]
+        if not existing:
+            continue
+        innermost = existing[-1]
+        is_parent = innermost.path != chain[-1]
+        at["zxid"] = max(at["zxid"], innermost.stat.mzxid, innermost.stat.pzxid if is_parent else 0)
+        if is_parent:
+            child = chain[chain.index(innermost.path) + 1]
+            at.update(under=innermost.path, child=child, deletions=deletions(innermost.stat))
+        elif kind == "partition" and innermost.path == chains[0][-1]:
+            at["created"] = innermost.stat.czxid
+    return at
+
+
+def deletions(stat: znodes.Stat) -> int:
+    """Return how many children of a znode were ever deleted: cversion counts creations and deletions
+    (org.apache.zookeeper.server.DataNode.copyStat)."""
+    return (stat.cversion - stat.numChildren) // 2
+
+
+def _parents(reader):
+    """Return the znodes whose children are topics, entities with configs, and delegation tokens."""
+    kinds = [f"{znodes.CONFIG}/{name}" for name in znodes.CONFIG_TYPES]
+    clients = [f"{user}/clients" for user in _below(reader, [f"{znodes.CONFIG}/users"])]
+    return [znodes.TOPICS, *kinds, *clients, znodes.DELEGATION_TOKENS]
 
 
 # --- items in the normal form ----------------------------------------------------------------------
 
 
+def _entities(item: Entity | pa.RecordBatch) -> Iterator[Entity]:
+    if isinstance(item, Entity):
+        yield item
+        return
+    for row in item.to_pylist():
+        fields = {name: row[name] for name in _FIELDS}
+        yield form.partition(row["topic"], row["partition"], fields, {"zxid": row["at"]})
+
+
 class Znodes:
-    """Decodes znodes into entities. Keeps the assignment of each partition until its state arrives."""
+    """Decodes znodes into entities, and batches of partitions."""
 
     def __init__(self, digests: Digests, secrets: Sequence[str]) -> None:
         self._digests = digests
         self._secrets = tuple(secrets)
-        self._reader = znode_items.Reader()
 
-    def entities(self, node: znodes.Znode, problems: List[Problem]) -> Iterator[Entity]:
-        """Yield the entities of a znode. Partitions come with their states, those without a state from `rest`."""
-        for item in self._reader.items(node):
-            yield from self._entities(item, problems)
-        problems += [Problem(*problem) for problem in self._reader.problems]
-        self._reader.problems.clear()
-
-    def rest(self, problems: List[Problem]) -> Iterator[Entity]:
-        """Yield the partitions without a state znode, with null for its fields."""
-        for item in self._reader.rest():
-            yield from self._entities(item, problems)
+    def read(self, nodes: Iterable[znodes.Znode], problems: List[Problem]) -> Iterator[Entity | pa.RecordBatch]:
+        """Yield what is in these znodes, among which are the states of the partitions of its topics. A partition whose
+        state is missing has null for its fields."""
+        reader = znode_items.Reader()
+        of_topics: Dict[str, List[znodes.Znode]] = {"topic": [], "partition_state": []}
+        for node in nodes:
+            kind = znodes.kind(node.path)
+            if kind in of_topics:
+                of_topics[kind].append(node)
+                continue
+            for item in reader.items(node):
+                yield from self._entities(item, problems)
+        problems += [Problem(*problem) for problem in reader.problems]
+        if of_topics["topic"]:
+            found = states.read_partitions(of_topics["topic"], of_topics["partition_state"])
+            for topic in found.topics.to_pylist():
+                yield form.topic(topic["topic"], topic["topic_id"], {"zxid": topic["at"]})
+            yield found.partitions.select(columns.PARTITIONS.names)
+            problems += [Problem(*problem) for problem in found.problems]
 
     def _entities(self, item, problems):
         if item.kind == "config":
@@ -293,12 +434,12 @@ class Znodes:
 
 
 _ENTITIES: Dict[str, Callable[[tuple, Any, Dict[str, int]], Entity]] = {
-    "topic": lambda key, value, at: form.topic(*key, value["topic_id"], at),
-    "partition": lambda key, value, at: form.partition(*key, {_FIELDS[name]: value[name] for name in _FIELDS}, at),
     "quota": lambda key, value, at: form.quota(dict(key[0]), key[1], value, at),
     "acl": lambda key, value, at: form.acl(*key, at=at),
     "delegation_token": lambda key, value, at: form.delegation_token(**value, at=at),
-    "producer_ids": lambda key, value, at: form.producer_ids(value["next_producer_id"], value["first_producer_id"], at),
+    "producer_ids": lambda key, value, at: form.producer_ids(
+        value["next_producer_id"], value["first_producer_id"], value["broker_id"], at
+    ),
     "feature": lambda key, value, at: form.feature(*key, value, at),
     "broker": lambda key, value, at: form.broker(*key, {"fenced": False, "epoch": value}, at),
 }

@@ -236,6 +236,33 @@ def test_committed_transaction(write):
     ]
 
 
+def test_a_scan_without_counts_finds_the_same_transactions(write, recorded):
+    aborted = [made.BEGIN, made.topic("b", 2), made.ABORT]
+    quiet = made.batch(3, [made.topic("c", 3), made.NO_OP])
+    opened = made.batch(5, [made.BEGIN, made.topic("d", 4)])
+    made_log = write({segment(0): [made.batch(0, aborted), quiet, opened]})
+    for directory in (made_log, str(recorded)):
+        with metadata_log.open_log(directory) as log:
+            extent, fast = metadata_log.scan_log(log), metadata_log.scan_log(log, counts=False)
+        transactions = [transaction._replace(records={}, later={}) for transaction in extent.transactions]
+        assert fast == extent._replace(last_change=None, transactions=transactions)
+
+
+def test_records_of_other_types_are_skipped_but_not_unknown_ones(write):
+    values = [made.topic("a", 1), made.config(2, "a", "k", "v"), made.BEGIN, made.feature("f", 1), made.END]
+    directory = write({segment(0): [made.batch(0, values)]})
+    assert offsets(directory, types=["CONFIG_RECORD", "FEATURE_LEVEL_RECORD"]) == [1, 3]
+    unknown = write({segment(0): [made.batch(0, [*values, b"\x01\x02\x01\x00"])]})
+    with metadata_log.open_log(unknown) as log, pytest.raises(UnknownRecord, match="offset 5: TOPIC_RECORD version 1"):
+        list(metadata_log.log_records(log, metadata_log.scan_log(log, counts=False), ["CONFIG_RECORD"]))
+
+
+def test_a_value_that_ends_inside_its_frame_is_malformed(write):
+    directory = write({segment(0): [made.batch(0, [made.NO_OP, b"\x01\x14"])]})
+    with pytest.raises(MalformedRecord, match="offset 1: the value ends inside the frame"):
+        offsets(directory)
+
+
 def test_records_between_two_transactions_follow_the_first_one(write):
     values = [made.topic("a", 1), made.BEGIN, made.END, made.topic("b", 2), made.BEGIN, made.topic("c", 3), made.END]
     first, second = scan(write({segment(0): [made.batch(0, values)]})).transactions

@@ -18,6 +18,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata
     default_of,
 )
 
+from tests.unit.formats import metadata_batches as batches
 from tests.unit.formats.metadata_json import kafka_json
 
 DATA = Path(__file__).parent / "data" / "metadata_records.jsonl.gz"
@@ -44,6 +45,12 @@ def test_record(case):
     assert (decoded_name, version) == (case["type"], case["version"])
     assert kafka_json(RECORDS[case["id"]].fields, version, fields) == case["json"]
     assert set(fields) == {field.name for field in RECORDS[case["id"]].fields}
+
+
+@pytest.mark.parametrize("case", [case for case in METADATA if case["filling"] != "UNKNOWN_TAGS"], ids=name)
+def test_a_record_that_tests_write_has_kafkas_bytes(case):
+    written, version, fields = records.decode(bytes.fromhex(case["bytes"]))
+    assert batches.record(written, fields, version).hex() == case["bytes"]
 
 
 @pytest.mark.parametrize("case", [case for case in METADATA if "defaults" in case], ids=name)

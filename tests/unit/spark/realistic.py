@@ -7,15 +7,24 @@ from __future__ import annotations
 
 import json
 
+import pyarrow as pa
 from quorumshift_spark import normal_form as form
-from quorumshift_spark import rules
+from quorumshift_spark import parity, rules
 from quorumshift_spark.normal_form import canonical
 
 DIGESTS = form.Digests(b"a key of the cluster, 32 bytes..")
 ZXID, OFFSET = 500, 900
 ZOOKEEPER, LOG, BROKER, BASELINE = "zookeeper", "metadata_log", "broker:1", "baseline:zookeeper"
 
-_STATE = {"leader": 1, "leader_epoch": 7, "isr": [2, 1], "recovery_state": 0, "partition_epoch": 11}
+_STATE = {
+    "topic_id": "4LpVqrIhR8CPQPMTHVv-eQ",
+    "leader": 1,
+    "leader_epoch": 7,
+    "isr": [2, 1],
+    "recovery_state": 0,
+    "partition_epoch": 11,
+}
+_DIRECTORIES = {"directories": ["AAAAAAAAAAAAAAAAAAAAAg", "AAAAAAAAAAAAAAAAAAAAAQ"], "elr": [2], "last_known_elr": [3]}
 _REPLICAS = {"replicas": [1, 2, 3], "adding": [3], "removing": []}
 
 
@@ -24,7 +33,7 @@ def entities():
     return [
         form.topic("orders", "4LpVqrIhR8CPQPMTHVv-eQ"),
         form.topic("__consumer_offsets", "JACDP32aRuG92GqsO59rGw"),
-        form.partition("orders", 0, {**_REPLICAS, **_STATE}),
+        form.partition("orders", 0, {**_REPLICAS, **_STATE, **_DIRECTORIES}),
         form.partition("orders", 1, {**_REPLICAS, **_STATE, "leader": -1, "isr": [3], "removing": [1]}),
         form.partition("__consumer_offsets", 0, {**_REPLICAS, **_STATE, "recovery_state": 1}),
         form.config("topic", "orders", "retention.ms", "9000", DIGESTS),
@@ -39,21 +48,40 @@ def entities():
         form.acl("TOPIC", "LITERAL", "orders", "User:bob", "*", "READ", "ALLOW"),
         form.acl("GROUP", "PREFIXED", "g-", "User:CN=eve,O=x", "10.0.0.1", "ALL", "DENY"),
         form.delegation_token("E1UYWavhQAyU62V1OOtFPg", "User:a", "User:r", ["User:b", "User:a"], 1, 2, 3),
-        form.producer_ids(6000, 5000),
+        form.producer_ids(6000, 5000, 1),
         form.feature("metadata.version", 21),
         form.broker(1, {"fenced": False, "epoch": 40}),
     ]
 
 
 _WITHOUT = {
-    LOG: {("producer_ids", "start")},
+    LOG: {("producer_ids", "start"), ("producer_ids", "broker")},
     BROKER: {
-        *(("partition", name) for name in ("adding", "removing", "recovery_state", "partition_epoch")),
+        *(("partition", name) for name in ("topic_id", "adding", "removing", "recovery_state", "partition_epoch")),
+        *(("partition", name) for name in _DIRECTORIES),
         ("scram", "digest"),
         ("broker", "epoch"),
     },
 }
 _KINDS = {BROKER: [kind for kind in form.KINDS if kind != "producer_ids"]}
+
+
+class _Row(dict):
+    """A row as Spark returns it."""
+
+    __getattr__ = dict.__getitem__
+
+
+def expanded(view, items):
+    """Return the items of a view with an entity for each partition of its batches."""
+    found = []
+    for item in items:
+        if not isinstance(item, pa.RecordBatch):
+            found.append(item)
+            continue
+        for row in item.to_pylist():
+            found.append(parity.entity_of(_Row(row, view=view, kind="partition", changed=row["at"])))
+    return found
 
 
 def in_view(view, entity):

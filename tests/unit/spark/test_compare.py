@@ -8,7 +8,17 @@ from __future__ import annotations
 import pytest
 from quorumshift_spark import normal_form as form
 from quorumshift_spark import rules
-from quorumshift_spark.compare import DIFFER, LEFT_ONLY, MATCH, RIGHT_ONLY, SKIPPED, compare, projection
+from quorumshift_spark.compare import (
+    DIFFER,
+    LEFT_ONLY,
+    MATCH,
+    RIGHT_ONLY,
+    SKIPPED,
+    Outcome,
+    compare,
+    projection,
+    unexplained_removals,
+)
 from quorumshift_spark.normal_form import FIELDS, canonical
 from quorumshift_spark.rules import SERVED, SINCE, ZOOKEEPER_LOG
 from quorumshift_spark.views import Absent
@@ -49,7 +59,7 @@ def test_equal_entities_match(comparison):
     for entity in entities():
         if entity.kind in comparison.kinds:
             left, right = in_view(comparison.left, entity), in_view(comparison.right, entity)
-            assert outcome(comparison, left, right) == (MATCH, (), None), entity
+            assert outcome(comparison, left, right) == Outcome(MATCH), entity
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
@@ -90,7 +100,7 @@ def test_missing_and_extra_entities_of_every_kind_are_found(comparison):
         if entity.kind in comparison.kinds:
             left, right = in_view(comparison.left, entity), in_view(comparison.right, entity)
             for result, expected in (
-                (outcome(comparison, left, Absent({})), LEFT_ONLY),
+                (outcome(comparison, left, Absent({"zxid": ZXID})), LEFT_ONLY),
                 (outcome(comparison, Absent({}), right), RIGHT_ONLY),
             ):
                 assert result.outcome == expected, entity
@@ -126,10 +136,13 @@ def test_replicas_are_compared_in_order_and_isr_as_a_set():
     assert difference.field == "replicas"
 
 
-@pytest.mark.parametrize(("next_id", "expected"), [(5000, MATCH), (6000, MATCH), (5999, DIFFER), (7000, DIFFER)])
-def test_next_producer_id_is_begin_or_end_of_zookeepers_block(next_id, expected):
-    left, right = form.producer_ids(6000, 5000), form.producer_ids(next_id)
-    assert outcome(comparison_with(ZOOKEEPER_LOG), left, right).outcome == expected
+@pytest.mark.parametrize(("owner", "expected"), [(1, 6000), (-1, 5000)])
+def test_next_producer_id_follows_a_brokers_block_and_begins_the_one_of_dual_write(owner, expected):
+    """The begin of a broker's block is KAFKA-15552: its ids would be assigned twice."""
+    left = form.producer_ids(6000, 5000, owner)
+    for next_id in (5000, 5999, 6000, 7000):
+        result = outcome(comparison_with(ZOOKEEPER_LOG), left, form.producer_ids(next_id))
+        assert result.outcome == (MATCH if next_id == expected else DIFFER), next_id
 
 
 def test_configs_of_brokers_are_compared_as_parsed():
@@ -188,7 +201,6 @@ def test_entities_allowed_on_one_side_only(relation, entity, allowed):
     [
         ({"zxid": 500}, {"zxid": 501}, True),
         ({"zxid": 500}, {"zxid": 500}, False),
-        ({"zxid": 500}, {}, False),
         ({"zxid": 500}, {"offset": 900}, False),
         ({"offset": 900}, {"offset": 900}, True),  # the state's offset is exclusive
         ({"offset": 900}, {"offset": 899}, False),
@@ -203,6 +215,82 @@ def test_only_a_later_change_explains_a_difference_from_the_baseline(state, at, 
         assert bool(result.explained) is explained
     extra = outcome(comparison, Absent({}), form.topic("t", "B", at), state)
     assert (extra.outcome == MATCH) is explained
+
+
+def since(left, right, state=None):
+    return outcome(comparison_with(SINCE), left, right, state or {"zxid": 500, "deletions": {"/brokers/topics": 4}})
+
+
+def of_topic(topic_id, **fields):
+    values = {"leader_epoch": 50, "partition_epoch": 60, "leader": 1, **fields}
+    return form.partition("t", 0, {"topic_id": topic_id, **values}, {"zxid": 501})
+
+
+@pytest.mark.parametrize("field", ["leader_epoch", "partition_epoch"])
+def test_no_change_excuses_an_epoch_that_falls(field):
+    result = since(of_topic("A"), of_topic("A", leader=2, **{field: 2}))
+    assert result.outcome == DIFFER
+    assert [difference.field for difference in result.differences] == [field]
+    assert since(of_topic("A"), of_topic("A", **{field: None})).outcome == DIFFER
+    assert since(of_topic("A"), of_topic("A", **{field: 99})).outcome == MATCH
+    assert since(of_topic("A"), of_topic("B", **{field: 0})).outcome == MATCH, "a recreated topic begins anew"
+
+
+def test_no_change_excuses_producer_ids_that_fall():
+    def block(start):
+        return form.producer_ids(start + 1000, start, 1, {"zxid": 501})
+
+    assert since(block(500000), block(1000)).outcome == DIFFER
+    assert since(block(1000), block(500000)).outcome == MATCH
+
+
+def test_excused_changes_are_listed_with_both_values():
+    result = since(of_topic("A"), of_topic("A", leader=2))
+    assert (result.outcome, result.differences) == (MATCH, ())
+    assert [change.sides for change in result.changes] == [{"baseline:zookeeper": "1", "zookeeper": "2"}]
+
+
+@pytest.mark.parametrize(
+    ("at", "expected"),
+    [
+        ({"zxid": 999, "under": "/brokers/topics", "deletions": 4}, LEFT_ONLY),  # another topic was created
+        ({"zxid": 999, "under": "/brokers/topics", "deletions": 5}, MATCH),
+        ({"zxid": 999, "under": "/not/counted", "deletions": 5}, SKIPPED),
+        ({"zxid": 999, "created": 400}, LEFT_ONLY),
+        ({"zxid": 999, "created": 501}, MATCH),
+        ({"zxid": 501}, MATCH),
+        ({"zxid": 500}, LEFT_ONLY),
+        ({}, SKIPPED),
+    ],
+)
+def test_only_a_removal_that_a_store_shows_explains_a_disappearance(at, expected):
+    result = since(of_topic("A"), Absent(at))
+    assert result.outcome == expected
+    assert bool(result.differences) is (expected != MATCH)
+    assert bool(result.changes) is (expected == MATCH)
+    if expected == SKIPPED:
+        assert "no record of its removal is left" in result.explained
+
+
+@pytest.mark.parametrize(("deletions", "unexplained"), [(5, True), (6, False)])
+def test_one_deletion_does_not_explain_two_disappearances(deletions, unexplained):
+    comparison = comparison_with(SINCE)
+    state = {"zxid": 500, "deletions": {"/brokers/topics": 4}}
+    keys = {("topic", '["a"]'): "a", ("topic", '["b"]'): "b", ("partition", '["b",0]'): "b"}
+    sides = {
+        key: {
+            comparison.left: of_topic("A"),
+            comparison.right: Absent(
+                {"zxid": 999, "under": "/brokers/topics", "child": f"/brokers/topics/{name}", "deletions": deletions}
+            ),
+        }
+        for key, name in keys.items()
+    }
+    outcomes = {key: {comparison: since(*of.values(), state)} for key, of in sides.items()}
+    assert all(of[comparison].outcome == MATCH for of in outcomes.values())
+    found = unexplained_removals(outcomes, sides, {comparison.left: state})
+    assert set(found) == (set(keys) if unexplained else set())
+    assert all(of[comparison].outcome == LEFT_ONLY and of[comparison].differences for of in found.values())
 
 
 def test_entity_absent_on_both_sides_has_no_outcome():
@@ -248,6 +336,47 @@ def test_client_metadata_of_brokers_in_zookeeper_mode_is_compared_with_zookeeper
     assert ("zookeeper", BROKER) not in pairs("after_kraft", "zookeeper", LOG, BROKER, "baseline:zookeeper")
 
 
+def test_what_a_broker_in_zookeeper_mode_asks_zookeeper_for_is_no_agreement():
+    asked = pairs("before_trigger", "zookeeper", BROKER, zookeeper_mode=[BROKER])[("zookeeper", BROKER)]
+    assert set(asked.same_source) == {"config", "quota", "scram"} < set(asked.kinds)
+    for gate in ("after_copy", "after_kraft"):
+        planned = pairs(gate, "zookeeper", LOG, BROKER, zookeeper_mode=[BROKER] if gate == "after_copy" else [])
+        assert not planned[(LOG, BROKER)].same_source and not planned[("zookeeper", LOG)].same_source
+
+
+def uncovered(gate="after_kraft", held=None, up=(1, 2), not_served=None, baselines=("baseline:zookeeper",)):
+    served = {"broker:1": {}, "broker:2": {}} if not_served is None else not_served
+    return rules.uncovered(gate, {"topic": 5, "acl": 3} if held is None else held, up, served, baselines)
+
+
+_NO_AUTHORIZER = {"acl": "DescribeAcls: SECURITY_DISABLED: No Authorizer is configured."}
+
+
+def test_a_registered_broker_without_a_view_is_uncovered():
+    assert uncovered() == []
+    (said,) = uncovered(up=[1, 2, 7])
+    assert said.startswith("nothing compared what registered brokers serve: 7. Add them to the inventory")
+
+
+def test_a_kind_that_one_broker_does_not_serve_is_uncovered():
+    (said,) = uncovered(not_served={"broker:1": {}, "broker:2": _NO_AUTHORIZER})
+    assert "metadata_log holds 3 of kind acl, which broker:2 did not serve (DescribeAcls: SECURITY_DISABLED" in said
+    assert uncovered(held={"topic": 5, "acl": 0}, not_served={"broker:1": {}, "broker:2": _NO_AUTHORIZER}) == []
+
+
+def test_a_kind_that_is_off_on_every_broker_is_covered_and_one_that_is_hidden_is_not():
+    assert uncovered(not_served={"broker:1": _NO_AUTHORIZER, "broker:2": _NO_AUTHORIZER}) == []
+    hidden = {"delegation_token": "DescribeDelegationToken: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"}
+    (said,) = uncovered(held={"delegation_token": 2}, not_served={"broker:1": hidden, "broker:2": hidden})
+    assert "broker:1 and 1 more did not serve" in said
+
+
+def test_the_last_gate_needs_a_baseline():
+    assert uncovered(baselines=()) == []
+    (said,) = uncovered("after_finalize", baselines=())
+    assert "after_finalize has no baseline" in said
+
+
 def test_before_revert_uses_the_log_if_given():
     views = ("zookeeper", BROKER, "baseline:zookeeper")
     assert (LOG, BROKER) not in pairs("before_revert", *views)
@@ -260,5 +389,7 @@ def test_markdown_has_every_row_and_gate():
         assert f"| {rule.kind} | {rule.field or '(exists)'} |" in text
     for gate in rules.GATES:
         assert f"| `{gate}` |" in text
+    for name, _what in rules.COVERAGE:
+        assert f"| {name} |" in text
     cells = {line.count("|") for line in text.splitlines() if line}
-    assert len(cells) == 2
+    assert len(cells) == 3

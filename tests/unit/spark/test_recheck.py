@@ -111,6 +111,14 @@ def test_same_value_in_several_snapshots_proves_a_difference_although_zookeeper_
     assert len(rechecked.rounds) == STABLE
 
 
+def test_no_snapshot_proves_a_difference_while_dual_write_is_behind():
+    views = Views(zookeeper=[zk("A", F + 1)], metadata_log=[log("B")])
+    behind = Fence(None, True, "/migration is at offset 8 and did not reach 9", passed=False)
+    rechecked, _outcomes = run(views, {ZOOKEEPER: zk("A", F + 1), LOG: log("B")}, [ZOOKEEPER_LOG], [behind])
+    assert "did not reach 9" in next(iter(rechecked.undecided.values()))
+    assert not sum(entry.proven for entry in rechecked.rounds)
+
+
 def test_entity_deleted_on_both_sides_is_resolved():
     views = Views(zookeeper=[Absent({"zxid": F})], metadata_log=[Absent({"offset": 9})])
     rechecked, outcomes = run(views, {ZOOKEEPER: zk("A"), LOG: log("B")}, [ZOOKEEPER_LOG], [Fence(F, True)])

@@ -28,6 +28,8 @@ from kafka.protocol.metadata import MetadataResponse
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.views import Absent, Statement, ViewError, brokers
 
+from tests.unit.spark.realistic import expanded
+
 ADDRESS = HostPort("broker.example", 9092)
 ID = uuid.UUID(int=7)
 Topic = MetadataResponse.MetadataResponseTopic
@@ -141,7 +143,7 @@ def broker(monkeypatch):
 
 
 def read(view):
-    *entities, statement = view.read(None)
+    *entities, statement = expanded("broker:1", view.read(None))
     assert isinstance(statement, Statement)
     return entities, statement
 

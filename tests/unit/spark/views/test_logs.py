@@ -16,6 +16,7 @@ import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import zk_metadata
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_summary, znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_image import (
+    PARTITION_FIELDS,
     TYPES,
     Image,
     InconsistentLog,
@@ -29,8 +30,18 @@ from quorumshift_spark.views import Absent, Statement, ViewError, baseline, zook
 from quorumshift_spark.views.metadata_log import LogSource, MetadataLogView, entities, removed
 from quorumshift_spark.views.password_encoder import UndecodablePassword, decode
 
-from tests.unit.spark.realistic import DIGESTS
+from tests.unit.spark.realistic import DIGESTS, expanded
 
+NAMES = {
+    "replicas": "replicas",
+    "adding": "addingReplicas",
+    "removing": "removingReplicas",
+    "leader": "leader",
+    "leader_epoch": "leaderEpoch",
+    "isr": "isr",
+    "recovery_state": "leaderRecoveryState",
+    "partition_epoch": "partitionEpoch",
+}
 UNIT = pathlib.Path(__file__).resolve().parents[2]
 SECRET = "encodersecret"
 PASSWORD = "listener.name.external.ssl.key.password"
@@ -43,9 +54,8 @@ def tree():
 
 
 def read(tree, secrets=(SECRET,)):
-    reader, problems = zookeeper.Znodes(DIGESTS, secrets), []
-    found = [entity for node in tree for entity in reader.entities(node, problems)]
-    return [*found, *reader.rest(problems)], problems
+    problems = []
+    return expanded("zookeeper", zookeeper.Znodes(DIGESTS, secrets).read(tree, problems)), problems
 
 
 def node(path, value, **stat):
@@ -90,16 +100,23 @@ def test_every_entity_is_read_again_from_its_znodes(tree):
         assert entity in again, (entity, chains)
 
 
-def test_absent_since_is_the_last_change_of_the_nearest_znode(tree):
+def test_absence_is_the_last_change_of_the_nearest_znode(tree):
     by_path = {n.path: n for n in tree}
-    orders = by_path["/config/topics/orders"].stat.mzxid
-    ((chain),) = zookeeper._chains("config", canonical(["topic", "orders", "segment.ms"]))
-    assert zookeeper._absent_since(chain, by_path) == orders
-    ((chain),) = zookeeper._chains("topic", canonical(["missing"]))
-    assert zookeeper._absent_since(chain, by_path) == by_path["/brokers/topics"].stat.pzxid
-    ((chain),) = zookeeper._chains("quota", canonical([[["client-id", "c"], ["user", "missing"]], "k"]))
-    assert zookeeper._absent_since(chain, by_path) == by_path["/config/users"].stat.pzxid
-    assert zookeeper._absent_since(chain, {}) == 0
+
+    def absence(kind, *key):
+        return zookeeper._absence(kind, zookeeper._chains(kind, canonical(list(key))), by_path)
+
+    def below(path, child):
+        stat, deleted = by_path[path].stat, zookeeper.deletions(by_path[path].stat)
+        return {"zxid": max(stat.pzxid, stat.mzxid), "under": path, "child": f"{path}/{child}", "deletions": deleted}
+
+    assert absence("config", "topic", "orders", "segment.ms") == {"zxid": by_path["/config/topics/orders"].stat.mzxid}
+    assert absence("topic", "missing") == below("/brokers/topics", "missing")
+    assert absence("quota", [["client-id", "c"], ["user", "missing"]], "k") == below("/config/users", "missing")
+    plain = by_path["/brokers/topics/plain"].stat
+    assert absence("partition", "plain", 9) == {"zxid": plain.mzxid, "created": plain.czxid}
+    assert absence("partition", "missing", 0) == below("/brokers/topics", "missing")
+    assert zookeeper._absence("topic", [["/", "/brokers/topics"]], {}) == {"zxid": 0}
 
 
 def test_partition_without_state_has_null_fields_and_state_without_topic_is_ignored():
@@ -217,17 +234,23 @@ def log_directory(tmp_path_factory):
 def test_log_of_kafka_agrees_with_its_summary(log_directory):
     summary = metadata_summary.summarise(log_directory)
     view = MetadataLogView(LogSource(summary["log_end_offset"], directory=log_directory), DIGESTS)
-    (part,) = view.parts()
-    *found, statement = view.read(part)
+    first, *others = view.parts()
+    *found, statement = view.read(first)
     assert statement == Statement({"offset": summary["log_end_offset"], "epoch": summary["last_epoch"]}, [])
     count = {kind: sum(entity.kind == kind for entity in found) for kind in form.KINDS}
-    assert all(count[kind] > 0 for kind in ("topic", "partition", "config", "quota", "acl", "scram"))
+    assert all(count[kind] > 0 for kind in ("topic", "config", "quota", "acl", "scram"))
+    records = 0
+    for part in others:
+        *batches, of_part = view.read(part)
+        assert of_part == statement
+        records += sum(batch.num_rows for batch in batches)
+    assert records > 0
     assert count["broker"] == len(summary["brokers"]) and count["feature"] == len(summary["features"])
     assert all(0 <= entity.at["offset"] < summary["log_end_offset"] for entity in found)
     missing = ("topic", '["missing"]')
     again, dummy = view.reread({("topic", found[0].key), missing})
     assert again[("topic", found[0].key)] == found[0]
-    assert again[missing] == Absent({"offset": summary["checkpoint"]["offset"] - 1})
+    assert again[missing] == Absent({}), "the log does not show whether it ever existed"
 
 
 def test_log_that_ends_before_the_high_watermark_is_an_error(log_directory):
@@ -236,13 +259,31 @@ def test_log_that_ends_before_the_high_watermark_is_an_error(log_directory):
     with pytest.raises(
         ViewError, match=f"_log:102: the log ends at offset {end} .* 5 short of the high watermark {end + 5}"
     ):
-        list(view.read(view.source))
+        view.parts()
 
 
 def test_missing_log_is_named(tmp_path):
     view = MetadataLogView(LogSource(1, directory=str(tmp_path / "no")), DIGESTS)
     with pytest.raises(ViewError, match=r"metadata_log: .*/no"):
-        list(view.read(view.source))
+        view.parts()
+
+
+def test_partitions_that_are_read_again_are_those_of_the_image(log_directory):
+    image = Image.of(read_records(log_directory, types=TYPES))
+    end = metadata_summary.summarise(log_directory)["log_end_offset"]
+    keys = {
+        ("partition", canonical([image.topics[topic_id][0], number])): (topic_id, values)
+        for topic_id, partitions in image.partitions.items()
+        for number, values in partitions.items()
+    }
+    found, dummy = MetadataLogView(LogSource(end, directory=log_directory), DIGESTS).reread(keys)
+    for key, (topic_id, values) in keys.items():
+        fields = dict(zip(PARTITION_FIELDS, values))
+        expected = form.partition(
+            *form.key_of(key[1]), {"topic_id": topic_id, **{ours: fields[theirs] for ours, theirs in NAMES.items()}}
+        )
+        assert {name: found[key].fields[name] for name in expected.fields} == expected.fields
+        assert found[key].at == {"offset": values[-1]}
 
 
 def test_every_record_of_the_recorded_log_is_applied_once(log_directory):
@@ -285,19 +326,18 @@ def there(image):
 
 
 def test_partition_change_sets_its_fields_and_raises_epochs(image):
+    def values(*names):
+        fields = dict(zip((*PARTITION_FIELDS, "at"), image.partitions["T"][0]))
+        return tuple(fields[name] for name in names)
+
+    epochs = "leaderEpoch", "partitionEpoch", "at"
     apply(image, 5, "PARTITION_CHANGE_RECORD", **change_record(isr=[1]))
-    partition = there(image)[("partition", '["t",0]')]
-    expected = {"isr": "[1]", "leader": "1", "leader_epoch": "3", "partition_epoch": "10", "replicas": "[1,2]"}
-    assert {name: partition.fields[name] for name in expected} == expected
-    assert partition.at == {"offset": 5}
+    assert values("isr", "leader", "replicas", *epochs) == ([1], 1, [1, 2], 3, 10, 5)
     apply(image, 6, "PARTITION_CHANGE_RECORD", **change_record(leader=-1, leaderRecoveryState=1))
-    partition = there(image)[("partition", '["t",0]')]
-    expected = {"isr": "[1]", "leader": "-1", "leader_epoch": "4", "partition_epoch": "11", "recovery_state": "1"}
-    assert {name: partition.fields[name] for name in expected} == expected
+    assert values("isr", "leader", "leaderRecoveryState", *epochs) == ([1], -1, 1, 4, 11, 6)
     apply(image, 7, "PARTITION_CHANGE_RECORD", **change_record(leader=-1, replicas=[3], addingReplicas=[3, 1]))
-    fields = there(image)[("partition", '["t",0]')].fields
     # a record with the same leader is an election as well (PartitionRegistration.merge)
-    assert (fields["leader_epoch"], fields["replicas"], fields["adding"]) == ("5", "[3]", "[1,3]")
+    assert values("replicas", "addingReplicas", *epochs) == ([3], [3, 1], 5, 12, 7)
 
 
 def test_removed_topic_removes_its_partitions_and_configs(image):
@@ -421,7 +461,9 @@ def written(path, **about):
     with baseline.BaselineWriter(path, {**metadata, **about}) as writer:
         for kind in ("topic", "acl"):
             rows = [{"view": "zookeeper", "kind": kind, "key": '["t"]', "fields": '{"id":"é"}', "at": '{"zxid":3}'}]
-            writer.write(pa.Table.from_pylist(rows))
+            writer.write(pa.Table.from_pylist(rows, baseline.SCHEMA))
+        row = {"view": "zookeeper", "kind": "partition", "topic": "t", "partition": 3, "isr": [1, 2], "changed": 9}
+        writer.write(pa.Table.from_pylist([row], baseline.SCHEMA))
     return path
 
 
@@ -431,13 +473,16 @@ def test_baseline_is_read_back(tmp_path, ship):
     assert (tmp_path / "e.parquet").stat().st_mode & 0o077 == 0
     view = baseline.BaselineView(path, "zookeeper", "C", KEY, ship)
     parts = view.parts()
-    assert len(parts) == 2
+    assert len(parts) == 3
     if ship:
         os.unlink(path)
     for part, kind in zip(parts, ("topic", "acl")):
         entity, statement = view.read(part)
         assert entity == form.Entity(kind, '["t"]', {"id": '"é"'}, {"zxid": 3})
         assert statement == Statement({"zxid": 7}, [])
+    batch, dummy = view.read(parts[2])
+    row = {name: value for name, value in batch.to_pylist()[0].items() if value is not None}
+    assert row == {"topic": "t", "partition": 3, "isr": [1, 2], "at": 9}
 
 
 @pytest.mark.parametrize(
@@ -491,6 +536,9 @@ class Tree:
             names = {p[len(path) + 1 :].split("/")[0] for p in self.nodes if p.startswith(path + "/")}
             yield path, sorted(names) if path in self.nodes else None
 
+    def stat_many(self, paths):
+        return [(path, self.nodes[path].stat if path in self.nodes else None) for path in paths]
+
     def tree(self, root):
         return [n for path, n in sorted(self.nodes.items()) if path == root or path.startswith(root + "/")]
 
@@ -517,13 +565,15 @@ def test_every_entity_is_in_exactly_one_part(view, tree, monkeypatch, topics_a_p
     for name in ("0", "b", "zz"):
         made = node(f"/brokers/topics/{name}", {"version": 3, "topic_id": name, "partitions": {"0": [1]}})
         view.at.nodes[made.path] = made
-    found = []
+    found, counted = [], {}
     for part in parts:
-        *entities, statement = view.read(part)
-        assert statement == Statement({"zxid": 141}, [])
+        *entities, statement = expanded("zookeeper", view.read(part))
+        assert (statement.state["zxid"], statement.problems) == (141, [])
+        counted.update(statement.state["deletions"])
         found += entities
     complete, dummy = read(view.at.nodes.values())
     assert sorted(map(str, found)) == sorted(map(str, complete))
+    assert {"/brokers/topics", "/config/topics", "/config/users", "/kafka-acl/Topic"} <= set(counted)
 
 
 def test_reread_returns_entities_and_absences(view, tree):
@@ -538,8 +588,11 @@ def test_reread_returns_entities_and_absences(view, tree):
     found, statement = view.reread(keys | absent)
     assert [found[(entity.kind, entity.key)] for entity in complete] == complete
     by_path = view.at.nodes
-    assert found[("topic", '["missing"]')] == Absent({"zxid": by_path["/brokers/topics"].stat.pzxid})
-    assert found[("partition", '["plain",9]')] == Absent({"zxid": by_path["/brokers/topics/plain"].stat.mzxid})
+    topics, plain = by_path["/brokers/topics"].stat, by_path["/brokers/topics/plain"].stat
+    deleted = {"under": "/brokers/topics", "child": "/brokers/topics/missing"}
+    deleted["deletions"] = zookeeper.deletions(topics)
+    assert found[("topic", '["missing"]')] == Absent({"zxid": topics.pzxid, **deleted})
+    assert found[("partition", '["plain",9]')] == Absent({"zxid": plain.mzxid, "created": plain.czxid})
     assert statement == Statement({"zxid": 141}, [])
 
 

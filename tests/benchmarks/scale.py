@@ -1,0 +1,158 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Time the comparison of generated clusters: ZooKeeper's files, a snapshot of the log and three brokers.
+
+    PYTHONPATH=.build:.:spark .venv/bin/python tests/benchmarks/scale.py [--partitions N ...] [--plant K] [--cores N]
+
+Each world is generated once, below .build/worlds. The job is a process of its own, with Spark's settings of the role.
+For each size it prints the wall-clock with Spark's start, the seconds of each step, CPU seconds, the peak of the memory
+of all its processes (RSS, sampled), and how many planted differences were found. The world does not change, so that a
+difference between the log and a broker may stay undecided: it counts as found. Exit code 1 if a planted difference is
+missing or another one was found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any, Dict, Iterator, List, Tuple
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_snapshot
+
+from tests.benchmarks import world
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CONF = {
+    "spark.sql.shuffle.partitions": "4",
+    "spark.ui.enabled": "false",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.driver.memory": "2g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+_TICKS, _PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
+_SAMPLE_S = 0.2
+
+
+@contextlib.contextmanager
+def brokers(directory: pathlib.Path) -> Iterator[Dict[str, int]]:
+    """Serve the brokers of a world; yield {id: port}."""
+    command = [sys.executable, str(ROOT / "tests" / "benchmarks" / "world_brokers.py"), str(directory)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as served:
+        assert served.stdin and served.stdout
+        yield json.loads(served.stdout.readline())
+        served.stdin.close()
+
+
+def processes(root: int) -> Dict[int, Tuple[float, int]]:
+    """Return {process id: (CPU seconds, bytes of RSS)} of a process and its descendants."""
+    found: Dict[int, Tuple[int, float, int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError):
+                fields = pathlib.Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
+                found[int(name)] = (
+                    int(fields[1]),
+                    (int(fields[11]) + int(fields[12])) / _TICKS,
+                    int(fields[21]) * _PAGE,
+                )
+    family, todo = {}, [root]
+    while todo:
+        one = todo.pop()
+        if one in found:
+            family[one] = found[one][1:]
+        todo += [child for child, (parent, _cpu, _rss) in found.items() if parent == one]
+    return family
+
+
+def run(job: pathlib.Path, cores: int) -> Dict[str, Any]:
+    """Run the job of a directory; return {wall, cpu, peak_mib, result}."""
+    submit = [str(ROOT / ".venv" / "bin" / "spark-submit"), "--master", f"local[{cores}]"]
+    for name, value in CONF.items():
+        submit += ["--conf", f"{name}={value}"]
+    script = str(ROOT / "spark" / "quorumshift_spark" / "metadata_parity.py")
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    started, cpu, peak = time.monotonic(), {}, 0
+    with open(job / "spark.log", "wb") as log:
+        submitted = subprocess.Popen(
+            [*submit, script, "--input", str(job / "job.json")], stdout=log, stderr=log, env=environment, cwd=ROOT
+        )
+        while submitted.poll() is None:
+            family = processes(submitted.pid)
+            cpu.update({one: seconds for one, (seconds, _rss) in family.items()})
+            peak = max(peak, sum(rss for _cpu, rss in family.values()))
+            time.sleep(_SAMPLE_S)
+    wall = time.monotonic() - started
+    result = json.loads((job / "output" / "result.json").read_text())
+    return {"wall": wall, "cpu": sum(cpu.values()), "peak_mib": peak >> 20, "result": result}
+
+
+def measure(directory: pathlib.Path, cores: int) -> Dict[str, Any]:
+    """Run the job on a world; see `run`."""
+    facts = json.loads((directory / "world.json").read_text())
+    with tempfile.TemporaryDirectory(prefix="quorumshift-scale-") as name, brokers(directory) as ports:
+        job = pathlib.Path(name)
+        (job / "digest.key").write_bytes(b"0123456789abcdef0123456789abcdef")
+        log = directory / "metadata_log" / "__cluster_metadata-0"
+        taken = metadata_snapshot.take(str(log), str(job / "cut"))
+        views = {
+            "zookeeper": {"data_dir": str(directory / "zookeeper"), "chroot": facts["chroot"]},
+            "metadata_log": {"archive": taken.path, "sha256": taken.sha256, "end_offset": taken.end_offset},
+            "brokers": [{"id": int(one), "address": f"127.0.0.1:{port}"} for one, port in ports.items()],
+        }
+        content = {
+            "nonce": "scale",
+            "gate": "after_kraft",
+            "cluster_id": facts["cluster_id"],
+            "digest_key_file": str(job / "digest.key"),
+            "output": str(job / "output"),
+            "views": views,
+            "fence": {"migration_offset": facts["migration_offset"], "migration_zxid": facts["zxid"]},
+            "bounds": {"pause_s": 0.2},
+        }
+        descriptor = os.open(job / "job.json", os.O_WRONLY | os.O_CREAT, 0o600)
+        with open(descriptor, "w") as file:
+            json.dump(content, file)
+        return run(job, cores)
+
+
+def found(result: Dict[str, Any], directory: pathlib.Path) -> Tuple[int, int, List[str]]:
+    """Return how many differences were planted, how many of them were found, and the keys of all others."""
+    planted = {(plant["kind"], plant["key"]) for plant in json.loads((directory / "planted.json").read_text())}
+    keys = {(one["kind"], one["key"]) for name in ("differences", "undecided") for one in result[name]}
+    # A topic with another id has its own partitions, and a missing one all of its configs
+    others = [key for kind, key in sorted(keys - planted) if kind not in ("partition", "config")]
+    return len(planted), len(planted & keys), others
+
+
+def main() -> int:
+    """Measure each size."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--partitions", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--plant", type=int, default=60)
+    parser.add_argument("--cores", type=int, default=2)
+    given = parser.parse_args()
+    is_exact = True
+    for partitions in given.partitions:
+        directory = ROOT / ".build" / "worlds" / f"{partitions}-{given.plant}"
+        if not directory.exists():
+            world.generate(directory, partitions // 50, 50, planted=given.plant)
+        measured = measure(directory, given.cores)
+        result = measured.pop("result")
+        planted, of_planted, others = found(result, directory)
+        is_exact = is_exact and of_planted == planted and not others
+        figures = "  ".join(f"{name} {value:.1f}" for name, value in {**measured, **result["timings"]}.items())
+        print(f"{partitions:,} partitions: {figures}  planted {planted}, found {of_planted}, others {len(others)}")
+    return 0 if is_exact else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

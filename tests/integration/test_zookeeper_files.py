@@ -1,0 +1,158 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The tree in ZooKeeper's files is the one that the server answers, whatever changed it."""
+
+from __future__ import annotations
+
+import collections
+import os
+import random
+import shutil
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import zookeeper_files as files
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
+from kazoo.client import KazooClient
+from kazoo.security import make_digest_acl
+
+from tests.integration import servers
+
+pytestmark = pytest.mark.real
+ROOT = "/prod/kafka"
+
+
+def change(client, rng, names):
+    """Make one change of each sort."""
+    name = f"{ROOT}/n{rng.randrange(names)}"
+    what = rng.randrange(7)
+    try:
+        if what == 0:
+            client.ensure_path(f"{name}/a/b")
+        elif what == 1:
+            client.delete(name, recursive=True)
+        elif what == 2:
+            client.set(name, os.urandom(rng.randrange(40)))
+        elif what == 3:
+            client.set_acls(name, [make_digest_acl("u", "p", all=True), *client.get_acls("/")[0]])
+        elif what == 4:
+            with client.transaction() as multi:
+                multi.create(f"{name}-m", b"m")
+                multi.set_data(ROOT, b"x")
+                multi.delete(f"{name}-m")
+        elif what == 5:
+            client.create(f"{name}-e", b"e", ephemeral=True)
+        else:
+            client.create(f"{name}/s-", b"", sequence=True, makepath=True)
+    except Exception as error:  # a multi or a create that fails is written as well
+        assert type(error).__module__.startswith("kazoo"), error
+
+
+def by_files(directory, under):
+    """Return (zxid, {path: (data, Stat)}) of the files below a path."""
+    zxid, nodes = files.read_tree(directory, directory, under)
+    found = dict(nodes)
+    children = collections.Counter(path.rpartition("/")[0] or "/" for path in found if path != "/")
+    return zxid, {path: (node.data, files.stat_of(node, children[path])) for path, node in found.items()}
+
+
+def by_server(client, under):
+    found = {}
+    for node in zookeeper.read_tree(client, under):
+        found[node.path[len(under) :] or "/"] = (node.data, znodes.Stat(*node.stat))
+    return found
+
+
+@pytest.fixture(scope="module")
+def home():
+    with servers.workdir("zookeeper_files") as path:
+        yield path
+
+
+@pytest.fixture(scope="module")
+def recorded(home):
+    """Return a copy of the files of a server, taken while it ran, and what it answered."""
+    rng = random.Random(1)
+    settings = {"snapCount": "150", "preAllocSize": "64"}
+    copied = home / "copied"
+    with servers.zookeeper(home, settings=settings) as server, zookeeper.connect(server.connect) as client:
+        client.ensure_path(ROOT)
+        client.create("/other", b"of another tenant", ephemeral=True)
+        other = KazooClient(server.connect)
+        other.start()
+        for number in range(500):
+            change(other if number % 3 else client, rng, 40)
+        other.create(f"{ROOT}/gone", b"", ephemeral=True)
+        other.stop()
+        client.create(f"{ROOT}/last", b"last")
+        expected = by_server(client, ROOT)
+        shutil.copytree(server.home / "data" / "version-2", copied)
+        return copied, expected, client.last_zxid
+
+
+def test_tree_is_the_one_that_the_server_answers(recorded):
+    directory, expected, last = recorded
+    assert len([name for name in os.listdir(directory) if name.startswith("snapshot.")]) > 1
+    zxid, found = by_files(str(directory), ROOT)
+    assert zxid >= last
+    assert set(found) == set(expected)
+    assert {path: one for path, one in found.items() if one != expected[path]} == {}
+    assert "/gone" not in found and "/last" in found
+
+
+def test_any_snapshot_leads_to_the_same_tree(recorded, tmp_path):
+    directory, expected, _last = recorded
+    names = sorted(name for name in os.listdir(directory) if name.startswith("snapshot."))
+    for name in names:
+        of_one = tmp_path / name
+        of_one.mkdir()
+        shutil.copy(directory / name, of_one)
+        _zxid, nodes = files.read_tree(str(of_one), str(directory), ROOT)
+        found = {path: node.data for path, node in nodes}
+        assert found == {path: data for path, (data, _stat) in expected.items()}, name
+
+
+def test_no_changed_byte_of_a_snapshot_is_read(recorded, tmp_path):
+    directory, _expected, _last = recorded
+    snapshot = files.newest_snapshot(str(directory))
+    data = (directory / os.path.basename(snapshot.path)).read_bytes()
+    rng = random.Random(2)
+    path = tmp_path / os.path.basename(snapshot.path)
+    for _case in range(60):
+        at = rng.randrange(len(data))
+        path.write_bytes(data[:at] + bytes([data[at] ^ (1 << rng.randrange(8))]) + data[at + 1 :])
+        with pytest.raises(files.ZooKeeperFileError, match=path.name):
+            list(files.read_snapshot(str(path)))
+    for _case in range(20):
+        path.write_bytes(data[: rng.randrange(len(data))])
+        with pytest.raises(files.ZooKeeperFileError):
+            list(files.read_snapshot(str(path)))
+
+
+def test_no_changed_byte_of_a_log_is_read(recorded, tmp_path):
+    """A torn end of the last log is what the server had not written; anything else is an error."""
+    directory, _expected, _last = recorded
+    logs = sorted((name for name in os.listdir(directory) if name.startswith("log.")), key=lambda n: int(n[4:], 16))
+    data = (directory / logs[-1]).read_bytes().rstrip(b"\0")
+    whole = files.read_changes(str(directory), 0)
+    path = tmp_path / logs[-1]
+    rng = random.Random(3)
+    for _case in range(60):
+        at = rng.randrange(20, len(data))
+        path.write_bytes(data[:at] + bytes([data[at] ^ (1 << rng.randrange(8))]) + data[at + 1 :])
+        try:
+            zxid, _changes = files.read_changes(str(tmp_path), 0)
+        except files.ZooKeeperFileError as error:
+            assert path.name in str(error)
+        else:
+            assert zxid < whole[0], "the changed transaction, and all after it, were left out"
+    path.write_bytes(data[: len(data) - 3])
+    assert files.read_changes(str(tmp_path), 0)[0] == whole[0] - 1
+
+
+def test_a_node_that_does_not_exist_is_not_there(recorded):
+    directory, _expected, _last = recorded
+    assert by_files(str(directory), "/missing")[1] == {}
+    with pytest.raises(files.ZooKeeperFileError, match="no snapshot"):
+        files.newest_snapshot(str(directory.parent))

@@ -1,0 +1,102 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The comparison by digests against `compare`: a key is equal in Spark if and only if it matches there."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pyarrow as pa
+import pytest
+from quorumshift_spark import columns, parity, rules
+from quorumshift_spark.compare import MATCH, compare
+from quorumshift_spark.views import Absent, source
+
+from tests.spark.parity import local_spark
+
+pytestmark = pytest.mark.real
+LEFT, RIGHT, BROKER, OTHER = "zookeeper", "metadata_log", "broker:1", "broker:2"
+VALUES = {
+    "replicas": ([1, 2, 3], [3, 2, 1], [1, 2]),
+    "adding": ([], [3], [2, 3]),
+    "removing": ([], [3], [1, 3]),
+    "isr": ([1, 2, 3], [1, 2], []),
+    "leader": (1, -1, None),
+    "leader_epoch": (0, 1, None),
+    "recovery_state": (0, 1),
+    "partition_epoch": (4, 5),
+    "directories": (["a", "b"], ["b", "a"], ["a"]),
+    "elr": ([], [1], [1, 2]),
+    "last_known_elr": ([], [1], [2]),
+}
+
+
+@pytest.fixture(scope="module")
+def spark():
+    with local_spark() as session:
+        yield session
+
+
+def rows(view, partitions):
+    """Return a batch of rows of a view from {partition: {column: value}}."""
+    listed = [{"topic": "t", "partition": number, "at": 1, **values} for number, values in partitions.items()]
+    return source._typed(view, "partition", pa.RecordBatch.from_pylist(listed, schema=columns.PARTITIONS))
+
+
+def unequal(spark, batches, comparisons):
+    table = pa.Table.from_batches(batches).combine_chunks()
+    found = parity.Unequal(spark.createDataFrame(table), parity.bundled(comparisons))
+    entities, twice = found.entities(found.ids)
+    return entities, twice, found.equal
+
+
+@pytest.mark.parametrize("relation", rules.RELATIONS)
+def test_partitions_are_equal_exactly_where_they_match(spark, relation):
+    """Among them are pairs that differ only in which list holds an id."""
+    chance = random.Random(relation)
+    sides = {LEFT: {}, RIGHT: {}}
+    for number in range(3000):
+        values = {name: chance.choice(given) for name, given in VALUES.items()}
+        sides[LEFT][number] = values
+        changed = chance.sample(sorted(VALUES), chance.choice((0, 1, 1, 2)))
+        sides[RIGHT][number] = {**values, **{name: chance.choice(VALUES[name]) for name in changed}}
+    comparison = rules.Comparison(LEFT, RIGHT, relation, ("partition",))
+    found, _twice, equal = unequal(spark, [rows(view, of) for view, of in sides.items()], [comparison])
+    fields = [name for name, _how in rules.compared_fields("partition", relation)]
+    expected = {
+        number for number in sides[LEFT] if any(sides[LEFT][number][n] != sides[RIGHT][number][n] for n in fields)
+    }
+    assert {parity.form.key_of(key)[1] for _kind, key in found} == expected
+    assert 500 < len(expected) < 2500 and equal == {(0, "partition"): 3000 - len(expected)}
+    if relation == rules.LOGS:  # both sides of a log have every field, so that `compare` sees what the digests see
+        for (kind, key), views in found.items():
+            assert compare(comparison, kind, key, views[LEFT], views[RIGHT]).outcome != MATCH
+
+
+def test_a_view_that_arrives_twice_does_not_stand_for_one_that_is_missing(spark):
+    partition = {0: {"replicas": [1], "isr": [1], "leader": 1, "leader_epoch": 0}}
+    comparisons = [rules.Comparison(RIGHT, view, rules.SERVED, ("partition",)) for view in (BROKER, OTHER)]
+    all_there = [rows(view, partition) for view in (RIGHT, BROKER, OTHER)]
+    assert unequal(spark, all_there, comparisons)[0] == {}
+    for batches in (
+        [rows(RIGHT, partition), rows(BROKER, partition), rows(BROKER, partition)],
+        [*all_there, rows(BROKER, partition)],
+        [*all_there, rows(RIGHT, partition)],
+    ):
+        found, twice, _equal = unequal(spark, batches, comparisons)
+        assert len(found) == len(twice) == 1 and "arrived twice" in twice[0]
+
+
+def test_each_missing_side_is_unequal(spark):
+    partition = {0: {"replicas": [1], "isr": [1], "leader": 1, "leader_epoch": 0}}
+    comparison = rules.Comparison(LEFT, RIGHT, rules.ZOOKEEPER_LOG, ("partition",))
+    for view in (LEFT, RIGHT):
+        ((_key, views),) = unequal(spark, [rows(view, partition)], [comparison])[0].items()
+        assert list(views) == [view] and not isinstance(views[view], Absent)
+
+
+def test_the_fields_of_a_partition_are_columns():
+    names = {name for relation in rules.RELATIONS for name, _how in rules.compared_fields("partition", relation)}
+    assert names <= set(itertools.chain(columns.PARTITIONS.names)) and names == set(VALUES)
