@@ -22,6 +22,7 @@ import argparse
 import base64
 import functools
 import json
+import os
 import pathlib
 import random
 import resource

@@ -253,18 +253,18 @@ class _Reader:
         self._at += layout.size
         return value
 
-    def int(self) -> int:
+    def int32(self) -> int:
         return self._unpack(_INT)
 
-    def long(self) -> int:
+    def int64(self) -> int:
         return self._unpack(_LONG)
 
-    def bool(self) -> bool:
+    def flag(self) -> bool:
         self._at += 1
         return self._data[self._at - 1 : self._at] == b"\1"
 
     def buffer(self) -> bytes | None:
-        size = self.int()
+        size = self.int32()
         if size < 0:
             return None
         self._at += size
@@ -276,8 +276,8 @@ class _Reader:
         return (self.buffer() or b"").decode()
 
     def acl(self) -> None:
-        for _entry in range(self.int()):
-            self.int(), self.text(), self.text()
+        for _entry in range(self.int32()):
+            self.int32(), self.text(), self.text()
 
     def inner(self, body: bytes) -> _Reader:
         return _Reader(body, *self._place)
@@ -298,11 +298,11 @@ def _collect(changes: Changes, zxid: int, time: int, kind: int, session: int, bo
         path, data = body.text(), body.buffer()
         body.acl()
         owner = _CONTAINER if kind == _CREATE_CONTAINER else 0
-        if kind in (_CREATE, _CREATE_2) and body.bool():
+        if kind in (_CREATE, _CREATE_2) and body.flag():
             owner = session
-        cversion = body.int()
+        cversion = body.int32()
         if kind == _CREATE_TTL:
-            owner = _TTL | body.long()
+            owner = _TTL | body.int64()
         note(path, "create", data=data, owner=owner)
         note(path.rpartition("/")[0], "child", number=cversion)
     elif kind in (_DELETE, _DELETE_CONTAINER):
@@ -310,19 +310,19 @@ def _collect(changes: Changes, zxid: int, time: int, kind: int, session: int, bo
         note(path, "delete")
         note(path.rpartition("/")[0], "child_gone")
     elif kind == _SET_DATA:
-        note(body.text(), "data", data=body.buffer(), number=body.int())
+        note(body.text(), "data", data=body.buffer(), number=body.int32())
     elif kind == _SET_ACL:
         path = body.text()
         body.acl()
-        note(path, "acl", number=body.int())
+        note(path, "acl", number=body.int32())
     elif kind == _MULTI:
-        for _part in range(body.int()):
-            part, inner = body.int(), body.buffer()
+        for _part in range(body.int32()):
+            part, inner = body.int32(), body.buffer()
             if part != _CHECK:
                 _collect(changes, zxid, time, part, session, body.inner(inner or b""))
     elif kind == _CLOSE_SESSION:
         if body.left > 4:  # CloseSessionTxn lists the paths since 3.6
-            for _path in range(body.int()):
+            for _path in range(body.int32()):
                 path = body.text()
                 note(path, "delete")
                 note(path.rpartition("/")[0], "child_gone")
