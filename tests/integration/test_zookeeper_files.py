@@ -15,6 +15,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import z
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import zookeeper_files as files
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
 from kazoo.client import KazooClient
+from kazoo.exceptions import RolledBackError
 from kazoo.security import make_digest_acl
 
 from tests.integration import servers
@@ -83,6 +84,12 @@ def recorded(home):
         other.start()
         for number in range(500):
             change(other if number % 3 else client, rng, 40)
+        # The last operation fails, so that the server applies none; it logs those before it with their own types
+        failing = client.transaction()
+        failing.create(f"{ROOT}/never", b"")
+        failing.set_data(ROOT, b"never")
+        failing.delete(f"{ROOT}/missing")
+        assert isinstance(failing.commit()[0], RolledBackError)
         other.create(f"{ROOT}/gone", b"", ephemeral=True)
         other.stop()
         client.create(f"{ROOT}/last", b"last")

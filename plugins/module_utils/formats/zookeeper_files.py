@@ -37,7 +37,7 @@ _TXN = struct.Struct(">qiqqi")  # clientId, cxid, zxid, time, type
 _END_OF_RECORD = b"B"
 
 # org.apache.zookeeper.ZooDefs.OpCode
-_CREATE, _DELETE, _SET_DATA, _SET_ACL, _CHECK, _MULTI = 1, 2, 5, 7, 13, 14
+_ERROR, _CREATE, _DELETE, _SET_DATA, _SET_ACL, _CHECK, _MULTI = -1, 1, 2, 5, 7, 13, 14
 _CREATE_2, _CREATE_CONTAINER, _DELETE_CONTAINER, _CREATE_TTL = 15, 19, 20, 21
 _CREATES = (_CREATE, _CREATE_2, _CREATE_CONTAINER, _CREATE_TTL)
 _CLOSE_SESSION = -11
@@ -316,10 +316,10 @@ def _collect(changes: Changes, zxid: int, time: int, kind: int, session: int, bo
         body.acl()
         note(path, "acl", number=body.int32())
     elif kind == _MULTI:
-        for _part in range(body.int32()):
-            part, inner = body.int32(), body.buffer()
-            if part != _CHECK:
-                _collect(changes, zxid, time, part, session, body.inner(inner or b""))
+        parts = [(body.int32(), body.buffer()) for _part in range(body.int32())]
+        # Of a multi that failed, the operations before the error keep their type (PrepRequestProcessor, DataTree)
+        for part, inner in () if any(part == _ERROR for part, _inner in parts) else parts:
+            _collect(changes, zxid, time, part, session, body.inner(inner or b""))
     elif kind == _CLOSE_SESSION:
         if body.left > 4:  # CloseSessionTxn lists the paths since 3.6
             for _path in range(body.int32()):
@@ -334,8 +334,8 @@ def _collect(changes: Changes, zxid: int, time: int, kind: int, session: int, bo
         raise body.unknown(kind)
 
 
-# error (of a multi that failed), check, createSession, reconfig (its znode follows as setData of /zookeeper/config)
-_WITHOUT_CHANGE = (-1, _CHECK, -10, 16)
+# createSession; reconfig sets /zookeeper/config, which is not Kafka's
+_WITHOUT_CHANGE = (_ERROR, _CHECK, -10, 16)
 
 
 def _applied(node: Node | None, changes: List[_Change]) -> Node | None:
