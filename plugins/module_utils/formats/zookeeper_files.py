@@ -35,6 +35,8 @@ _NODE = struct.Struct(">qqqqqiiiqq")
 _ENTRY = struct.Struct(">qi")  # Adler32 and size of a transaction
 _TXN = struct.Struct(">qiqqi")  # clientId, cxid, zxid, time, type
 _END_OF_RECORD = b"B"
+_DIGEST_SIZE, _DIGEST_VERSION = 12, b"\0\0\0\2"  # two paths need more bytes
+_EPOCH_SHIFT, _COUNTER = 32, 0xFFFFFFFF  # of a zxid: each election begins with the next epoch and counter 1
 
 # org.apache.zookeeper.ZooDefs.OpCode
 _ERROR, _CREATE, _DELETE, _SET_DATA, _SET_ACL, _CHECK, _MULTI = -1, 1, 2, 5, 7, 13, 14
@@ -50,6 +52,10 @@ class ZooKeeperFileError(Exception):
     def __init__(self, reason: str, path: str, position: int | None = None):
         super().__init__(f"{path}{'' if position is None else f' at byte {position}'}: {reason}")
         self.reason, self.path, self.position = reason, path, position
+
+
+class EphemeralsNeeded(Exception):
+    """A session ended and the log does not list its znodes, as before 3.6 (CloseSessionTxn)."""
 
 
 class Node(NamedTuple):
@@ -116,7 +122,11 @@ def read_tree(snapshots: str, logs: str, under: str = "") -> Tuple[int, Iterator
     Parents come before their children, except for what the log created. Raises ZooKeeperFileError, the iterator too.
     """
     snapshot = newest_snapshot(snapshots)
-    zxid, changes = read_changes(logs, snapshot.zxid)
+    try:
+        zxid, changes = read_changes(logs, snapshot.zxid)
+    except EphemeralsNeeded:
+        owners = {path: node.stat[7] for path, node in read_snapshot(snapshot.path) if node.stat[7]}
+        zxid, changes = read_changes(logs, snapshot.zxid, owners)
     return zxid, _tree(snapshot, changes, under)
 
 
@@ -197,9 +207,10 @@ def _skip_sessions_and_acls(data) -> int:
 # --- transactions --------------------------------------------------------------------------------------
 
 
-def read_changes(directory: str, after: int) -> Tuple[int, Changes]:
+def read_changes(directory: str, after: int, owners: Dict[str, int] | None = None) -> Tuple[int, Changes]:
     """Return the last zxid of the logs in a `version-2` directory, at least `after`, and {path: changes in order} of
-    the transactions after a zxid. Raises ZooKeeperFileError."""
+    the transactions after a zxid. `owners`: {path: session} of the ephemeral znodes at that zxid, see EphemeralsNeeded.
+    Raises ZooKeeperFileError, EphemeralsNeeded."""
     files = sorted((int(name.partition(".")[2], 16), name) for name in os.listdir(directory) if _LOG.fullmatch(name))
     first = max((index for index, (zxid, _name) in enumerate(files) if zxid <= after), default=0)
     changes: Changes = {}
@@ -208,8 +219,13 @@ def read_changes(directory: str, after: int) -> Tuple[int, Changes]:
         for zxid, time, kind, session, body in _transactions(os.path.join(directory, name), index == len(files) - 1):
             if zxid <= last:
                 continue
+            if zxid != last + 1 and (zxid >> _EPOCH_SHIFT == last >> _EPOCH_SHIFT or zxid & _COUNTER != 1):
+                raise ZooKeeperFileError(
+                    f"transactions between 0x{last:x} and 0x{zxid:x} are missing: give all logs since the snapshot",
+                    *body.place,
+                )
             last = zxid
-            _collect(changes, zxid, time, kind, session, body)
+            _collect(changes, zxid, time, kind, session, body, owners)
     return last, changes
 
 
@@ -224,12 +240,12 @@ def _transactions(path: str, is_last: bool) -> Iterator[Tuple[int, int, int, int
     at = _HEADER.size
     while at + _ENTRY.size <= len(data):
         checksum, size = _ENTRY.unpack_from(data, at)
-        if not size:
-            return  # preallocated
         start, end = at + _ENTRY.size, at + _ENTRY.size + size
-        if end >= len(data) or data[end : end + 1] != _END_OF_RECORD:
-            if is_last:
-                return  # torn: the server ended while it wrote it, and never acknowledged it
+        if not size and not data[start:].strip(b"\0"):
+            return  # preallocated
+        if size <= 0 or data[end : end + 1] != _END_OF_RECORD:
+            if is_last and size > 0 and _is_torn(data, start, end, checksum):
+                return  # the server ended while it wrote it, and never acknowledged it
             raise ZooKeeperFileError(f"a transaction of {size} bytes has no end", path, at)
         if zlib.adler32(data[start:end]) != checksum:
             raise ZooKeeperFileError("a transaction has a wrong checksum", path, at)
@@ -238,18 +254,34 @@ def _transactions(path: str, is_last: bool) -> Iterator[Tuple[int, int, int, int
         at = end + 1
 
 
+def _is_torn(data: bytes, start: int, end: int, checksum: int) -> bool:
+    """Return whether the file's last transaction was written in part: nothing follows it, and it is not a complete one
+    with another size."""
+    if data[end:].strip(b"\0"):
+        return False
+    actual, at = 1, start
+    while True:
+        stop = data.find(_END_OF_RECORD, at)
+        if stop < 0:
+            return True
+        actual = zlib.adler32(data[at:stop], actual)
+        if actual == checksum and stop > start:
+            return False
+        actual, at = zlib.adler32(_END_OF_RECORD, actual), stop + 1
+
+
 class _Reader:
     """Reads jute's types from the body of a transaction."""
 
     def __init__(self, data: bytes, path: str, position: int) -> None:
         self._data, self._at = data, 0
-        self._place = path, position
+        self.place = path, position
 
     def _unpack(self, layout):
         try:
             (value,) = layout.unpack_from(self._data, self._at)
         except struct.error:
-            raise ZooKeeperFileError("a transaction ends too early", *self._place) from None
+            raise ZooKeeperFileError("a transaction ends too early", *self.place) from None
         self._at += layout.size
         return value
 
@@ -269,7 +301,7 @@ class _Reader:
             return None
         self._at += size
         if self._at > len(self._data):
-            raise ZooKeeperFileError("a transaction ends too early", *self._place)
+            raise ZooKeeperFileError("a transaction ends too early", *self.place)
         return self._data[self._at - size : self._at]
 
     def text(self) -> str:
@@ -280,19 +312,28 @@ class _Reader:
             self.int32(), self.text(), self.text()
 
     def inner(self, body: bytes) -> _Reader:
-        return _Reader(body, *self._place)
+        return _Reader(body, *self.place)
 
-    @property
-    def left(self) -> int:
-        return len(self._data) - self._at
+    def has_only_a_digest(self) -> bool:
+        """Return whether nothing is left but a TxnDigest (version, digest), which ZooKeeper adds since 3.6."""
+        left = self._data[self._at :]
+        return not left or (len(left) == _DIGEST_SIZE and left[:4] == _DIGEST_VERSION)
 
     def unknown(self, kind: int) -> ZooKeeperFileError:
-        return ZooKeeperFileError(f"transaction type {kind} is unknown", *self._place)
+        return ZooKeeperFileError(f"transaction type {kind} is unknown", *self.place)
 
 
-def _collect(changes: Changes, zxid: int, time: int, kind: int, session: int, body: _Reader) -> None:
+def _collect(
+    changes: Changes, zxid: int, time: int, kind: int, session: int, body: _Reader, owners: Dict[str, int] | None
+) -> None:
     def note(path: str, what: str, **values: Any) -> None:
         changes.setdefault("" if path == "/" else path, []).append(_Change(what, zxid, time, **values))
+
+    def note_gone(path: str) -> None:
+        note(path, "delete")
+        note(path.rpartition("/")[0], "child_gone")
+        if owners is not None:
+            owners.pop(path, None)
 
     if kind in _CREATES:
         path, data = body.text(), body.buffer()
@@ -304,11 +345,11 @@ def _collect(changes: Changes, zxid: int, time: int, kind: int, session: int, bo
         if kind == _CREATE_TTL:
             owner = _TTL | body.int64()
         note(path, "create", data=data, owner=owner)
+        if owners is not None and owner:
+            owners.setdefault(path, owner)
         note(path.rpartition("/")[0], "child", number=cversion)
     elif kind in (_DELETE, _DELETE_CONTAINER):
-        path = body.text()
-        note(path, "delete")
-        note(path.rpartition("/")[0], "child_gone")
+        note_gone(body.text())
     elif kind == _SET_DATA:
         note(body.text(), "data", data=body.buffer(), number=body.int32())
     elif kind == _SET_ACL:
@@ -319,17 +360,16 @@ def _collect(changes: Changes, zxid: int, time: int, kind: int, session: int, bo
         parts = [(body.int32(), body.buffer()) for _part in range(body.int32())]
         # Of a multi that failed, the operations before the error keep their type (PrepRequestProcessor, DataTree)
         for part, inner in () if any(part == _ERROR for part, _inner in parts) else parts:
-            _collect(changes, zxid, time, part, session, body.inner(inner or b""))
+            _collect(changes, zxid, time, part, session, body.inner(inner or b""), owners)
     elif kind == _CLOSE_SESSION:
-        if body.left > 4:  # CloseSessionTxn lists the paths since 3.6
+        if not body.has_only_a_digest():
             for _path in range(body.int32()):
-                path = body.text()
-                note(path, "delete")
-                note(path.rpartition("/")[0], "child_gone")
+                note_gone(body.text())
+        elif owners is None:
+            raise EphemeralsNeeded
         else:
-            raise ZooKeeperFileError(
-                "a session's end without its paths (zookeeper.closeSessionTxn.enabled=false)", *body._place
-            )
+            for path in [path for path, owner in owners.items() if owner == session]:
+                note_gone(path)
     elif kind not in _WITHOUT_CHANGE:
         raise body.unknown(kind)
 
