@@ -49,6 +49,7 @@ from quorumshift_spark.views.source import error_line
 ENTITIES = "entities.parquet"
 _ROWS = "rows"  # in the job's directory: what was read, in Parquet
 _ROWS_A_SLICE = 3_000_000
+_POLL_S = 0.5
 _ENOUGH = 10_000  # keys that differ: more do not change the verdict, and fill the driver's memory
 
 
@@ -292,7 +293,27 @@ class _Run:
             name: reading.state["not_served"] for name, reading in readings.items() if family(name) == rules.BROKER
         }
         baselines = [name for name in readings if family(name) == rules.BASELINE]
-        return rules.uncovered(self.job.gate, readings[decides].read, up, not_served, baselines)
+        end_offset = readings[rules.LOG].state["offset"] if rules.LOG in readings else 0
+        behind = self._behind(readings, end_offset)
+        return rules.uncovered(self.job.gate, readings[decides].read, up, not_served, baselines, behind, end_offset)
+
+    def _behind(self, readings: Mapping[str, parity.Reading], end_offset: int) -> Dict[str, int]:
+        """Return {broker view: offset} of the brokers that do not serve the log up to `end_offset` within fence_s.
+
+        A broker in KRaft mode answers with the end of its image. Values that it withholds are compared by this alone.
+        """
+        offsets = {
+            name: reading.state["offset"]
+            for name, reading in readings.items()
+            if family(name) == rules.BROKER and "offset" in reading.state
+        }
+        behind = {name: offset for name, offset in offsets.items() if offset < end_offset}
+        end = time.monotonic() + self.job.bounds.fence_s
+        while behind and time.monotonic() < end:
+            time.sleep(_POLL_S)
+            again = {name: self.views[name].probe().offset or 0 for name in behind}
+            behind = {name: offset for name, offset in again.items() if offset < end_offset}
+        return behind
 
     # --- output ---
 

@@ -404,6 +404,7 @@ def plan(gate: str, kinds: Mapping[str, Sequence[str]], zookeeper_mode: Sequence
 COVERAGE: Tuple[Tuple[str, str], ...] = (
     ("brokers", "each broker that the deciding store lists as up has a view, also one that is not in the inventory"),
     ("kinds", "each kind that the deciding store holds is served by every broker, or is switched off on every broker"),
+    ("offsets", "each broker in KRaft mode serves metadata up to the end of the log that was compared"),
     ("baseline", "a baseline at after_finalize: nothing else is left to compare the cluster with"),
 )
 """What must have been compared for a pass, whatever the values are. Otherwise the result is incomplete."""
@@ -417,11 +418,14 @@ def uncovered(
     up: Iterable[int],
     not_served: Mapping[str, Mapping[str, str]],
     baselines: Iterable[str],
+    behind: Mapping[str, int],
+    end_offset: int,
 ) -> List[str]:
     """Return a sentence for each of COVERAGE that does not hold.
 
     :arg held: {kind: number of entities} of the deciding store; `up`: ids of the brokers that it lists as up.
     :arg not_served: {broker view: {kind: why}}; `baselines`: names of the views with a baseline.
+    :arg behind: {broker view: end of the log that it serves} of the brokers that did not reach `end_offset`.
     """
     decides = GATES[gate].decides
     said = []
@@ -441,6 +445,11 @@ def uncovered(
         said.append(
             f"{decides} holds {held[kind]} of kind {kind}, which {name}{f' and {more} more' if more else ''} did not "
             f"serve ({why}). Give the tool a listener and principal that may read them, or configure all brokers alike"
+        )
+    for name, offset in sorted(behind.items()):
+        said.append(
+            f"{name} serves metadata up to offset {offset}, the log that was compared ends at {end_offset}. Check "
+            "its log and its connection to the controllers, and restart it if it stays behind"
         )
     if gate == _AT_THE_END and not list(baselines):
         said.append(

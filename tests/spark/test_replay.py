@@ -46,7 +46,7 @@ def history(random, batches):
                 topic_id = encoding.uuid(random)
                 count = random.randint(1, 6)
                 alive[topic_id] = count
-                values.append(record("TOPIC_RECORD", name=f"t.{number}_{len(made_of)}_{len(values)}", topicId=topic_id))
+                values.append(topic(f"t.{number}_{len(made_of)}_{len(values)}", topic_id))
                 values += [new(random, topic_id, partition) for partition in range(count)]
             elif what < 0.25:
                 topic_id = random.choice(sorted(alive))
@@ -60,6 +60,10 @@ def history(random, batches):
             aborted = [changed(random, topic_id, 0) for topic_id in sorted(alive)[:3]]
             made_of.append([made.BEGIN, *aborted, made.ABORT])
     return made_of
+
+
+def topic(name, topic_id):
+    return record("TOPIC_RECORD", **{"name": name, "topicId": topic_id})
 
 
 def new(random, topic_id, partition):
@@ -152,14 +156,14 @@ TOPIC, OTHER = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
     ],
 )
 def test_a_record_that_kafka_would_reject_is_named(spark, tmp_path, last, why):
-    batches = [[record("TOPIC_RECORD", name="t", topicId=TOPIC), new(random.Random(1), TOPIC, 0)], [last]]
+    batches = [[topic("t", TOPIC), new(random.Random(1), TOPIC, 0)], [last]]
     _rows, rejected = replayed(spark, tmp_path / "log", write(tmp_path / "log", batches))
     assert rejected == {"metadata_log": f"a record at or after offset 2 is of {why}"}
 
 
 def test_a_record_of_a_removed_topic_is_named(spark, tmp_path):
     batches = [
-        [record("TOPIC_RECORD", name="t", topicId=TOPIC), new(random.Random(1), TOPIC, 0)],
+        [topic("t", TOPIC), new(random.Random(1), TOPIC, 0)],
         [record("REMOVE_TOPIC_RECORD", topicId=TOPIC), changed(random.Random(1), TOPIC, 0)],
     ]
     _rows, rejected = replayed(spark, tmp_path / "log", write(tmp_path / "log", batches))

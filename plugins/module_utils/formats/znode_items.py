@@ -143,7 +143,7 @@ class Reader:
                     yield _item(node, "scram", (znodes.desanitize(names[3]), mechanism), credential)
         for name, text in configs.items():
             try:
-                value = float(text)
+                value = float(text.replace("_", "?"))  # which Java does not accept in a number
             except ValueError:
                 self._problem(node.path, f"quota {name!r} is not a number: the initial copy aborts")
                 continue

@@ -310,11 +310,11 @@ def partition_state(data, path):
     none, recovery state 0 is recovered. KRaft's partition epoch is the znode's data version."""
     value = _object(path, data)
     return {
-        "leader": _int(path, value, "leader"),
-        "leader_epoch": _int(path, value, "leader_epoch"),
-        "controller_epoch": _int(path, value, "controller_epoch"),
+        "leader": _number(path, value, "leader"),
+        "leader_epoch": _number(path, value, "leader_epoch"),
+        "controller_epoch": _number(path, value, "controller_epoch"),
         "isr": _ints(path, value, "isr"),
-        "leader_recovery_state": _int(path, value, "leader_recovery_state", 0),
+        "leader_recovery_state": _number(path, value, "leader_recovery_state", 0),
     }
 
 
@@ -495,6 +495,13 @@ def _int(path, value, name, default=_REQUIRED):
     if isinstance(found, bool) or not isinstance(found, (int, str)) or not re.match(r"^-?\d+$", str(found)):
         raise ZnodeError(path, f"{name!r} is not a whole number")
     return int(found)
+
+
+def _number(path, value, name, default=_REQUIRED):
+    # TopicPartitionStateZNode.decode rejects a number in quotes
+    if isinstance(value, dict) and isinstance(value.get(name), str):
+        raise ZnodeError(path, f"{name!r} is not a whole number")
+    return _int(path, value, name, default)
 
 
 def _string(path, value, name, default=_REQUIRED):

@@ -90,10 +90,11 @@ class MetadataLogView(View):
         if self._ship and self.source.archive:
             with open(self.source.archive, "rb") as file:
                 return [Piece(self.source._replace(content=file.read()))]
-        source = self.source._replace(directory=self._unpacked())
+        return self._pieces(self.source._replace(directory=self._unpacked()), self._tasks)
+
+    def _pieces(self, source, tasks):
         with self._open(source) as (log, extent):
-            pieces = [Piece(source, extent, part) for part in columns.split(log, extent, self._tasks)]
-        return [Piece(source, extent), *pieces]
+            return [Piece(source, extent), *(Piece(source, extent, part) for part in columns.split(log, extent, tasks))]
 
     def close(self) -> None:
         """Remove what `parts` unpacked. It holds secrets."""
@@ -112,15 +113,10 @@ class MetadataLogView(View):
         """See View.read: entities and the raw rows that quorumshift_spark.replay takes."""
         if part.extent is None:
             with _directory(part.source) as directory:
-                source = part.source._replace(directory=directory)
-                with self._open(source) as (log, extent):
-                    pieces = [
-                        Piece(source, extent),
-                        *(Piece(source, extent, one) for one in columns.split(log, extent, 1)),
-                    ]
+                pieces = self._pieces(part.source._replace(directory=directory), 1)
                 for piece in pieces:
                     yield from self._rows(piece)
-                yield _statement(extent)
+                yield _statement(pieces[0].extent)
             return
         yield from self._rows(part)
         yield _statement(part.extent)

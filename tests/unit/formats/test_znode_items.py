@@ -49,6 +49,14 @@ def test_scram_credentials_of_any_single_entity_are_read_as_the_initial_copy_rea
     assert items == [] and problem == "SCRAM-SHA-256 is not a SCRAM credential"
 
 
+def test_what_only_python_takes_for_a_number_is_a_problem():
+    items, (problem,) = read(node("/config/ips/<default>", {"config": {"connection_creation_rate": "5_0.5"}}))
+    assert items == [] and "is not a number: the initial copy aborts" in problem
+    quoted = node("/brokers/topics/t/partitions/0/state", {**STATE, "leader": "1"})
+    _items, problems = read(node("/brokers/topics/t", TOPIC), quoted)
+    assert problems == ["'leader' is not a whole number"]
+
+
 def test_a_quota_that_is_not_finite_is_an_item_and_a_problem():
     ((item,), (problem,)) = read(node("/config/ips/<default>", {"config": {"connection_creation_rate": "Infinity"}}))
     assert item.key == ((("ip", None),), "connection_creation_rate") and "not finite" in problem

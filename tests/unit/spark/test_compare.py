@@ -344,9 +344,12 @@ def test_what_a_broker_in_zookeeper_mode_asks_zookeeper_for_is_no_agreement():
         assert not planned[(LOG, BROKER)].same_source and not planned[("zookeeper", LOG)].same_source
 
 
-def uncovered(gate="after_kraft", held=None, up=(1, 2), not_served=None, baselines=("baseline:zookeeper",)):
+def uncovered(
+    gate="after_kraft", held=None, up=(1, 2), not_served=None, baselines=("baseline:zookeeper",), behind=None
+):
     served = {"broker:1": {}, "broker:2": {}} if not_served is None else not_served
-    return rules.uncovered(gate, {"topic": 5, "acl": 3} if held is None else held, up, served, baselines)
+    held = {"topic": 5, "acl": 3} if held is None else held
+    return rules.uncovered(gate, held, up, served, baselines, behind or {}, 900)
 
 
 _NO_AUTHORIZER = {"acl": "DescribeAcls: SECURITY_DISABLED: No Authorizer is configured."}
@@ -369,6 +372,11 @@ def test_a_kind_that_is_off_on_every_broker_is_covered_and_one_that_is_hidden_is
     hidden = {"delegation_token": "DescribeDelegationToken: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"}
     (said,) = uncovered(held={"delegation_token": 2}, not_served={"broker:1": hidden, "broker:2": hidden})
     assert "broker:1 and 1 more did not serve" in said
+
+
+def test_a_broker_that_serves_an_older_image_is_uncovered():
+    (said,) = uncovered(behind={"broker:2": 880})
+    assert said.startswith("broker:2 serves metadata up to offset 880, the log that was compared ends at 900")
 
 
 def test_the_last_gate_needs_a_baseline():
