@@ -774,6 +774,8 @@ class MetadataLog:
         new.add(config_record(4, "", "message.max.bytes", None))
         new.add(_record(9, 0, topic.id))
         new.add(metadata_batches.ABORT)
+        # A record after it in one commit would keep the aborted ones in a broker's image (MetadataBatchLoader.replay)
+        new.flush()
 
 
 class _Batches:
@@ -788,19 +790,20 @@ class _Batches:
     def add(self, value: bytes) -> None:
         self._pending.append(value)
         if len(self._pending) == _BATCH:
-            self._flush()
+            self.flush()
 
     def control(self, records: List[Tuple[bytes, bytes]]) -> None:
-        self._flush()
+        self.flush()
         self._pending = records  # type: ignore[assignment]
-        self._flush()
+        self.flush()
 
     def close(self) -> int:
-        self._flush()
+        self.flush()
         self._file.close()
         return self._offset
 
-    def _flush(self):
+    def flush(self) -> None:
+        """End the batch."""
         if self._pending:
             self._file.write(metadata_batches.batch(self._offset, self._pending, KRAFT_EPOCH, TIME_MS))
             self._offset += len(self._pending)
