@@ -25,7 +25,9 @@ import tempfile
 import time
 from typing import Any, Dict, Iterator, List, Tuple
 
+import pyarrow.parquet as pq
 from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_snapshot
+from quorumshift_spark import result as results
 
 from tests.benchmarks import world
 
@@ -74,7 +76,7 @@ def processes(root: int) -> Dict[int, Tuple[float, int]]:
 
 
 def run(job: pathlib.Path, cores: int) -> Dict[str, Any]:
-    """Run the job of a directory; return {wall, cpu, peak_mib, result}."""
+    """Run the job of a directory; return {wall, cpu, peak_mib, result, rows (of differences.parquet)}."""
     submit = [str(ROOT / ".venv" / "bin" / "spark-submit"), "--master", f"local[{cores}]"]
     for name, value in CONF.items():
         submit += ["--conf", f"{name}={value}"]
@@ -92,7 +94,8 @@ def run(job: pathlib.Path, cores: int) -> Dict[str, Any]:
             time.sleep(_SAMPLE_S)
     wall = time.monotonic() - started
     result = json.loads((job / "output" / "result.json").read_text())
-    return {"wall": wall, "cpu": sum(cpu.values()), "peak_mib": peak >> 20, "result": result}
+    rows = pq.read_table(job / "output" / results.DIFFERENCES).to_pylist()
+    return {"wall": wall, "cpu": sum(cpu.values()), "peak_mib": peak >> 20, "result": result, "rows": rows}
 
 
 def measure(directory: pathlib.Path, cores: int) -> Dict[str, Any]:
@@ -124,13 +127,13 @@ def measure(directory: pathlib.Path, cores: int) -> Dict[str, Any]:
         return run(job, cores)
 
 
-def found(result: Dict[str, Any], directory: pathlib.Path) -> Tuple[int, int, List[str]]:
-    """Return how many differences were planted, how many of them were found, and the keys of all others."""
-    planted = {(plant["kind"], plant["key"]) for plant in json.loads((directory / "planted.json").read_text())}
-    keys = {(one["kind"], one["key"]) for name in ("differences", "undecided") for one in result[name]}
-    # A topic with another id has its own partitions, and a missing one all of its configs
-    others = [key for kind, key in sorted(keys - planted) if kind not in ("partition", "config")]
-    return len(planted), len(planted & keys), others
+def found(rows: List[Dict[str, Any]], directory: pathlib.Path) -> Tuple[int, int, List[Any]]:
+    """Return how many differences were planted, how many of them were found, and all others: (kind, key, field)."""
+    planted = {
+        (plant["kind"], plant["key"], plant["field"]) for plant in json.loads((directory / "planted.json").read_text())
+    }
+    differences = {(row["kind"], row["key"], row["field"]) for row in rows}
+    return len(planted), len(planted & differences), sorted(differences - planted, key=str)
 
 
 def main() -> int:
@@ -147,10 +150,12 @@ def main() -> int:
             world.generate(directory, partitions // 50, 50, planted=given.plant)
         measured = measure(directory, given.cores)
         result = measured.pop("result")
-        planted, of_planted, others = found(result, directory)
+        planted, of_planted, others = found(measured.pop("rows"), directory)
         is_exact = is_exact and of_planted == planted and not others
         figures = "  ".join(f"{name} {value:.1f}" for name, value in {**measured, **result["timings"]}.items())
         print(f"{partitions:,} partitions: {figures}  planted {planted}, found {of_planted}, others {len(others)}")
+        for other in others[:5]:
+            print(f"not planted: {other}")
     return 0 if is_exact else 1
 
 
