@@ -63,7 +63,7 @@ def history(random, batches):
 
 
 def topic(name, topic_id):
-    return record("TOPIC_RECORD", **{"name": name, "topicId": topic_id})
+    return record("TOPIC_RECORD", name=name, topicId=topic_id)
 
 
 def new(random, topic_id, partition):

@@ -112,7 +112,8 @@ class MetadataLogView(View):
     def read(self, part: Piece) -> Iterator[Entity | pa.RecordBatch | Statement]:
         """See View.read: entities and the raw rows that quorumshift_spark.replay takes."""
         if part.extent is None:
-            with _directory(part.source) as directory:
+            with contextlib.ExitStack() as stack:
+                directory = stack.enter_context(_directory(part.source))
                 pieces = self._pieces(part.source._replace(directory=directory), 1)
                 for piece in pieces:
                     yield from self._rows(piece)

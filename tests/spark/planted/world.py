@@ -275,11 +275,15 @@ class Baseline:
         self.zk: Znodes = zk
         self._table = pq.read_table(source)
         self._target = target
-        self._rows = {(row["view"], row["kind"], row["key"]): row for row in self._table.to_pylist()}
+        self._rows = {(row["view"], row["kind"], _key(row)): row for row in self._table.to_pylist()}
 
     def field(self, view: str, kind: str, key: Any, name: str, value: Any) -> None:
         """Set a field of an entity."""
         row = self._rows[(view, kind, table.text(key))]
+        if kind == "partition":
+            assert row[name] != value
+            row[name] = value
+            return
         fields = json.loads(row["fields"])
         assert name in fields and fields[name] != value, f"{kind} {key} {name}: {fields}"
         row["fields"] = _json({**fields, name: value})
@@ -289,6 +293,8 @@ class Baseline:
         at = _json({"zxid": 1} if view == "zookeeper" else {"offset": 1})
         assert (view, kind, table.text(key)) not in self._rows
         row = {"view": view, "kind": kind, "key": table.text(key), "fields": _json(fields), "at": at}
+        if kind == "partition":
+            row = {"view": view, "kind": kind, "topic": key[0], "partition": key[1], "changed": 1, **fields}
         self._rows[(view, kind, table.text(key))] = row
 
     def remove(self, view: str, kind: str, key: Any) -> None:
@@ -304,6 +310,11 @@ class Baseline:
         pq.write_table(pa.Table.from_pylist([*self._rows.values()], schema=schema), self._target)
         os.chmod(self._target, 0o600)
         return {"path": str(self._target)}
+
+
+def _key(row: Mapping[str, Any]) -> str:
+    """Return the key of a row: a partition has columns of its own (views.baseline)."""
+    return table.text([row["topic"], row["partition"]]) if row["kind"] == "partition" else row["key"]
 
 
 def _json(value: Any) -> str:

@@ -51,9 +51,9 @@ def _value(field, version, value):
     return compact_string(value) if kind == "string" else struct.pack(_NUMBERS[kind], value)
 
 
-def record(name, version=0, /, **values):
+def record(record_type, version=0, /, **values):
     """Return the value of a metadata record."""
-    key = API_KEYS[name]
+    key = API_KEYS[record_type]
     return bytes((1, key, version)) + structure(RECORDS[key].fields, version, values)
 
 
