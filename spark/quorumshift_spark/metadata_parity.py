@@ -43,7 +43,7 @@ from quorumshift_spark.compare import (
     Outcome,
     unexplained_removals,
 )
-from quorumshift_spark.views import Key, View, baseline, family
+from quorumshift_spark.views import Key, LiveView, View, baseline, family
 from quorumshift_spark.views.source import error_line
 
 ENTITIES = "entities.parquet"
@@ -271,7 +271,7 @@ class _Run:
         reread = {
             name: functools.partial(_reread, view)
             for name, view in self.views.items()
-            if family(name) != rules.BASELINE and (family(name) != rules.LOG or name == rules.LOG)
+            if isinstance(view, LiveView) and (family(name) != rules.LOG or name == rules.LOG)
         }
         bounds = self.job.bounds
         rechecked = recheck.recheck(
@@ -406,7 +406,7 @@ class _Run:
         result.update(verdict=verdict, reasons=reasons + self.incomplete)
 
 
-def _reread(view: View, keys):
+def _reread(view: LiveView, keys):
     try:
         return view.reread(keys)
     except Exception as error:

@@ -13,9 +13,8 @@ kind                key                                                        f
 topic               [name]                                                     id
 partition           [topic, partition]                                         topic_id, replicas, adding, removing,
                                                                                leader, leader_epoch, isr,
-                                                                               recovery_state, partition_epoch;
-                                                                               directories, elr, last_known_elr
-                                                                               (metadata log only)
+                                                                               recovery_state, partition_epoch; elr,
+                                                                               last_known_elr (metadata log only)
 config              ["topic"|"broker"|..., entity or null, name]               value
 quota               [[[entity type, entity or null], ...], quota key]          value
 scram               [user, mechanism]                                          iterations, digest
@@ -54,7 +53,6 @@ FIELDS: Dict[str, Tuple[str, ...]] = {
         "isr",
         "recovery_state",
         "partition_epoch",
-        "directories",
         "elr",
         "last_known_elr",
     ),

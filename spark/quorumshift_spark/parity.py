@@ -176,7 +176,6 @@ class Unequal:
 
 _NO_VALUE = -(1 << 31)
 _LISTS = {field.name for field in columns.PARTITIONS if pa.types.is_list(field.type)}
-_TEXTS = {"topic_id", "directories"}
 
 
 def _id():
@@ -189,7 +188,7 @@ def _digest(relation: str):
     """Return 64 bits of the values that a relation compares, null where they do not decide (compare.projection)."""
     parts = []
     for name, _how in rules.compared_fields("partition", relation):
-        none = F.lit("" if name in _TEXTS else _NO_VALUE)  # xxhash64 skips nulls
+        none = F.lit(_NO_VALUE)  # xxhash64 skips nulls
         if name in _LISTS:
             # ... and hashes lists as their elements: without the size, [1], [2] would equal [1, 2], []
             parts += [F.size(name), F.coalesce(F.col(name), F.array(none))]
@@ -244,4 +243,4 @@ def entity_of(row: Row) -> Entity:
     return form.partition(row.topic, row.partition, values, at)
 
 
-_OF_KRAFT = ("directories", "elr", "last_known_elr")
+_OF_KRAFT = ("elr", "last_known_elr")

@@ -12,7 +12,7 @@ All other records are replayed by formats.metadata_image in one task (views.meta
 
 from __future__ import annotations
 
-from typing import Dict, List, NamedTuple
+from typing import Dict, NamedTuple
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
@@ -24,18 +24,18 @@ REMOVED_TOPIC = "removed topic"
 RAW = (RECORD, REMOVED_TOPIC)
 
 _BY = ("view", "topic_id", "partition")
-NAMED = ("replicas", "adding", "removing", "isr", "leader", "recovery_state", "directories", "elr", "last_known_elr")
-"""What a PARTITION_CHANGE_RECORD can name."""
+_ELR = ("elr", "last_known_elr")
+# What a PARTITION_CHANGE_RECORD can name, but for directories, whose merge depends on the replicas' order
+_NAMED = ("replicas", "adding", "removing", "isr", "leader", "recovery_state", *_ELR)
 
 
 class Replayed(NamedTuple):
     """`partitions`: of the topics that exist, with the columns of the raw rows. `rejected`: {view: why Kafka would
-    reject a record}. `counts`: {view: number of partitions}. `kept`: what Spark keeps for them."""
+    reject a record}. `counts`: {view: number of partitions}."""
 
     partitions: DataFrame
     rejected: Dict[str, str]
     counts: Dict[str, int]
-    kept: List[DataFrame]
 
 
 def replay(raw: DataFrame) -> Replayed:
@@ -50,13 +50,13 @@ def replay(raw: DataFrame) -> Replayed:
     merged = _merged(records.join(several, "id", "left_semi"), dict(raw.dtypes), names).persist()
     alone = single.withColumns({"first": F.col("changed"), "is_orphan": F.col("is_change")}).select(*names)
     known = alone.unionByName(merged).join(F.broadcast(_topics(raw)), ["view", "topic_id"], "left")
-    replayed = known.withColumns({"rejected": _rejected(), "kind": F.lit("partition")})
+    elr = {name: F.coalesce(name, F.array().cast("array<int>")) for name in _ELR}
+    replayed = known.withColumns({"rejected": _rejected(), "kind": F.lit("partition"), **elr})
     summary = replayed.groupBy("view").agg(F.min("rejected").alias("why"), F.count("topic").alias("n")).collect()
     return Replayed(
         replayed.filter("topic is not null").select(*raw.columns),
         {row.view: row.why for row in summary if row.why is not None},
         {row.view: row.n for row in summary},
-        [several, merged],
     )
 
 
@@ -70,7 +70,7 @@ def _merged(records, types, names):
     )
     current = placed.filter("base is null or changed >= base")
     # max_by ignores rows whose ordering is null: the last record that names the field
-    last = [F.max_by(name, F.when(F.col(name).isNotNull(), F.col("changed"))).alias(name) for name in NAMED]
+    last = [F.max_by(name, F.when(F.col(name).isNotNull(), F.col("changed"))).alias(name) for name in _NAMED]
     led, changes = F.count_if(F.col("is_change") & F.col("leader").isNotNull()), F.count_if("is_change")
     merged = current.groupBy(*_BY).agg(
         *last,

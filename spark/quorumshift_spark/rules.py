@@ -150,7 +150,6 @@ TABLE: Tuple[Rule, ...] = (
     *(
         Rule("partition", field, (NOT, NOT, EQUAL, EQUAL), why, _REPAIR)
         for field, why in (
-            ("directories", "log directories of the replicas, in their order (KIP-858); only KRaft stores them"),
             ("elr", "eligible leader replicas (KIP-966), as a set; only KRaft stores them"),
             ("last_known_elr", "as elr"),
         )

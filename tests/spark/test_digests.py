@@ -27,7 +27,6 @@ VALUES = {
     "leader_epoch": (0, 1, None),
     "recovery_state": (0, 1),
     "partition_epoch": (4, 5),
-    "directories": (["a", "b"], ["b", "a"], ["a"]),
     "elr": ([], [1], [1, 2]),
     "last_known_elr": ([], [1], [2]),
 }

@@ -32,11 +32,14 @@ PARTITION_FIELDS = (
     "isr",
     "leaderRecoveryState",
     "partitionEpoch",
+    "eligibleLeaderReplicas",
+    "lastKnownElr",
 )
 """What an image has of a partition, in this order; the offset of its last change follows."""
 
 _INDEX = {name: index for index, name in enumerate(PARTITION_FIELDS)}
-_REPLACED = ("replicas", "isr", "addingReplicas", "removingReplicas")
+_ELR = ("eligibleLeaderReplicas", "lastKnownElr")
+_REPLACED = ("replicas", "isr", "addingReplicas", "removingReplicas", *_ELR)
 
 
 class InconsistentLog(LogError):
@@ -138,7 +141,7 @@ class Image:
             self._remove("configs", (TOPIC_RESOURCE, name, config), record)
 
     def _partition(self, fields, record):
-        values = [fields[name] for name in PARTITION_FIELDS]
+        values = [fields[name] or [] if name in _ELR else fields[name] for name in PARTITION_FIELDS]
         self._partitions_of(fields, record)[fields["partitionId"]] = [*values, record.offset]
 
     def _partition_change(self, fields, record):

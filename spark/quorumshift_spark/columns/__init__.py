@@ -29,14 +29,13 @@ PARTITIONS = pa.schema(
         ("leader_epoch", pa.int32()),
         ("recovery_state", pa.int8()),
         ("partition_epoch", pa.int32()),
-        ("directories", pa.list_(pa.string())),
         ("elr", IDS),
         ("last_known_elr", IDS),
         ("at", pa.int64()),
     ]
 )
-"""A partition as a view has it. Null: the view does not have the field. `replicas` has the order of preference, as have
-`directories`; the other lists are sorted. `at`: the offset or zxid of the last change."""
+"""A partition as a view has it. Null: the view does not have the field. `replicas` has the order of preference, the
+other lists are sorted. `at`: the offset or zxid of the last change."""
 
 
 def sorted_lists(lists: pa.ListArray) -> pa.ListArray:

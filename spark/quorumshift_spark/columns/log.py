@@ -52,7 +52,7 @@ _PARTITION, _CHANGE = API_KEYS["PARTITION_RECORD"], API_KEYS["PARTITION_CHANGE_R
 _NO_KEY = 1  # a length of -1 as a varint
 _CHUNK = 4 << 20  # bytes that are decoded together: about 60,000 records
 
-_COLUMNS = {
+COLUMNS = {
     "topic_id": "topicId",
     "partition": "partitionId",
     "replicas": "replicas",
@@ -63,7 +63,6 @@ _COLUMNS = {
     "leader_epoch": "leaderEpoch",
     "recovery_state": "leaderRecoveryState",
     "partition_epoch": "partitionEpoch",
-    "directories": "directories",
     "elr": "eligibleLeaderReplicas",
     "last_known_elr": "lastKnownElr",
 }
@@ -73,7 +72,7 @@ _TYPES = {field.name: ARROW_TYPES[field.type] for field in RECORDS[_PARTITION].f
 
 PARTITION_RECORDS = pa.schema(
     [
-        *((column, _TYPES[name]) for column, name in _COLUMNS.items()),
+        *((column, _TYPES[name]) for column, name in COLUMNS.items()),
         ("is_change", pa.bool_()),
         ("offset", pa.int64()),
     ]
@@ -81,8 +80,18 @@ PARTITION_RECORDS = pa.schema(
 """A PARTITION_RECORD, or with `is_change` a PARTITION_CHANGE_RECORD, where null is unchanged.
 
 `topic_id` is Kafka's base64 text, as TOPIC_RECORD, ZooKeeper and the answers of brokers have it: they join without a
-conversion. `directories` are in the order of `replicas`; the other lists are sorted.
+conversion. `replicas` are in their order; the other lists are sorted. Directories of replicas (KIP-858) are left out:
+how a change merges them depends on the order of the replicas.
 """
+
+
+def record(row: Dict[str, Any]) -> Record:
+    """Return the record of a row, for metadata_image, which replays a few partitions."""
+    fields = {name: row[column] for column, name in COLUMNS.items()}
+    if not row["is_change"]:
+        return Record(row["offset"], -1, -1, RECORDS[_PARTITION].name, 0, fields, False)
+    fields.update({COLUMNS[column]: none for column, none in _UNCHANGED.items() if row[column] is None})
+    return Record(row["offset"], -1, -1, RECORDS[_CHANGE].name, 0, fields, False)
 
 
 class Part(NamedTuple):
@@ -294,8 +303,7 @@ def _record_batch(part: Part, key: int, columns: Dict[str, pa.Array], offset: np
     """Return columns that have Kafka's names of fields as PARTITION_RECORDS; a field that the type lacks is null."""
     length = len(offset)
     arrays = {
-        column: columns[name] if name in columns else pa.nulls(length, _TYPES[name])
-        for column, name in _COLUMNS.items()
+        column: columns[name] if name in columns else pa.nulls(length, _TYPES[name]) for column, name in COLUMNS.items()
     }
     for column in _SORTED:
         arrays[column] = sorted_lists(arrays[column])

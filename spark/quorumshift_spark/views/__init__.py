@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Views: the sources of the cluster's metadata. This module is their interface.
 
-A view is a subclass of :class:`View`. Its instances can be pickled: `read` and `reread` connect on the executor. They
-raise :class:`ViewError`, or the probe's error, when reading fails. The job then ends with `error` and names the view.
+A view is a subclass of :class:`View`, or of :class:`LiveView` if it can be read again. Its instances can be pickled:
+`read` and `reread` connect on the executor. They raise :class:`ViewError`, or the probe's error, if reading fails. The
+job then ends with `error` and names the view.
 """
 
 from __future__ import annotations
@@ -84,9 +85,13 @@ class View(abc.ABC):
         """Remove what the view keeps for its tasks."""
         return None
 
+
+class LiveView(View):
+    """A view of what changes while the job runs."""
+
+    @abc.abstractmethod
     def reread(self, keys: Iterable[Key]) -> Tuple[Dict[Key, Union[Entity, Absent]], Statement]:
         """Return these keys as they are now."""
-        raise NotImplementedError(f"{self.name} does not change")
 
 
 def family(name: str) -> str:

@@ -34,7 +34,7 @@ from quorumshift_spark import columns
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.columns import metadata
 from quorumshift_spark.normal_form import Entity
-from quorumshift_spark.views import Absent, Key, Problem, Statement, View, ViewError
+from quorumshift_spark.views import Absent, Key, LiveView, Problem, Statement, ViewError
 
 _KINDS = ("topic", "partition", "config", "quota", "scram", "acl", "delegation_token", "feature", "broker")
 _LARGEST_RESPONSE = 1 << 28
@@ -61,7 +61,7 @@ class Served(NamedTuple):
     not_served: Dict[str, str]
 
 
-class BrokerView(View):
+class BrokerView(LiveView):
     """The metadata of one broker.
 
     :arg broker_id: the id of the broker at `address`.

@@ -10,17 +10,17 @@ absent one, of the record that removed it, or unknown. For what a checkpoint hol
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import shutil
 import tempfile
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Tuple
+from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_snapshot
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums, metadata_image
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_image import (
+    PARTITION_FIELDS,
     PARTITION_TYPES,
     TYPES,
     Image,
@@ -39,7 +39,7 @@ from quorumshift_spark import normal_form as form
 from quorumshift_spark import replay
 from quorumshift_spark.columns import log as columns
 from quorumshift_spark.normal_form import Digests, Entity
-from quorumshift_spark.views import Absent, Key, Statement, View, ViewError
+from quorumshift_spark.views import Absent, Key, LiveView, Statement, ViewError
 
 
 class LogSource(NamedTuple):
@@ -65,7 +65,7 @@ class Piece(NamedTuple):
     partitions: columns.Part | None = None
 
 
-class MetadataLogView(View):
+class MetadataLogView(LiveView):
     """The log of one controller. `name`: `metadata_log`, or `metadata_log:<controller id>` for a further one.
 
     :arg ship: whether tasks get the archive's bytes instead of its path. One task then reads all.
@@ -147,11 +147,11 @@ class MetadataLogView(View):
             extent,
         ):
             image = Image.of(log_records(log, extent, TYPES - PARTITION_TYPES))
-            ids = {topic_id: name for topic_id, (name, _at) in image.topics.items() if name in topics}
-            partitions = list(_partitions(log, extent, ids)) if ids else []
+            if topics:
+                _add_partitions(image, log, extent, topics)
         found: Dict[Key, Entity | Absent] = {
             (entity.kind, entity.key): entity
-            for entity in itertools.chain(entities(image, self._digests), partitions)
+            for entity in entities(image, self._digests)
             if (entity.kind, entity.key) in wanted
         }
         removals = removed(image)
@@ -194,31 +194,17 @@ def _statement(extent: Extent) -> Statement:
     return Statement({"offset": extent.end_offset, "epoch": extent.last_epoch}, [])
 
 
-def _partitions(log: OpenLog, extent: Extent, names: Dict[str, str]) -> Iterator[Entity]:
-    """Return the partitions of a few topics ({id: name}), replayed as quorumshift_spark.replay does it for all."""
-    tables = [
-        batch.filter(pc.is_in(batch["topic_id"], pa.array(list(names))))
+def _add_partitions(image: Image, log: OpenLog, extent: Extent, topics: Collection[str]) -> None:
+    """Replay the partition records of the topics that exist and have one of these names."""
+    ids = pa.array([topic_id for topic_id, (name, _at) in image.topics.items() if name in topics], pa.string())
+    rows = [
+        row
         for part in columns.split(log, extent, 1)
         for batch in columns.read_part(part)
+        for row in batch.filter(pc.is_in(batch["topic_id"], ids)).to_pylist()
     ]
-    rows = [row for table in tables for row in table.to_pylist()]
-    merged: Dict[Tuple[str, int], Dict[str, Any]] = {}
-    for row in sorted(rows, key=lambda row: (row["offset"], row["is_change"])):
-        key = row["topic_id"], row["partition"]
-        if not row["is_change"]:
-            merged[key] = row
-            continue
-        values = merged.get(key)
-        if values is None:
-            raise ViewError(
-                f"offset {row['offset']}: a record of a partition of {names[row['topic_id']]} that is not there"
-            )
-        values["leader_epoch"] += row["leader"] is not None
-        values["partition_epoch"] += 1
-        values.update({name: row[name] for name in replay.NAMED if row[name] is not None}, offset=row["offset"])
-    for (topic_id, number), values in merged.items():
-        fields = {name: values[name] for name in form.FIELDS["partition"]}
-        yield form.partition(names[topic_id], number, fields, {"offset": values["offset"]})
+    for row in sorted(rows, key=lambda row: row["offset"]):
+        image.apply(columns.record(row))
 
 
 @contextlib.contextmanager
@@ -247,9 +233,15 @@ def _unpack(archive: str, sha256: str, directory: str) -> str:
 
 
 def entities(image: Image, digests: Digests) -> Iterator[Entity]:
-    """Yield every entity of an image in the normal form, without partitions."""
+    """Yield every entity of an image in the normal form."""
     for topic_id, (name, at) in image.topics.items():
         yield form.topic(name, topic_id, {"offset": at})
+    for topic_id, partitions in image.partitions.items():
+        for number, values in partitions.items():
+            of_kafka = dict(zip(PARTITION_FIELDS, values))
+            fields = {ours: of_kafka[theirs] for ours, theirs in columns.COLUMNS.items() if theirs in of_kafka}
+            place = {"offset": values[-1]}
+            yield form.partition(image.topics[topic_id][0], number, {"topic_id": topic_id, **fields}, place)
     for (code, resource), configs in image.configs.items():
         for name, (value, at) in configs.items():
             yield form.config(*_resource(code, resource), name, value, digests, {"offset": at})

@@ -26,7 +26,7 @@ from quorumshift_spark import columns
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.columns import states
 from quorumshift_spark.normal_form import Digests, Entity
-from quorumshift_spark.views import Absent, Key, Problem, Statement, View, ViewError
+from quorumshift_spark.views import Absent, Key, LiveView, Problem, Statement, ViewError
 from quorumshift_spark.views.password_encoder import UndecodablePassword, decode
 
 _FIELDS = ("topic_id", "replicas", "adding", "removing", "leader", "leader_epoch", "isr", "recovery_state")
@@ -47,7 +47,7 @@ class Part(NamedTuple):
     deletions: Mapping[str, int] = {}
 
 
-class ZooKeeperView(View):
+class ZooKeeperView(LiveView):
     """The live tree under `connect` (host:port,.../chroot).
 
     :arg client: connection options (ZkSecurity.from_options).

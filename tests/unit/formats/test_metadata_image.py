@@ -16,6 +16,8 @@ PARTITION = {
     "leader": 1,
     "leaderEpoch": 3,
     "isr": [1, 2],
+    "eligibleLeaderReplicas": None,
+    "lastKnownElr": None,
     "leaderRecoveryState": 0,
 }
 
@@ -36,7 +38,8 @@ def partition(topic_id, number, epoch=0):
 
 
 def changed(topic_id, number, **fields):
-    unset = dict.fromkeys(("isr", "replicas", "removingReplicas", "addingReplicas"))
+    lists = ("isr", "replicas", "removingReplicas", "addingReplicas", "eligibleLeaderReplicas", "lastKnownElr")
+    unset = dict.fromkeys(lists)
     values = {"topicId": topic_id, "partitionId": number, **unset, "leader": -2, "leaderRecoveryState": -1, **fields}
     return "PARTITION_CHANGE_RECORD", values
 

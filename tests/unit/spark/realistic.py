@@ -24,7 +24,7 @@ _STATE = {
     "recovery_state": 0,
     "partition_epoch": 11,
 }
-_DIRECTORIES = {"directories": ["AAAAAAAAAAAAAAAAAAAAAg", "AAAAAAAAAAAAAAAAAAAAAQ"], "elr": [2], "last_known_elr": [3]}
+_ELR = {"elr": [2], "last_known_elr": [3]}
 _REPLICAS = {"replicas": [1, 2, 3], "adding": [3], "removing": []}
 
 
@@ -33,7 +33,7 @@ def entities():
     return [
         form.topic("orders", "4LpVqrIhR8CPQPMTHVv-eQ"),
         form.topic("__consumer_offsets", "JACDP32aRuG92GqsO59rGw"),
-        form.partition("orders", 0, {**_REPLICAS, **_STATE, **_DIRECTORIES}),
+        form.partition("orders", 0, {**_REPLICAS, **_STATE, **_ELR}),
         form.partition("orders", 1, {**_REPLICAS, **_STATE, "leader": -1, "isr": [3], "removing": [1]}),
         form.partition("__consumer_offsets", 0, {**_REPLICAS, **_STATE, "recovery_state": 1}),
         form.config("topic", "orders", "retention.ms", "9000", DIGESTS),
@@ -58,7 +58,7 @@ _WITHOUT = {
     LOG: {("producer_ids", "start"), ("producer_ids", "broker")},
     BROKER: {
         *(("partition", name) for name in ("topic_id", "adding", "removing", "recovery_state", "partition_epoch")),
-        *(("partition", name) for name in _DIRECTORIES),
+        *(("partition", name) for name in _ELR),
         ("scram", "digest"),
         ("broker", "epoch"),
     },

@@ -31,7 +31,7 @@ HEADER, CHECKED_FROM = 61, 21
 def row(record):
     """Return a record of the generic decoder as a row of the columns."""
     fields, is_change = record.fields, record.type == CHANGE
-    found = {column: fields.get(name) for column, name in columns._COLUMNS.items()}
+    found = {column: fields.get(name) for column, name in columns.COLUMNS.items()}
     for column in columns._SORTED:
         found[column] = None if found[column] is None else sorted(found[column])
     if is_change:

@@ -303,12 +303,15 @@ def partition_record(**fields):
         "leaderRecoveryState": 0,
         "leaderEpoch": 3,
         "partitionEpoch": 9,
+        "eligibleLeaderReplicas": None,
+        "lastKnownElr": None,
     }
     return {**values, **fields}
 
 
 def change_record(**fields):
-    unset = dict.fromkeys(("isr", "replicas", "removingReplicas", "addingReplicas"))
+    lists = ("isr", "replicas", "removingReplicas", "addingReplicas", "eligibleLeaderReplicas", "lastKnownElr")
+    unset = dict.fromkeys(lists)
     return {"partitionId": 0, "topicId": "T", **unset, "leader": -2, "leaderRecoveryState": -1, **fields}
 
 
