@@ -5,15 +5,21 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
+import os
 import pathlib
 import subprocess
-from typing import Iterator, Mapping, NamedTuple
+from typing import Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC
+from cryptography.hazmat.primitives.padding import PKCS7
 
 from tests.integration import servers
 
@@ -86,15 +92,40 @@ def seed(home: pathlib.Path, broker: servers.KafkaServer) -> None:
     ]
     # an idempotent producer allocates a block of producer ids
     jobs.append(("org.apache.kafka.tools.ProducerPerformance", *producer(broker)))
+    tools(jobs)
+
+
+def tools(commands: Iterable[Sequence[str]]) -> None:
+    """Run Kafka's command line tools, in one JVM."""
     done = subprocess.run(
         [*servers.java(), str(TOOLS)],
-        input="".join("\t".join(job) + "\n" for job in jobs),
+        input="".join("\t".join(command) + "\n" for command in commands),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+
+
+def encoded(password: str, secret: str = SETTINGS["password.encoder.secret"]) -> str:
+    """Return a password as a broker encodes it (EncryptingPasswordEncoder with its defaults)."""
+    salt, vector = os.urandom(32), os.urandom(16)
+    key = PBKDF2HMAC(hashes.SHA512(), 16, salt, 4096).derive(secret.encode())
+    padder, cipher = PKCS7(128).padder(), Cipher(algorithms.AES(key), modes.CBC(vector)).encryptor()
+    encrypted = cipher.update(padder.update(password.encode()) + padder.finalize()) + cipher.finalize()
+    fields = {
+        "keyFactoryAlgorithm": "PBKDF2WithHmacSHA512",
+        "cipherAlgorithm": "AES/CBC/PKCS5Padding",
+        "keyLength": 128,
+        "iterations": 4096,
+        "passwordLength": len(password),
+        **{
+            name: base64.b64encode(raw).decode()
+            for name, raw in (("salt", salt), ("initializationVector", vector), ("encryptedPassword", encrypted))
+        },
+    }
+    return ",".join(f"{name}:{value}" for name, value in fields.items())
 
 
 def producer(broker: servers.KafkaServer) -> tuple:

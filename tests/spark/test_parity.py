@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import itertools
 import json
@@ -25,10 +24,6 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_summary, znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
 from confluent_kafka import admin
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC
-from cryptography.hazmat.primitives.padding import PKCS7
 from quorumshift_spark import package
 from quorumshift_spark.normal_form import canonical
 from quorumshift_spark.views.baseline import SCHEMA, BaselineWriter, about
@@ -300,26 +295,6 @@ def test_copy_equals_zookeeper(home, views, first, migrated):
     assert {c["relation"] for c in run.result["comparisons"]} == {"zookeeper_log", "served", "since"}
 
 
-def encoded(password):
-    """Return a password encoded as by brokers, with the first of ENCODER (EncryptingPasswordEncoder, defaults)."""
-    salt, vector = os.urandom(32), os.urandom(16)
-    key = PBKDF2HMAC(hashes.SHA512(), 16, salt, 4096).derive(ENCODER[0].encode())
-    padder, cipher = PKCS7(128).padder(), Cipher(algorithms.AES(key), modes.CBC(vector)).encryptor()
-    text = cipher.update(padder.update(password.encode()) + padder.finalize()) + cipher.finalize()
-    fields = {
-        "keyFactoryAlgorithm": "PBKDF2WithHmacSHA512",
-        "cipherAlgorithm": "AES/CBC/PKCS5Padding",
-        "keyLength": 128,
-        "iterations": 4096,
-        "passwordLength": len(password),
-        **{
-            name: base64.b64encode(raw).decode()
-            for name, raw in (("salt", salt), ("initializationVector", vector), ("encryptedPassword", text))
-        },
-    }
-    return ",".join(f"{name}:{value}" for name, value in fields.items())
-
-
 def config_of(client, path):
     return dict(json.loads(client.get(path)[0])["config"])
 
@@ -344,7 +319,7 @@ def plant(client):
         znodes.topic_path("a.b_c"): {"topic_id": "AAAAAAAAAAAAAAAAAAAAAQ"},
         "/config/topics/orders": {"config": {"cleanup.policy": "compact", "retention.ms": "9001"}},
         default: {"config": {}},
-        broker: {"config": {**config_of(client, broker), PASSWORD: encoded("an other secret")}},
+        broker: {"config": {**config_of(client, broker), PASSWORD: seeded.encoded("an other secret")}},
         alice: {"config": {**config_of(client, alice), "producer_byte_rate": "1025"}},
         bob: {"config": scram},
         acls: {"acls": others},

@@ -20,10 +20,10 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils import spark_sub
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 from kazoo import security
 
-from tests.integration import servers
+from tests.integration import seeded, servers
 from tests.spark import parity
 from tests.spark.planted import logs, rows, table
-from tests.spark.planted.world import OldAnswers, PlantedSnapshots, World, tools
+from tests.spark.planted.world import OldAnswers, PlantedSnapshots, World
 
 pytestmark = pytest.mark.real
 COMPARISONS = int(os.environ.get("QUORUMSHIFT_COMPARISONS", "10"))
@@ -181,7 +181,7 @@ def test_a_dual_write_that_is_behind(migrated, settled):
 
 def test_planted_in_the_baseline_beside_changes(migrated, settled):
     planted = rows.backwards(migrated)
-    tools(rows.beside(migrated))
+    seeded.tools(rows.beside(migrated))
     migrated.settle()
     with migrated.znodes() as zk:
         baseline = migrated.baseline(settled, zk)
@@ -226,7 +226,7 @@ def test_planted_by_a_stale_broker(kraft, in_kraft):
     secrets, others = rows.secrets_of_stale_broker(at), rows.of_stale_broker(kraft, at)
     with kraft.blocked("stale"):
         for group, planted in (("a stale broker, secrets", secrets), ("a stale broker", others)):
-            tools(records_of(planted))
+            seeded.tools(records_of(planted))
             kraft.settle()
             fence = kraft.fence_now()
             given = {"metadata_log": kraft.snapshots.cut()}
@@ -400,7 +400,7 @@ def test_a_dual_write_that_is_held_back(kraft, caught_up):
     row, at = rows.held_back(), ["--bootstrap-server", str(kraft.second.listeners["PLAINTEXT"])]
     fence = kraft.fence_now()
     with kraft.blocked("behind"):
-        tools(row.plant(at))
+        seeded.tools(row.plant(at))
         given = {"metadata_log": kraft.snapshots.cut()}
         bounds = {"fence_s": 1, "rounds": 4}
         run = kraft.run("after_kraft", given, fence=fence, answering=kraft.snapshots, bounds=bounds)
@@ -413,7 +413,7 @@ def test_lost_writes(kraft, caught_up):
     planted, at = rows.lost_writes(), ["--bootstrap-server", str(kraft.second.listeners["PLAINTEXT"])]
     readable = [security.make_acl("world", "anyone", read=True, admin=True)]
     kraft.client.set_acls("/config/topics/orders", readable)
-    tools([command for row in planted for command in row.plant(at)])
+    seeded.tools([command for row in planted for command in row.plant(at)])
     kraft.settle()
     fence = kraft.fence_now()
     run = kraft.run("after_kraft", {"metadata_log": kraft.snapshots.cut()}, fence=fence, answering=kraft.snapshots)

@@ -14,7 +14,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import z
 from tests.integration import seeded
 from tests.spark.planted import logs
 from tests.spark.planted.table import Expected, Row, changed, closed, differs, keys, problem, said, undecided
-from tests.spark.planted.world import OTHER_PASSWORD, PASSWORD, World, Znodes, encoded, other_key
+from tests.spark.planted.world import OTHER_PASSWORD, PASSWORD, World, Znodes, other_key
 
 
 def state(topic: str, number: int) -> str:
@@ -167,12 +167,12 @@ def in_zookeeper(world: World) -> List[Row]:
         Row(
             "a broker's password is another in ZooKeeper",
             differs("config", ["broker", "1", PASSWORD], "value"),
-            lambda zk: zk.configs("/config/brokers/1", {PASSWORD: encoded("an other secret")}),
+            lambda zk: zk.configs("/config/brokers/1", {PASSWORD: seeded.encoded("an other secret")}),
         ),
         Row(
             "a broker's password is encoded under a secret that the job does not have",
             undecided("config", ["broker", "1", OTHER_PASSWORD], "zookeeper"),
-            lambda zk: zk.configs("/config/brokers/1", {OTHER_PASSWORD: encoded("othersecret", "another")}),
+            lambda zk: zk.configs("/config/brokers/1", {OTHER_PASSWORD: seeded.encoded("othersecret", "another")}),
         ),
         Row(
             "a cluster-wide broker config is missing in ZooKeeper",

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 import os
@@ -21,10 +20,6 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_summary, znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
 from confluent_kafka.admin import AdminClient, ConfigResource
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC
-from cryptography.hazmat.primitives.padding import PKCS7
 
 from tests.integration import seeded, servers
 from tests.integration.seeded import CHROOT
@@ -70,7 +65,7 @@ class World:
         self.home = home
         self.zk = stack.enter_context(servers.zookeeper(home))
         self.broker = stack.enter_context(seeded.broker(home, self.zk, SETTINGS))
-        tools(more(home, self.broker))
+        seeded.tools(more(home, self.broker))
         # A broker in ZooKeeper mode hears of its configs later than the client does
         admin = AdminClient({"bootstrap.servers": str(self.broker.listeners["PLAINTEXT"])})
         of_broker = ConfigResource(ConfigResource.Type.BROKER, "1")
@@ -120,8 +115,8 @@ class World:
         self.unfenced(1)
         # In ZooKeeper mode Kafka 3.9.2 sanitizes the address, and then rejects it
         at = ("--bootstrap-server", str(self.broker.listeners["PLAINTEXT"]))
-        entity = ("--entity-type", "ips", "--entity-name", "::1")
-        tools([["kafka.admin.ConfigCommand", *at, "--alter", *entity, "--add-config", "connection_creation_rate=8"]])
+        entity, rate = ("--entity-type", "ips", "--entity-name", "::1"), "connection_creation_rate=8"
+        seeded.tools([["kafka.admin.ConfigCommand", *at, "--alter", *entity, "--add-config", rate]])
         self.settle()
 
     def to_kraft(self) -> None:
@@ -146,7 +141,7 @@ class World:
         self.unfenced(1)
         self.unfenced(2)
         at = ("--bootstrap-server", str(self.second.listeners["PLAINTEXT"]))
-        tools([["org.apache.kafka.tools.TopicCommand", *at, "--create", "--topic", "pair", *_PAIR]])
+        seeded.tools([["org.apache.kafka.tools.TopicCommand", *at, "--create", "--topic", "pair", *_PAIR]])
         self.settle()
 
     def restart_second(self, settings: Mapping[str, str | None]) -> None:
@@ -466,39 +461,6 @@ def more(home: pathlib.Path, broker: servers.KafkaServer) -> List[List[str]]:
             *("--max-life-time-period", "86400000", "--renewer-principal", "User:dave"),
         ],
     ]
-
-
-def tools(commands: List[List[str]]) -> None:
-    """Run Kafka's command line tools, in one JVM."""
-    done = subprocess.run(
-        [*servers.java(), str(seeded.TOOLS)],
-        input="".join("\t".join(command) + "\n" for command in commands),
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
-
-
-def encoded(password: str, secret: str = ENCODER) -> str:
-    """Return a password as a broker encodes it (EncryptingPasswordEncoder with its defaults)."""
-    salt, vector = os.urandom(32), os.urandom(16)
-    key = PBKDF2HMAC(hashes.SHA512(), 16, salt, 4096).derive(secret.encode())
-    padder, cipher = PKCS7(128).padder(), Cipher(algorithms.AES(key), modes.CBC(vector)).encryptor()
-    encrypted = cipher.update(padder.update(password.encode()) + padder.finalize()) + cipher.finalize()
-    fields = {
-        "keyFactoryAlgorithm": "PBKDF2WithHmacSHA512",
-        "cipherAlgorithm": "AES/CBC/PKCS5Padding",
-        "keyLength": 128,
-        "iterations": 4096,
-        "passwordLength": len(password),
-        **{
-            name: base64.b64encode(raw).decode()
-            for name, raw in (("salt", salt), ("initializationVector", vector), ("encryptedPassword", encrypted))
-        },
-    }
-    return ",".join(f"{name}:{value}" for name, value in fields.items())
 
 
 def other_key(credential: str, part: str = "stored_key") -> str:
