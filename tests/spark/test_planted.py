@@ -250,32 +250,6 @@ def test_a_suspended_broker(kraft, caught_up):
     kraft.unfenced(2)
 
 
-def test_no_false_alarm_while_metadata_changes(kraft, caught_up):
-    """Each comparison takes the last one that passed as its baseline, as gates do."""
-    counts = {"pass": 0, "incomplete": 0, "differ": 0, "error": 0}
-    reasons, baseline = [], caught_up.baseline
-
-    def record(changes):
-        counted = {"comparisons": sum(counts.values()), **counts, "changes": changes, "reasons": reasons}
-        table.record_changes(kraft.home.name, counted)
-
-    with kraft.changing(PAUSE_MS) as changed:
-        for dummy in range(COMPARISONS):
-            fence = kraft.snapshots.fence()
-            given = {"metadata_log": kraft.snapshots.cut(), "baseline": baseline}
-            bounds = {"rounds": 10}
-            run = kraft.run("after_kraft", given, fence=fence, answering=kraft.snapshots, bounds=bounds)
-            counts[run.verdict] += 1
-            if run.verdict == "pass":
-                baseline = run.baseline
-            else:
-                reasons.append(f"{run.verdict}: {'; '.join(run.result['reasons'])}")
-            record({})
-    record(changed)
-    kraft.settle()
-    assert not counts["differ"] and not counts["error"], reasons
-
-
 def test_planted_in_the_log_of_kraft(kraft, caught_up):
     planted = rows.in_log_of_kraft(kraft, logs.image_of(kraft.log))
     snapshots = PlantedSnapshots(kraft, records_of(planted))
@@ -408,8 +382,34 @@ def test_a_dual_write_that_is_held_back(kraft, caught_up):
     kraft.settle()
 
 
+def test_no_false_alarm_while_metadata_changes(kraft, caught_up):
+    """Each comparison takes the last one that passed as its baseline, as gates do."""
+    counts = {"pass": 0, "incomplete": 0, "differ": 0, "error": 0}
+    reasons, baseline = [], caught_up.baseline
+
+    def record(changes):
+        counted = {"comparisons": sum(counts.values()), **counts, "changes": changes, "reasons": reasons}
+        table.record_changes(kraft.home.name, counted)
+
+    with kraft.changing(PAUSE_MS) as changed:
+        for dummy in range(COMPARISONS):
+            fence = kraft.snapshots.fence()
+            given = {"metadata_log": kraft.snapshots.cut(), "baseline": baseline}
+            bounds = {"rounds": 10}
+            run = kraft.run("after_kraft", given, fence=fence, answering=kraft.snapshots, bounds=bounds)
+            counts[run.verdict] += 1
+            if run.verdict == "pass":
+                baseline = run.baseline
+            else:
+                reasons.append(f"{run.verdict}: {'; '.join(run.result['reasons'])}")
+            record({})
+    record(changed)
+    kraft.settle()
+    assert not counts["differ"] and not counts["error"], reasons
+
+
 def test_lost_writes(kraft, caught_up):
-    """The last test: Kafka does not make up for them."""
+    """Kafka does not make up for them."""
     planted, at = rows.lost_writes(), ["--bootstrap-server", str(kraft.second.listeners["PLAINTEXT"])]
     readable = [security.make_acl("world", "anyone", read=True, admin=True)]
     kraft.client.set_acls("/config/topics/orders", readable)
@@ -418,3 +418,11 @@ def test_lost_writes(kraft, caught_up):
     fence = kraft.fence_now()
     run = kraft.run("after_kraft", {"metadata_log": kraft.snapshots.cut()}, fence=fence, answering=kraft.snapshots)
     check("lost writes", planted, run)
+
+
+def test_credentials_that_a_restart_loses(kraft, caught_up):
+    """After users were removed (test_no_false_alarm_while_metadata_changes)."""
+    kraft.restart_second({})
+    fence = kraft.fence_now()
+    run = kraft.run("after_kraft", {"metadata_log": kraft.snapshots.cut()}, fence=fence, answering=kraft.snapshots)
+    check("lost credentials", [rows.lost_credentials()], run, strict=False)
