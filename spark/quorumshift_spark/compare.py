@@ -210,7 +210,7 @@ def _removed_since(baseline, at):
         before = baseline.get("deletions", {}).get(at["under"])
         if before is not None:
             deleted = at["deletions"] - before
-            return deleted > 0, f"removed since the baseline ({deleted} znodes were deleted below {at['under']})"
+            return deleted > 0, f"removed since the baseline (znodes deleted below {at['under']}: {deleted})"
     elif "created" in at:  # its topic is there and does not have it
         since = at["created"] > baseline.get("zxid", at["created"])
         return since, f"its topic was deleted and created again since the baseline (zxid {at['created']})"

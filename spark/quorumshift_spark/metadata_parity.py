@@ -295,7 +295,8 @@ class _Run:
         baselines = [name for name in readings if family(name) == rules.BASELINE]
         end_offset = readings[rules.LOG].state["offset"] if rules.LOG in readings else 0
         behind = self._behind(readings, end_offset)
-        return rules.uncovered(self.job.gate, readings[decides].read, up, not_served, baselines, behind, end_offset)
+        read = readings[decides].read
+        return rules.uncovered(self.job.gate, decides, read, up, not_served, baselines, behind, end_offset)
 
     def _behind(self, readings: Mapping[str, parity.Reading], end_offset: int) -> Dict[str, int]:
         """Return {broker view: offset} of the brokers that do not serve the log up to `end_offset` within fence_s.

@@ -401,8 +401,11 @@ def plan(gate: str, kinds: Mapping[str, Sequence[str]], zookeeper_mode: Sequence
 # --- coverage -------------------------------------------------------------------------------------------
 
 COVERAGE: Tuple[Tuple[str, str], ...] = (
-    ("brokers", "each broker that the deciding store lists as up has a view, also one that is not in the inventory"),
-    ("kinds", "each kind that the deciding store holds is served by every broker, or is switched off on every broker"),
+    ("brokers", "each broker that is registered and up has a view, also one that is not in the inventory"),
+    (
+        "kinds",
+        "each kind in the store with which brokers are compared is served by every broker, or is off on every broker",
+    ),
     ("offsets", "each broker in KRaft mode serves metadata up to the end of the log that was compared"),
     ("baseline", "a baseline at after_finalize: nothing else is left to compare the cluster with"),
 )
@@ -413,6 +416,7 @@ _OFF = re.compile("SECURITY_DISABLED|DELEGATION_TOKEN_AUTH_DISABLED")  # by the 
 
 def uncovered(
     gate: str,
+    decides: str,
     held: Mapping[str, int],
     up: Iterable[int],
     not_served: Mapping[str, Mapping[str, str]],
@@ -422,11 +426,11 @@ def uncovered(
 ) -> List[str]:
     """Return a sentence for each of COVERAGE that does not hold.
 
-    :arg held: {kind: number of entities} of the deciding store; `up`: ids of the brokers that it lists as up.
+    :arg decides: the store with which brokers are compared; `held`: {kind: number of its entities}; `up`: ids of the
+        brokers that it lists as up.
     :arg not_served: {broker view: {kind: why}}; `baselines`: names of the views with a baseline.
     :arg behind: {broker view: end of the log that it serves} of the brokers that did not reach `end_offset`.
     """
-    decides = GATES[gate].decides
     said = []
     unseen = sorted(set(up) - {int(name.partition(":")[2]) for name in not_served})
     if unseen:
@@ -440,10 +444,10 @@ def uncovered(
         is_off = len(without) == len(not_served) and all(_OFF.search(why) for why in without.values())
         if not held.get(kind) or not without or is_off:
             continue
-        (name, why), more = min(without.items()), len(without) - 1
+        (name, why), others = min(without.items()), f" and {len(without) - 1} more" if len(without) > 1 else ""
         said.append(
-            f"{decides} holds {held[kind]} of kind {kind}, which {name}{f' and {more} more' if more else ''} did not "
-            f"serve ({why}). Give the tool a listener and principal that may read them, or configure all brokers alike"
+            f"{decides} has {held[kind]} entities of kind {kind}, which {name}{others} did not serve ({why}). Give the "
+            "tool a listener and principal that may read them, or configure all brokers alike"
         )
     for name, offset in sorted(behind.items()):
         said.append(

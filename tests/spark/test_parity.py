@@ -186,7 +186,7 @@ def test_a_topic_that_is_deleted_is_listed_with_what_shows_it(home, views, broke
     assert run.verdict == "pass", run.story()
     changed = {(one["kind"], one["key"]): one["why"] for one in run.result["changed"]}
     assert set(changed) == {("topic", '["doomed"]'), ("partition", '["doomed",0]'), ("partition", '["doomed",1]')}
-    assert set(changed.values()) == {"removed since the baseline (1 znodes were deleted below /brokers/topics)"}
+    assert set(changed.values()) == {"removed since the baseline (znodes deleted below /brokers/topics: 1)"}
 
 
 def test_a_registered_broker_that_is_not_in_the_inventory_is_incomplete(home, views, client):

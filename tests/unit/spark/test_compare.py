@@ -349,7 +349,7 @@ def uncovered(
 ):
     served = {"broker:1": {}, "broker:2": {}} if not_served is None else not_served
     held = {"topic": 5, "acl": 3} if held is None else held
-    return rules.uncovered(gate, held, up, served, baselines, behind or {}, 900)
+    return rules.uncovered(gate, "metadata_log", held, up, served, baselines, behind or {}, 900)
 
 
 _NO_AUTHORIZER = {"acl": "DescribeAcls: SECURITY_DISABLED: No Authorizer is configured."}
@@ -363,7 +363,9 @@ def test_a_registered_broker_without_a_view_is_uncovered():
 
 def test_a_kind_that_one_broker_does_not_serve_is_uncovered():
     (said,) = uncovered(not_served={"broker:1": {}, "broker:2": _NO_AUTHORIZER})
-    assert "metadata_log holds 3 of kind acl, which broker:2 did not serve (DescribeAcls: SECURITY_DISABLED" in said
+    assert (
+        "metadata_log has 3 entities of kind acl, which broker:2 did not serve (DescribeAcls: SECURITY_DISABLED" in said
+    )
     assert uncovered(held={"topic": 5, "acl": 0}, not_served={"broker:1": {}, "broker:2": _NO_AUTHORIZER}) == []
 
 
