@@ -287,7 +287,8 @@ class _Run:
 
     def _uncovered(self, rows: DataFrame, readings: Mapping[str, parity.Reading]) -> List[str]:
         decides = rules.deciding(self.job.gate, self.views)
-        brokers = rows.filter((F.col("view") == decides) & (F.col("kind") == "broker")).select("key", "fields")
+        stores = F.col("view").isin(rules.ZOOKEEPER, rules.LOG)
+        brokers = rows.filter(stores & (F.col("kind") == "broker")).select("key", "fields")
         up = [json.loads(row.key)[0] for row in brokers.collect() if row.fields["fenced"] == "false"]
         not_served = {
             name: reading.state["not_served"] for name, reading in readings.items() if family(name) == rules.BROKER

@@ -427,7 +427,7 @@ def uncovered(
     """Return a sentence for each of COVERAGE that does not hold.
 
     :arg decides: the store with which brokers are compared; `held`: {kind: number of its entities}; `up`: ids of the
-        brokers that it lists as up.
+        brokers that are registered and up, in any store.
     :arg not_served: {broker view: {kind: why}}; `baselines`: names of the views with a baseline.
     :arg behind: {broker view: end of the log that it serves} of the brokers that did not reach `end_offset`.
     """
@@ -441,7 +441,7 @@ def uncovered(
         )
     for kind in KINDS:
         without = {name: off[kind] for name, off in not_served.items() if kind in off}
-        is_off = len(without) == len(not_served) and all(_OFF.search(why) for why in without.values())
+        is_off = not unseen and len(without) == len(not_served) and all(map(_OFF.search, without.values()))
         if not held.get(kind) or not without or is_off:
             continue
         (name, why), others = min(without.items()), f" and {len(without) - 1} more" if len(without) > 1 else ""

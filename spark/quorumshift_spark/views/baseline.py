@@ -27,6 +27,7 @@ from quorumshift_spark.views import Statement, View, ViewError
 
 FORMAT = 2
 _ABOUT = b"quorumshift_baseline"
+_DIGEST = "digest"  # of the others: Parquet has checksums of pages only
 PARTITION = [field.with_name("changed") if field.name == "at" else field for field in columns.PARTITIONS]
 SCHEMA = pa.schema([*((name, pa.string()) for name in ("view", "kind", "key", "fields", "at")), *PARTITION])
 
@@ -44,9 +45,12 @@ class BaselineWriter:
 
     def __init__(self, path: str, about: Dict[str, Any]) -> None:
         self._path = path
-        metadata = {_ABOUT: form.canonical({"format": FORMAT, **about}).encode()}
+        said = {"format": FORMAT, **about}
+        metadata = {_ABOUT: form.canonical({**said, _DIGEST: _digest(said)}).encode()}
         self._file = os.fdopen(os.open(path + ".part", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
-        self._writer = pq.ParquetWriter(self._file, SCHEMA.with_metadata(metadata), compression="zstd")
+        schema = SCHEMA.with_metadata(metadata)
+        # A changed byte must not look like changed metadata
+        self._writer = pq.ParquetWriter(self._file, schema, compression="zstd", write_page_checksum=True)
 
     def write(self, table: pa.Table) -> None:
         """Append rows of SCHEMA."""
@@ -68,11 +72,17 @@ def about(path: str) -> Dict[str, Any]:
     """Return the metadata of a baseline, see BaselineWriter. Raises ViewError."""
     try:
         metadata = pq.read_schema(path).metadata or {}
-    except (OSError, pa.ArrowInvalid) as error:
-        raise ViewError(f"baseline {os.path.basename(path)} cannot be read ({error}). {_DO}") from None
+    except (OSError, pa.ArrowException) as error:
+        raise _unreadable(path, error) from None
     if _ABOUT not in metadata:
         raise ViewError(f"{os.path.basename(path)} is not a baseline of Quorumshift. {_DO}")
-    found = json.loads(metadata[_ABOUT])
+    try:
+        found = json.loads(metadata[_ABOUT])
+        is_whole = found.pop(_DIGEST) == _digest(found)
+    except (ValueError, KeyError, AttributeError) as error:
+        raise _unreadable(path, error) from None
+    if not is_whole:
+        raise _unreadable(path, "its metadata has another checksum")
     if found["format"] != FORMAT:
         raise ViewError(
             f"baseline {os.path.basename(path)} has format {found['format']}, this release reads {FORMAT}. {_DO}"
@@ -82,6 +92,14 @@ def about(path: str) -> Dict[str, Any]:
 
 # The path is not named: the job reads a copy
 _DO = "To start a new baseline, remove the directory baseline of this cluster among the run artifacts"
+
+
+def _digest(said: Dict[str, Any]) -> str:
+    return hashlib.sha256(form.canonical(said).encode()).hexdigest()
+
+
+def _unreadable(path: str, error: object) -> ViewError:
+    return ViewError(f"baseline {os.path.basename(path)} cannot be read: the file is damaged ({error}). {_DO}")
 
 
 class Part(NamedTuple):
@@ -137,7 +155,11 @@ class BaselineView(View):
     def _rows(self, part):
         if part.rows is not None:
             return pa.ipc.open_stream(part.rows).read_all()
-        rows = pq.ParquetFile(self._path).read_row_group(part.number)
+        try:
+            with pq.ParquetFile(self._path, page_checksum_verification=True) as file:
+                rows = file.read_row_group(part.number).cast(SCHEMA)
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise _unreadable(self._path, error) from error
         return rows.filter(pc.equal(rows["view"], self._of))
 
 

@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Tu
 from tests.integration import servers
 
 RESULTS = servers.BUILD.parent / "build" / "planted" / "results.json"
-FOUND, MISSED, NOT_YET, PASSES = "found", "missed", "not yet", "passes falsely"
+FOUND, MISSED, PASSES = "found", "missed", "passes falsely"
 
 Result = Dict[str, Any]
 
@@ -39,15 +39,14 @@ class Row(NamedTuple):
     """One planted divergence.
 
     `planted`: in words. `expected`: see Expected. `plant`: plants it; its argument depends on the group.
-    `also`: (kind, key) that differ as a consequence. `needs`: the change of the comparison that it waits for.
-    `passes`: why it is known to pass. A row with either is listed and does not fail the suite.
+    `also`: (kind, key) that differ as a consequence.
+    `passes`: why it is known to pass. Such a row is listed and does not fail the suite.
     """
 
     planted: str
     expected: Expected
     plant: Callable[[Any], Any] = lambda _where: None
     also: Tuple[Tuple[str, str], ...] = ()
-    needs: str = ""
     passes: str = ""
 
 
@@ -189,8 +188,8 @@ def evaluate(
     for row in rows:
         found = row.expected.find(result)
         accounted |= {*row.expected.keys, *row.also}
-        status = FOUND if found else NOT_YET if row.needs else PASSES if row.passes else MISSED
-        what, rule = found or ("nothing", row.passes or row.needs)
+        status = FOUND if found else PASSES if row.passes else MISSED
+        what, rule = found or ("nothing", row.passes)
         line = {"group": group, "gate": gate, "planted": row.planted, "expected": row.expected.words}
         recorded.append({**line, "found": what, "rule": rule, "status": status})
         if status == MISSED:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import pathlib
 import re
 import shutil
@@ -20,6 +19,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_summary, znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
 from confluent_kafka.admin import AdminClient, ConfigResource
+from quorumshift_spark.views import baseline as baselines
 
 from tests.integration import seeded, servers
 from tests.integration.seeded import CHROOT
@@ -268,9 +268,9 @@ class Baseline:
 
     def __init__(self, source: str, target: pathlib.Path, zk: Any) -> None:
         self.zk: Znodes = zk
-        self._table = pq.read_table(source)
+        self._source = source
         self._target = target
-        self._rows = {(row["view"], row["kind"], _key(row)): row for row in self._table.to_pylist()}
+        self._rows = {(row["view"], row["kind"], _key(row)): row for row in pq.read_table(source).to_pylist()}
 
     def field(self, view: str, kind: str, key: Any, name: str, value: Any) -> None:
         """Set a field of an entity."""
@@ -298,12 +298,9 @@ class Baseline:
 
     def write(self, about: Mapping[str, Any] | None = None) -> Dict[str, str]:
         """Write it and return views.baseline. `about`: what the file says of itself, instead of what it said."""
-        schema = self._table.schema
-        if about:
-            ((name, said),) = schema.metadata.items()
-            schema = schema.with_metadata({name: _json({**json.loads(said), **about}).encode()})
-        pq.write_table(pa.Table.from_pylist([*self._rows.values()], schema=schema), self._target)
-        os.chmod(self._target, 0o600)
+        said = {**baselines.about(self._source), **(about or {})}
+        with baselines.BaselineWriter(str(self._target), said) as writer:
+            writer.write(pa.Table.from_pylist([*self._rows.values()], schema=baselines.SCHEMA))
         return {"path": str(self._target)}
 
 

@@ -371,6 +371,8 @@ def test_a_kind_that_one_broker_does_not_serve_is_uncovered():
 
 def test_a_kind_that_is_off_on_every_broker_is_covered_and_one_that_is_hidden_is_not():
     assert uncovered(not_served={"broker:1": _NO_AUTHORIZER, "broker:2": _NO_AUTHORIZER}) == []
+    said = uncovered(up=[1], not_served={"broker:2": _NO_AUTHORIZER})
+    assert len(said) == 2, "broker 1 may have an authorizer"
     hidden = {"delegation_token": "DescribeDelegationToken: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"}
     (said,) = uncovered(held={"delegation_token": 2}, not_served={"broker:1": hidden, "broker:2": hidden})
     assert "broker:1 and 1 more did not serve" in said
