@@ -77,16 +77,15 @@ def about(path: str) -> Dict[str, Any]:
     if _ABOUT not in metadata:
         raise ViewError(f"{os.path.basename(path)} is not a baseline of Quorumshift. {_DO}")
     try:
-        found = json.loads(metadata[_ABOUT])
-        is_whole = found.pop(_DIGEST) == _digest(found)
-    except (ValueError, KeyError, AttributeError) as error:
+        found = dict(json.loads(metadata[_ABOUT]))
+    except (TypeError, ValueError) as error:
         raise _unreadable(path, error) from None
-    if not is_whole:
-        raise _unreadable(path, "its metadata has another checksum")
-    if found["format"] != FORMAT:
+    if found.get("format") != FORMAT:
         raise ViewError(
-            f"baseline {os.path.basename(path)} has format {found['format']}, this release reads {FORMAT}. {_DO}"
+            f"baseline {os.path.basename(path)} has format {found.get('format')}, this release reads {FORMAT}. {_DO}"
         )
+    if found.pop(_DIGEST, None) != _digest(found):
+        raise _unreadable(path, "its metadata has another checksum")
     return found
 
 
