@@ -63,6 +63,7 @@ class World:
     def __init__(self, stack: contextlib.ExitStack, home: pathlib.Path) -> None:
         self._stack = stack
         self.home = home
+        self._others: set[str] = set()  # keys that broker 2 was started with besides its own
         self.zk = stack.enter_context(servers.zookeeper(home))
         self.broker = stack.enter_context(seeded.broker(home, self.zk, SETTINGS))
         seeded.tools(more(home, self.broker))
@@ -134,8 +135,9 @@ class World:
         self.broker.start()
         listeners = {name: f"127.0.0.1:{servers.free_port()}" for name in ("PLAINTEXT", "SASL")}
         settings = {name: value for name, value in SETTINGS.items() if name not in ONLY_IN_ZOOKEEPER_MODE}
+        self._of_second = {**settings, **kraft}
         self.second = self._stack.enter_context(
-            servers.kraft_broker(self.home, 2, self._voters, {**settings, **kraft}, listeners)
+            servers.kraft_broker(self.home, 2, self._voters, self._of_second, listeners)
         )
         self.views["brokers"].append({"id": 2, "address": str(self.second.listeners["SASL"]), "client": LOGIN})
         self.unfenced(1)
@@ -145,9 +147,10 @@ class World:
         self.settle()
 
     def restart_second(self, settings: Mapping[str, str | None]) -> None:
-        """Restart broker 2 with other settings."""
+        """Restart broker 2 with its own settings and these."""
         self.second.stop()
-        self.second.configure(settings)
+        self.second.configure({**dict.fromkeys(self._others), **self._of_second, **settings})
+        self._others = set(settings)
         self.second.start()
         self.unfenced(2)
         self.settle()
