@@ -107,6 +107,8 @@ class MetadataLog(TypedDict, total=False):
     `log_end_offset`: exclusive, of what was read. `last_no_op_or_any_timestamp_ms`: of the last record of any type;
     `last_change_offset`: of the last record that is no NoOp; None for an empty log. `zk_migration_state`: KIP-866's
     name of it, None without such a record. `client_metrics`: {name: [key]} of KIP-714's configs.
+    `scram_losses`: {restart: what this node loses when it loads the log, new: what a broker without a log does}, each
+    as scram_loading.losses.
     `zk_migration_transactions`: metadata_log.Transaction as a dict, of those of the initial copy.
     """
 
@@ -125,6 +127,7 @@ class MetadataLog(TypedDict, total=False):
     features: dict[str, int]
     brokers: dict[str, BrokerRegistration]
     controllers: dict[str, ControllerRegistration]
+    scram_losses: dict[str, dict[str, list[str]]]
     client_metrics: dict[str, list[str]]
     open_transaction: dict | None
     zk_migration_transactions: list[dict]

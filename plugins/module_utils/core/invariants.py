@@ -67,7 +67,9 @@ def broken(reading: Reading, but: Iterable[str] = ()) -> list[str]:
 
 def lasting(reading: Reading) -> list[str]:
     """Return those of the reasons that no wait removes."""
-    return [] if reading.node and reading.node.only_start else lost(reading)
+    if reading.node and reading.node.only_start:
+        return []
+    return lost(reading) + (credentials(reading) if reading.accepted is None else [])
 
 
 # I1 ------------------------------------------------------------------------------------------------------------------
@@ -199,6 +201,35 @@ def _leads(quorum: Quorum, node_id: int | None) -> bool:
     return quorum.get("leader_id") == node_id
 
 
+# I6 ------------------------------------------------------------------------------------------------------------------
+
+
+def credentials(reading: Reading) -> list[str]:
+    """Return why the node, or one that is to be restarted after the gate, would lose SCRAM credentials at its start."""
+    if reading.phase not in _UNDER_QUORUM:
+        return []
+    nodes, log = reading.facts["nodes"], phase.longest_log(phase.controllers(reading.facts))
+    found: dict[tuple[str, str], list[str]] = {}
+    for host, node in sorted(nodes.items()):
+        if reading.node and reading.node.host != host:
+            continue
+        if node["role"] == "controller" or node.get("running") == "kraft":
+            losses = ((node.get("metadata_log") or {}).get("scram_losses") or {}).get("restart")
+        elif node.get("running") == "zk_migration":  # it has no log of its own yet
+            losses = (log.get("scram_losses") or {}).get("new")
+        else:
+            losses = None
+        for mechanism, users in (losses or {}).items():
+            found.setdefault((mechanism, shown(users)), []).append(host)
+    return [
+        f"{shown(hosts)} would lose all {mechanism} credentials at the start, since a user was removed: {users}. Kafka "
+        "3.9 has this fault. Add the user again, with a password that nobody knows: kafka-configs.sh "
+        "--bootstrap-server HOST:PORT --alter --entity-type users --entity-name USER --add-config "
+        f"'{mechanism}=[password=...]'. Remove it when all nodes have run for metadata.log.max.snapshot.interval.ms"
+        for (mechanism, users), hosts in found.items()
+    ]
+
+
 CONDITIONS = (
     Condition(
         "I1",
@@ -247,5 +278,15 @@ CONDITIONS = (
         True,
         False,
         caught_up,
+    ),
+    Condition(
+        "I6",
+        "Credentials",
+        "No node loses SCRAM credentials when it loads the metadata log: Kafka 3.9 may drop those of a mechanism after "
+        "a user was removed.",
+        "controllers' metadata logs, and those of brokers in KRaft mode",
+        False,
+        False,
+        credentials,
     ),
 )

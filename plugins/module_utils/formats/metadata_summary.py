@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import MetadataLog
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import scram_loading
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_image import (
     CLUSTER_TYPES,
     METADATA_VERSION,
@@ -29,16 +30,17 @@ def summarise(
     """Return the summary of the metadata log in `directory` below `end_offset` (exclusive; None: the complete log).
 
     Offsets of what a checkpoint holds are those of its last record, hence upper bounds. Transactions are those after
-    the checkpoint; `with_history` adds those before it whose segments still exist. `last_change_offset` is that of the
-    checkpoint's last record where only the checkpoint may hold the change. `log_start_offset` is where the oldest
-    segment begins, which may be below Kafka's own.
+    the checkpoint; `with_history` adds those before it whose segments still exist, and looks for `scram_losses`.
+    `last_change_offset` is that of the checkpoint's last record where only the checkpoint may hold the change.
+    `log_start_offset` is where the oldest segment begins, which may be below Kafka's own.
     Raises LogError and its kinds: LogMissing, LogMoving, LogGap, CorruptBatch, CompressedBatch, UnknownRecord,
     MalformedRecord, BrokenTransaction, InconsistentLog.
     """
     with open_log(directory, end_offset) as log:
         extent = scan_log(log, end_offset, check_crc)
         image = Image.of(log_records(log, extent, CLUSTER_TYPES, check_crc))
-    complete = _complete(directory, extent, check_crc) if with_history else extent
+        losses = scram_loading.losses(log, extent.end_offset) if with_history else {}
+    complete, losses_from_start = _complete(directory, extent, check_crc) if with_history else (extent, {})
     segments = log.files.segments
     state, state_offset = image.zk_migration_state or (None, None)
     features = {name: level for name, (level, _offset) in image.features.items()}
@@ -57,6 +59,7 @@ def summarise(
         "features": features,
         "brokers": {str(broker_id): broker for broker_id, broker in image.brokers.items()},
         "controllers": {str(controller_id): controller for controller_id, controller in image.controllers.items()},
+        "scram_losses": {"restart": losses, "new": {**losses_from_start, **losses}},
         "client_metrics": image.client_metrics(),
         "open_transaction": _open_transaction(extent.transactions),
         "zk_migration_transactions": [
@@ -68,9 +71,11 @@ def summarise(
 
 
 def _complete(directory, extent, check_crc):
-    """Return the extent of all segments that still exist, with those before the checkpoint."""
+    """Return the extent of all segments that still exist, with those before the checkpoint, and what a node loses that
+    loads all of them."""
     with open_log(directory, extent.end_offset, all_segments=True) as log:
-        return scan_log(log, extent.end_offset, check_crc)
+        losses = {} if log.start_offset else scram_loading.losses(log, extent.end_offset)
+        return scan_log(log, extent.end_offset, check_crc), losses
 
 
 def _last_change(complete, checkpoint):

@@ -186,3 +186,36 @@ def test_the_leaders_clock_counts_when_the_leader_is_to_be_restarted():
     leader = next(host for host, node in facts["nodes"].items() if node["node_id"] == facts["quorum"]["leader_id"])
     facts["quorum"]["observers"][0]["caught_up_ms"] = -1
     assert "has not caught up with the quorum's leader since" in only(invariants.broken(reading(facts, leader)))
+
+
+# I6: credentials -----------------------------------------------------------------------------------------------------
+
+
+def with_losses(name, **losses):
+    facts = recorded.facts(name)
+    for node in phase.controllers(facts).values():
+        node["metadata_log"]["scram_losses"] = {"restart": {}, "new": {}, **losses}
+    return facts
+
+
+def test_a_broker_that_would_load_a_removal_is_not_restarted_in_kraft_mode():
+    facts = with_losses("hybrid", new={"SCRAM-SHA-256": ["alice"]})
+    brokers = [host for host, node in facts["nodes"].items() if node["running"] == "zk_migration"]
+    assert only(invariants.lasting(reading(facts))).startswith(f"{', '.join(sorted(brokers))} would lose all SCRAM")
+    one = only(invariants.lasting(reading(facts, brokers[0])))
+    assert one.startswith(f"{brokers[0]} would lose all SCRAM-SHA-256 credentials") and "removed: alice." in one
+    controller = next(iter(phase.controllers(facts)))
+    assert invariants.lasting(reading(facts, controller)) == []
+
+
+def test_a_controller_loads_its_own_log():
+    facts = with_losses("dual_write")
+    one, other = list(phase.controllers(facts))[:2]
+    facts["nodes"][one]["metadata_log"]["scram_losses"]["restart"] = {"SCRAM-SHA-512": ["bob"]}
+    assert only(invariants.lasting(reading(facts, one))).startswith(f"{one} would lose all SCRAM-SHA-512")
+    assert invariants.lasting(reading(facts, other)) == []
+
+
+def test_a_rollback_is_not_kept_from_its_restarts_by_credentials():
+    facts = with_losses("hybrid", new={"SCRAM-SHA-256": ["alice"]})
+    assert invariants.lasting(reading(facts, accepted=[])) == []
