@@ -9,6 +9,7 @@ Missing parts of a result (of an older release, of a job that ended early) are l
 from __future__ import annotations
 
 import datetime
+import json
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import GATES
@@ -18,36 +19,49 @@ from quorumshift_spark.report import wording
 PASS, DIFFER, ERROR, INCOMPLETE = "pass", "differ", "error", "incomplete"
 COUNTS = ("read", "match", "explained", "differ", "left_only", "right_only", "skipped")
 SHOWN = 50
-"""Differences that the page lists in one group; differences.parquet holds all."""
+"""Entities that the page lists in one group; differences.parquet holds all."""
+ALONE = 3
+"""Brokers that the page names one by one; more of them that say the same are one line or column."""
+BROKERS = "brokers"
 
 _STYLES = {PASS: "done", DIFFER: "stopped", ERROR: "stopped", INCOMPLETE: "open"}
 _AGAIN = "Then run the same command again. To repeat only this comparison, run playbooks/verify.yml."
 
 
+class Side(NamedTuple):
+    """A value of a difference. `who`: the brokers that have it, "" for the column's view; `lines`: None where these do
+    not have it."""
+
+    who: str
+    lines: List[wording.Line] | None
+
+
 class Row(NamedTuple):
-    """One difference. `key`: for the operator; `sides`: {view, compared, lines} for each view of the group in order;
-    `lines` is None where the view does not have it."""
+    """The differences of one entity. `key`: for the operator; `cells`: the sides in each column, none where it
+    was not compared."""
 
     key: str
-    sides: List[Dict[str, Any]]
+    cells: List[List[Side]]
 
 
 class Group(NamedTuple):
-    """Differences of one kind, field and rule. `total`: their number; `shown`: the first of them; `do`: what to do,
-    without repetition."""
+    """Differences of one kind, field and rule. `columns`: views, BROKERS for many; `total`: their number; `listed`: how
+    many of them the rows `shown` are; `do`: what to do, without repetition."""
 
     kind: str
     field: str
     rule: str
-    views: List[str]
+    columns: List[str]
     total: int
+    listed: int
     shown: List[Row]
     do: List[str]
     anchor: str
 
 
 class View(NamedTuple):
-    """A view: entities read, position, duration, errors, and how many entities changed during the re-checks."""
+    """A view, or many brokers: entities read, position, seconds (of the slowest), errors, and how many entities changed
+    while the job ran."""
 
     name: str
     read: int
@@ -60,7 +74,7 @@ class View(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Two views that were compared: counts by kind, and a note."""
+    """Two views that were compared, or one with many brokers: counts by kind, and a note."""
 
     left: str
     right: str
@@ -137,17 +151,14 @@ def build(result: Mapping[str, Any], differences: Iterable[Mapping[str, Any]] | 
         steps=_steps(verdict, gate, groups, views),
         counts=counts,
         total=total,
-        pairs=[
-            Pair(str(pair.get("left")), str(pair.get("right")), *_counts(pair.get("counts")), _note(pair))
-            for pair in map(_mapping, result.get("comparisons") or ())
-        ],
+        pairs=_pairs(result.get("comparisons") or ()),
         groups=groups,
         unlisted=all_differences - grouped,
         undecided=_entries(result.get("undecided")),
         undecided_total=int(result.get("undecided_total") or 0),
         changed=_entries(result.get("changed")),
         changed_total=int(result.get("changed_total") or 0),
-        views=views,
+        views=_fewer(views),
         **_rounds(result.get("rounds") or ()),
         timings=_timings(_mapping(result.get("timings"))),
         facts=_facts(result),
@@ -160,6 +171,52 @@ def _counts(by_kind: Any) -> Tuple[List[Tuple[str, List[int]]], List[int]]:
         for kind, counted in _mapping(by_kind).items()
     ]
     return rows, [sum(column) for column in zip(*(row for _kind, row in rows))] or [0] * len(COUNTS)
+
+
+def _pairs(comparisons: Iterable[Any]) -> List[Pair]:
+    """Return the pairs; many brokers that a view was compared with are one, unless their differences are others."""
+    alike: Dict[Any, List[Pair]] = {}
+    for number, one in enumerate(map(_mapping, comparisons)):
+        pair = Pair(str(one.get("left")), str(one.get("right")), *_counts(one.get("counts")), _note(one))
+        clean = not sum(pair.total[3:])
+        same: Any = number  # not to be summed up
+        if wording.broker_id(pair.right) is not None:
+            same = (pair.left, pair.note, None if clean else json.dumps(pair.counts))
+        alike.setdefault(same, []).append(pair)
+    pairs = []
+    for same_pairs in alike.values():
+        if len(same_pairs) <= ALONE:
+            pairs += same_pairs
+            continue
+        by_kind: Dict[str, List[int]] = {}
+        for pair in same_pairs:
+            for kind, row in pair.counts:
+                by_kind[kind] = [a + b for a, b in zip(by_kind.get(kind, [0] * len(row)), row)]
+        total = [sum(column) for column in zip(*(pair.total for pair in same_pairs))]
+        first = same_pairs[0]
+        pairs.append(Pair(first.left, _named(pair.right for pair in same_pairs), [*by_kind.items()], total, first.note))
+    return pairs
+
+
+def _fewer(views: List[View]) -> List[View]:
+    """Return the views; many brokers that were read without a problem are one."""
+    many = [view for view in views if wording.broker_id(view.name) is not None and not (view.error or view.problems)]
+    if len(many) <= ALONE:
+        return views
+    by_kind: Dict[str, int] = {}
+    for view in many:
+        for kind, number in view.by_kind.items():
+            by_kind[kind] = by_kind.get(kind, 0) + number
+    seconds = max((view.seconds for view in many if view.seconds is not None), default=None)
+    read, moved = sum(view.read for view in many), sum(view.moved for view in many)
+    one = View(_named(view.name for view in many), read, by_kind, f"{len(many):,} brokers", seconds, "", [], moved)
+    others = [view for view in views if view not in many]
+    return [*others, one]
+
+
+def _named(names: Iterable[str]) -> str:
+    """Return the text for views that are all brokers."""
+    return wording.brokers(one for one in map(wording.broker_id, names) if one is not None)
 
 
 def _note(pair: Mapping[str, Any]) -> str:
@@ -189,7 +246,7 @@ def _sides(difference: Mapping[str, Any]) -> str:
 
 def _sentence(verdict: str, total: List[int], differences: int, groups: List[Group], views: List[View]) -> str:
     read, skipped = total[0], total[-1]
-    names = _joined([wording.view(view.name) for view in views])
+    names = _joined([wording.view(view.name) for view in _fewer(views)])
     if verdict == PASS:
         return f"No difference in {read:,} comparisons of {names}. Nothing was skipped."
     if verdict == DIFFER:
@@ -239,27 +296,46 @@ def _groups(differences: Iterable[Mapping[str, Any]], order: List[str]) -> List[
         if difference.get("status") not in (None, "differ"):
             continue
         kind_field_rule = tuple(str(difference.get(name) or "") for name in ("kind", "field", "rule"))
-        group = by_rule.setdefault(kind_field_rule, {"total": 0, "shown": [], "do": {}, "views": {}})
+        group = by_rule.setdefault(kind_field_rule, {"total": 0, "listed": 0, "shown": {}, "do": {}})
         group["total"] += 1
         if difference.get("do"):
             group["do"][str(difference["do"])] = None
-        if len(group["shown"]) < SHOWN:
-            values = _sides(difference)
-            group["views"].update(dict.fromkeys(values))
-            group["shown"].append((str(difference.get("key") or ""), values))
+        key = str(difference.get("key") or "")
+        if key in group["shown"] or len(group["shown"]) < SHOWN:
+            group["shown"].setdefault(key, {}).update(_values(difference))
+            group["listed"] += 1
     groups = []
     for number, ((kind, field, rule), group) in enumerate(by_rule.items(), 1):
-        views = sorted(group["views"], key=lambda name: (order.index(name) if name in order else len(order), name))
-        rows = []
-        for key, values in group["shown"]:
-            lines = wording.sides(kind, key, {name: values[name] for name in views if name in values})
-            sides = [{"view": name, "compared": name in lines, "lines": lines.get(name)} for name in views]
-            rows.append(Row(wording.key(kind, key), sides))
-        groups.append(Group(kind, field, rule, views, group["total"], rows, list(group["do"]), f"group-{number}"))
+        columns = _columns({view for values in group["shown"].values() for view in values}, order)
+        rows = [
+            Row(wording.key(kind, key), [_cell_sides(column, wording.sides(kind, key, values)) for column in columns])
+            for key, values in group["shown"].items()
+        ]
+        do, anchor = list(group["do"]), f"group-{number}"
+        groups.append(Group(kind, field, rule, columns, group["total"], group["listed"], rows, do, anchor))
     return groups
 
 
-def _sides(row: Mapping[str, Any]) -> Mapping[str, Any]:
+def _columns(views: Iterable[str], order: List[str]) -> List[str]:
+    """Return the columns of a group in order; brokers are one if there are many."""
+    columns = sorted(views, key=lambda name: (order.index(name) if name in order else len(order), name))
+    if sum(wording.broker_id(name) is not None for name in columns) <= ALONE:
+        return columns
+    return [*(name for name in columns if wording.broker_id(name) is None), BROKERS]
+
+
+def _cell_sides(column: str, lines: Mapping[str, List[wording.Line] | None]) -> List[Side]:
+    """Return the sides of a column. `lines`: wording.sides of an entity."""
+    if column != BROKERS:
+        return [Side("", lines[column])] if column in lines else []
+    alike: Dict[str, List[str]] = {}
+    for name, shown in lines.items():
+        if wording.broker_id(name) is not None:
+            alike.setdefault(json.dumps(shown), []).append(name)
+    return [Side(_named(names), lines[names[0]]) for names in alike.values()]
+
+
+def _values(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return both sides of a difference of result.json or of a row of differences.parquet."""
     if "sides" in row:
         return _mapping(row["sides"])

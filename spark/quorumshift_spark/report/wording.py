@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
 from markupsafe import Markup
 
@@ -57,6 +57,24 @@ def view(name: str) -> str:
     if not colon:
         return _VIEWS.get(family, family.replace("_", " "))
     return f"{_PARTS.get(family, family)} {view(part) if family == 'baseline' else part}"
+
+
+def broker_id(name: str) -> int | None:
+    """Return the id of a view `broker:<id>`, None of another view."""
+    family, _colon, part = str(name).partition(":")
+    return int(part) if family == "broker" and part.isdecimal() else None
+
+
+def brokers(ids: Iterable[int]) -> str:
+    """Return brokers for the operator: `brokers 1 to 12, 15`."""
+    spans: List[List[int]] = []
+    for one in sorted(set(ids)):
+        if spans and spans[-1][1] == one - 1:
+            spans[-1][1] = one
+        else:
+            spans.append([one, one])
+    shown = ", ".join(f"{first} to {last}" if last > first else f"{first}" for first, last in spans)
+    return f"broker{'s' if len(spans) > 1 or spans[0][0] < spans[0][1] else ''} {shown}"
 
 
 def number(value: Any) -> str:

@@ -78,6 +78,73 @@ def test_round_shows_only_what_is_set_of_its_fence() -> None:
     assert fences == ["new log snapshot", "zxid 7200, no answer"]
 
 
+def of_brokers(count: int) -> Dict[str, Any]:
+    """The result of a log that was compared with many brokers: 7 and 9 have another value, 11 is without one."""
+    result = load("differ")
+    of_log = next(iter(result["views"].values()))
+    counts = {"config": dict(zip(story.COUNTS, (90, 90, 0, 0, 0, 0, 0)))}
+    result["views"] = {"metadata_log": of_log, **{f"broker:{one}": of_log for one in range(1, count + 1)}}
+    result["comparisons"] = [
+        {"left": "metadata_log", "right": f"broker:{one}", "counts": counts} for one in range(1, count + 1)
+    ]
+    for one, field in ((7, "differ"), (9, "differ"), (11, "left_only")):
+        wrong = {**counts["config"], "match": 89, field: 1}
+        result["comparisons"][one - 1]["counts"] = {"config": wrong}
+    rule = {
+        "kind": "config",
+        "key": '["topic","orders","retention.ms"]',
+        "field": "value",
+        "rule": "equal",
+        "do": "Look.",
+    }
+    result["differences"] = [
+        {**rule, "status": "differ", "sides": {"metadata_log": '"5"', f"broker:{one}": value}}
+        for one, value in ((7, '"6"'), (9, '"6"'), (11, None), (12, '"7"'))
+    ]
+    result["differences_total"] = 4
+    return result
+
+
+def test_many_brokers_are_one_line_and_one_column() -> None:
+    result = of_brokers(300)
+    told = story.build(result)
+    assert [pair.right for pair in told.pairs] == [
+        "brokers 1 to 6, 8, 10, 12 to 300",
+        "broker:7",
+        "broker:9",
+        "broker:11",
+    ]
+    assert told.pairs[0].total == [297 * 90, 297 * 90, 0, 0, 0, 0, 0]
+    assert [view.name for view in told.views] == ["metadata_log", "brokers 1 to 300"]
+    (group,) = told.groups
+    assert group.columns == ["metadata_log", story.BROKERS] and (group.total, group.listed) == (4, 4)
+    (row,) = group.shown
+    assert [[side.who for side in cell] for cell in row.cells] == [[""], ["brokers 7, 9", "broker 11", "broker 12"]]
+    assert "metadata log and brokers 1 to 300" in told.sentence or "brokers 1 to 300" in text_of(report.render(result))
+
+
+def test_three_brokers_are_named_one_by_one() -> None:
+    result = load("differ")
+    told = story.build(result)
+    assert [pair.right for pair in told.pairs] == [pair["right"] for pair in result["comparisons"]]
+    assert [view.name for view in told.views] == list(result["views"])
+
+
+def test_values_of_what_changed_since_the_baseline_are_shown() -> None:
+    result = load("pass")
+    result["changed"] = [
+        {
+            "kind": "config",
+            "key": '["topic","orders","retention.ms"]',
+            "left": "metadata_log",
+            "right": "baseline:metadata_log",
+            "why": "changed",
+            "differences": [{"field": "value", "sides": {"metadata_log": "5", "baseline:metadata_log": None}}],
+        }
+    ]
+    assert "value: 5 → absent" in text_of(report.render(result))
+
+
 @pytest.mark.parametrize("verdict", VERDICTS)
 def test_page_is_self_contained(verdict: str) -> None:
     html = report.render(load(verdict))
