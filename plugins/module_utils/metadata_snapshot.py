@@ -64,8 +64,8 @@ def take(directory: str, target: str, end_offset: int | None = None, timeout: fl
     """Archive the log in `directory` below `end_offset` (None: all of it) as a file in the directory `target`.
 
     `target` is emptied first and created with mode 0700. A batch that contains `end_offset` is left out
-    (metadata_log.cut_log); the high watermark is never inside a batch. A log that is behind, or whose files Kafka rolls
-    and drops meanwhile, is read again for `timeout` seconds. Raises SnapshotError, LogError, OSError.
+    (metadata_log.cut_log); the high watermark is never inside a batch. A log that is behind is read again until its end
+    has not moved for `timeout` seconds. Raises SnapshotError, LogError, OSError.
     """
     with _cut(directory, end_offset, timeout) as (log, cut):
         if os.path.lexists(target):
@@ -105,16 +105,18 @@ def unpack(archive: str, sha256: str, directory: str) -> None:
 def _cut(directory, end_offset, timeout) -> Iterator[tuple[metadata_log.OpenLog, metadata_log.Cut]]:
     """Yield the open log and its cut at `end_offset`, read again until the log reaches it."""
     with contextlib.ExitStack() as stack:
-        until = time.monotonic() + timeout
+        reached, until = -1, 0.0
         while True:
             log, cut = _opened(directory, end_offset, stack)
             if not cut.is_short:
                 break
+            if cut.end_offset > reached:
+                reached, until = cut.end_offset, time.monotonic() + timeout
             if time.monotonic() > until:
                 raise SnapshotError(
                     f"{directory} ends at offset {cut.end_offset} (epoch {cut.last_epoch}), "
-                    f"{end_offset - cut.end_offset} short of {end_offset}, after {timeout:g} s: take the snapshot on "
-                    "the leading controller, or find out why this one lags"
+                    f"{end_offset - cut.end_offset} short of {end_offset}, and has not moved for {timeout:g} s: find "
+                    "out why this controller lags"
                 )
             stack.close()
             time.sleep(_PAUSE_S)

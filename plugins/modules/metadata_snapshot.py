@@ -38,7 +38,7 @@ options:
         holds every committed record.
     type: int
   timeout_s:
-    description: How long to wait until the log reaches O(end_offset), in seconds.
+    description: How long the end of a log that is short of O(end_offset) may stand still, in seconds.
     type: float
     default: 30
 extends_documentation_fragment:

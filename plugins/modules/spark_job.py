@@ -34,6 +34,11 @@ options:
   archive:
     description: Where that snapshot is on the control node. Handled by the action plugin.
     type: path
+  others:
+    description:
+      - For each host of another voter the result of M(quorumshift.kafka.metadata_snapshot), with its archive fetched
+        into a directory of that host's name beside O(archive), or of a failure. Handled by the action plugin.
+    type: dict
   going_on:
     description:
       - For a job that waits for another snapshot, the RV(going_on) of the task that submitted it. Handled by the action
@@ -170,6 +175,7 @@ OF_ACTION = {
     "seen": {"type": "dict"},
     "log": {"type": "dict"},
     "archive": {"type": "path"},
+    "others": {"type": "dict"},
     "going_on": {"type": "dict"},
     "master": {"type": "str"},
     "conf": {"type": "dict"},

@@ -14,7 +14,7 @@ from ansible.errors import AnsibleActionFail
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import Connections, client_address
 
-LOG_FILE = "metadata_log.{}.tar.gz"
+LOG_FILE, OTHER_LOG_FILE = "metadata_log.{}.tar.gz", "metadata_log.of_{}.tar.gz"
 LOCAL = "local[*]"
 """The default master: all of Spark in one process on the Spark host."""
 
@@ -87,6 +87,7 @@ class MetadataParity(Job):
             views["zookeeper"] = {}
         if self.own["log"]:
             views["metadata_log"] = self.log(input_dir, 0)
+            views["metadata_logs"] = self.other_logs(input_dir)
             if gates.ZOOKEEPER in gate.needs:
                 job["fence"] = {"migration_offset": seen["mirrored_offset"], "migration_zxid": seen["mirrored_zxid"]}
         connections = Connections.from_options(args)
@@ -106,6 +107,25 @@ class MetadataParity(Job):
         self.action.upload(self.own["archive"], path)
         return {"archive": path, "sha256": self.own["log"]["sha256"], "end_offset": self.own["log"]["end_offset"]}
 
+    def other_logs(self, input_dir: str) -> list[dict]:
+        """Copy the snapshots of the other voters' logs to the Spark host; return metadata_logs of job.json."""
+        seen, entries = self.own["seen"], []
+        hosts = {seen["nodes"][host]["id"]: host for host in self.own["others"] or {}}
+        quorum = seen["quorum"]
+        for voter in sorted(one["id"] for one in quorum["voters"] if one["id"] != quorum["leader_id"]):
+            entry, host = {"node": voter}, hosts.get(voter)
+            taken = self.own["others"][host] if host else {"msg": "no host of the inventory has this node id"}
+            if taken.get("path"):
+                path = f"{input_dir}/{OTHER_LOG_FILE.format(voter)}"
+                here = os.path.dirname(self.own["archive"])
+                self.action.upload(os.path.join(here, host, os.path.basename(taken["path"])), path)
+                entry.update(archive=path, sha256=taken["sha256"], end_offset=taken["end_offset"])
+            else:
+                why = taken.get("msg") or "its snapshot did not end. Run again"
+                entry["error"] = f"{host}: {why}" if host else why
+            entries.append(entry)
+        return entries
+
     def encoder_secrets(self) -> list[str]:
         files = [(node.get("file") or {}).get("properties") or {} for node in self.action.nodes().values()]
         keys = ("password.encoder.secret", "password.encoder.old.secret")
@@ -113,7 +133,9 @@ class MetadataParity(Job):
 
     def summary(self, result: Mapping[str, Any]) -> str:
         agree = sum(one["match"] for one in result["counts"].values())
-        views = len([name for name in result["views"] if not name.startswith("baseline")])
+        views = len(
+            [name for name, view in result["views"].items() if not (name.startswith("baseline") or view["error"])]
+        )
         return f"{agree} comparisons of {views} views agree"
 
 

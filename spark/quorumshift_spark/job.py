@@ -14,7 +14,7 @@ inside the data source's partitions, never Spark's configuration, plans or logs.
    "zookeeper": {"connect": ..., "client": {...}, "password_encoder_secrets": [...], "max_rate": znodes a second}
                 or {"data_dir": path, "chroot": "/..." or "", "password_encoder_secrets": [...]},
    "metadata_log": {"archive": path, "sha256": ..., "end_offset": n} or {"directory": path, "end_offset": n},
-   "metadata_logs": [{"node": id, and the same}, ...],         logs of further controllers, with the same end_offset
+   "metadata_logs": [{"node": id, and the same} or {"node": id, "error": why there is none}, ...],   of other voters
    "brokers": [{"id": n, "address": "host:port", "client": {...}}, ...],
    "baseline": {"path": ...}},
  "bounds": {...}}
@@ -135,7 +135,8 @@ def views(job: Job) -> List[View]:
         if given.get("metadata_log") is not None:
             created.append(_log(given["metadata_log"], digests, rules.LOG, job.ship))
         for entry in given.get("metadata_logs") or ():
-            created.append(_log(entry, digests, f"{rules.LOG}:{entry['node']}", job.ship))
+            if "error" not in entry:
+                created.append(_log(entry, digests, log_name(entry), job.ship))
         if given.get("brokers"):
             created += [_broker(entry, digests, job) for entry in given["brokers"]]
         if given.get("baseline") is not None:
@@ -178,6 +179,17 @@ def _log(given, digests, name, ship):
     return MetadataLogView(log_source(given), digests, name, ship)
 
 
+def log_name(entry: Dict[str, Any]) -> str:
+    """Return the name of the view of an entry of metadata_logs."""
+    return f"{rules.LOG}:{entry['node']}"
+
+
+def logs_not_read(job: Job) -> Dict[str, str]:
+    """Return {view: why} of the voters whose log is not given."""
+    entries = job.view_options.get("metadata_logs") or ()
+    return {log_name(entry): str(entry["error"]) for entry in entries if "error" in entry}
+
+
 def log_source(given: Dict[str, Any]) -> LogSource:
     """Return the source for {"archive", "sha256", "end_offset"} or {"directory", "end_offset"}. Raises JobError."""
     if not isinstance(given.get("end_offset"), int):
@@ -189,4 +201,4 @@ def log_source(given: Dict[str, Any]) -> LogSource:
     return LogSource(given["end_offset"], given.get("directory"), given.get("archive"), given.get("sha256"))
 
 
-__all__ = ["Bounds", "Job", "JobError", "ViewError", "load", "log_source", "views"]
+__all__ = ["Bounds", "Job", "JobError", "ViewError", "load", "log_source", "logs_not_read", "views"]

@@ -140,6 +140,7 @@ class _Run:
         self.views: Dict[str, View] = {}
         self.zookeeper_mode: List[str] = []
         self.incomplete: List[str] = []
+        self.apart = jobs.logs_not_read(job)  # {view: why} of the logs that are not compared with the leader's
 
     def run(self) -> None:
         """Read, compare, re-check and write; sets the verdict of the result."""
@@ -177,9 +178,9 @@ class _Run:
         if failed:
             self._fail_views(failed)
             return
-        comparisons = rules.plan(
-            self.job.gate, {name: view.kinds for name, view in self.views.items()}, self.zookeeper_mode
-        )
+        self.apart.update(_apart(readings))
+        kinds = {name: view.kinds for name, view in self.views.items() if name not in self.apart}
+        comparisons = rules.plan(self.job.gate, kinds, self.zookeeper_mode)
         with self._timed("compare"):
             unequal = parity.Unequal(rows, parity.bundled(comparisons))
         with self._timed("recheck"):
@@ -236,8 +237,7 @@ class _Run:
     def _fail_views(self, failed: Mapping[str, str]) -> None:
         """End with the verdict `error`: a view that was not read closes the gate. `failed`: {view: error}."""
         for name, error in failed.items():
-            unread = {"read": {}, "state": {}, "seconds": 0.0, "problems": [], "moved": 0}
-            self.result["views"].setdefault(name, unread)["error"] = error
+            self.result["views"].setdefault(name, _unread())["error"] = error
         reasons = [
             f"view {name} could not be read: {error}. Fix it and run the gate again"
             for name, error in sorted(failed.items())
@@ -297,7 +297,9 @@ class _Run:
         end_offset = readings[rules.LOG].state["offset"] if rules.LOG in readings else 0
         behind = self._behind(readings, end_offset)
         read = readings[decides].read
-        return rules.uncovered(self.job.gate, decides, read, up, not_served, baselines, behind, end_offset)
+        for name, why in self.apart.items():
+            self.result["views"].setdefault(name, _unread())["error"] = why
+        return rules.uncovered(self.job.gate, decides, read, up, not_served, baselines, behind, end_offset, self.apart)
 
     def _behind(self, readings: Mapping[str, parity.Reading], end_offset: int) -> Dict[str, int]:
         """Return {broker view: offset} of the brokers that do not serve the log up to `end_offset` within fence_s.
@@ -406,6 +408,27 @@ class _Run:
             self.incomplete.append(f"{skipped} entities were not compared")
         verdict = results.DIFFER if differences else results.INCOMPLETE if self.incomplete else results.PASS
         result.update(verdict=verdict, reasons=reasons + self.incomplete)
+
+
+def _unread() -> Dict[str, Any]:
+    return {"read": {}, "state": {}, "seconds": 0.0, "problems": [], "moved": 0}
+
+
+def _apart(readings: Mapping[str, parity.Reading]) -> Dict[str, str]:
+    """Return {view: why} of the logs that do not end where the leader's does. Where offset and epoch of the last record
+    are the same, Raft has the same records before it."""
+    places = {
+        name: (reading.state["offset"], reading.state["epoch"])
+        for name, reading in readings.items()
+        if family(name) == rules.LOG
+    }
+    leader = places.get(rules.LOG)
+    return {
+        name: f"it ends at offset {place[0]} in epoch {place[1]}, the leader's at {leader[0]} in epoch {leader[1]}. "
+        "Run the gate again; if this stays, read the log of that controller and restart it"
+        for name, place in places.items()
+        if leader and place != leader
+    }
 
 
 def _reread(view: LiveView, keys):

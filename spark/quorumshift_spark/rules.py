@@ -407,6 +407,7 @@ COVERAGE: Tuple[Tuple[str, str], ...] = (
         "each kind in the store with which brokers are compared is served by every broker, or is off on every broker",
     ),
     ("offsets", "each broker in KRaft mode serves metadata up to the end of the log that was compared"),
+    ("logs", "the log of each voter, up to the end of the leader's, at a gate that needs the metadata log"),
     ("baseline", "a baseline at after_finalize: nothing else is left to compare the cluster with"),
 )
 """What must have been compared for a pass, whatever the values are. Otherwise the result is incomplete."""
@@ -423,6 +424,7 @@ def uncovered(
     baselines: Iterable[str],
     behind: Mapping[str, int],
     end_offset: int,
+    apart: Mapping[str, str],
 ) -> List[str]:
     """Return a sentence for each of COVERAGE that does not hold.
 
@@ -430,6 +432,7 @@ def uncovered(
         brokers that are registered and up, in any store.
     :arg not_served: {broker view: {kind: why}}; `baselines`: names of the views with a baseline.
     :arg behind: {broker view: end of the log that it serves} of the brokers that did not reach `end_offset`.
+    :arg apart: {view: why} of the voters whose log could not be compared with the leader's.
     """
     said = []
     unseen = sorted(set(up) - {int(name.partition(":")[2]) for name in not_served})
@@ -454,6 +457,11 @@ def uncovered(
             f"{name} serves metadata up to offset {offset}, the log that was compared ends at {end_offset}. Check "
             "its log and its connection to the controllers, and restart it if it stays behind"
         )
+    if LOG in GATES[gate].needs:  # elsewhere a rollback may be due because a controller is lost
+        said += [
+            f"the log of controller {name.partition(':')[2]} was not compared with the leader's: {why}"
+            for name, why in sorted(apart.items())
+        ]
     if gate == _AT_THE_END and not list(baselines):
         said.append(
             f"gate {gate} has no baseline, so nothing shows what the cluster had before. Run it where the run "

@@ -37,7 +37,7 @@ def test_a_healthy_cluster_passes(dual_write):
     kinds = {kind for kind, counts in result["counts"].items() if counts["match"]}
     assert {"topic", "partition", "config", "quota", "scram", "acl", "delegation_token", "producer_ids"} <= kinds, kinds
     assert all(counts["skipped"] == 0 for counts in result["counts"].values())
-    assert re.search(r"\d+ comparisons of 5 views agree \(\d+ s\)", ran.text), ran.text
+    assert re.search(r"\d+ comparisons of 7 views agree \(\d+ s\)", ran.text), ran.text
     assert_nothing_left(dual_write)
 
 
@@ -131,7 +131,7 @@ def caught_up(described):
 
 
 def test_a_lagging_voter_closes_the_gate(dual_write):
-    """The job compares only the leader's log, so the gate checks that every voter has caught up."""
+    """Its log stands still short of the high watermark, so it is not compared with the leader's."""
     nodes = {host: {"address": f"{dual_write.addresses[host]}:9093"} for host in dual_write.controllers}
     described = quorum(nodes, dual_write.connections())
     lagging = next(voter["id"] for voter in described["voters"] if voter["id"] != described["leader_id"])
@@ -142,4 +142,6 @@ def test_a_lagging_voter_closes_the_gate(dual_write):
         ran = dual_write.play(extra={"quorumshift_gate_timeout_s": 20})
     wait_for(lambda: caught_up(quorum(nodes, dual_write.connections())), 60, "every voter to catch up")
     assert ran.code != 0, ran.text
-    assert re.search(rf"voter {lagging} has not caught up with the quorum's leader for \d+ s", ran.text), ran.text
+    assert re.search(rf"the log of controller {lagging} was not compared with the leader's: .* short of", ran.text), (
+        ran.text
+    )

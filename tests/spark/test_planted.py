@@ -304,6 +304,15 @@ def test_a_short_log(kraft, caught_up):
     others = [{"node": 3001, "directory": log["directory"], "end_offset": end}]
     run = kraft.run("after_kraft", {"metadata_log": log, "metadata_logs": others}, fence=kraft.fence_now())
     check("a short log", [rows.of_short_log()], run)
+    last = logs.last_epoch(pathlib.Path(log["directory"]))
+    other = kraft.copied(log)
+    logs.elect(other, last + 1)
+    others = [
+        {"node": 3001, "directory": str(other), "end_offset": log["end_offset"]},
+        {"node": 3002, "error": "c3 cannot be reached"},
+    ]
+    run = kraft.run("after_kraft", {"metadata_log": log, "metadata_logs": others}, fence=kraft.fence_now())
+    check("logs that are not compared", [rows.of_other_epoch(), rows.of_unread_log()], run)
 
 
 def test_a_log_of_another_cluster(kraft, caught_up):

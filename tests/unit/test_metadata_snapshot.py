@@ -129,7 +129,8 @@ def test_incomplete_last_batch_is_left_out(taken, log):
 
 def test_log_that_stays_behind_is_an_error_and_leaves_no_file(taken, tmp_path):
     with pytest.raises(
-        metadata_snapshot.SnapshotError, match=r"ends at offset 7 \(epoch 2\), 3 short of 10, after 0\.3 s"
+        metadata_snapshot.SnapshotError,
+        match=r"ends at offset 7 \(epoch 2\), 3 short of 10, and has not moved for 0\.3 s",
     ):
         taken(10, timeout=0.3)
     assert not (tmp_path / "snapshot").exists()

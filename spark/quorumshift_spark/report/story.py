@@ -246,7 +246,7 @@ def _sides(difference: Mapping[str, Any]) -> str:
 
 def _sentence(verdict: str, total: List[int], differences: int, groups: List[Group], views: List[View]) -> str:
     read, skipped = total[0], total[-1]
-    names = _joined([wording.view(view.name) for view in _fewer(views)])
+    names = _joined([wording.view(view.name) for view in _fewer([one for one in views if not one.error])])
     if verdict == PASS:
         return f"No difference in {read:,} comparisons of {names}. Nothing was skipped."
     if verdict == DIFFER:

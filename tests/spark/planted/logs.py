@@ -87,6 +87,16 @@ def last_epoch(directory: pathlib.Path) -> int:
         return max((batch.epoch for batch in read_batches(file, str(segment))), default=1)
 
 
+def elect(directory: pathlib.Path, epoch: int) -> None:
+    """Give the last batch of a log another epoch."""
+    segment = max(directory.glob("*.log"))
+    raw = segment.read_bytes()
+    with open(segment, "rb") as file:
+        last = list(read_batches(file, str(segment)))[-1]
+        values = [last.records[start:end] for _at, _t, _k, start, end in records_of(last, str(segment))]
+    segment.write_bytes(raw[: last.position] + batches.batch(last.base_offset, values, epoch, last.max_timestamp))
+
+
 def cut(segment: pathlib.Path, keep: Callable[[Batch], bool]) -> None:
     """Keep some batches of a segment."""
     raw = segment.read_bytes()

@@ -19,7 +19,7 @@ def result(verdict, **more):
         "job": "metadata_parity",
         "verdict": verdict,
         "counts": {"topic": {"match": 5}},
-        "views": ["zookeeper"],
+        "views": {"zookeeper": {"error": None}},
         **more,
     }
     return {"result": found, "submission": {"seconds": 9.0}, "wanted": None}
@@ -81,6 +81,40 @@ def test_anything_but_a_pass_keeps_the_gate_closed(spark, verdict):
 def test_a_gate_that_needs_the_metadata_log_does_not_do_without(spark):
     with pytest.raises(Exception, match="the metadata log was not read"):
         spark.run("spark_job", {**ARGS, "gate": "before_kraft"}, result("pass"))
+
+
+def test_each_voter_has_a_log_or_the_reason_why_not(spark, tmp_path):
+    (tmp_path / "c2").mkdir()
+    for path in (tmp_path / "7.tar.gz", tmp_path / "c2" / "7.tar.gz"):
+        path.write_bytes(b"log")
+    voters = [{"id": one} for one in (101, 102, 103, 104, 105)]
+    nodes = {f"c{one}": {"role": "controller", "id": 100 + one} for one in (1, 2, 3, 4)}
+    seen = {**SEEN, "quorum": {"leader_id": 101, "voters": voters}, "nodes": nodes}
+    taken = {"path": "/state/7.tar.gz", "sha256": "ab", "end_offset": 7}
+    others = {"c2": taken, "c3": {"unreachable": True, "msg": "no route"}, "c4": {"finished": 0}}
+    given = {
+        "gate": "before_kraft",
+        "seen": seen,
+        "log": taken,
+        "archive": str(tmp_path / "7.tar.gz"),
+        "others": others,
+    }
+    spark.run("spark_job", {**ARGS, **given}, result("differ"))
+    of_leader, read, *unread = [
+        spark.asked[0]["job"]["views"]["metadata_log"],
+        *spark.asked[0]["job"]["views"]["metadata_logs"],
+    ]
+    assert of_leader["end_offset"] == 7
+    assert (
+        read["node"] == 102
+        and read["sha256"] == "ab"
+        and os.path.basename(read["archive"]) == "metadata_log.of_102.tar.gz"
+    )
+    assert unread == [
+        {"node": 103, "error": "c3: no route"},
+        {"node": 104, "error": "c4: its snapshot did not end. Run again"},
+        {"node": 105, "error": "no host of the inventory has this node id"},
+    ]
 
 
 def test_a_job_that_wants_a_newer_log_can_be_continued(spark):

@@ -345,11 +345,17 @@ def test_what_a_broker_in_zookeeper_mode_asks_zookeeper_for_is_no_agreement():
 
 
 def uncovered(
-    gate="after_kraft", held=None, up=(1, 2), not_served=None, baselines=("baseline:zookeeper",), behind=None
+    gate="after_kraft",
+    held=None,
+    up=(1, 2),
+    not_served=None,
+    baselines=("baseline:zookeeper",),
+    behind=None,
+    apart=None,
 ):
     served = {"broker:1": {}, "broker:2": {}} if not_served is None else not_served
     held = {"topic": 5, "acl": 3} if held is None else held
-    return rules.uncovered(gate, "metadata_log", held, up, served, baselines, behind or {}, 900)
+    return rules.uncovered(gate, "metadata_log", held, up, served, baselines, behind or {}, 900, apart or {})
 
 
 _NO_AUTHORIZER = {"acl": "DescribeAcls: SECURITY_DISABLED: No Authorizer is configured."}
@@ -381,6 +387,12 @@ def test_a_kind_that_is_off_on_every_broker_is_covered_and_one_that_is_hidden_is
 def test_a_broker_that_serves_an_older_image_is_uncovered():
     (said,) = uncovered(behind={"broker:2": 880})
     assert said.startswith("broker:2 serves metadata up to offset 880, the log that was compared ends at 900")
+
+
+def test_a_log_of_a_voter_is_needed_where_the_gate_needs_the_log():
+    (said,) = uncovered(apart={"metadata_log:103": "c3 cannot be reached"})
+    assert said == "the log of controller 103 was not compared with the leader's: c3 cannot be reached"
+    assert uncovered("before_revert", apart={"metadata_log:103": "c3 cannot be reached"}) == []
 
 
 def test_the_last_gate_needs_a_baseline():

@@ -1,0 +1,209 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The logs of all voters of a real quorum: the role copies them, and the job compares them with the leader's."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import threading
+from types import SimpleNamespace
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_log
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
+from confluent_kafka import admin as kafka
+
+from tests.integration import servers
+from tests.spark import parity
+from tests.spark.parity import Run
+
+pytestmark = pytest.mark.real
+ROOT = pathlib.Path(__file__).parents[2]
+# Small checkpoints, so that each voter has others
+SMALL_FILES = {
+    "metadata.log.max.record.bytes.between.snapshots": "20000",
+    "metadata.max.idle.interval.ms": "50",
+    "controller.quorum.fetch.timeout.ms": "20000",
+    "controller.quorum.request.timeout.ms": "10000",
+}
+
+
+@pytest.fixture(scope="module")
+def quorum():
+    with contextlib.ExitStack() as stack:
+        home = stack.enter_context(servers.workdir("voters"))
+        addresses = [HostPort("127.0.0.1", servers.free_port()) for dummy in range(3)]
+        controllers = stack.enter_context(servers.kraft_controllers(home, addresses, SMALL_FILES))
+        voters = ",".join(f"{101 + index}@{address}" for index, address in enumerate(addresses))
+        broker = stack.enter_context(servers.kraft_broker(home, 1, voters))
+        yield SimpleNamespace(home=home, controllers=dict(zip((101, 102, 103), controllers)), broker=broker)
+
+
+@contextlib.contextmanager
+def changing(broker):
+    """Create and delete topics until the block ends."""
+    client = kafka.AdminClient({"bootstrap.servers": str(broker.address)})
+    stop, failed = threading.Event(), []
+
+    def change():
+        number = 0
+        try:
+            while not stop.is_set():
+                names = [f"moving-{number}-{index}" for index in range(8)]
+                for future in client.create_topics([kafka.NewTopic(name, 3, 1) for name in names]).values():
+                    future.result(60)
+                for future in client.delete_topics(names[::2]).values():
+                    future.result(60)
+                number += 1
+        except Exception as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+    assert not failed, failed
+
+
+def described(quorum):
+    """Return DescribeQuorum as migration_state returns it."""
+    for controller in quorum.controllers.values():
+        with contextlib.suppress(kafka_wire.WireError):
+            found = kafka_wire.describe_quorum(controller.address)
+            return {
+                "leader_id": found.leader_id,
+                "high_watermark": found.high_watermark,
+                "voters": [{"id": node_id} for node_id in quorum.controllers],
+            }
+    raise AssertionError("no controller leads")
+
+
+def log_of(controller):
+    return str(controller.home / "data" / "__cluster_metadata-0")
+
+
+def copied_by_the_role(quorum, unreachable=()):
+    """Run the role's tasks; return DescribeQuorum, the leader's result, {host: result} and where the archives are."""
+    seen = described(quorum)
+    nodes = {f"c{one}": {"role": "controller", "id": one} for one in quorum.controllers}
+    here = quorum.home / f"here-{seen['high_watermark']}"
+    here.mkdir()
+    hosts = {}
+    for host, node in nodes.items():
+        hosts[host] = {
+            "ansible_connection": "local",
+            "quorumshift_controller_config_file": str(quorum.controllers[node["id"]].home / "server.properties"),
+            "quorumshift_state_dir": str(quorum.home / f"state-{host}"),
+        }
+        if node["id"] in unreachable:
+            hosts[host].update(ansible_connection="ssh", ansible_host="127.0.0.1", ansible_port=servers.free_port())
+    (here / "inventory.json").write_text(json.dumps({"all": {"hosts": hosts}}))
+    role = "quorumshift.kafka.verify"
+    names = ("begin_other_logs", "fetch_metadata_log", "fetch_other_logs")
+    result = "{{ {'leader': verify_snapshot, 'others': _verify_other_logs} | to_json }}"
+    play = {
+        "hosts": "localhost",
+        "gather_facts": False,
+        "vars": {
+            "verify_seen": {"quorum": seen, "nodes": nodes, "views": ["metadata_log"]},
+            "_verify_stands_still_s": 2,
+        },
+        "tasks": [
+            {
+                "ansible.builtin.set_fact": {
+                    "quorumshift_session": {"cluster_id": servers.CLUSTER_ID},
+                    "cacheable": True,
+                }
+            },
+            *({"ansible.builtin.include_role": {"name": role, "tasks_from": name, "public": True}} for name in names),
+            {"ansible.builtin.copy": {"dest": str(here / "result.json"), "content": result}},
+        ],
+    }
+    play["vars"].update(
+        quorumshift_scratch_dirs={"results": [{"path": str(here)}]},
+        quorumshift_spark_timeout_s=120,
+        quorumshift_state_dir="/nowhere",
+        quorumshift_controller_config_file="/nowhere",
+    )
+    (here / "play.json").write_text(json.dumps([play]))
+    env = {
+        **os.environ,
+        "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".build"),
+        "ANSIBLE_PYTHON_INTERPRETER": str(ROOT / ".venv/bin/python"),
+        "ANSIBLE_ASYNC_DIR": str(here / "async"),
+        "ANSIBLE_SSH_RETRIES": "0",
+    }
+    command = [str(ROOT / ".venv/bin/ansible-playbook"), "-i", str(here / "inventory.json"), str(here / "play.json")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=env, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not list((here / "async").glob("*")), "Ansible keeps jobs"
+    assert not list(quorum.home.glob("state-*/*/metadata_snapshot/*")), "archives are left on controllers"
+    return seen, json.loads((here / "result.json").read_text()), here
+
+
+def compared(quorum, seen, results, here):
+    """Run the job of the last gate on what the role copied."""
+
+    def view(result, directory):
+        archive = str(directory / pathlib.Path(result["path"]).name)
+        return {"archive": archive, "sha256": result["sha256"], "end_offset": result["end_offset"]}
+
+    others = [
+        {"node": int(host[1:]), **(view(one, here / host) if "path" in one else {"error": f"{host}: {one['msg']}"})}
+        for host, one in results["others"].items()
+    ]
+    views = {
+        "metadata_log": view(results["leader"], here),
+        "metadata_logs": others,
+        "brokers": [{"id": 1, "address": str(quorum.broker.address)}],
+    }
+    run = Run(quorum.home, "after_finalize", views, cluster_id=servers.CLUSTER_ID).go()
+    reasons = [reason for reason in run.result["reasons"] if "has no baseline" not in reason]
+    logs = [one for one in run.result["comparisons"] if one["relation"] == "logs"]
+    return run, reasons, logs
+
+
+@pytest.fixture(scope="module")
+def spark():
+    with parity.local_spark() as session:
+        yield session
+
+
+def test_the_logs_of_all_voters_agree_while_metadata_changes(quorum, spark):
+    with changing(quorum.broker):
+        servers.wait_for(
+            lambda: all(metadata_log.list_files(log_of(one)).checkpoints for one in quorum.controllers.values()),
+            120,
+            "a checkpoint of each voter",
+        )
+        seen, results, here = copied_by_the_role(quorum)
+    assert len(results["others"]) == 2
+    assert all(one["end_offset"] == seen["high_watermark"] for one in results["others"].values())
+    run, reasons, logs = compared(quorum, seen, results, here)
+    of_logs = [one for one in run.result["differences"] if one["relation"] == "logs"]
+    assert len(logs) == 2 and not of_logs, run.story()
+    assert all(one["counts"]["partition"]["match"] > 10 for one in logs), logs
+    assert not any("log of controller" in reason for reason in reasons), reasons
+
+
+def test_a_voter_that_lags_or_cannot_be_reached_is_named(quorum, spark):
+    leader = described(quorum)["leader_id"]
+    lagging, lost = (one for one in quorum.controllers if one != leader)
+    quorum.controllers[lagging].kill()
+    mark = described(quorum)["high_watermark"]
+    servers.wait_for(lambda: described(quorum)["high_watermark"] > mark + 20, 60, "records without the voter")
+    seen, results, here = copied_by_the_role(quorum, unreachable=[lost])
+    assert "short of" in results["others"][f"c{lagging}"]["msg"], results
+    run, reasons, logs = compared(quorum, seen, results, here)
+    assert run.verdict == "incomplete" and not logs, run.story()
+    assert any(f"the log of controller {lagging} was not compared" in reason for reason in reasons), reasons
+    assert any(f"the log of controller {lost} was not compared" in reason for reason in reasons), reasons
