@@ -129,9 +129,10 @@ def test_planted_in_the_log(migrated, copied, image):
 
 def test_planted_in_another_controllers_log(migrated, copied, image):
     planted = rows.in_other_log(migrated, image)
-    log = migrated.planted_log([])
+    records = records_of(planted)
+    log = migrated.planted_log([], len(records))
     other = migrated.copied(log)
-    logs.rewrite(other, records_of(planted), migrated.mark)
+    logs.rewrite(other, records, migrated.mark)
     assert logs.loaded([other])[0].startswith("loaded ")
     others = [{"node": 3001, "directory": str(other), "end_offset": log["end_offset"]}]
     run = migrated.run("after_copy", {"metadata_log": log, "metadata_logs": others}, fence=migrated.fence_now())

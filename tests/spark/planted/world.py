@@ -243,11 +243,10 @@ class World:
         metadata_snapshot.unpack(cut["archive"], cut["sha256"], str(directory))
         return {"directory": str(directory), "end_offset": cut["end_offset"]}
 
-    def planted_log(self, records: logs.Records) -> Dict[str, Any]:
-        """Return views.metadata_log of a snapshot with planted records."""
-        servers.wait_for(
-            lambda: len(logs.places(self.log, self.mark)) >= len(records) + 2, 120, f"{len(records)} NoOp records"
-        )
+    def planted_log(self, records: logs.Records, room: int = 0) -> Dict[str, Any]:
+        """Return views.metadata_log of a snapshot with planted records, and with room for more of them."""
+        wanted = max(len(records), room) + 2
+        servers.wait_for(lambda: len(logs.places(self.log, self.mark)) >= wanted, 120, f"{wanted} NoOp records")
         view = self.unpacked()
         logs.rewrite(pathlib.Path(view["directory"]), records, self.mark)
         return view
