@@ -30,8 +30,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     screen,
     transitions,
 )
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import baseline, plans
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import identity as process_identity
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils import plans
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction, display
 
 # Options of ansible-playbook that the printed command repeats, by the name that Ansible gives them
@@ -97,6 +97,7 @@ class ActionModule(QuorumshiftAction):
         result["gate"] = name
         result["views"] = [*gate.needs, *gate.takes] if gate else []
         result["compares_records"] = name in gates.DATA_GATES
+        result["baseline_offset"] = baseline.offset(self.artifacts().cluster)
 
     def _refused(self, direction, facts, detected, result, locked, target):
         """Return why a run of this direction may not change anything, None when it may."""

@@ -41,7 +41,8 @@ class Snapshot(NamedTuple):
     """An archive. `files` are (name, bytes unpacked); `checkpoint` is (offset, epoch), None without one.
 
     It holds the final state of the records below `checkpoint`'s offset, and every record from `start_offset` to
-    `end_offset` (exclusive), the last of which has `last_epoch`.
+    `end_offset` (exclusive), the last of which has `last_epoch`. With records below the checkpoint, it also holds the
+    older checkpoint that ends at `start_offset`.
     """
 
     path: str | None
@@ -54,20 +55,25 @@ class Snapshot(NamedTuple):
     last_epoch: int
 
 
-def preview(directory: str, end_offset: int | None = None, timeout: float = 30.0) -> Snapshot:
+def preview(directory: str, end_offset: int | None = None, timeout: float = 30.0, since: int | None = None) -> Snapshot:
     """Return what `take` would archive, with path, sha256 and bytes None. Errors as of `take`."""
-    with _cut(directory, end_offset, timeout) as (log, cut):
+    with _cut(directory, end_offset, timeout, since) as (log, cut):
         return _snapshot(log, cut)
 
 
-def take(directory: str, target: str, end_offset: int | None = None, timeout: float = 30.0) -> Snapshot:
+def take(
+    directory: str, target: str, end_offset: int | None = None, timeout: float = 30.0, since: int | None = None
+) -> Snapshot:
     """Archive the log in `directory` below `end_offset` (None: all of it) as a file in the directory `target`.
+
+    `since`: the archive also has the records from that offset on, or as many of them as Kafka kept, which a newer
+    checkpoint sums up.
 
     `target` is emptied first and created with mode 0700. A batch that contains `end_offset` is left out
     (metadata_log.cut_log); the high watermark is never inside a batch. A log that is behind is read again until its end
     has not moved for `timeout` seconds. Raises SnapshotError, LogError, OSError.
     """
-    with _cut(directory, end_offset, timeout) as (log, cut):
+    with _cut(directory, end_offset, timeout, since) as (log, cut):
         if os.path.lexists(target):
             shutil.rmtree(target)
         os.makedirs(target, mode=0o700)
@@ -102,8 +108,8 @@ def unpack(archive: str, sha256: str, directory: str) -> None:
 
 
 @contextlib.contextmanager
-def _cut(directory, end_offset, timeout) -> Iterator[tuple[metadata_log.OpenLog, metadata_log.Cut]]:
-    """Yield the open log and its cut at `end_offset`, read again until the log reaches it."""
+def _cut(directory, end_offset, timeout, since) -> Iterator[tuple[metadata_log.OpenLog, metadata_log.Cut]]:
+    """Yield the open log and its cut at `end_offset`, read again until the log reaches it; with the records `since`."""
     with contextlib.ExitStack() as stack:
         reached, until = -1, 0.0
         while True:
@@ -122,12 +128,18 @@ def _cut(directory, end_offset, timeout) -> Iterator[tuple[metadata_log.OpenLog,
             time.sleep(_PAUSE_S)
         if not cut.pieces:
             raise SnapshotError(f"{directory} holds no record below offset {end_offset}, and no checkpoint")
+        if since is not None and log.checkpoint and log.checkpoint.offset > since:
+            newest = [piece for piece in cut.pieces if piece.file is log.checkpoint_file]
+            older, of_older = _opened(directory, cut.end_offset, stack, since)
+            if older.start_offset < log.start_offset:
+                cut = cut._replace(pieces=(*newest, *of_older.pieces))
+                log = log._replace(start_offset=older.start_offset)
         yield log, cut
 
 
-def _opened(directory, end_offset, stack):
+def _opened(directory, end_offset, stack, since=None):
     try:
-        log = stack.enter_context(metadata_log.open_log(directory, end_offset))
+        log = stack.enter_context(metadata_log.open_log(directory, end_offset, since=since))
         return log, metadata_log.cut_log(log, end_offset)
     except metadata_log.LogGap as error:
         if end_offset is None:

@@ -37,6 +37,11 @@ options:
         Among a majority of the voters, the log with the highest RV(last_epoch), then the highest RV(end_offset),
         holds every committed record.
     type: int
+  since:
+    description:
+      - The archive also has the records from this offset on, or as many of them as Kafka has kept. They show when
+        something changed that the newest checkpoint sums up.
+    type: int
   timeout_s:
     description: How long the end of a log that is short of O(end_offset) may stand still, in seconds.
     type: float
@@ -94,7 +99,7 @@ checkpoint:
   returned: with O(state=present)
   sample: {"offset": 104000, "epoch": 7}
 start_offset:
-  description: The first offset that is archived as a record; the checkpoint holds the state below it.
+  description: The first offset that is archived as a record; a checkpoint holds the state below it.
   type: int
   returned: with O(state=present)
 end_offset:
@@ -135,6 +140,7 @@ def main():
             "config_file": {"type": "path"},
             "cluster_id": {"type": "str", "required": True},
             "end_offset": {"type": "int"},
+            "since": {"type": "int"},
             "timeout_s": {"type": "float", "default": 30},
             **host_state.OPTIONS,
         },
@@ -160,13 +166,13 @@ def present(given, check_mode=False):
     directory = node.metadata_dir(node.read_properties(given["config_file"]))
     if not directory:
         raise metadata_snapshot.SnapshotError(f"{given['config_file']} names neither metadata.log.dir nor log.dirs")
-    end_offset, timeout = given["end_offset"], given["timeout_s"]
+    end_offset, timeout, since = given["end_offset"], given["timeout_s"], given.get("since")
     if check_mode:
-        snapshot = metadata_snapshot.preview(directory, end_offset, timeout)
+        snapshot = metadata_snapshot.preview(directory, end_offset, timeout, since)
     else:
         host = host_state.directory(given["state_dir"], given["cluster_id"])
         target = os.path.join(host, metadata_snapshot.DIRECTORY)
-        snapshot = metadata_snapshot.take(directory, target, end_offset, timeout)
+        snapshot = metadata_snapshot.take(directory, target, end_offset, timeout, since)
     archive = {} if snapshot.path is None else {key: getattr(snapshot, key) for key in ("path", "sha256", "bytes")}
     return {
         **archive,

@@ -189,6 +189,10 @@ views:
   elements: str
   returned: success
   sample: [zookeeper, broker, metadata_log]
+baseline_offset:
+  description: The offset of the metadata log at the last comparison that passed; null where no log was compared.
+  type: int
+  returned: success
 compares_records:
   description: Whether records are compared as well before this gate opens.
   type: bool

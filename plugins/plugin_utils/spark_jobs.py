@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import abc
+import json
 import os
 import shutil
 from typing import Any, Mapping
@@ -13,6 +14,7 @@ from typing import Any, Mapping
 from ansible.errors import AnsibleActionFail
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import Connections, client_address
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import baseline
 
 LOG_FILE, OTHER_LOG_FILE = "metadata_log.{}.tar.gz", "metadata_log.of_{}.tar.gz"
 LOCAL = "local[*]"
@@ -66,13 +68,20 @@ class Job(abc.ABC):
 
     @property
     def _kept(self) -> str:
-        return os.path.join(self.action.artifacts().cluster, "baseline")
+        return baseline.directory(self.action.artifacts().cluster)
 
 
 class MetadataParity(Job):
     """Compares ZooKeeper, the metadata log, each broker and the baseline."""
 
-    BASELINE = ("entities.parquet",)
+    BASELINE = (baseline.ENTITIES,)
+
+    def keep(self, where: str) -> None:
+        """Keep the log's end as well: the next snapshot of it goes back to there."""
+        super().keep(where)
+        with open(os.path.join(where, "result.json"), encoding="utf-8") as stream:
+            log = json.load(stream)["views"].get(gates.METADATA_LOG) or {}
+        baseline.keep_offset(self.action.artifacts().cluster, (log.get("state") or {}).get("offset"))
 
     def refuse(self) -> None:
         if gates.METADATA_LOG in gates.GATES[self.own["gate"]].needs and not self.own["log"]:
@@ -96,9 +105,9 @@ class MetadataParity(Job):
             for node in self.action.nodes().values()
             if node["role"] == "broker"
         ]
-        baseline = self.baseline(input_dir)
-        if baseline:
-            views["baseline"] = {"path": f"{baseline}/{self.BASELINE[0]}"}
+        there = self.baseline(input_dir)
+        if there:
+            views["baseline"] = {"path": f"{there}/{self.BASELINE[0]}"}
         return job
 
     def log(self, input_dir: str, number: int) -> dict:
@@ -147,9 +156,9 @@ class DataFingerprint(Job):
 
     def upload(self, input_dir: str, args: Mapping[str, Any]) -> dict:
         views: dict[str, Any] = {"cluster": {"bootstrap_servers": args["bootstrap_servers"]}}
-        baseline = self.baseline(input_dir)
-        if baseline:
-            views["baseline"] = {"path": baseline}
+        there = self.baseline(input_dir)
+        if there:
+            views["baseline"] = {"path": there}
         settings = {
             "topics": self.action.variable("quorumshift_fingerprint_topics"),
             "exclude": self.action.variable("quorumshift_fingerprint_exclude"),

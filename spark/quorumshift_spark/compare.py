@@ -83,6 +83,49 @@ def compare(
     return Outcome(MATCH, (), changed, outcome.differences)
 
 
+def with_history(
+    outcomes: Mapping[rules.Comparison, Outcome],
+    key: Tuple[str, str],
+    sides: Mapping[str, Side],
+    comparison: rules.Comparison,
+    baseline: Mapping[str, Any],
+    begin: int,
+    last: int | None,
+) -> Outcome:
+    """Return the outcome of a comparison of the log with its baseline, by the records that a newer checkpoint sums up.
+
+    :arg begin: the first offset whose records are known; `last`: that of the entity's last record among them, or None.
+    Where records are missing since the baseline, the same change in ZooKeeper shows it as well.
+    """
+    left, right = sides.get(comparison.left, Absent({})), sides.get(comparison.right, Absent({}))
+    since = baseline["offset"]
+    seen = last is not None and last >= since
+    # What no record changed is as it was where the records begin
+    at = {"offset": last if seen else begin - 1 if begin <= since else since}
+    now = Absent(at) if isinstance(right, Absent) else right._replace(at=at)
+    outcome = compare(comparison, *key, left, now, baseline)
+    if seen or begin <= since or outcome.outcome != MATCH or not outcome.changes:
+        return outcome
+    in_zookeeper = next(
+        (
+            other
+            for compared, other in outcomes.items()
+            if compared.relation == rules.SINCE and compared.right == rules.ZOOKEEPER
+        ),
+        None,
+    )
+    if in_zookeeper and in_zookeeper.outcome == MATCH and in_zookeeper.changes:
+        return outcome._replace(explained=f"in ZooKeeper: {in_zookeeper.explained}")
+    return Outcome(SKIPPED, outcome.changes, _NO_RECORDS.format(since=since, begin=begin))
+
+
+_NO_RECORDS = (
+    "it changed since the baseline at offset {since} of the metadata log, and Kafka has deleted the records below "
+    "{begin}, so nothing shows when. If clients changed it, start a new baseline: remove the directory baseline of "
+    "this cluster among the run artifacts"
+)
+
+
 def unexplained_removals(
     outcomes: Mapping[Any, Mapping[rules.Comparison, Outcome]],
     sides: Mapping[Any, Mapping[str, Side]],

@@ -42,7 +42,9 @@ from quorumshift_spark.compare import (
     SKIPPED,
     Outcome,
     unexplained_removals,
+    with_history,
 )
+from quorumshift_spark.normal_form import Entity
 from quorumshift_spark.views import Key, LiveView, View, baseline, family
 from quorumshift_spark.views.source import error_line
 
@@ -266,6 +268,7 @@ class _Run:
 
     def _recheck_some(self, keys, comparisons, baselines, fencing, checked) -> None:
         first = {key: recheck.outcomes_of(key, sides, comparisons, baselines) for key, sides in keys.items()}
+        self._use_history(first, keys, baselines)
         todo = {key: keys[key] for key, outcomes in first.items() if any(map(_is_unequal, outcomes.values()))}
         # A further controller's log is not read again: it ends at the same offset as the first snapshot
         reread = {
@@ -277,6 +280,7 @@ class _Run:
         rechecked = recheck.recheck(
             todo, comparisons, reread, baselines, fencing.advance, bounds.rounds, bounds.pause_s
         )
+        self._use_history(rechecked.outcomes, rechecked.sides, baselines)
         for name, problems in rechecked.problems.items():
             self._problems(name, [tuple(problem) for problem in problems])
         self.result["rounds"] += [entry._asdict() for entry in rechecked.rounds]
@@ -284,6 +288,24 @@ class _Run:
         checked.last.update({**{key: dict(views) for key, views in keys.items()}, **rechecked.sides})
         checked.outcomes.update({**first, **rechecked.outcomes})
         checked.undecided.update(rechecked.undecided)
+
+    def _use_history(self, outcomes, sides, baselines) -> None:
+        """Evaluate again what differs from the log's baseline, by the records that a newer checkpoint sums up."""
+        log: Any = self.views.get(rules.LOG)
+        of_log = {
+            key: comparison
+            for key, of_key in outcomes.items()
+            for comparison, outcome in of_key.items()
+            if (comparison.relation, comparison.right) == (rules.SINCE, rules.LOG)
+            and (outcome.differences or outcome.changes)
+        }
+        history = log.history(baselines[f"{rules.BASELINE}:{rules.LOG}"]["offset"]) if of_log else None
+        if history is None:
+            return
+        last = history.last((key, _topic_ids(sides[key], of_log[key])) for key in of_log)
+        for key, comparison in of_log.items():
+            given = outcomes[key], key, sides[key], comparison, baselines[comparison.left]
+            outcomes[key] = {**outcomes[key], comparison: with_history(*given, history.begin, last.get(key))}
 
     def _uncovered(self, rows: DataFrame, readings: Mapping[str, parity.Reading]) -> List[str]:
         decides = rules.deciding(self.job.gate, self.views)
@@ -438,6 +460,13 @@ def _reread(view: LiveView, keys):
         raise jobs.ViewError(
             f"view {view.name} could not be read again: {error_line(error)}. Run the gate again"
         ) from error
+
+
+def _topic_ids(sides, comparison):
+    """Return the ids of the topic of a partition, now and in the baseline."""
+    found = (sides.get(name) for name in (comparison.left, comparison.right))
+    ids = {json.loads(one.fields.get("topic_id", "null")) for one in found if isinstance(one, Entity)}
+    return ids - {None}
 
 
 def _is_different(outcomes: Mapping[rules.Comparison, Outcome]) -> bool:

@@ -11,6 +11,7 @@ QUORUMSHIFT_COMPARISONS is the number of comparisons under changes; the table in
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pathlib
 import signal
@@ -267,8 +268,36 @@ def test_planted_in_a_checkpoint(kraft, caught_up):
     directory, end = pathlib.Path(log["directory"]), log["end_offset"]
     logs.checkpoint(directory, end - 1, [*logs.records(directory, end - 1), *row.plant(None)])
     assert logs.loaded([directory])[0].startswith("loaded ")
-    run = kraft.run("after_finalize", {"zookeeper": None, "metadata_log": log, "baseline": caught_up.baseline})
-    check("in a checkpoint", [row], run)
+    given = {"zookeeper": None, "metadata_log": log, "baseline": caught_up.baseline}
+    check("in a checkpoint", [row], kraft.run("after_finalize", given))
+    segment = max(directory.glob("*.log"))
+    logs.cut(segment, lambda batch: batch.last_offset >= end - 1)
+    segment.rename(directory / f"{end - 1:020d}.log")
+    check("in a checkpoint alone", [rows.without_records(row)], kraft.run("after_finalize", given))
+
+
+def test_a_change_that_a_checkpoint_sums_up(kraft, caught_up):
+    """Its record is in an older segment, so it is excused; so is the removal of another entity."""
+    at = ["--bootstrap-server", str(kraft.second.listeners["PLAINTEXT"])]
+    config = ["kafka.admin.ConfigCommand", *at, "--alter", "--entity-type", "topics", "--entity-name"]
+    acl = ["--allow-principal", "User:alice", "--operation", "Read", "--allow-host", "10.0.0.5", "--topic", "acl-name"]
+    seeded.tools(
+        [
+            [*config, "wide", "--add-config", "retention.ms=7007"],
+            [*config, "plain", "--add-config", "retention.ms=7008"],
+            ["kafka.admin.AclCommand", *at, "--remove", "--force", *acl],
+        ]
+    )
+    kraft.settle()
+    log = kraft.unpacked()
+    directory, end = pathlib.Path(log["directory"]), log["end_offset"]
+    logs.checkpoint(directory, end - 1, logs.records(directory, end - 1))
+    assert logs.loaded([directory])[0].startswith("loaded ")
+    given = {"zookeeper": None, "metadata_log": log, "baseline": caught_up.baseline}
+    run = kraft.run("after_finalize", given)
+    assert run.verdict == "pass", run.story()
+    changed = {(one["kind"], json.loads(one["key"])[2 if one["kind"] == "acl" else 1]) for one in run.result["changed"]}
+    assert {("config", "wide"), ("config", "plain"), ("acl", "acl-name")} <= changed
 
 
 def test_malformed_znodes(kraft, caught_up):

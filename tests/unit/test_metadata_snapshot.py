@@ -50,9 +50,9 @@ def log(tmp_path):
 def taken(log, tmp_path):
     """taken(end offset): the snapshot and its records."""
 
-    def take(end_offset=None, timeout=0.0):
-        snapshot = metadata_snapshot.take(str(log), str(tmp_path / "snapshot"), end_offset, timeout)
-        unpacked = tmp_path / f"unpacked-{time.monotonic_ns()}"
+    def take(end_offset=None, timeout=0.0, since=None, unpacked=None):
+        snapshot = metadata_snapshot.take(str(log), str(tmp_path / "snapshot"), end_offset, timeout, since)
+        unpacked = unpacked or tmp_path / f"unpacked-{time.monotonic_ns()}"
         metadata_snapshot.unpack(snapshot.path, snapshot.sha256, str(unpacked))
         return snapshot, list(metadata_log.read_records(str(unpacked)))
 
@@ -95,6 +95,29 @@ def test_snapshot_is_cut_at_the_end_offset(taken, log, asked, end_offset, last_e
     assert (snapshot.end_offset, snapshot.last_epoch) == (end_offset, last_epoch)
     assert [record.fields["name"] for record in records if record.type == "TOPIC_RECORD"] == names
     assert metadata_snapshot.preview(str(log), asked) == snapshot._replace(path=None, sha256=None, bytes=None)
+
+
+@pytest.mark.parametrize(("since", "begin"), [(0, 0), (2, 2), (3, 3), (6, 3)])
+def test_records_that_a_newer_checkpoint_sums_up_are_kept_since_an_offset(taken, log, tmp_path, since, begin):
+    """Where a checkpoint is that old; otherwise from the oldest state there is."""
+    (log / CHECKPOINT.replace("3", "2", 1)).write_bytes(b"".join(STATE))
+    unpacked = tmp_path / "unpacked"
+    snapshot, records = taken(since=since, unpacked=unpacked)
+    assert (snapshot.checkpoint, snapshot.start_offset, snapshot.end_offset) == ((3, 1), begin, 7)
+    assert records == list(metadata_log.read_records(str(log)))
+    with metadata_log.open_log(str(unpacked), since=since) as history:
+        assert history.start_offset == begin
+        offsets = [one.offset for one in metadata_log.log_records(history, metadata_log.scan_log(history))]
+    assert [offset for offset in offsets if offset >= begin] == list(range(begin, 7))
+
+
+def test_without_records_since_an_offset_the_oldest_checkpoint_is_kept(taken, log, tmp_path):
+    (log / FIRST).write_bytes(BATCHES[1])
+    (log / FIRST).rename(log / f"{2:020d}.log")
+    snapshot, _records = taken(since=1, unpacked=tmp_path / "unpacked")
+    assert snapshot.start_offset == 3
+    with metadata_log.open_log(str(tmp_path / "unpacked"), since=1) as history:
+        assert history.start_offset == 3
 
 
 def test_archive_is_private_and_has_the_returned_digest(taken):

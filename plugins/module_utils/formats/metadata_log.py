@@ -207,22 +207,30 @@ def list_files(directory: str) -> LogFiles:
 
 @contextlib.contextmanager
 def open_log(
-    directory: str, end_offset: int | None = None, all_segments: bool = False, tries: int = 5, pause: float = 0.2
+    directory: str,
+    end_offset: int | None = None,
+    all_segments: bool = False,
+    since: int | None = None,
+    tries: int = 5,
+    pause: float = 0.2,
 ) -> Iterator[OpenLog]:
     """Open the newest complete checkpoint that ends at or below `end_offset`, and the segments after it.
 
     With `all_segments`, open all segments and no checkpoint: for the history before the checkpoint, not for the state.
+    With `since`, open the newest checkpoint that ends at or below that offset, or else the oldest state there is: what
+    a newer checkpoint sums up comes as records. Kafka keeps the segments after its oldest checkpoint
+    (KafkaMetadataLog.cleanSnapshots).
     If Kafka removes a file between listing and opening, the directory is listed again, `tries` times in all, `pause`
     seconds apart; then LogMoving is raised. Raises LogMissing, LogGap, CorruptBatch.
     """
     with contextlib.ExitStack() as stack:
-        yield _open_in_time(directory, end_offset, all_segments, tries, pause, stack)
+        yield _open_in_time(directory, end_offset, all_segments, since, tries, pause, stack)
 
 
-def _open_in_time(directory, end_offset, all_segments, tries, pause, stack):
+def _open_in_time(directory, end_offset, all_segments, since, tries, pause, stack):
     for left in reversed(range(tries)):
         try:
-            return _open_log(list_files(directory), end_offset, all_segments, stack)
+            return _open_log(list_files(directory), end_offset, all_segments, since, stack)
         except (FileNotFoundError, LogGap) as error:
             stack.close()
             if not left and isinstance(error, FileNotFoundError):
@@ -232,8 +240,8 @@ def _open_in_time(directory, end_offset, all_segments, tries, pause, stack):
         time.sleep(pause)
 
 
-def _open_log(files, end_offset, all_segments, stack):
-    checkpoint, checkpoint_file = (None, None) if all_segments else _open_checkpoint(files, end_offset, stack)
+def _open_log(files, end_offset, all_segments, since, stack):
+    checkpoint, checkpoint_file = (None, None) if all_segments else _open_checkpoint(files, end_offset, since, stack)
     start_offset = checkpoint.offset if checkpoint else 0
     if all_segments and files.segments:
         start_offset = files.segments[0].base_offset
@@ -246,12 +254,17 @@ def _open(path):
     return open(path, "rb", _BUFFER)
 
 
-def _open_checkpoint(files, end_offset, stack):
-    for checkpoint in reversed(files.checkpoints):
-        if end_offset is None or checkpoint.offset <= end_offset:
-            file = stack.enter_context(_open(checkpoint.path))
-            if _is_complete(file, checkpoint.path):
-                return checkpoint, file
+def _open_checkpoint(files, end_offset, since, stack):
+    usable = [one for one in reversed(files.checkpoints) if end_offset is None or one.offset <= end_offset]
+    if since is not None:
+        oldest = files.segments[0].base_offset if files.segments else 0
+        followed = [one for one in usable if one.offset >= oldest]
+        older = [one for one in followed if one.offset <= since]
+        usable = older if not oldest else [*older, *reversed([one for one in followed if one.offset > since])]
+    for checkpoint in usable:
+        file = stack.enter_context(_open(checkpoint.path))
+        if _is_complete(file, checkpoint.path):
+            return checkpoint, file
     return None, None
 
 

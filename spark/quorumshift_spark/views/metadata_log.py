@@ -65,6 +65,35 @@ class Piece(NamedTuple):
     partitions: columns.Part | None = None
 
 
+class History(NamedTuple):
+    """When metadata changed. `begin`: the first offset whose records are known; `changed`: {key: offset of the last
+    record that changed or removed it}, `partitions`: of those of each topic id, with columns topic_id, partition and
+    offset; `removed_topics`: {topic id: offset}. Only offsets from `begin` on."""
+
+    begin: int
+    changed: Dict[Key, int]
+    partitions: pa.Table
+    removed_topics: Dict[str, int]
+
+    def last(self, keys: Iterable[Tuple[Key, Collection[str]]]) -> Dict[Key, int]:
+        """Return {key: offset of its last record} of these keys that have one; with each key the ids of its topic."""
+        wanted = dict(keys)
+        ids = {topic_id for key, of_key in wanted.items() if key[0] == "partition" for topic_id in of_key}
+        rows = self.partitions.filter(pc.is_in(self.partitions["topic_id"], pa.array(sorted(ids), pa.string())))
+        of_partitions = {(row["topic_id"], row["partition"]): row["offset"] for row in rows.to_pylist()}
+        found = {}
+        for (kind, text), of_key in wanted.items():
+            offsets = [self.changed.get((kind, text))]
+            if kind == "partition":
+                number = form.key_of(text)[1]
+                for topic_id in of_key:
+                    offsets += [of_partitions.get((topic_id, number)), self.removed_topics.get(topic_id)]
+            known = [offset for offset in offsets if offset is not None and offset >= self.begin]
+            if known:
+                found[(kind, text)] = max(known)
+        return found
+
+
 class MetadataLogView(LiveView):
     """The log of one controller. `name`: `metadata_log`, or `metadata_log:<controller id>` for a further one.
 
@@ -83,6 +112,7 @@ class MetadataLogView(LiveView):
         self._ship = ship
         self._tasks = tasks
         self._reread: Tuple[LogSource, Dict[Key, Entity | Absent], Statement] | None = None
+        self._history: Tuple[LogSource, History | None] | None = None
 
     def parts(self) -> List[Piece]:
         """Return the pieces: one for the records that depend on each other, others for those of partitions, which
@@ -163,10 +193,40 @@ class MetadataLogView(LiveView):
             self._reread = (self.source, found, _statement(extent))
         return found, _statement(extent)
 
+    def history(self, since: int) -> History | None:
+        """Return when metadata changed since an offset, from older segments; None where no checkpoint is newer, so that
+        each entity has it. Runs on the driver."""
+        if self._history is None or self._history[0] != self.source:
+            with _directory(self.source) as directory:
+                source = self.source._replace(directory=directory)
+                with self._open(source) as (log, _extent):
+                    is_newer = log.checkpoint is not None and log.checkpoint.offset > since
+                self._history = self.source, self._read_history(source, since) if is_newer else None
+        return self._history[1]
+
+    def _read_history(self, source, since):
+        with self._open(source, since) as (log, extent):
+            image = Image.of(log_records(log, extent, TYPES - PARTITION_TYPES))
+            parts = columns.split(log, extent, 1)
+            rows = [batch.select(_CHANGES) for part in parts for batch in columns.read_part(part)]
+            begin = log.start_offset
+        partitions = pa.Table.from_batches(
+            rows, pa.schema([columns.PARTITION_RECORDS.field(name) for name in _CHANGES])
+        )
+        partitions = partitions.filter(pc.greater_equal(partitions["offset"], begin))
+        partitions = partitions.group_by(_CHANGES[:2]).aggregate([("offset", "max")])
+        changed = {key: at for key, at in removed(image).items() if at >= begin}
+        for entity in entities(image, self._digests):
+            if entity.at["offset"] >= begin:
+                key = entity.kind, entity.key
+                changed[key] = max(entity.at["offset"], changed.get(key, begin))
+        partitions = partitions.select(["topic_id", "partition", "offset_max"]).rename_columns(_CHANGES)
+        return History(begin, changed, partitions, image.removed_topics)
+
     @contextlib.contextmanager
-    def _open(self, source) -> Iterator[Tuple[OpenLog, Extent]]:
+    def _open(self, source, since=None) -> Iterator[Tuple[OpenLog, Extent]]:
         """Yield the open log and its extent, which reaches the high watermark."""
-        with self._named_errors(), open_log(source.directory, source.end_offset) as log:
+        with self._named_errors(), open_log(source.directory, source.end_offset, since=since) as log:
             extent = scan_log(log, source.end_offset, counts=False)
             if extent.end_offset < source.end_offset:
                 raise ViewError(
@@ -187,6 +247,7 @@ class MetadataLogView(LiveView):
 
 
 _UNPACKED = ".unpacked"
+_CHANGES = ["topic_id", "partition", "offset"]
 _OFFSET = {"offset": "at"}
 
 

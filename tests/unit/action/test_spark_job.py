@@ -9,6 +9,7 @@ import os
 
 import pytest
 from ansible.errors import AnsibleActionFail
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import baseline
 
 SEEN = {"phase": "zk", "mirrored_offset": None, "mirrored_zxid": None}
 ARGS = {"name": "metadata_parity", "gate": "before_trigger", "seen": SEEN, "log": {}, "archive": ""}
@@ -42,12 +43,18 @@ def test_a_pass_is_shown_in_a_line_and_kept_as_the_next_baseline(spark):
     def module(args):
         with open(os.path.join(args["output_dir"], "entities.parquet"), "w", encoding="ascii") as stream:
             stream.write("rows")
+        with open(os.path.join(args["output_dir"], "result.json"), "w", encoding="ascii") as stream:
+            stream.write('{"views": {"metadata_log": {"state": {"offset": 7}}}}')
         return result("pass")
 
     spark._module = module
     done = spark.run("spark_job", ARGS)
     assert "failed" not in done and done["result"]["run"] == spark.session["run"]
     assert spark.printed == ["    5 comparisons of 1 views agree (9 s)"]
+    assert baseline.offset(spark.artifacts.cluster) == 7
+    os.unlink(os.path.join(spark.artifacts.cluster, "baseline", "metadata_log.json"))
+    assert baseline.offset(spark.artifacts.cluster) == 0  # of an earlier release: as far back as possible
+    assert baseline.offset(str(where)) is None
     assert os.path.exists(os.path.join(spark.artifacts.cluster, "baseline", "entities.parquet")) and os.path.isdir(
         where
     )

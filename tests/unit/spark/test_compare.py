@@ -18,6 +18,7 @@ from quorumshift_spark.compare import (
     compare,
     projection,
     unexplained_removals,
+    with_history,
 )
 from quorumshift_spark.normal_form import FIELDS, canonical
 from quorumshift_spark.rules import SERVED, SINCE, ZOOKEEPER_LOG
@@ -359,6 +360,44 @@ def uncovered(
 
 
 _NO_AUTHORIZER = {"acl": "DescribeAcls: SECURITY_DISABLED: No Authorizer is configured."}
+
+
+_CONFIG = form.config("topic", "orders", "retention.ms", "1", DIGESTS)
+_OF_LOG = rules.Comparison("baseline:metadata_log", "metadata_log", SINCE, ("config",))
+_IN_ZOOKEEPER = rules.Comparison("baseline:zookeeper", "zookeeper", SINCE, ("config",))
+
+
+@pytest.mark.parametrize("now", [form.config("topic", "orders", "retention.ms", "2", DIGESTS), Absent({})])
+@pytest.mark.parametrize(
+    ("begin", "last", "in_zookeeper", "expected", "why"),
+    [
+        (0, 150, None, MATCH, "offset 150 >= 100"),  # a record shows the change
+        (120, 150, None, MATCH, "offset 150 >= 100"),
+        (0, None, None, None, None),  # all records are known, and none shows it
+        (0, 90, None, None, None),
+        (120, None, None, SKIPPED, "Kafka has deleted the records below 120"),
+        (120, None, Outcome(MATCH), SKIPPED, "Kafka has deleted the records below 120"),  # equal there
+        (120, None, "changed", MATCH, "in ZooKeeper: seen there"),
+    ],
+)
+def test_what_a_newer_checkpoint_sums_up_needs_a_record(now, begin, last, in_zookeeper, expected, why):
+    sides = {"baseline:metadata_log": _CONFIG, "metadata_log": now}
+    differs = compare(_OF_LOG, *_CONFIG[:2], _CONFIG, now, {"offset": 1000})
+    if in_zookeeper == "changed":
+        in_zookeeper = Outcome(MATCH, (), "seen there", differs.differences)
+    outcomes = {_OF_LOG: differs, **({_IN_ZOOKEEPER: in_zookeeper} if in_zookeeper else {})}
+    found = with_history(outcomes, _CONFIG[:2], sides, _OF_LOG, {"offset": 100}, begin, last)
+    assert found.outcome == (expected or (LEFT_ONLY if isinstance(now, Absent) else DIFFER))
+    assert why in found.explained if why else found.explained is None
+    assert found.differences or found.changes
+
+
+def test_a_value_that_fell_is_found_without_its_records():
+    left, right = form.producer_ids(5000), form.producer_ids(1000)
+    comparison = rules.Comparison("baseline:metadata_log", "metadata_log", SINCE, ("producer_ids",))
+    sides = {"baseline:metadata_log": left, "metadata_log": right}
+    found = with_history({}, left[:2], sides, comparison, {"offset": 100}, 120, None)
+    assert found.outcome == DIFFER and found.differences
 
 
 def test_a_registered_broker_without_a_view_is_uncovered():
