@@ -256,6 +256,9 @@ def complete_job(given):
         }
     if "brokers" in views:
         views["brokers"] = [{**broker, "client": given["client"]} for broker in views["brokers"]]
+    if "controllers" in views:
+        client = given["controller_client"]
+        views["controllers"] = [{**controller, "client": client} for controller in views["controllers"]]
     if "cluster" in views:
         views["cluster"] = {**views["cluster"], "client": given["client"]}
     job.update(nonce=given["nonce"], views=views, output=given["output_dir"])

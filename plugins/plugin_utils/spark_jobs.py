@@ -12,7 +12,7 @@ import shutil
 from typing import Any, Mapping
 
 from ansible.errors import AnsibleActionFail
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, kraft_config
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import Connections, client_address
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import baseline
 
@@ -105,6 +105,15 @@ class MetadataParity(Job):
             for node in self.action.nodes().values()
             if node["role"] == "broker"
         ]
+        # What the operator sets for controllers is theirs to change: the preflight names it (checks.settings.overrides)
+        own = self.action.variable("quorumshift_controller_config") or {}
+        views["settings"] = [] if gate.rollback else sorted(kraft_config.APPLIED_BY_CONTROLLERS - own.keys())
+        if gates.METADATA_LOG in gate.needs:
+            views["controllers"] = [
+                {"id": node["node_id"], "address": node["address"]}
+                for node in self.action.nodes().values()
+                if node["role"] == "controller"
+            ]
         there = self.baseline(input_dir)
         if there:
             views["baseline"] = {"path": f"{there}/{self.BASELINE[0]}"}

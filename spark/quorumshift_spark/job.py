@@ -16,6 +16,8 @@ inside the data source's partitions, never Spark's configuration, plans or logs.
    "metadata_log": {"archive": path, "sha256": ..., "end_offset": n} or {"directory": path, "end_offset": n},
    "metadata_logs": [{"node": id, and the same} or {"node": id, "error": why there is none}, ...],   of other voters
    "brokers": [{"id": n, "address": "host:port", "client": {...}}, ...],
+   "controllers": [{"id": n, "address": "host:port", "client": {...}}, ...],
+   "settings": [name, ...],           configs of which all nodes' files must say the same
    "baseline": {"path": ...}},
  "bounds": {...}}
 ```
@@ -34,7 +36,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.security import 
 from quorumshift_spark import rules
 from quorumshift_spark.normal_form import Digests
 from quorumshift_spark.views import View, ViewError, baseline
-from quorumshift_spark.views.brokers import BrokerView
+from quorumshift_spark.views.brokers import BrokerView, ControllerView
 from quorumshift_spark.views.metadata_log import LogSource, MetadataLogView
 from quorumshift_spark.views.zookeeper import ZooKeeperFilesView, ZooKeeperView
 
@@ -121,7 +123,7 @@ def load(path: str) -> Job:
 
 
 _TYPES = {"nonce": str, "gate": str, "cluster_id": str, "output": str, "digest_key_file": str, "views": dict}
-_VIEWS = ("zookeeper", "metadata_log", "metadata_logs", "brokers", "baseline")
+_VIEWS = ("zookeeper", "metadata_log", "metadata_logs", "brokers", "controllers", "settings", "baseline")
 
 
 def views(job: Job) -> List[View]:
@@ -137,6 +139,7 @@ def views(job: Job) -> List[View]:
         for entry in given.get("metadata_logs") or ():
             if "error" not in entry:
                 created.append(_log(entry, digests, log_name(entry), job.ship))
+        created += [_controller(entry, job) for entry in given.get("controllers") or ()]
         if given.get("brokers"):
             created += [_broker(entry, digests, job) for entry in given["brokers"]]
         if given.get("baseline") is not None:
@@ -172,7 +175,14 @@ def _broker(given, digests, job):
     security = Security.from_options(given.get("client"), option)
     address = addresses.parse_host_port(given["address"])
     timeout = job.bounds.request_timeout_s
-    return BrokerView(given["id"], address, digests, security, job.cluster_id, timeout)
+    settings = job.view_options.get("settings") or ()
+    return BrokerView(given["id"], address, digests, security, job.cluster_id, timeout, settings)
+
+
+def _controller(given, job):
+    security = Security.from_options(given.get("client"), f"controllers.{given['id']}.client")
+    address, settings = addresses.parse_host_port(given["address"]), job.view_options.get("settings") or ()
+    return ControllerView(given["id"], address, security, job.bounds.request_timeout_s, settings)
 
 
 def _log(given, digests, name, ship):

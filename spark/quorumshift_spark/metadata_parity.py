@@ -172,6 +172,7 @@ class _Run:
             raw, last = parity.read(spark, self.job_file, stored)
             readings = parity.readings(raw, last, list(self.views))
         failed = {name: reading.error for name, reading in readings.items() if reading.error}
+        self.apart.update({name: failed.pop(name) for name in list(failed) if family(name) == rules.CONTROLLER})
         if not failed:
             with self._timed("replay"):
                 rows, readings = parity.replayed(raw, readings)

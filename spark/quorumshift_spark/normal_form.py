@@ -25,9 +25,12 @@ delegation_token    [token id]                                                 o
 producer_ids        []                                                         next; broker, start (ZooKeeper only)
 feature             [name]                                                     level
 broker              [id]                                                       fenced, epoch
+setting             [name]                                                     value
+token_hmac          [token id]                                                 digest
 ==================  =========================================================  =======================================
 
-A view omits fields that it does not have; null is a value (a partition without state in ZooKeeper).
+The last two are in no store: each node has them of its own file. A view omits fields that it does not have; null is a
+value (a partition without state in ZooKeeper).
 """
 
 from __future__ import annotations
@@ -64,10 +67,15 @@ FIELDS: Dict[str, Tuple[str, ...]] = {
     "producer_ids": ("broker", "start", "next"),
     "feature": ("level",),
     "broker": ("fenced", "epoch"),
+    "setting": ("value",),
+    "token_hmac": ("digest",),
 }
 """Names of the fields of each kind."""
 
 KINDS = tuple(FIELDS)
+OF_NODES = ("setting", "token_hmac")
+"""Kinds that no store has."""
+STORED = tuple(kind for kind in KINDS if kind not in OF_NODES)
 _FIELD_SETS = {kind: frozenset(fields) for kind, fields in FIELDS.items()}
 
 CONFIG_RESOURCES = {2: "topic", 4: "broker", 16: "client_metrics", 32: "group"}
@@ -125,6 +133,10 @@ class Digests:
     ) -> str:
         """Return the hex digest of a SCRAM credential; salt and keys as bytes or, as in ZooKeeper, in base64."""
         return self._hash("scram", user, mechanism, *map(_raw, (salt, stored_key, server_key)), str(rounds))
+
+    def token(self, token_id: str, hmac_of_token: bytes) -> str:
+        """Return the hex digest of a delegation token's HMAC."""
+        return self._hash("token", token_id, hmac_of_token)
 
     def _hash(self, *parts: bytes | str) -> str:
         raw = [part.encode("utf-8") if isinstance(part, str) else part for part in parts]
@@ -247,7 +259,7 @@ def delegation_token(
     max_ms: int,
     at: Mapping[str, int] | None = None,
 ) -> Entity:
-    """Return a delegation token: principals as `User:name`, times in ms. Its HMAC is not stored, so not compared."""
+    """Return a delegation token: principals as `User:name`, times in ms. No store has its HMAC: see token_hmac."""
     fields = {
         "owner": owner,
         "requester": requester,
@@ -278,7 +290,18 @@ def broker(broker_id: int, fields: Mapping[str, Any], at: Mapping[str, int] | No
     return _entity("broker", [int(broker_id)], fields, at)
 
 
-def _entity(kind, key, fields, at):
+def setting(name: str, value: str | None) -> Entity:
+    """Return what a node's file says of a config, or else Kafka's default; None for none."""
+    return _entity("setting", [name], {"value": value})
+
+
+def token_hmac(token_id: str, digest: str) -> Entity:
+    """Return the HMAC of a delegation token, as a node computes it with its delegation.token.secret.key. `digest`: of
+    Digests.token."""
+    return _entity("token_hmac", [token_id], {"digest": digest})
+
+
+def _entity(kind, key, fields, at=None):
     if not fields.keys() <= _FIELD_SETS[kind]:
         unknown = set(fields) - _FIELD_SETS[kind]
         raise ValueError(f"{kind} has no field {sorted(unknown)}, only {', '.join(FIELDS[kind]) or 'none'}")

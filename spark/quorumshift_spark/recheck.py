@@ -14,7 +14,7 @@ proven when no change in flight can explain it:
   same value in STABLE snapshots in a row, and ZooKeeper had passed the end of each, the value that ZooKeeper had
   between them is wrong. While dual-write is behind, no difference is proven.
 - two logs that end at the same offset: proven at once, they are not read again.
-- ZooKeeper and a broker: both sides are the same in STABLE readings in a row, with a pause between them.
+- ZooKeeper and a broker, and two nodes: both sides are the same in STABLE readings in a row, with a pause between them.
 - the log and a broker: the broker's side is the same in STABLE readings in a row, and the log's side is current: from
   a new snapshot before each reading, or equal to ZooKeeper's side, which has not changed since F.
 - the baseline: proven at once, since a later change explains a difference (compare).
@@ -192,7 +192,7 @@ def _undecided_because(comparison, sides, outcomes, fence, same, fresh):
         return None if proven else _may_be_newer(comparison, fence)
     if same < STABLE:
         return f"{comparison.right}: the same in {same} of {STABLE} readings in a row"
-    if family(comparison.left) == rules.ZOOKEEPER or fresh >= STABLE:
+    if family(comparison.left) != rules.LOG or fresh >= STABLE:
         return None
     agreed = any(
         c.relation == rules.ZOOKEEPER_LOG and c.right == comparison.left and outcome.outcome in (MATCH, None)

@@ -7,7 +7,8 @@
 docs. A comparison has one of four relations:
 
 - ZOOKEEPER_LOG: ZooKeeper's tree with the KRaft metadata log (dual-write: KIP-866);
-- SERVED: the authoritative view (ZooKeeper before the initial copy, the log after it) with what one broker serves;
+- SERVED: the authoritative view (ZooKeeper before the initial copy, the log after it) with what one broker serves; for
+  what each node has of its own file, one node with each other;
 - LOGS: the logs of two controllers, both up to the same offset;
 - SINCE: a view with the baseline: the same view at the last passed gate.
 """
@@ -20,7 +21,7 @@ from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
 
-from quorumshift_spark.normal_form import FIELDS, KINDS
+from quorumshift_spark.normal_form import FIELDS, KINDS, OF_NODES, STORED
 from quorumshift_spark.views import family
 
 ZOOKEEPER_LOG, SERVED, LOGS, SINCE = RELATIONS = ("zookeeper_log", "served", "logs", "since")
@@ -55,6 +56,11 @@ class Rule(NamedTuple):
 _REPAIR = "find out which side is right, correct the other with Kafka's own tools and run the gate again"
 _STALE = "restart a broker that serves stale metadata, in the mode that the phase requires"
 _SET_CREDENTIAL = "set the credential again with kafka-configs.sh"
+
+_SAME_FILES = (
+    "make it equal in the files of all brokers and controllers, and restart those that differ; or set the controllers' "
+    "value in quorumshift_controller_config"
+)
 
 _EVERYWHERE = (EQUAL, EQUAL, EQUAL, EQUAL)
 _NOT_SERVED = (EQUAL, NOT, EQUAL, EQUAL)
@@ -257,6 +263,24 @@ TABLE: Tuple[Rule, ...] = (
     ),
     Rule("broker", "fenced", (NOT, EQUAL, EQUAL, NOT), "a restarting broker is fenced for a while", "restart it"),
     Rule("broker", "epoch", (NOT, NOT, EQUAL, NOT), "new with every start", "restart it"),
+    *(
+        Rule("setting", field, (NOT, EQUAL, NOT, NOT), why, _SAME_FILES)
+        for field, why in (
+            ("", "one node with all others; a release of Kafka that lacks it does not serve it"),
+            (
+                "value",
+                "what a node's file says, or Kafka's default, of settings that controllers apply in KRaft mode; not "
+                "compared where quorumshift_controller_config sets it",
+            ),
+        )
+    ),
+    *(
+        Rule("token_hmac", field, (NOT, EQUAL, NOT, NOT), why, "give all nodes the same delegation.token.secret.key")
+        for field, why in (
+            ("", "one broker with all others, by token; see delegation_token"),
+            ("digest", "keyed hash; nodes compute it with their delegation.token.secret.key, no store has it"),
+        )
+    ),
 )
 
 _RULES: Dict[Tuple[str, str], Rule] = {(rule.kind, rule.field): rule for rule in TABLE}
@@ -282,6 +306,7 @@ def compared_kinds(relation: str) -> Tuple[str, ...]:
 
 # --- gates ---------------------------------------------------------------------------------------------
 
+CONTROLLER = "controller"
 ZOOKEEPER, LOG, BROKER, BASELINE = gates.ZOOKEEPER, gates.METADATA_LOG, gates.BROKER, gates.BASELINE
 
 
@@ -335,6 +360,10 @@ def allowed_on_one_side(
             return f"{key[0]} configs are not read from brokers"
     if relation != SERVED:
         return None
+    if kind == "setting":
+        return "its release of Kafka does not have it"
+    if kind == "token_hmac":
+        return "see delegation_token"
     if kind == "config" and key[0] == "broker" and key[1] not in (None, comparison.right.partition(":")[2]):
         return "a broker serves only its own dynamic configs and the default ones"
     if kind == "broker" and fields.get("fenced") == "true":
@@ -369,11 +398,9 @@ def plan(gate: str, kinds: Mapping[str, Sequence[str]], zookeeper_mode: Sequence
     decides = deciding(gate, kinds)
     comparisons = []
 
-    def add(left, right, relation, only=None, note=""):
+    def add(left, right, relation, only=STORED, note=""):
         shared = [
-            kind
-            for kind in compared_kinds(relation)
-            if kind in kinds[left] and kind in kinds[right] and (only is None or kind in only)
+            kind for kind in compared_kinds(relation) if kind in kinds[left] and kind in kinds[right] and kind in only
         ]
         asks_zookeeper = left == ZOOKEEPER and right in zookeeper_mode
         same_source = [kind for kind in shared if asks_zookeeper and kind in _ASKS_ZOOKEEPER]
@@ -389,12 +416,16 @@ def plan(gate: str, kinds: Mapping[str, Sequence[str]], zookeeper_mode: Sequence
             note = _ZOOKEEPER_MODE_NOTE.format(name)
             if ZOOKEEPER in families:
                 add(ZOOKEEPER, name, SERVED, _FROM_ZOOKEEPER, note)
-            add(LOG, name, SERVED, [kind for kind in KINDS if kind not in (*_FROM_ZOOKEEPER, "feature")], note)
+            add(LOG, name, SERVED, [kind for kind in STORED if kind not in (*_FROM_ZOOKEEPER, "feature")], note)
         elif family(name) == BROKER:
             # ZooKeeper's /feature does not hold KRaft's features
-            add(decides, name, SERVED, None if decides == LOG else [kind for kind in KINDS if kind != "feature"])
+            add(decides, name, SERVED, STORED if decides == LOG else [kind for kind in STORED if kind != "feature"])
         elif family(name) == BASELINE and name.partition(":")[2] in kinds:
             add(name, name.partition(":")[2], SINCE)
+    for kind in OF_NODES:
+        nodes = [name for name in kinds if family(name) in (CONTROLLER, BROKER) and kind in kinds[name]]
+        for name in nodes[1:]:
+            add(nodes[0], name, SERVED, [kind])
     return comparisons
 
 
@@ -408,10 +439,15 @@ COVERAGE: Tuple[Tuple[str, str], ...] = (
     ),
     ("offsets", "each broker in KRaft mode serves metadata up to the end of the log that was compared"),
     ("logs", "the log of each voter, up to the end of the leader's, at a gate that needs the metadata log"),
+    ("settings", "those of each controller, at a gate that needs the metadata log"),
     ("baseline", "a baseline at after_finalize: nothing else is left to compare the cluster with"),
 )
 """What must have been compared for a pass, whatever the values are. Otherwise the result is incomplete."""
 _AT_THE_END = "after_finalize"
+_NOT_COMPARED = {
+    LOG: "the log of controller {} was not compared with the leader's: {}",
+    CONTROLLER: "the settings of controller {} were not compared: {}",
+}
 _OFF = re.compile("SECURITY_DISABLED|DELEGATION_TOKEN_AUTH_DISABLED")  # by the broker's configuration, for each client
 
 
@@ -432,7 +468,8 @@ def uncovered(
         brokers that are registered and up, in any store.
     :arg not_served: {broker view: {kind: why}}; `baselines`: names of the views with a baseline.
     :arg behind: {broker view: end of the log that it serves} of the brokers that did not reach `end_offset`.
-    :arg apart: {view: why} of the voters whose log could not be compared with the leader's.
+    :arg apart: {view: why} of the voters whose log could not be compared with the leader's, and of the controllers
+        whose settings could not be read.
     """
     said = []
     unseen = sorted(set(up) - {int(name.partition(":")[2]) for name in not_served})
@@ -458,10 +495,7 @@ def uncovered(
             "its log and its connection to the controllers, and restart it if it stays behind"
         )
     if LOG in GATES[gate].needs:  # elsewhere a rollback may be due because a controller is lost
-        said += [
-            f"the log of controller {name.partition(':')[2]} was not compared with the leader's: {why}"
-            for name, why in sorted(apart.items())
-        ]
+        said += [_NOT_COMPARED[family(name)].format(name.partition(":")[2], why) for name, why in sorted(apart.items())]
     if gate == _AT_THE_END and not list(baselines):
         said.append(
             f"gate {gate} has no baseline, so nothing shows what the cluster had before. Run it where the run "

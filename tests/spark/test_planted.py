@@ -396,10 +396,13 @@ def test_coverage(kraft, caught_up):
     given = {"zookeeper": None, "metadata_log": kraft.snapshots.cut()}
     run = kraft.run("after_finalize", given, answering=kraft.snapshots)
     check("no baseline", [rows.without_baseline()], run)
-    kraft.restart_second({"delegation.token.secret.key": "another", "min.insync.replicas": "2"})
+    others = {"delegation.token.secret.key": "another", "min.insync.replicas": "2"}
+    kraft.restart_second({**others, "unclean.leader.election.enable": "true"})
     fence = kraft.fence_now()
-    run = kraft.run("after_kraft", {"metadata_log": kraft.snapshots.cut()}, fence=fence, answering=kraft.snapshots)
-    check("settings of a broker's file", rows.of_other_settings(), run)
+    down = {"id": 3001, "address": f"127.0.0.1:{servers.free_port()}"}
+    given = {"metadata_log": kraft.snapshots.cut(), "controllers": [*kraft.views["controllers"], down]}
+    run = kraft.run("after_kraft", given, fence=fence, answering=kraft.snapshots)
+    check("settings of a node's file", rows.of_other_settings(kraft), run)
     kraft.restart_second({"delegation.token.secret.key": None, "authorizer.class.name": None})
     with kraft.znodes() as zk:
         zk.data("/brokers/ids/9", kraft.registration(9))

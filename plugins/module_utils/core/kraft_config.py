@@ -85,6 +85,8 @@ POLICIES = frozenset(
         "zookeeper.max.in.flight.requests",
     }
 )
+APPLIED_BY_CONTROLLERS = frozenset(POLICIES & CONTROLLER_EVALUATES.keys())
+"""Policies that brokers apply in ZooKeeper mode and controllers in KRaft mode: with the same values nothing changes."""
 _CONNECTS_TO_BROKERS = re.compile(r"(listener\.name\..+\.)?(ssl|sasl)\..+")
 # What a host has for itself: its id and addresses, paths, keystores with their passwords or PEM texts, the login of its
 # own principal (Kerberos names the host), thread counts.

@@ -19,6 +19,8 @@ _KINDS = {
     "acl": "ACL",
     "delegation_token": "delegation token",
     "producer_ids": "producer ids",
+    "setting": "setting of a node's file",
+    "token_hmac": "HMAC of a delegation token",
     "chunk": "chunk of records",
     "key": "key of a compacted topic",
     "group_offset": "committed offset",

@@ -59,7 +59,8 @@ class Absent(NamedTuple):
 
 
 class View(abc.ABC):
-    """One view. `name`: `zookeeper`, `metadata_log`, `metadata_log:<controller id>`, `broker:<id>`, `baseline:<of>`."""
+    """One view. `name`: `zookeeper`, `metadata_log`, `metadata_log:<controller id>`, `broker:<id>`,
+    `controller:<id>`, `baseline:<of>`."""
 
     name: str
     kinds: Tuple[str, ...]

@@ -115,7 +115,7 @@ class BaselineView(View):
     :arg ship: whether tasks get the rows instead of the file's path.
     """
 
-    kinds = form.KINDS
+    kinds = form.STORED
 
     def __init__(self, path: str, of: str, cluster_id: str, digest_key: bytes, ship: bool = False) -> None:
         self.name = f"baseline:{of}"

@@ -14,7 +14,7 @@ import contextlib
 import itertools
 import re
 import time
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Set, Tuple, Union
+from typing import AbstractSet, Any, Dict, Iterable, Iterator, List, NamedTuple, Set, Tuple, Union
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,12 +37,14 @@ from quorumshift_spark.normal_form import Entity
 from quorumshift_spark.views import Absent, Key, LiveView, Problem, Statement, ViewError
 
 _KINDS = ("topic", "partition", "config", "quota", "scram", "acl", "delegation_token", "feature", "broker")
+_KINDS += form.OF_NODES
 _LARGEST_RESPONSE = 1 << 28
 _NAMES_A_REQUEST = 500
 
 # o.a.k.common.config.ConfigResource.Type, and DescribeConfigsResponse.ConfigSource
 _TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
 _TOPIC_CONFIG, _DYNAMIC_BROKER_CONFIG, _DYNAMIC_DEFAULT_BROKER_CONFIG = 1, 2, 3
+_OF_FILE = (4, 5)  # STATIC_BROKER_CONFIG, DEFAULT_CONFIG
 
 _UNKNOWN_TOPIC, _INVALID_REQUEST = 3, 42
 _NO_AUTHORIZER, _NO_TOKENS = (54,), (61, 64)
@@ -69,6 +71,7 @@ class BrokerView(LiveView):
         use the listener of clients or of brokers.
     :arg cluster_id: the expected cluster; None accepts any.
     :arg timeout: seconds for each response.
+    :arg settings: names of the configs of which the value in the broker's file is compared with that of other nodes.
     :arg topics_a_request: topics in one request for configs (about 2 kB each in the response; a broker in ZooKeeper
         mode reads a znode for each).
     """
@@ -81,10 +84,12 @@ class BrokerView(LiveView):
         security: Security | None = None,
         cluster_id: str | None = None,
         timeout: float = 30.0,
+        settings: Iterable[str] = (),
         topics_a_request: int = 100,
     ) -> None:
         self.name = f"broker:{broker_id}"
         self.kinds = _KINDS
+        self._settings = frozenset(settings)
         self._id = broker_id
         self._address = HostPort(*address)
         self._digests = digests
@@ -104,7 +109,8 @@ class BrokerView(LiveView):
             for dummy in itertools.chain(requester.acls(), requester.delegation_tokens()):
                 pass
         served.not_served.update(requester.not_served)
-        self.kinds = tuple(kind for kind in _KINDS if kind not in requester.not_served)
+        off = {*requester.not_served, *(["token_hmac"] if "delegation_token" in requester.not_served else [])}
+        self.kinds = tuple(kind for kind in _KINDS if kind not in off)
         return served
 
     def read(self, part: Any) -> Iterator[Union[Entity, pa.RecordBatch, Statement]]:
@@ -132,7 +138,7 @@ class BrokerView(LiveView):
         names = None if wanted is None else sorted(_topics_of(wanted))
         with self._connect() as requester:
             served = requester.served()
-            yield from requester.broker_configs()  # always: it proves the broker's id
+            yield from requester.broker_configs(self._settings)  # always: it proves the broker's id
             if names is None or names or "broker" in kinds:
                 yield from requester.topics(names)
             if "config" in kinds:
@@ -143,7 +149,7 @@ class BrokerView(LiveView):
                 yield from requester.scram()
             if "acl" in kinds:
                 yield from requester.acls()
-            if "delegation_token" in kinds:
+            if kinds & {"delegation_token", "token_hmac"}:
                 yield from requester.delegation_tokens()
             if "feature" in kinds:
                 yield from requester.features()
@@ -261,8 +267,8 @@ class _Requester:
                     if config["configSource"] == _TOPIC_CONFIG:
                         yield self._config("topic", result["resourceName"], config, config["value"])
 
-    def broker_configs(self) -> Iterator[Entity]:
-        """Yield the dynamic configs of this broker and the cluster-wide defaults.
+    def broker_configs(self, settings: AbstractSet[str]) -> Iterator[Entity]:
+        """Yield the dynamic configs of this broker and the cluster-wide defaults, and what its file says of settings.
 
         The synonyms hold the value that was set; the config's own value may come from another source.
         """
@@ -273,6 +279,8 @@ class _Requester:
             if result["errorCode"] == _INVALID_REQUEST:
                 raise self._error(f"another broker has this address: {result['errorMessage']}")
             self._check(requests.DESCRIBE_CONFIGS, result, f"broker {entity or 'default'}")
+            if entity:
+                yield from _settings(result, settings)
             for config in result["configs"]:
                 for synonym in config["synonyms"]:
                     if synonym["name"] == config["name"] and synonym["source"] == sources[entity]:
@@ -330,6 +338,7 @@ class _Requester:
                 token["expiryTimestamp"],
                 token["maxTimestamp"],
             )
+            yield form.token_hmac(token["tokenId"], self._digests.token(token["tokenId"], token["hmac"]))
 
     def problems(self) -> List[Problem]:
         if not self._hidden_leaders:
@@ -364,6 +373,66 @@ class _Requester:
 
     def _error(self, text: str) -> ViewError:
         return ViewError(f"broker {self._id} at {self._connection.address}: {text}")
+
+
+class ControllerView(LiveView):
+    """The settings of one controller, at its own listener (KIP-919).
+
+    :arg settings: see BrokerView.
+    """
+
+    kinds = ("setting",)
+
+    def __init__(
+        self, node_id: int, address: HostPort, security: Security | None, timeout: float, settings: Iterable[str]
+    ) -> None:
+        self.name = f"controller:{node_id}"
+        self._id = node_id
+        self._address = HostPort(*address)
+        self._security = security
+        self._timeout = timeout
+        self._settings = frozenset(settings)
+
+    def read(self, part: Any) -> Iterator[Entity | Statement]:
+        """See View.read. Raises ViewError."""
+        started = time.time()
+        what = f"controller {self._id}"
+        body = requests.configs([(_BROKER_RESOURCE, str(self._id))], synonyms=True)
+        request = requests.DESCRIBE_CONFIGS
+        try:
+            with KafkaConnection(self._address, self._security, self._timeout) as connection:
+                answer = connection.request(
+                    request.api_key,
+                    request.version,
+                    body,
+                    request.name,
+                    timeout=self._timeout,
+                    largest=_LARGEST_RESPONSE,
+                )
+            for result in requests.read(request, answer)["results"]:
+                if result["errorCode"]:
+                    raise ViewError(f"{what} at {self._address}: {request.name} returned {_error_text(result)}")
+                yield from _settings(result, self._settings)
+        except WireError as error:
+            raise ViewError(f"{what}: {error}") from error
+        except requests.MalformedAnswer as error:
+            raise ViewError(f"{what} at {self._address}: {error}") from error
+        yield Statement({"time_ms": int(started * 1000)}, [])
+
+    def reread(self, keys: Iterable[Key]) -> Tuple[Dict[Key, Entity | Absent], Statement]:
+        """See View.reread."""
+        *found, statement = self.read(None)
+        by_key = {(one.kind, one.key): one for one in found}
+        return {key: by_key.get(key, Absent({})) for key in keys}, statement
+
+
+def _settings(result: Dict[str, Any], names: AbstractSet[str]) -> Iterator[Entity]:
+    """Yield what a node's file says of these configs, or else Kafka's default. Dynamic configs are entities of their
+    own."""
+    for config in result["configs"]:
+        if config["name"] in names and not config["isSensitive"]:
+            of_file = (synonym["value"] for synonym in config["synonyms"] if synonym["source"] in _OF_FILE)
+            yield form.setting(config["name"], next(of_file, None))
 
 
 def _error_text(response: Dict[str, Any]) -> str:

@@ -101,7 +101,7 @@ class MetadataLogView(LiveView):
     :arg tasks: how many tasks read partition records.
     """
 
-    kinds = form.KINDS
+    kinds = form.STORED
 
     def __init__(
         self, source: LogSource, digests: Digests, name: str = "metadata_log", ship: bool = False, tasks: int = 2

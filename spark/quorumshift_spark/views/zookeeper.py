@@ -58,7 +58,7 @@ class ZooKeeperView(LiveView):
     """
 
     name = "zookeeper"
-    kinds = form.KINDS
+    kinds = form.STORED
 
     def __init__(
         self,

@@ -1388,18 +1388,25 @@ def without_baseline() -> Row:
     return Row("after_finalize has no baseline", said("incomplete|error", "baseline"))
 
 
-def of_other_settings() -> List[Row]:
-    """Seen in one run, in which broker 2 has other settings than broker 1."""
+def of_other_settings(world: World) -> List[Row]:
+    """Seen in one run, in which broker 2 has other settings than broker 1 and the controller."""
     return [
         Row(
             "a broker has another delegation.token.secret.key: it gives a token another HMAC",
-            said("differ|incomplete", "delegation_token|secret.key"),
-            passes="the HMAC of a token is not compared",
+            differs("token_hmac", [world.tokens[0]], "digest", "served", "broker:2"),
+            also=(("token_hmac", "*"),),
         ),
         Row(
             "a broker has another min.insync.replicas in its file",
-            said("differ|incomplete", "min.insync.replicas"),
-            passes="effective values from a broker's file are not compared",
+            differs("setting", ["min.insync.replicas"], "value", "served", "broker:2"),
+        ),
+        Row(
+            "a broker's file has unclean.leader.election.enable=true, which the controller's file lacks",
+            differs("setting", ["unclean.leader.election.enable"], "value", "served", "controller:3000"),
+        ),
+        Row(
+            "the settings of a controller cannot be read",
+            said("incomplete|differ", "settings of controller 3001 were not compared"),
         ),
     ]
 

@@ -52,7 +52,7 @@ class Row(NamedTuple):
 
 def shown(kind: str, key: Sequence[Any]) -> str:
     """Return a key for the table, where nothing differs from run to run."""
-    return "of a token" if kind == "delegation_token" and len(key[0]) == 22 else text(key)
+    return "of a token" if kind in ("delegation_token", "token_hmac") and len(key[0]) == 22 else text(key)
 
 
 def keys(kind: str, *parts: Sequence[Any]) -> Tuple[Tuple[str, str], ...]:

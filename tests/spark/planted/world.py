@@ -16,6 +16,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping
 import pyarrow as pa
 import pyarrow.parquet as pq
 from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_snapshot
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kraft_config
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_summary, znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
 from confluent_kafka.admin import AdminClient, ConfigResource
@@ -80,6 +81,7 @@ class World:
         self.views: Dict[str, Any] = {
             "zookeeper": {"connect": self.zk.connect + CHROOT, "password_encoder_secrets": [ENCODER]},
             "brokers": [{"id": 1, "address": str(self.broker.listeners["SASL"]), "client": LOGIN}],
+            "settings": sorted(kraft_config.APPLIED_BY_CONTROLLERS),
         }
         self._numbers = iter(range(1, 1000))
         self._classes = servers.compile_java(STALE, home)
@@ -110,6 +112,7 @@ class World:
         self.controller.start()
         migrating.join()
         self._voters = migrating.voters
+        self.views["controllers"] = [{"id": 3000, "address": str(self.controller.address)}]
         self.log = migrating.controller.home / "data" / "__cluster_metadata-0"
         self.snapshots = parity.Snapshots(self.home, str(self.log), self.zk.connect + CHROOT)
         servers.wait_for(lambda: self.snapshots.fence()["migration_offset"] > 0, 60, "the copy")

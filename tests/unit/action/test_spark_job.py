@@ -124,6 +124,19 @@ def test_each_voter_has_a_log_or_the_reason_why_not(spark, tmp_path):
     ]
 
 
+def test_settings_that_controllers_apply_are_compared_but_for_their_own(spark):
+    spark.variables["quorumshift_controller_config"] = {"min.insync.replicas": 1}
+    spark.run("spark_job", ARGS, result("differ"))
+    settings = spark.asked[0]["job"]["views"]["settings"]
+    assert "unclean.leader.election.enable" in settings and "min.insync.replicas" not in settings
+
+
+def test_settings_close_no_rollback(spark):
+    spark.run("spark_job", {**ARGS, "gate": "before_revert"}, result("differ"))
+    views = spark.asked[0]["job"]["views"]
+    assert views["settings"] == [] and "controllers" not in views
+
+
 def test_a_job_that_wants_a_newer_log_can_be_continued(spark):
     asks = {**result("pass"), "wanted": {"round": 1, "above": 7}, "carry": {"began": 1}}
     begun = spark.run("spark_job", ARGS, asks)

@@ -51,6 +51,8 @@ def entities():
         form.producer_ids(6000, 5000, 1),
         form.feature("metadata.version", 21),
         form.broker(1, {"fenced": False, "epoch": 40}),
+        form.setting("min.insync.replicas", "2"),
+        form.token_hmac("E1UYWavhQAyU62V1OOtFPg", DIGESTS.token("E1UYWavhQAyU62V1OOtFPg", b"hmac")),
     ]
 
 
@@ -63,7 +65,7 @@ _WITHOUT = {
         ("broker", "epoch"),
     },
 }
-_KINDS = {BROKER: [kind for kind in form.KINDS if kind != "producer_ids"]}
+_KINDS = {name: [kind for kind in form.KINDS if kind != "producer_ids"] for name in (BROKER, "broker:2")}
 
 
 class _Row(dict):
@@ -97,7 +99,7 @@ def in_view(view, entity):
 
 def kinds(view):
     """Return the kinds that a view serves."""
-    return tuple(_KINDS.get(view, form.KINDS))
+    return tuple(_KINDS.get(view, form.STORED))
 
 
 def comparisons():

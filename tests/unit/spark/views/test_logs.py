@@ -70,7 +70,7 @@ def test_tree_of_kafka_has_every_kind_of_entity(tree):
     found, problems = read(tree)
     assert problems == []
     normalised = zk_metadata.normalise(tree)
-    count = {kind: sum(entity.kind == kind for entity in found) for kind in form.KINDS}
+    count = {kind: sum(entity.kind == kind for entity in found) for kind in form.STORED}
     assert count == {
         "topic": len(normalised["topics"]),
         "partition": sum(len(topic["partitions"]) for topic in normalised["topics"].values()),
@@ -237,7 +237,7 @@ def test_log_of_kafka_agrees_with_its_summary(log_directory):
     first, *others = view.parts()
     *found, statement = view.read(first)
     assert statement == Statement({"offset": summary["log_end_offset"], "epoch": summary["last_epoch"]}, [])
-    count = {kind: sum(entity.kind == kind for entity in found) for kind in form.KINDS}
+    count = {kind: sum(entity.kind == kind for entity in found) for kind in form.STORED}
     assert all(count[kind] > 0 for kind in ("topic", "config", "quota", "acl", "scram"))
     records = 0
     for part in others:
