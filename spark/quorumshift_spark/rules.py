@@ -353,11 +353,8 @@ def allowed_on_one_side(
 ) -> str | None:
     """Return why only one side may have an entity; None where both must have it."""
     relation = comparison.relation
-    if kind == "config" and key[0] not in _MIGRATED_CONFIGS:
-        if relation == ZOOKEEPER_LOG:
-            return f"{key[0]} configs exist only in KRaft"
-        if relation == SERVED:
-            return f"{key[0]} configs are not read from brokers"
+    if kind == "config" and key[0] not in _MIGRATED_CONFIGS and relation == ZOOKEEPER_LOG:
+        return f"{key[0]} configs exist only in KRaft"
     if relation != SERVED:
         return None
     if kind == "setting":

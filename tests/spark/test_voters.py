@@ -19,7 +19,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import m
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import kafka_wire
 from confluent_kafka import admin as kafka
 
-from tests.integration import servers
+from tests.integration import seeded, servers
 from tests.spark import parity
 from tests.spark.parity import Run
 
@@ -193,6 +193,20 @@ def test_the_logs_of_all_voters_agree_while_metadata_changes(quorum, spark):
     assert len(logs) == 2 and not of_logs, run.story()
     assert all(one["counts"]["partition"]["match"] > 10 for one in logs), logs
     assert not any("log of controller" in reason for reason in reasons), reasons
+
+
+def test_configs_of_client_metrics_are_read_from_brokers(quorum, spark):
+    """Kafka 3.9 has no configs of groups yet."""
+    address = str(quorum.broker.address)
+    metrics = ["--alter", "--entity-type", "client-metrics", "--entity-name", "all", "--add-config", "interval.ms=1000"]
+    seeded.tools([["kafka.admin.ConfigCommand", "--bootstrap-server", address, *metrics]])
+    mark = described(quorum)["high_watermark"]
+    servers.wait_for(lambda: described(quorum)["high_watermark"] > mark + 10, 60, "the records")
+    seen, results, here = copied_by_the_role(quorum)
+    run, reasons, _logs = compared(quorum, seen, results, here)
+    assert not reasons and not run.result["differences"], run.story()
+    served = next(one for one in run.result["comparisons"] if one["right"] == "broker:1")
+    assert served["counts"]["config"]["match"] == served["counts"]["config"]["read"] == 1
 
 
 def test_a_voter_that_lags_or_cannot_be_reached_is_named(quorum, spark):

@@ -44,9 +44,14 @@ _NAMES_A_REQUEST = 500
 # o.a.k.common.config.ConfigResource.Type, and DescribeConfigsResponse.ConfigSource
 _TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
 _TOPIC_CONFIG, _DYNAMIC_BROKER_CONFIG, _DYNAMIC_DEFAULT_BROKER_CONFIG = 1, 2, 3
+# Kinds of configs whose resources no broker lists: they are requested by the names in the log
+_NAMED = {name: code for code, name in form.CONFIG_RESOURCES.items() if name in ("client_metrics", "group")}
+_NAMED_CONFIG = (7, 8)  # DYNAMIC_CLIENT_METRICS_CONFIG, GROUP_CONFIG
 _OF_FILE = (4, 5)  # STATIC_BROKER_CONFIG, DEFAULT_CONFIG
 
 _UNKNOWN_TOPIC, _INVALID_REQUEST = 3, 42
+# Not authorized for the cluster or the group; a release of Kafka that has no configs of this kind
+_NOT_DESCRIBED = (29, 30, _INVALID_REQUEST)
 _NO_AUTHORIZER, _NO_TOKENS = (54,), (61, 64)
 
 _KRAFT_VERSION = "kraft.version"  # the quorum's own, kept in control records and not in metadata (KRaftVersion)
@@ -143,6 +148,7 @@ class BrokerView(LiveView):
                 yield from requester.topics(names)
             if "config" in kinds:
                 yield from requester.topic_configs(self._page)
+                yield from requester.named_configs(wanted or ())
             if "quota" in kinds:
                 yield from requester.quotas()
             if "scram" in kinds:
@@ -212,6 +218,7 @@ class _Requester:
         self._timeout = timeout
         self._topics: List[str] = []
         self._hidden_leaders: List[str] = []
+        self._problems: List[Problem] = []
         self.offline_replicas = 0
         self.not_served: Dict[str, str] = {}
 
@@ -266,6 +273,22 @@ class _Requester:
                 for config in result["configs"]:
                     if config["configSource"] == _TOPIC_CONFIG:
                         yield self._config("topic", result["resourceName"], config, config["value"])
+
+    def named_configs(self, wanted: Iterable[Key]) -> Iterator[Entity]:
+        """Yield the configs of these groups and subscriptions of client metrics."""
+        parts = [form.key_of(key)[:2] for kind, key in wanted if kind == "config"]
+        resources = sorted({(_NAMED[kind], name) for kind, name in parts if kind in _NAMED})
+        for result in self._configs(resources, synonyms=False) if resources else ():
+            kind, name = form.CONFIG_RESOURCES[result["resourceType"]], result["resourceName"]
+            if result["errorCode"] in _NOT_DESCRIBED:
+                what = f"{requests.DESCRIBE_CONFIGS.name} of {kind} {name}"
+                reason = f"{_error_text(result)}. Permit DESCRIBE_CONFIGS to the principal of quorumshift_client"
+                self._problems.append(Problem(f"broker {self._id}: {what}", reason))
+                continue
+            self._check(requests.DESCRIBE_CONFIGS, result, f"{kind} {name}")
+            for config in result["configs"]:
+                if config["configSource"] in _NAMED_CONFIG:
+                    yield self._config(kind, name, config, config["value"])
 
     def broker_configs(self, settings: AbstractSet[str]) -> Iterator[Entity]:
         """Yield the dynamic configs of this broker and the cluster-wide defaults, and what its file says of settings.
@@ -342,13 +365,13 @@ class _Requester:
 
     def problems(self) -> List[Problem]:
         if not self._hidden_leaders:
-            return []
+            return self._problems
         some = ", ".join(self._hidden_leaders[:3])
         reason = (
             f"the leaders of {len(self._hidden_leaders)} partitions ({some}) have no listener with the name of the one "
             f"at {self._connection.address}. Give the address of a listener that all brokers have"
         )
-        return [Problem(f"broker {self._id}: Metadata", reason)]
+        return [*self._problems, Problem(f"broker {self._id}: Metadata", reason)]
 
     def _versions(self) -> ApiVersions:
         return self._connection.api_versions()

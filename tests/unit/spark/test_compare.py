@@ -179,7 +179,7 @@ def test_unread_config_is_skipped_with_the_reason():
     ("relation", "entity", "allowed"),
     [
         (ZOOKEEPER_LOG, form.config("client_metrics", "all", "interval.ms", "1", DIGESTS), True),
-        (SERVED, form.config("client_metrics", "all", "interval.ms", "1", DIGESTS), True),
+        (SERVED, form.config("client_metrics", "all", "interval.ms", "1", DIGESTS), False),
         (SERVED, form.config("broker", "2", "log.cleaner.threads", "1", DIGESTS), True),
         (SERVED, form.config("broker", "1", "log.cleaner.threads", "1", DIGESTS), False),
         (SERVED, form.config("broker", None, "log.cleaner.threads", "1", DIGESTS), False),
