@@ -86,6 +86,7 @@ class BrokerRegistration(TypedDict):
     is_migrating_zk_broker: bool
     fenced: bool
     in_controlled_shutdown: bool
+    end_points: list[dict]
     rack: str | None
     log_dirs: list[str]
     registered_offset: int

@@ -199,7 +199,7 @@ def projection(relation: str, kind: str, fields: Mapping[str, str]) -> str | Non
     parts = []
     for field, how in rules.compared_fields(kind, relation):
         value = fields.get(field, "")
-        if how == rules.BLOCK or value.startswith(_UNREAD) or value == _WITHHELD:
+        if how in (rules.BLOCK, rules.ADDRESSES) or value.startswith(_UNREAD) or value == _WITHHELD:
             return None
         parts.append(value)
     return "\n".join(parts)
@@ -222,6 +222,8 @@ def _agree(how, left, right, field):
         return theirs is not None and theirs == (left.get("start") if left.get("broker") == _OF_DUAL_WRITE else ours)
     if ours == theirs:
         return True
+    if how == rules.ADDRESSES:
+        return _same_addresses(json.loads(ours or "null"), json.loads(theirs or "null"))
     if how == rules.SHOWN and theirs is not None:
         # A broker withholds sensitive values and those of names that it does not know, and shows others as parsed
         served, stored = json.loads(theirs), json.loads(ours or "null")
@@ -229,6 +231,19 @@ def _agree(how, left, right, field):
             return parsed(served) == parsed(stored)
         return theirs == _WITHHELD
     return False
+
+
+def _same_addresses(ours, theirs):
+    """Return whether each endpoint of the right side is one of the left's; see normal_form.broker for what is ""."""
+    if ours is None or theirs is None:
+        return False
+    if all(name for name, *_rest in theirs) and len(ours) != len(theirs):
+        return False
+
+    def fits(left, right):
+        return all(one == other or not (one and other) for one, other in zip(left, right))
+
+    return all(any(fits(left, right) for left in ours) for right in theirs)
 
 
 def _difference(comparison, kind, key, field, sides, how):

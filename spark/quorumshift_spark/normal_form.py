@@ -24,7 +24,8 @@ delegation_token    [token id]                                                 o
                                                                                expiry, max
 producer_ids        []                                                         next; broker, start (ZooKeeper only)
 feature             [name]                                                     level
-broker              [id]                                                       fenced, epoch
+broker              [id]                                                       fenced, epoch, rack, endpoints;
+                                                                               log_dirs (metadata log only)
 setting             [name]                                                     value
 token_hmac          [token id]                                                 digest
 ==================  =========================================================  =======================================
@@ -66,7 +67,7 @@ FIELDS: Dict[str, Tuple[str, ...]] = {
     "delegation_token": ("owner", "requester", "renewers", "issue", "expiry", "max"),
     "producer_ids": ("broker", "start", "next"),
     "feature": ("level",),
-    "broker": ("fenced", "epoch"),
+    "broker": ("fenced", "epoch", "endpoints", "rack", "log_dirs"),
     "setting": ("value",),
     "token_hmac": ("digest",),
 }
@@ -286,8 +287,16 @@ def feature(name: str, level: int, at: Mapping[str, int] | None = None) -> Entit
 
 
 def broker(broker_id: int, fields: Mapping[str, Any], at: Mapping[str, int] | None = None) -> Entity:
-    """Return a broker. `fields`: those of FIELDS["broker"] that the view has."""
-    return _entity("broker", [int(broker_id)], fields, at)
+    """Return a broker. `fields`: those of FIELDS["broker"] that the view has.
+
+    `endpoints`: [[listener, host, port, protocol], ...]; "" for a listener or protocol that the view does not show, and
+    for a host that the broker finds out itself. `log_dirs`: ids of its directories.
+    """
+    values = dict(fields)
+    for field in ("endpoints", "log_dirs"):
+        if values.get(field) is not None:
+            values[field] = sorted(values[field])
+    return _entity("broker", [int(broker_id)], values, at)
 
 
 def setting(name: str, value: str | None) -> Entity:

@@ -31,13 +31,14 @@ EQUAL = "equal"  # the same canonical value
 SHOWN = "shown"  # equal; a secret that the broker withholds equals any secret
 BLOCK = "block"  # producer ids: KRaft's next id follows ZooKeeper's block, or begins the one that dual-write wrote
 RISES = "rises"  # equal, or greater and changed since the baseline: a smaller value is never excused
+ADDRESSES = "addresses"  # the right side's endpoints are among the left's; all of them where both views show names
 NOT = "-"  # not compared, for the reason in `why`
 
 
 class Rule(NamedTuple):
     """How one field of one kind is compared; `field` "" is the presence of the entity.
 
-    `hows`: EQUAL, SHOWN, BLOCK, RISES or NOT for each of RELATIONS, in their order.
+    `hows`: EQUAL, SHOWN, BLOCK, RISES, ADDRESSES or NOT for each of RELATIONS, in their order.
     `why`: for the operator, why the field may differ temporarily or is not compared.
     `do`: what to do about a difference that remains.
     """
@@ -49,7 +50,7 @@ class Rule(NamedTuple):
     do: str
 
     def how(self, relation: str) -> str:
-        """Return EQUAL, SHOWN, BLOCK, RISES or NOT."""
+        """Return EQUAL, SHOWN, BLOCK, RISES, ADDRESSES or NOT."""
         return self.hows[RELATIONS.index(relation)]
 
 
@@ -256,13 +257,25 @@ TABLE: Tuple[Rule, ...] = (
     Rule(
         "broker",
         "",
-        (NOT, EQUAL, EQUAL, NOT),
-        "/brokers/ids holds only the brokers in ZooKeeper mode; brokers list only brokers that are not fenced; rolling "
-        "restarts and replacements change it",
+        (EQUAL, EQUAL, EQUAL, NOT),
+        "/brokers/ids holds only the brokers in ZooKeeper mode, the log only those that joined it; brokers list only "
+        "brokers that are not fenced; rolling restarts and replacements change it",
         "a registration without a process, or a process without a registration: restart or unregister that broker",
     ),
     Rule("broker", "fenced", (NOT, EQUAL, EQUAL, NOT), "a restarting broker is fenced for a while", "restart it"),
     Rule("broker", "epoch", (NOT, NOT, EQUAL, NOT), "new with every start", "restart it"),
+    Rule(
+        "broker",
+        "endpoints",
+        (ADDRESSES, ADDRESSES, EQUAL, NOT),
+        "of all listeners; a broker shows the address of one. A dynamic change of listeners reaches ZooKeeper at once, "
+        "and the log with the next start",
+        "restart that broker",
+    ),
+    Rule("broker", "rack", (EQUAL, EQUAL, EQUAL, NOT), "from its file, with every start", "restart that broker"),
+    Rule(
+        "broker", "log_dirs", (NOT, NOT, EQUAL, NOT), "ids of its directories, only in the log", "restart that broker"
+    ),
     *(
         Rule("setting", field, (NOT, EQUAL, NOT, NOT), why, _SAME_FILES)
         for field, why in (
@@ -355,6 +368,8 @@ def allowed_on_one_side(
     relation = comparison.relation
     if kind == "config" and key[0] not in _MIGRATED_CONFIGS and relation == ZOOKEEPER_LOG:
         return f"{key[0]} configs exist only in KRaft"
+    if kind == "broker" and relation == ZOOKEEPER_LOG:
+        return "each store holds the brokers of its mode"
     if relation != SERVED:
         return None
     if kind == "setting":
@@ -513,6 +528,7 @@ _LABELS = {
     EQUAL: "equal",
     SHOWN: "equal; secrets by presence",
     BLOCK: "by the block's owner",
+    ADDRESSES: "the same addresses",
     RISES: "never falls",
     NOT: "not compared",
 }

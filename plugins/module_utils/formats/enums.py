@@ -33,6 +33,10 @@ PERMISSIONS = (UNKNOWN, "ANY", "DENY", "ALLOW")
 SCRAM_MECHANISMS = (UNKNOWN, "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
+# org.apache.kafka.common.security.auth.SecurityProtocol
+SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
 def of_code(names, code):
     """Return the name of an enum's code, UNKNOWN if Kafka 3.9 does not have it."""
     return names[code] if 0 <= code < len(names) else UNKNOWN

@@ -212,6 +212,7 @@ class Image:
             "is_migrating_zk_broker": fields["isMigratingZkBroker"],
             "fenced": fields["fenced"],
             "in_controlled_shutdown": fields["inControlledShutdown"],
+            "end_points": fields["endPoints"],
             "rack": fields["rack"],
             "log_dirs": fields["logDirs"],
             "registered_offset": record.offset,

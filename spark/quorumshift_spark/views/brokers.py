@@ -246,7 +246,9 @@ class _Requester:
                 raise self._error(f"is of cluster {head['clusterId']}, not of {self._cluster_id}")
             if not number:
                 for broker in head["brokers"]:
-                    yield form.broker(broker["nodeId"], {"fenced": False})
+                    at = [["", broker["host"], broker["port"], ""]]
+                    fields = {"fenced": False, "rack": broker["rack"], "endpoints": at}
+                    yield form.broker(broker["nodeId"], fields)
             for topics, partitions in served:
                 for topic in topics.to_pylist():
                     if topic["error_code"] == _UNKNOWN_TOPIC:

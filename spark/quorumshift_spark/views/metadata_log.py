@@ -330,7 +330,11 @@ def entities(image: Image, digests: Digests) -> Iterator[Entity]:
     for name, (level, at) in image.features.items():
         yield form.feature(name, level, {"offset": at})
     for broker_id, broker in image.brokers.items():
-        fields = {"fenced": broker["fenced"], "epoch": broker["epoch"]}
+        fields = {name: broker[name] for name in ("fenced", "epoch", "rack", "log_dirs")}
+        fields["endpoints"] = [
+            [one["name"], one["host"], one["port"], enums.of_code(enums.SECURITY_PROTOCOLS, one["securityProtocol"])]
+            for one in broker["end_points"]
+        ]
         yield form.broker(broker_id, fields, {"offset": broker["changed_offset"]})
 
 

@@ -401,7 +401,7 @@ class Znodes:
                 of_topics[kind].append(node)
                 continue
             for item in reader.items(node):
-                yield from self._entities(item, problems)
+                yield from self._broker(item, node, problems) if kind == "broker" else self._entities(item, problems)
         problems += [Problem(*problem) for problem in reader.problems]
         if of_topics["topic"]:
             found = states.read_partitions(of_topics["topic"], of_topics["partition_state"])
@@ -420,6 +420,20 @@ class Znodes:
             yield form.scram(user, mechanism, item.value["iterations"], digest, {"zxid": item.zxid})
         elif item.kind in _ENTITIES and not (item.kind == "quota" and not math.isfinite(item.value)):
             yield _ENTITIES[item.kind](item.key, item.value, {"zxid": item.zxid})
+
+    def _broker(self, item, node, problems):
+        try:
+            registered = znodes.broker(node.data, node.path)
+        except znodes.ZnodeError as error:
+            problems.append(Problem(error.path, error.reason))
+            registered = None
+        fields = {"fenced": False, "epoch": item.value}
+        if registered:
+            fields["rack"] = registered["rack"]
+            fields["endpoints"] = [
+                [name, at["host"], at["port"], at["security_protocol"]] for name, at in registered["endpoints"].items()
+            ]
+        yield form.broker(*item.key, fields, {"zxid": node.stat.mzxid})
 
     def _config(self, item, problems):
         at = {"zxid": item.zxid}
@@ -441,5 +455,4 @@ _ENTITIES: Dict[str, Callable[[tuple, Any, Dict[str, int]], Entity]] = {
         value["next_producer_id"], value["first_producer_id"], value["broker_id"], at
     ),
     "feature": lambda key, value, at: form.feature(*key, value, at),
-    "broker": lambda key, value, at: form.broker(*key, {"fenced": False, "epoch": value}, at),
 }

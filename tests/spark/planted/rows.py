@@ -374,6 +374,12 @@ def in_zookeeper(world: World) -> List[Row]:
             differs("delegation_token", ["forged"]),
             lambda zk: zk.data(f"{znodes.DELEGATION_TOKENS}/forged", zk.read(token).replace(first.encode(), b"forged")),
         ),
+        # brokers
+        Row(
+            "a broker has another port in ZooKeeper",
+            differs("broker", [1], "endpoints"),
+            lambda zk: zk.edit("/brokers/ids/1", lambda value: value.update(endpoints=["PLAINTEXT://127.0.0.1:1"])),
+        ),
         # producer ids
         Row(
             "ZooKeeper's block of producer ids is far beyond the next id of the log",
@@ -636,11 +642,12 @@ def in_log(world: World, image: Any) -> List[Row]:
                         "brokerEpoch": image.brokers[1]["epoch"],
                         "isMigratingZkBroker": True,
                         "rack": "another",
+                        "endPoints": image.brokers[1]["end_points"],
                         "fenced": False,
                     },
                 )
             ],
-            passes="endpoints, racks and log directories of brokers are in no view",
+            keys("broker", [1]),
         ),
         Row(
             "the log fences a broker that is up",

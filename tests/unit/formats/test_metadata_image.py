@@ -67,6 +67,7 @@ REGISTER = (
         "isMigratingZkBroker": True,
         "fenced": True,
         "inControlledShutdown": False,
+        "endPoints": [],
         "rack": None,
         "logDirs": ["d1"],
     },

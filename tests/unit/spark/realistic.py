@@ -50,7 +50,16 @@ def entities():
         form.delegation_token("E1UYWavhQAyU62V1OOtFPg", "User:a", "User:r", ["User:b", "User:a"], 1, 2, 3),
         form.producer_ids(6000, 5000, 1),
         form.feature("metadata.version", 21),
-        form.broker(1, {"fenced": False, "epoch": 40}),
+        form.broker(
+            1,
+            {
+                "fenced": False,
+                "epoch": 40,
+                "endpoints": [["PLAINTEXT", "b1", 9092, "PLAINTEXT"], ["SSL", "b1", 9093, "SSL"]],
+                "rack": "r1",
+                "log_dirs": ["E1UYWavhQAyU62V1OOtFPg"],
+            },
+        ),
         form.setting("min.insync.replicas", "2"),
         form.token_hmac("E1UYWavhQAyU62V1OOtFPg", DIGESTS.token("E1UYWavhQAyU62V1OOtFPg", b"hmac")),
     ]
@@ -63,7 +72,9 @@ _WITHOUT = {
         *(("partition", name) for name in _ELR),
         ("scram", "digest"),
         ("broker", "epoch"),
+        ("broker", "log_dirs"),
     },
+    ZOOKEEPER: {("broker", "log_dirs")},
 }
 _KINDS = {name: [kind for kind in form.KINDS if kind != "producer_ids"] for name in (BROKER, "broker:2")}
 
@@ -119,6 +130,8 @@ def mutations(entity, field):
         others = [value + "x", ""]
     elif isinstance(value, dict):
         others = [{"digest": "0" * 64}, "clear"]
+    elif value and isinstance(value[0], list):
+        others = [[["OTHER", "b9", 1, "SSL"], *value], value[1:], [[*value[0][:2], 1, *value[0][3:]], *value[1:]]]
     elif value and isinstance(value[0], str):
         others = [[*value, "User:z"], value[1:]]
     else:
