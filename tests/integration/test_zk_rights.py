@@ -96,6 +96,18 @@ def test_conclusions_are_what_the_server_allows(ensemble, name, writes):
     assert {names[path] for path, allowed in concluded.items() if allowed} == writes
 
 
+def test_secrets_that_every_client_can_read_are_named(ensemble):
+    with connected(ensemble["digest"]) as client:
+        client.create("/config/users/open", b"x", acl=THE_CREATOR, makepath=True)
+        client.create("/config/users/closed", b"x", acl=THE_CREATOR[:1])
+        client.create(f"{znodes.DELEGATION_TOKENS}/open", b"x", makepath=True)
+        rights = zk_rights.gather(client, ensemble["digest"][1], [], 10)
+        assert rights["readable_secrets"] == ["/config/users/open", f"{znodes.DELEGATION_TOKENS}/open"]
+        client.set_acls("/config/users", THE_CREATOR[:1])
+    with connected(ensemble["no login"]) as client:  # it may not read them, and the check goes on
+        assert zk_rights.gather(client, ensemble["no login"][1], [], 10)["readable_secrets"] is None
+
+
 def test_the_server_names_the_certificate(ensemble):
     with connected(ensemble["certificate"]) as client:
         identities = zk_rights.gather(client, ensemble["certificate"][1], [], 10)["identities"]

@@ -209,6 +209,13 @@ CHECKS = (
     Check("clocks", "Clocks", "blocks", "soak, delegation tokens (KIP-48), logs", clocks.clocks),
     Check("config_files", "Files that services read", "blocks", "kafka.Kafka, systemd.unit(5)", services.config_files),
     Check("id_generation", "Generated broker ids", "blocks", "KAFKA-17543, KafkaConfig", inventory.id_generation),
+    Check(
+        "readable_secrets",
+        "Secrets in ZooKeeper",
+        "warns",
+        "ZkData.SensitiveRootPaths, ZkSecurityMigrator",
+        zookeeper.readable_secrets,
+    ),
     Check("zookeeper_latency", "ZooKeeper's latency", "warns", "ServerStats, ClientCnxn", zookeeper.latency),
     Check(
         "notifications",

@@ -37,6 +37,8 @@ PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 ISR_CHANGES = "/isr_change_notification"
 LOG_DIR_EVENTS = "/log_dir_event_notification"
 DELEGATION_TOKENS = "/delegation_token/tokens"
+# Below these are credentials: with zookeeper.set.acl only the brokers may read them (ZkData.SensitiveRootPaths)
+SECRETS = (f"{CONFIG}/users", f"{CONFIG}/brokers", DELEGATION_TOKENS)
 DELEGATION_TOKEN_CHANGES = "/delegation_token/token_changes"
 ACL_STORES = {"LITERAL": "/kafka-acl", "PREFIXED": "/kafka-acl-extended/prefixed"}
 ACL_CHANGES = ("/kafka-acl-changes", "/kafka-acl-extended-changes")

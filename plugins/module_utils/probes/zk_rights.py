@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import struct
-from typing import Any, Iterable
+from typing import Any, Iterable, Mapping
 
 from ..formats import znodes
 from ..security import ZkSecurity
@@ -20,6 +20,7 @@ try:
 except ImportError:
     kazoo_exceptions = KazooTimeoutError = None  # zookeeper.connect reports it
 
+_READ = 1  # ZooDefs.Perms
 _WHO_AM_I = 107  # ZooDefs.OpCode, since ZooKeeper 3.7
 
 
@@ -49,7 +50,8 @@ class _WhoAmI:
 def gather(client: Any, security: ZkSecurity, topics: Iterable[str], timeout: float) -> dict:
     """Return {identities: [[scheme, id]], complete: whether these are all, acls: {path: [{perms, scheme, id}]}}
     of the znodes that a rollback writes or deletes: of each topic, the state of its partition 0. A znode that does not
-    exist is left out.
+    exist is left out. `readable_secrets`: paths of znodes with secrets that every client may read; None where the tool
+    may not read them.
 
     `client`: a kazoo client in the cluster's chroot, connected with `security`. Raises zookeeper.ZooKeeperError.
     """
@@ -60,7 +62,22 @@ def gather(client: Any, security: ZkSecurity, topics: Iterable[str], timeout: fl
         "identities": identities,
         "complete": complete,
         "acls": {path: acl for path, acl in acls.items() if acl is not None},
+        "readable_secrets": _readable_secrets(client, timeout),
     }
+
+
+def _readable_secrets(client: Any, timeout: float) -> list[str] | None:
+    reader = zookeeper.Reader(client, timeout=timeout)
+    try:
+        parents = reader.children_many(znodes.SECRETS)
+        paths = [f"{parent}/{name}" for parent, names in parents for name in names or ()]
+        return [path for path, acl in reader.acls_many(paths) if acl and any(map(_is_for_all, acl))]
+    except zookeeper.ZooKeeperError:
+        return None
+
+
+def _is_for_all(entry: Mapping[str, Any]) -> bool:
+    return entry["scheme"] == "world" and bool(entry["perms"] & _READ)
 
 
 def _identities(client: Any, security: ZkSecurity, timeout: float) -> tuple[list[list[str]], bool]:

@@ -167,6 +167,23 @@ def permissions(facts: Facts) -> Iterable[Finding]:
         )
 
 
+def readable_secrets(facts: Facts) -> Iterable[Finding]:
+    """Yield the znodes with secrets that every client may read, where brokers restrict what they create."""
+    hosts = [host for host, node in sorted(facts.brokers.items()) if _restricts(values_of(node))]
+    paths = (facts.zookeeper_rights or {}).get("readable_secrets") or []
+    if hosts and paths:
+        yield Finding(
+            f"every client of ZooKeeper can read {len(paths)} znodes with credentials, though zookeeper.set.acl is "
+            f"true on {shown(hosts)}: {shown(paths)}",
+            "on a broker's host, with its login: zookeeper-security-migration.sh --zookeeper.acl secure "
+            "--zookeeper.connect ZOOKEEPER/CHROOT. Then change the credentials, which may have been read",
+        )
+
+
+def _restricts(values: Mapping[str, str]) -> bool:
+    return values.get("zookeeper.set.acl", "").strip().lower() == "true"
+
+
 _PERMISSIONS = {"WRITE": 2, "DELETE": 8}  # ZooDefs.Perms
 _COMPARED = ("world", "digest", "sasl", "x509", "auth", "super")
 

@@ -357,6 +357,21 @@ def test_a_permission_that_cannot_be_known_is_a_warning(acl, complete):
     assert found(facts, "zookeeper_acls")[0]["severity"] == "warns"
 
 
+@pytest.mark.parametrize(
+    ("restricts", "paths", "count"),
+    [("true", ["/config/users/bob"], 1), ("true", [], 0), ("", ["/config/users/bob"], 0)],
+)
+def test_secrets_that_every_client_can_read_are_a_warning(restricts, paths, count):
+    facts = collected(zookeeper_rights={**with_rights(WORLD).zookeeper_rights, "readable_secrets": paths})
+    for broker in facts.brokers.values():
+        broker["file"]["properties"]["zookeeper.set.acl"] = restricts
+    warned = found(facts, "readable_secrets")
+    assert len(warned) == count
+    for one in warned:
+        assert one["severity"] == "warns" and "read 1 znodes with credentials" in one["seen"]
+        assert "/config/users/bob" in one["seen"] and "zookeeper-security-migration.sh" in one["do"]
+
+
 def test_permissions_that_could_not_be_read_are_a_warning():
     facts = collected(zookeeper_rights={"error": "ZooKeeper denies this user to read /"})
     assert the_one(facts, "zookeeper_acls").startswith(
