@@ -88,6 +88,63 @@ def test_a_view_that_arrives_twice_does_not_stand_for_one_that_is_missing(spark)
         assert len(found) == len(twice) == 1 and "arrived twice" in twice[0]
 
 
+def _brokers(partitions, brokers=12):
+    """Return {view: partitions} of a log and brokers that agree."""
+    values = {"replicas": [1, 2], "isr": [1, 2], "leader": 1, "leader_epoch": 5}
+    return {
+        view: {n: dict(values) for n in range(partitions)} for view in (RIGHT, *map("broker:{}".format, range(brokers)))
+    }
+
+
+@pytest.mark.parametrize("buckets", [1, 7, parity._BUCKETS])
+def test_what_differs_on_one_of_many_brokers_is_found_alone(spark, monkeypatch, buckets):
+    """Also rows that are missing, extra or exchanged, in whatever buckets they are."""
+    monkeypatch.setattr(parity, "_BUCKETS", buckets)
+    views = _brokers(partitions=500)
+    views["broker:3"][17]["leader_epoch"] = 4
+    views["broker:4"][18]["isr"] = [1]
+    del views["broker:5"][19]
+    views["broker:6"][900] = dict(views["broker:6"][0])
+    views["broker:7"][20]["replicas"], views["broker:7"][21]["replicas"] = [2, 1], [1]
+    del views[RIGHT][22]
+    comparisons = [rules.Comparison(RIGHT, view, rules.SERVED, ("partition",)) for view in views if view != RIGHT]
+    table = pa.Table.from_batches([rows(view, of) for view, of in views.items()]).combine_chunks()
+    found = parity.Unequal(spark.createDataFrame(table), parity.bundled(comparisons))
+    entities, twice = found.entities(found.ids)
+    assert {parity.form.key_of(key)[1] for _kind, key in entities} == {17, 18, 19, 900, 20, 21, 22} and not twice
+    assert found.equal == {(0, "partition"): 494} and found.buckets <= min(buckets, 7)
+    assert found.counts(found.ids, False) == {(0, "partition"): 7} and found.counts(found.ids, True) == {}
+
+
+def test_values_exchanged_between_two_keys_of_a_bucket_are_found(spark, monkeypatch):
+    monkeypatch.setattr(parity, "_BUCKETS", 1)
+    views = _brokers(partitions=50, brokers=2)
+    for view, (first, second) in zip(views, ((5, 6), (6, 5), (5, 6))):
+        views[view][1]["leader_epoch"], views[view][2]["leader_epoch"] = first, second
+    comparisons = [rules.Comparison(RIGHT, view, rules.SERVED, ("partition",)) for view in views if view != RIGHT]
+    found, _twice, equal = unequal(spark, [rows(view, of) for view, of in views.items()], comparisons)
+    assert {parity.form.key_of(key)[1] for _kind, key in found} == {1, 2} and equal == {(0, "partition"): 48}
+
+
+@pytest.mark.parametrize("buckets", [1, parity._BUCKETS])
+def test_a_bucket_is_compared_again_only_between_the_views_that_differ(spark, monkeypatch, buckets):
+    """A key is unequal if any comparison finds it; the other comparisons still count each of their keys once."""
+    monkeypatch.setattr(parity, "_BUCKETS", buckets)
+    views = {**_brokers(partitions=100, brokers=3), LEFT: _brokers(100)[RIGHT]}
+    views[LEFT][7]["leader_epoch"] = 1
+    comparisons = [rules.Comparison(RIGHT, f"broker:{n}", rules.SERVED, ("partition",)) for n in range(3)]
+    comparisons.append(rules.Comparison(LEFT, RIGHT, rules.ZOOKEEPER_LOG, ("partition",)))
+    table = pa.Table.from_batches([rows(view, of) for view, of in views.items()]).combine_chunks()
+    found = parity.Unequal(spark.createDataFrame(table), parity.bundled(comparisons))
+    entities, _twice = found.entities(found.ids)
+    assert [(sorted(views), parity.form.key_of(key)[1]) for (_kind, key), views in entities.items()] == [
+        (["broker:0", "broker:1", "broker:2", RIGHT, LEFT], 7)
+    ]
+    assert found.equal == {(0, "partition"): 99, (1, "partition"): 99}
+    assert found.counts(found.ids, True) == {(0, "partition"): 1}
+    assert found.counts(found.ids, False) == {(1, "partition"): 1}
+
+
 def test_each_missing_side_is_unequal(spark):
     partition = {0: {"replicas": [1], "isr": [1], "leader": 1, "leader_epoch": 0}}
     comparison = rules.Comparison(LEFT, RIGHT, rules.ZOOKEEPER_LOG, ("partition",))
