@@ -11,8 +11,10 @@ inside the data source's partitions, never Spark's configuration, plans or logs.
  "ship": true where executors do not share the driver's files: tasks carry log and baseline,
  "fence": {"migration_offset": n, "migration_zxid": n},       /migration, read before the snapshot of the log
  "views": {
-   "zookeeper": {"connect": ..., "client": {...}, "password_encoder_secrets": [...], "max_rate": znodes a second}
-                or {"data_dir": path, "chroot": "/..." or "", "password_encoder_secrets": [...]},
+   "zookeeper": {"connect": ..., "client": {...}, "password_encoder_secrets": [...], "max_rate": znodes a second,
+                 "max_latency_ms": n}
+                or {"data_dir": path, "data_log_dir": path or "", "chroot": "/..." or "", "at_least": zxid,
+                 "password_encoder_secrets": [...]},
    "metadata_log": {"archive": path, "sha256": ..., "end_offset": n} or {"directory": path, "end_offset": n},
    "metadata_logs": [{"node": id, and the same}, ...],         logs of further controllers, with the same end_offset
    "brokers": [{"id": n, "address": "host:port", "client": {...}}, ...],
@@ -154,7 +156,15 @@ def views(job: Job) -> List[View]:
 def _zookeeper(given, digests, job):
     secrets = [secret for secret in given.get("password_encoder_secrets") or () if secret]
     if given.get("data_dir"):
-        return ZooKeeperFilesView(given["data_dir"], given["chroot"], digests, secrets, job.cluster_id)
+        return ZooKeeperFilesView(
+            given["data_dir"],
+            given["chroot"],
+            digests,
+            secrets,
+            job.cluster_id,
+            log_directory=given.get("data_log_dir"),
+            at_least=given.get("at_least") or 0,
+        )
     return ZooKeeperView(
         given["connect"],
         given.get("client"),
@@ -163,6 +173,7 @@ def _zookeeper(given, digests, job):
         given.get("max_rate"),
         timeout=job.bounds.request_timeout_s,
         cluster_id=job.cluster_id,
+        max_latency_ms=given.get("max_latency_ms"),
     )
 
 

@@ -181,7 +181,7 @@ class _Run:
             self.job.gate, {name: view.kinds for name, view in self.views.items()}, self.zookeeper_mode
         )
         with self._timed("compare"):
-            unequal = parity.Unequal(rows, parity.bundled(comparisons))
+            unequal = parity.Unequal(rows, parity.bundled(comparisons), parity.buckets_for(readings))
         with self._timed("recheck"):
             checked = self._recheck(unequal, comparisons, readings)
         with self._timed("write"):

@@ -120,6 +120,12 @@ def _merged(states):
         merged.update({name: min(merged[name], state[name]) for name in ("zxid", "offset") if name in state})
         if "deletions" in state:
             merged["deletions"] = {**merged["deletions"], **state["deletions"]}
+        if "pace" in state:
+            pace = merged["pace"]
+            merged["pace"] = {
+                name: max(pace[name], value) if name == "slowest_ms" else round(pace[name] + value, 3)
+                for name, value in state["pace"].items()
+            }
     return merged
 
 
@@ -137,30 +143,31 @@ class Unequal:
     :ivar equal: {(bundle number, kind): number of keys} that are equal in all comparisons of the bundle, without `ids`
     :ivar ids: of the unequal keys, ordered
     :ivar bundles: as given
-    :ivar buckets: how many buckets of keys were compared key by key
+    :ivar looked: how many buckets of keys were compared key by key
     """
 
-    def __init__(self, rows: DataFrame, bundles: Sequence[Bundle]) -> None:
+    def __init__(self, rows: DataFrame, bundles: Sequence[Bundle], buckets: int) -> None:
+        """Compare `rows`, with the keys of each kind in that many buckets."""
+        self._bucket = F.pmod("id", F.lit(buckets))
         self._rows = rows.withColumn("id", _id())
         self.bundles = bundles
         self.equal: Dict[Tuple[int, str], int] = {}
         self.ids: List[int] = []
-        self.buckets = 0
+        self.looked = 0
         if not bundles:
             return
         digests = {bundle.relation: _digest(bundle.relation).alias(bundle.relation) for bundle in bundles}
         self._keys = self._rows.select("kind", "id", "view", F.lit(1).alias("size"), *digests.values())
-        buckets = _agreement(_summaries(self._keys, list(digests)), bundles)
         numbers = range(len(bundles))
         flags = [f"equal_{number}" for number in numbers]
         unequal = F.collect_list(F.when(~F.col("all_equal"), F.struct("id", *flags))).alias("unequal")
-        buckets = _agreement(_summaries(self._keys, list(digests)), bundles)
+        summed = _agreement(_summaries(self._keys, self._bucket, list(digests)), bundles)
         keys: Dict[Tuple[int, str], int] = collections.Counter()
         looked = []
-        for row in buckets.groupBy("kind").agg(*(F.sum(_size(n)).alias(_size(n)) for n in numbers), unequal).collect():
+        for row in summed.groupBy("kind").agg(*(F.sum(_size(n)).alias(_size(n)) for n in numbers), unequal).collect():
             keys.update({(n, row.kind): row[_size(n)] or 0 for n in numbers})
             looked += [(row.kind, one.id, *(one[flag] is False for flag in flags)) for one in row.unequal]
-        self.buckets = len(looked)
+        self.looked = len(looked)
         if looked:
             keys.subtract(self._look(looked))
         # A key of the left view is equal in all comparisons unless it is one of `ids`
@@ -175,7 +182,7 @@ class Unequal:
         looked = [F.col(f"looked_{n}") for n in numbers]
         columns_of = ", ".join(["of_kind string", "bucket bigint", *(f"looked_{n} boolean" for n in numbers)])
         named = self._keys.sparkSession.createDataFrame(list(buckets), columns_of)
-        in_bucket = (F.col("kind") == F.col("of_kind")) & (_bucket() == F.col("bucket"))
+        in_bucket = (F.col("kind") == F.col("of_kind")) & (self._bucket == F.col("bucket"))
         rows = self._keys.join(F.broadcast(named), in_bucket)
         lefts = F.col("view").isin(*{bundle.left for bundle in self.bundles})  # whose keys are counted
         of_bundles = [ours | theirs for ours, theirs in map(_sides, self.bundles, looked)]
@@ -213,8 +220,16 @@ class Unequal:
         return rows.join(F.broadcast(named), "id", "left_semi")
 
 
-# A bucket costs a row a view and kind, and each unequal key a comparison of its whole bucket
-_BUCKETS = 8192
+_KEYS_A_BUCKET, _MOST_BUCKETS = 64, 8192
+
+
+def buckets_for(found: Mapping[str, Reading]) -> int:
+    """Return how many buckets fit these views. A bucket costs a row a view and kind, and an unequal key the comparison
+    of its whole bucket."""
+    keys = max((sum(reading.read.values()) for reading in found.values()), default=0)
+    return min(keys // _KEYS_A_BUCKET + 1, _MOST_BUCKETS)
+
+
 _NO_VALUE = -(1 << 31)
 _LISTS = {field.name for field in columns.PARTITIONS if pa.types.is_list(field.type)}
 
@@ -240,11 +255,7 @@ def _digest(relation: str):
     return F.when(F.col("kind") == "partition", typed).otherwise(generic)
 
 
-def _bucket():
-    return F.pmod("id", F.lit(_BUCKETS))
-
-
-def _summaries(keys, relations):
+def _summaries(keys, bucket, relations):
     """Return a row a view and bucket in the form of `keys`: the bucket's number as id, the number of keys as size, and
     the digest of all keys with their values, null where the value of one does not decide.
 
@@ -257,7 +268,7 @@ def _summaries(keys, relations):
         row = F.xxhash64("id", relation)
         sums = F.sum(row.bitwiseAND(F.lit(0xFFFFFFFF))), F.sum(F.shiftrightunsigned(row, 32))
         aggregates.append(F.when(F.count(relation) == size, F.xxhash64(size, *sums)).alias(relation))
-    by_bucket = keys.groupBy("kind", "view", _bucket().alias("bucket")).agg(size.alias("size"), *aggregates)
+    by_bucket = keys.groupBy("kind", "view", bucket.alias("bucket")).agg(size.alias("size"), *aggregates)
     return by_bucket.withColumnRenamed("bucket", "id")
 
 

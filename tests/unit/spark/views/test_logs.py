@@ -545,6 +545,7 @@ class Tree:
 
     def __init__(self, nodes):
         self.nodes = {n.path: n for n in nodes}
+        self.pace = probe.Pace(self.window)
 
     def zxid(self):
         return 141
