@@ -126,14 +126,17 @@ _TYPES = {"nonce": str, "gate": str, "cluster_id": str, "output": str, "digest_k
 _VIEWS = ("zookeeper", "metadata_log", "metadata_logs", "brokers", "baseline")
 
 
-def views(job: Job) -> List[View]:
-    """Return the views of a job. Raises JobError, ViewError (a baseline that cannot be read)."""
+def views(job: Job, at_once: int = 0) -> List[View]:
+    """Return the views of a job. Raises JobError, ViewError (a baseline that cannot be read).
+
+    :arg at_once: how many tasks read them at once, 0 if that is not known.
+    """
     digests = Digests(job.digest_key)
     given = job.view_options
     created: List[View] = []
     try:
         if given.get("zookeeper") is not None:
-            created.append(_zookeeper(given["zookeeper"], digests, job))
+            created.append(_zookeeper(given["zookeeper"], digests, job, at_once))
         if given.get("metadata_log") is not None:
             created.append(_log(given["metadata_log"], digests, rules.LOG, job.ship))
         for entry in given.get("metadata_logs") or ():
@@ -153,7 +156,7 @@ def views(job: Job) -> List[View]:
     return created
 
 
-def _zookeeper(given, digests, job):
+def _zookeeper(given, digests, job, at_once):
     secrets = [secret for secret in given.get("password_encoder_secrets") or () if secret]
     if given.get("data_dir"):
         return ZooKeeperFilesView(
@@ -174,6 +177,7 @@ def _zookeeper(given, digests, job):
         timeout=job.bounds.request_timeout_s,
         cluster_id=job.cluster_id,
         max_latency_ms=given.get("max_latency_ms"),
+        at_once=at_once,
     )
 
 

@@ -60,6 +60,8 @@ def read(spark: SparkSession, job_file: str, directory: str | None) -> Tuple[Dat
     """
     spark.dataSource.register(source.ViewsSource)
     views = spark.read.format(source.NAME).option("input", job_file)
+    if spark.sparkContext.master.startswith("local"):  # elsewhere executors may come and go
+        views = views.option("at_once", spark.sparkContext.defaultParallelism)
     if directory is None:
         rows = views.load().persist(StorageLevel.MEMORY_AND_DISK_2)
         return rows.filter("kind != ''"), rows.filter("kind = ''").select("view", "key", "fields").collect()

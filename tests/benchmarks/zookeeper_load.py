@@ -94,7 +94,7 @@ def main() -> None:
                 time.sleep(5)
             print(f"idle: {shown(client.seconds)}", flush=True)
             for name, pace in PACES.items():
-                view = ZooKeeperView(connect, None, Digests(b"0123456789abcdef"), **pace)
+                view = ZooKeeperView(connect, None, Digests(b"0123456789abcdef"), at_once=given.tasks, **pace)
                 started = time.monotonic()
                 with Client(connect) as client:
                     paces = pool.map(read, [(view, part) for part in view.parts()], chunksize=1)

@@ -43,7 +43,7 @@ _SRVR_S = 2.0
 class Part(NamedTuple):
     """A part of the tree. `what`: `topics` with names in [low, high) (None: no bound), `configs`, `acls` or `rest`.
 
-    `of`: the number of parts, which share the rate. `deletions`: {path: see the function}, before any part is read.
+    `of`: how many parts are read at once at most, which share the rate. `deletions`: {path: see the function}, before any part is read.
     """
 
     what: str
@@ -62,6 +62,7 @@ class ZooKeeperView(LiveView):
     :arg timeout: seconds for a session, and for one response.
     :arg cluster_id: the expected cluster; None accepts any.
     :arg max_latency_ms: for one answer, above which reading slows down (probe.Pace); None for no bound.
+    :arg at_once: how many tasks Spark runs at once; 0 if that is not known, so that all parts may run at once.
     """
 
     name = "zookeeper"
@@ -78,8 +79,10 @@ class ZooKeeperView(LiveView):
         timeout: float = 30.0,
         cluster_id: str | None = None,
         max_latency_ms: float | None = None,
+        at_once: int = 0,
     ) -> None:
         self.connect = connect
+        self._at_once = at_once
         self._modes: Dict[str, str | None] | None = None
         self._max_latency = max_latency_ms / 1000 if max_latency_ms else None
         self._cluster_id = cluster_id
@@ -104,6 +107,7 @@ class ZooKeeperView(LiveView):
             names = [name for _path, children in reader.children_many([znodes.TOPICS]) for name in children or ()]
         bounds = [None, *names[TOPICS_A_PART::TOPICS_A_PART], None]
         count = len(bounds) - 1 + len(_PARTS) - 1
+        count = min(count, self._at_once or count)
         topics = [Part("topics", count, low, high) for low, high in zip(bounds, bounds[1:])]
         topics[0] = topics[0]._replace(deletions=parents)
         return [*topics, *(Part(what, count) for what in _PARTS if what != "topics")]
