@@ -43,7 +43,8 @@ _SRVR_S = 2.0
 class Part(NamedTuple):
     """A part of the tree. `what`: `topics` with names in [low, high) (None: no bound), `configs`, `acls` or `rest`.
 
-    `of`: how many parts are read at once at most, which share the rate. `deletions`: {path: see the function}, before any part is read.
+    `of`: how many parts are read at once at most, which share the rate. `deletions`: {path: see the function}, before
+    any part is read.
     """
 
     what: str
