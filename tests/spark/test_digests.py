@@ -116,6 +116,39 @@ def test_what_differs_on_one_of_many_brokers_is_found_alone(spark, buckets):
     assert found.counts(found.ids, False) == {(0, "partition"): 7} and found.counts(found.ids, True) == {}
 
 
+@pytest.mark.parametrize("buckets", [1, 5, MANY])
+def test_buckets_find_what_a_comparison_of_every_key_finds(spark, buckets):
+    """Random differences between stores, brokers and a baseline; of each bundle the equal keys are counted once."""
+    chance = random.Random(7)
+    base = {n: {name: chance.choice(given) for name, given in VALUES.items()} for n in range(400)}
+    names = [LEFT, RIGHT, "baseline:metadata_log", *map("broker:{}".format, range(6))]
+    views = {name: {n: dict(values) for n, values in base.items()} for name in names}
+    for _change in range(60):
+        view, key = views[chance.choice(names)], chance.randrange(430)
+        if chance.random() < 0.3:
+            view.pop(key, None)
+        else:
+            field = chance.choice(sorted(VALUES))
+            view[key] = {**view.get(key, base[key % 400]), field: chance.choice(VALUES[field])}
+    comparisons = [rules.Comparison(RIGHT, name, rules.SERVED, ("partition",)) for name in names[3:]]
+    comparisons.append(rules.Comparison(LEFT, RIGHT, rules.ZOOKEEPER_LOG, ("partition",)))
+    comparisons.append(rules.Comparison(names[2], RIGHT, rules.SINCE, ("partition",)))
+
+    def differs(comparison, key):
+        sides = [views[name].get(key) for name in (comparison.left, comparison.right)]
+        fields = [field for field, _how in rules.compared_fields("partition", comparison.relation)]
+        left, right = ([side.get(field) for field in fields] if side else None for side in sides)
+        return left != right
+
+    expected = {key for key in range(430) if any(differs(one, key) for one in comparisons)}
+    batches = [rows(view, of) for view, of in views.items()]
+    found, twice, equal = unequal(spark, batches, comparisons, buckets)
+    assert {parity.form.key_of(key)[1] for _kind, key in found} == expected and not twice
+    bundles = parity.bundled(comparisons)
+    assert len(bundles) == 3 and 20 < len(expected) < 60
+    assert equal == {(n, "partition"): len(set(views[one.left]) - expected) for n, one in enumerate(bundles)}
+
+
 def test_values_exchanged_between_two_keys_of_a_bucket_are_found(spark):
     views = _brokers(partitions=50, brokers=2)
     for view, (first, second) in zip(views, ((5, 6), (6, 5), (5, 6))):
