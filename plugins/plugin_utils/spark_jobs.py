@@ -12,6 +12,7 @@ import shutil
 from typing import Any, Mapping
 
 from ansible.errors import AnsibleActionFail
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_zookeeper_connect
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, kraft_config
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster import Connections, client_address
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import baseline
@@ -93,7 +94,7 @@ class MetadataParity(Job):
         elsewhere = not (self.own.get("master") or LOCAL).startswith("local")
         job = {"views": views, "ship": elsewhere, "bounds": {"log_refresh_s": 60.0, "request_timeout_s": 30.0}}
         if gates.ZOOKEEPER in gate.needs:
-            views["zookeeper"] = {}
+            views["zookeeper"] = self._zookeeper(args)
         if self.own["log"]:
             views["metadata_log"] = self.log(input_dir, 0)
             views["metadata_logs"] = self.other_logs(input_dir)
@@ -118,6 +119,27 @@ class MetadataParity(Job):
         if there:
             views["baseline"] = {"path": f"{there}/{self.BASELINE[0]}"}
         return job
+
+    def _zookeeper(self, args: Mapping[str, Any]) -> dict:
+        """Return how the job reads ZooKeeper: its servers at a bounded pace, or the files of one of them."""
+        data_dir = self.action.variable("quorumshift_zookeeper_data_dir")
+        if not data_dir:
+            return {
+                "max_rate": float(self.action.variable("quorumshift_zookeeper_read_rate") or 0) or None,
+                "max_latency_ms": float(self.action.variable("quorumshift_zookeeper_read_latency_ms") or 0) or None,
+            }
+        zxid = self.own["seen"]["facts"]["zookeeper"].get("zxid")
+        if not zxid:
+            raise AnsibleActionFail(
+                f"ZooKeeper did not answer, so nothing shows whether its files in {data_dir} are current. Start it, or "
+                "check quorumshift_zookeeper_connect, and run the playbook again. Nothing was compared."
+            )
+        return {
+            "data_dir": str(data_dir),
+            "data_log_dir": str(self.action.variable("quorumshift_zookeeper_data_log_dir") or ""),
+            "chroot": parse_zookeeper_connect(args["zookeeper_connect"]).chroot,
+            "at_least": zxid,
+        }
 
     def log(self, input_dir: str, number: int) -> dict:
         """Copy a snapshot of the metadata log to the Spark host; return its part of job.json."""

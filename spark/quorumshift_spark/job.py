@@ -11,8 +11,10 @@ inside the data source's partitions, never Spark's configuration, plans or logs.
  "ship": true where executors do not share the driver's files: tasks carry log and baseline,
  "fence": {"migration_offset": n, "migration_zxid": n},       /migration, read before the snapshot of the log
  "views": {
-   "zookeeper": {"connect": ..., "client": {...}, "password_encoder_secrets": [...], "max_rate": znodes a second}
-                or {"data_dir": path, "chroot": "/..." or "", "password_encoder_secrets": [...]},
+   "zookeeper": {"connect": ..., "client": {...}, "password_encoder_secrets": [...], "max_rate": znodes a second,
+                 "max_latency_ms": n}
+                or {"data_dir": path, "data_log_dir": path or "", "chroot": "/..." or "", "at_least": zxid,
+                 "password_encoder_secrets": [...]},
    "metadata_log": {"archive": path, "sha256": ..., "end_offset": n} or {"directory": path, "end_offset": n},
    "metadata_logs": [{"node": id, and the same} or {"node": id, "error": why there is none}, ...],   of other voters
    "brokers": [{"id": n, "address": "host:port", "client": {...}}, ...],
@@ -126,14 +128,17 @@ _TYPES = {"nonce": str, "gate": str, "cluster_id": str, "output": str, "digest_k
 _VIEWS = ("zookeeper", "metadata_log", "metadata_logs", "brokers", "controllers", "settings", "baseline")
 
 
-def views(job: Job) -> List[View]:
-    """Return the views of a job. Raises JobError, ViewError (a baseline that cannot be read)."""
+def views(job: Job, at_once: int = 0) -> List[View]:
+    """Return the views of a job. Raises JobError, ViewError (a baseline that cannot be read).
+
+    :arg at_once: how many tasks read them at once, 0 if that is not known.
+    """
     digests = Digests(job.digest_key)
     given = job.view_options
     created: List[View] = []
     try:
         if given.get("zookeeper") is not None:
-            created.append(_zookeeper(given["zookeeper"], digests, job))
+            created.append(_zookeeper(given["zookeeper"], digests, job, at_once))
         if given.get("metadata_log") is not None:
             created.append(_log(given["metadata_log"], digests, rules.LOG, job.ship))
         for entry in given.get("metadata_logs") or ():
@@ -155,10 +160,18 @@ def views(job: Job) -> List[View]:
     return created
 
 
-def _zookeeper(given, digests, job):
+def _zookeeper(given, digests, job, at_once):
     secrets = [secret for secret in given.get("password_encoder_secrets") or () if secret]
     if given.get("data_dir"):
-        return ZooKeeperFilesView(given["data_dir"], given["chroot"], digests, secrets, job.cluster_id)
+        return ZooKeeperFilesView(
+            given["data_dir"],
+            given["chroot"],
+            digests,
+            secrets,
+            job.cluster_id,
+            log_directory=given.get("data_log_dir"),
+            at_least=given.get("at_least") or 0,
+        )
     return ZooKeeperView(
         given["connect"],
         given.get("client"),
@@ -167,6 +180,8 @@ def _zookeeper(given, digests, job):
         given.get("max_rate"),
         timeout=job.bounds.request_timeout_s,
         cluster_id=job.cluster_id,
+        max_latency_ms=given.get("max_latency_ms"),
+        at_once=at_once,
     )
 
 

@@ -4,6 +4,7 @@
 """Time the comparison of generated clusters: ZooKeeper's files, a snapshot of the log and three brokers.
 
     PYTHONPATH=.build:.:spark .venv/bin/python tests/benchmarks/scale.py [--partitions N ...] [--plant K] [--cores N]
+        [--brokers N]
 
 Each world is generated once, below .build/worlds. The job is a process of its own, with Spark's settings of the role.
 For each size it prints the wall-clock with Spark's start, the seconds of each step, CPU seconds, the peak of the memory
@@ -45,9 +46,9 @@ _SAMPLE_S = 0.2
 
 
 @contextlib.contextmanager
-def brokers(directory: pathlib.Path) -> Iterator[Dict[str, int]]:
-    """Serve the brokers of a world; yield {id: port}."""
-    command = [sys.executable, str(ROOT / "tests" / "benchmarks" / "world_brokers.py"), str(directory)]
+def brokers(directory: pathlib.Path, count: int) -> Iterator[Dict[str, int]]:
+    """Serve the brokers of a world, as `count` brokers; yield {id: port}."""
+    command = [sys.executable, str(ROOT / "tests" / "benchmarks" / "world_brokers.py"), str(directory), str(count)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as served:
         assert served.stdin and served.stdout
         yield json.loads(served.stdout.readline())
@@ -98,10 +99,10 @@ def run(job: pathlib.Path, cores: int) -> Dict[str, Any]:
     return {"wall": wall, "cpu": sum(cpu.values()), "peak_mib": peak >> 20, "result": result, "rows": rows}
 
 
-def measure(directory: pathlib.Path, cores: int) -> Dict[str, Any]:
-    """Run the job on a world; see `run`."""
+def measure(directory: pathlib.Path, cores: int, count: int) -> Dict[str, Any]:
+    """Run the job on a world with `count` brokers; see `run`."""
     facts = json.loads((directory / "world.json").read_text())
-    with tempfile.TemporaryDirectory(prefix="quorumshift-scale-") as name, brokers(directory) as ports:
+    with tempfile.TemporaryDirectory(prefix="quorumshift-scale-") as name, brokers(directory, count) as ports:
         job = pathlib.Path(name)
         (job / "digest.key").write_bytes(b"0123456789abcdef0123456789abcdef")
         log = directory / "metadata_log" / "__cluster_metadata-0"
@@ -142,18 +143,20 @@ def main() -> int:
     parser.add_argument("--partitions", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--plant", type=int, default=60)
     parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--brokers", type=int, default=3)
     given = parser.parse_args()
     is_exact = True
     for partitions in given.partitions:
         directory = ROOT / ".build" / "worlds" / f"{partitions}-{given.plant}"
         if not directory.exists():
             world.generate(directory, partitions // 50, 50, planted=given.plant)
-        measured = measure(directory, given.cores)
+        measured = measure(directory, given.cores, given.brokers)
         result = measured.pop("result")
         planted, of_planted, others = found(measured.pop("rows"), directory)
         is_exact = is_exact and of_planted == planted and not others
         figures = "  ".join(f"{name} {value:.1f}" for name, value in {**measured, **result["timings"]}.items())
-        print(f"{partitions:,} partitions: {figures}  planted {planted}, found {of_planted}, others {len(others)}")
+        planting = f"planted {planted}, found {of_planted}, others {len(others)}"
+        print(f"{partitions:,} partitions, {given.brokers} brokers: {figures}  {planting}")
         for other in others[:5]:
             print(f"not planted: {other}")
     return 0 if is_exact else 1

@@ -3,10 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Answer a job's requests as the brokers of a generated world would in KRaft mode, from prepared bytes.
 
-    PYTHONPATH=.build:.:spark .venv/bin/python tests/benchmarks/world_brokers.py WORLD
+    PYTHONPATH=.build:.:spark .venv/bin/python tests/benchmarks/world_brokers.py WORLD [N]
 
 Prints a line of JSON, {broker id: port on 127.0.0.1}, and answers until its standard input ends. It speaks unsecured
-connections and the versions of formats.broker_requests only. A broker's files in WORLD/brokers/<id>:
+connections and the versions of formats.broker_requests only. With N it answers as N brokers: those that WORLD does not
+have serve what the last one of it serves, without configs of their own. A broker's files in WORLD/brokers/<id>:
 
 - `topics`: the topics of Metadata, one after another;
 - `configs`: the results of DescribeConfigs for each topic;
@@ -326,7 +327,9 @@ class Broker:
             elif kind == _TOPIC_RESOURCE:
                 others.append(_described(kind, name, [], struct.pack(">h", _UNKNOWN_TOPIC) + b"\0"))
             else:
-                others.append(self._answers[f"broker_configs.{name}"])
+                # A broker that the world does not have: see the module
+                own = self._answers.get(f"broker_configs.{name}")
+                others.append(own if own is not None else _described(kind, name, []))
         return head + _NO_THROTTLE + unsigned_varint(count) + b"".join(others), topics, NO_TAGS
 
 
@@ -358,11 +361,15 @@ def _accept(listener: socket.socket, broker: Broker) -> None:
 
 def main() -> None:
     """Serve a world's brokers."""
+    brokers = {path.name: Broker(path) for path in sorted(pathlib.Path(sys.argv[1], "brokers").iterdir())}
+    last = brokers[max(brokers, key=int)]
+    for number in range(1, int(sys.argv[2]) + 1) if len(sys.argv) > 2 else ():
+        brokers.setdefault(str(number), last)
     ports = {}
-    for directory in sorted(pathlib.Path(sys.argv[1], "brokers").iterdir()):
+    for name, broker in brokers.items():
         listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-        ports[directory.name] = listener.getsockname()[1]
-        threading.Thread(target=_accept, args=(listener, Broker(directory)), daemon=True).start()
+        ports[name] = listener.getsockname()[1]
+        threading.Thread(target=_accept, args=(listener, broker), daemon=True).start()
     print(json.dumps(ports), flush=True)
     sys.stdin.read()
 

@@ -37,7 +37,7 @@ The principal must be a super user, or have DESCRIBE on all topics and tokens.
 from __future__ import annotations
 
 import struct
-from typing import Any, Dict, Iterable, Iterator, NamedTuple, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_primitives import (
     NO_TAGS,
@@ -288,6 +288,71 @@ def read(request: Request, answer: bytes) -> Dict[str, Any]:
         raise MalformedAnswer(request, error) from error
     _check_end(request, answer, end)
     return fields
+
+
+class ConfigsReader:
+    """Reads the answers of one broker to DescribeConfigs.
+
+    A broker lists all configs of each topic in one order, and most have the same bytes as those of an earlier topic.
+    An encoded config shows where it ends, so that equal bytes are an equal config: it is decoded once.
+    """
+
+    _KEPT = 8  # values of the config at one place of the list
+
+    def __init__(self) -> None:
+        self._known: Dict[int, List[Tuple[bytes, Dict[str, Any]]]] = {}
+
+    def read(self, answer: bytes) -> List[Dict[str, Any]]:
+        """Return `results`; they share configs. Raises MalformedAnswer."""
+        try:
+            _throttle, at = _read_throttle(answer, 0)
+            count, at = read_length(answer, at)
+            results = []
+            for _result in range(count):
+                result, at = _read_resource(answer, at)
+                result["configs"], at = self._configs(answer, at)
+                at = _without_tags(answer, at)
+                results.append(result)
+            at = _without_tags(answer, at)
+        except _UNFIT as error:
+            raise MalformedAnswer(DESCRIBE_CONFIGS, error) from error
+        _check_end(DESCRIBE_CONFIGS, answer, at)
+        return results
+
+    def _configs(self, answer: bytes, at: int) -> Tuple[List[Dict[str, Any]], int]:
+        count, at = read_length(answer, at)
+        configs = []
+        for number in range(count):
+            known = self._known.setdefault(number, [])
+            found = next((one for one in known if answer.startswith(one[0], at)), None)
+            if found is None:
+                config, end = _read_config(answer, at)
+                found = (answer[at:end], config)
+                known.insert(0, found)
+                del known[self._KEPT :]
+            at += len(found[0])
+            configs.append(found[1])
+        return configs, at
+
+
+_read_throttle = field_reader(_THROTTLE, DESCRIBE_CONFIGS.version)
+_read_config = struct_reader(_CONFIG, DESCRIBE_CONFIGS.version)
+_resource_fields = [(field.name, field_reader(field, DESCRIBE_CONFIGS.version)) for field in _CONFIGS_OF_RESOURCE[:-1]]
+
+
+def _read_resource(answer: bytes, at: int) -> Tuple[Dict[str, Any], int]:
+    """Return the fields of a resource before its configs."""
+    result = {}
+    for name, read_field in _resource_fields:
+        result[name], at = read_field(answer, at)
+    return result, at
+
+
+def _without_tags(answer: bytes, at: int) -> int:
+    tags, at = read_unsigned_varint(answer, at)
+    if tags:
+        raise ValueError(f"{tags} tagged fields, expected none")
+    return at
 
 
 class MetadataAnswer:

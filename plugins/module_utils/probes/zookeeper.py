@@ -155,17 +155,18 @@ class Reader:
     :arg window: maximum number of requests in flight.
     :arg max_rate: maximum number of znodes a second, None for no limit.
     :arg timeout: timeout of one answer in seconds.
+    :arg max_latency: seconds for one answer above which fewer requests are sent, None for no such bound.
 
-    ``vanished`` counts znodes that were deleted before they were read. Errors: :class:`ZooKeeperError`,
-    :class:`ZooKeeperDenied`.
+    ``vanished`` counts znodes that were deleted before they were read; ``pace`` is a :class:`Pace`. Errors:
+    :class:`ZooKeeperError`, :class:`ZooKeeperDenied`.
     """
 
-    def __init__(self, client, window=500, max_rate=None, timeout=30.0):
+    def __init__(self, client, window=500, max_rate=None, timeout=30.0, max_latency=None):
         self.client = client
         self.window = window
         self.timeout = timeout
         self.vanished = 0
-        self._pace = _Pace(max_rate)
+        self.pace = Pace(window, max_rate, max_latency)
 
     def stat(self, path):
         """Return the Stat of a path, None if it does not exist."""
@@ -203,9 +204,9 @@ class Reader:
         """Yield (path, Znode with ACL or None) for each path, in order. Data and ACL are of the same state."""
         pending = deque()
         for path in paths:
-            self._pace.wait()
+            self.pace.wait()
             pending.append(self._visit(path))
-            if len(pending) >= self.window:
+            while len(pending) >= self.pace.window:
                 visit = pending.popleft()
                 yield visit.path, self._node(visit)
         for visit in pending:
@@ -220,8 +221,8 @@ class Reader:
         todo = [root]
         pending = deque()
         while todo or pending:
-            while todo and len(pending) < self.window:
-                self._pace.wait()
+            while todo and len(pending) < self.pace.window:
+                self.pace.wait()
                 pending.append(self._visit(todo.pop()))
             visit = pending.popleft()
             names = ()
@@ -246,7 +247,7 @@ class Reader:
 
     def _node(self, visit):
         for _attempt in range(_TORN_READS):
-            data = self._answer(visit.path, visit.data)
+            data = self._paced(visit.path, visit.data, visit.sent)
             acl = self._answer(visit.path, visit.acl)
             if data is None or acl is None:
                 return None
@@ -258,13 +259,20 @@ class Reader:
     def _pipeline(self, paths, send):
         pending = deque()
         for path in paths:
-            self._pace.wait()
-            pending.append((path, send(path)))
-            if len(pending) >= self.window:
-                path, request = pending.popleft()
-                yield path, self._answer(path, request)
-        for path, request in pending:
-            yield path, self._answer(path, request)
+            self.pace.wait()
+            pending.append((path, send(path), time.monotonic()))
+            while len(pending) >= self.pace.window:
+                sent = pending.popleft()
+                yield sent[0], self._paced(*sent)
+        for sent in pending:
+            yield sent[0], self._paced(*sent)
+
+    def _paced(self, path, request, sent):
+        """Return the answer to a request that was sent at this time (monotonic), and adapt the pace to its latency."""
+        is_here = request.ready()  # it may have been here for long: its latency is not known
+        answer = self._answer(path, request)
+        self.pace.answered(0.0 if is_here else time.monotonic() - sent)
+        return answer
 
     def _answer(self, path, request):
         try:
@@ -297,23 +305,64 @@ class _Visit:
         self.path = path
         self.data = data
         self.acl = acl
+        self.sent = time.monotonic()
         self.children = None
         self.node = None
 
 
-class _Pace:
-    def __init__(self, rate):
-        self.step = 1.0 / rate if rate else 0.0
-        self.due = time.monotonic()
+class Pace:
+    """How fast a Reader sends: at most a rate, and as many requests in flight as their latency allows.
+
+    The latency of the own requests is what the server needs for its queue, so that it rises with any client's load. As
+    in TCP's congestion control, one that is too high halves the window, others let it grow. With one request in flight
+    that is still too slow, the reader pauses as long as the answer took, and at most PAUSE_S: it always goes on.
+
+    ``window``: how many requests may be in flight. ``facts``: what it did, JSON-able: ``znodes`` (requested),
+    ``slowest_ms`` (the highest latency seen), ``slowed`` (how often it lowered its pace), ``paused_s``.
+    """
+
+    FIRST, PAUSE_S = 16, 1.0
+
+    def __init__(self, window, max_rate=None, max_latency=None, now=time.monotonic, sleep=time.sleep):
+        self._step = 1.0 / max_rate if max_rate else 0.0
+        self._largest, self._bound = window, max_latency
+        self._now, self._sleep = now, sleep
+        self._due = now()
+        self._lowered = 0.0
+        self._threshold = window
+        self.window = float(window if max_latency is None else min(window, self.FIRST))
+        self.facts = {"znodes": 0, "slowest_ms": 0.0, "slowed": 0, "paused_s": 0.0}
 
     def wait(self):
-        if not self.step:
+        """Wait until the next znode may be requested."""
+        self.facts["znodes"] += 1
+        if not self._step:
             return
-        now = time.monotonic()
-        if self.due > now:
-            time.sleep(self.due - now)
+        now = self._now()
+        if self._due > now:
+            self._sleep(self._due - now)
         # Idle time must not be followed by a burst.
-        self.due = max(self.due, now - 0.1) + self.step
+        self._due = max(self._due, now - 0.1) + self._step
+
+    def answered(self, seconds):
+        """Adapt to an answer that took this long; 0 for one that was here before it was awaited."""
+        self.facts["slowest_ms"] = max(self.facts["slowest_ms"], round(seconds * 1000, 1))
+        if self._bound is None:
+            return
+        if seconds <= self._bound:
+            grown = self.window + (1.0 if self.window < self._threshold else 1.0 / self.window)
+            self.window = min(self._largest, grown)
+            return
+        now = self._now()
+        if now - seconds < self._lowered:
+            return  # sent before the pace was lowered
+        self.facts["slowed"] += 1
+        if self.window < 2:
+            pause = min(seconds, self.PAUSE_S)
+            self._sleep(pause)
+            self.facts["paused_s"] = round(self.facts["paused_s"] + pause, 3)
+        self._threshold = self.window = max(1.0, self.window / 2)
+        self._lowered = self._now()
 
 
 def _acl(entry):

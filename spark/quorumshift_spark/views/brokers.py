@@ -219,6 +219,7 @@ class _Requester:
         self._topics: List[str] = []
         self._hidden_leaders: List[str] = []
         self._problems: List[Problem] = []
+        self._described = requests.ConfigsReader()
         self.offline_replicas = 0
         self.not_served: Dict[str, str] = {}
 
@@ -315,7 +316,8 @@ class _Requester:
         return form.config(resource, entity, config["name"], value, self._digests, withheld=config["isSensitive"])
 
     def _configs(self, resources: List[Tuple[int, str]], synonyms: bool) -> List[Dict[str, Any]]:
-        results = self._request(requests.DESCRIBE_CONFIGS, requests.configs(resources, synonyms))["results"]
+        answer = self._request_raw(requests.DESCRIBE_CONFIGS, requests.configs(resources, synonyms))
+        results = self._described.read(answer)
         described = {(result["resourceType"], result["resourceName"]) for result in results}
         missing = [name for kind, name in resources if (kind, name) not in described]
         if missing:

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """All views of a job as one Spark data source of Arrow record batches: `spark.read.format("quorumshift_views")`.
 
-Options: `input`, the path of job.json, which the driver reads; `directory`, if the driver and all executors share it.
+Options: `input`, the path of job.json, which the driver reads; `directory`, if the driver and all executors share it;
+`at_once`, how many tasks run at once, if that is known.
 Each task gets its view inside its partition. With a directory it writes the rows there, as one Parquet file of ROWS for
 each part, and returns the last row alone: a row that the JVM need not convert costs a tenth.
 
@@ -77,7 +78,8 @@ class ViewsSource(DataSource):
 
     def reader(self, schema: Any) -> DataSourceReader:
         """Read job.json, on the driver."""
-        return _Reader(jobs.views(jobs.load(self.options["input"])), self.options.get("directory"))
+        at_once = int(self.options.get("at_once") or 0)
+        return _Reader(jobs.views(jobs.load(self.options["input"]), at_once), self.options.get("directory"))
 
 
 class _Reader(DataSourceReader):

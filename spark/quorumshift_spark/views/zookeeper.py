@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """ZooKeeper's live tree as a view: separate tasks read parts of it, pipelined and paced. Nothing is written.
 
+It is read from followers where there are any. The session's first request is a sync, so that a follower is not behind.
+
 `at` of an entity is the mzxid of its znode (the later of two for a partition; of a topic the czxid). An absent entity
 was removed at the latest when its nearest existing znode changed: that znode's mzxid, or its pzxid for a child. Whether
 children of a znode were deleted since the baseline shows in its Stat: ZooKeeper counts them (`deletions`).
@@ -14,11 +16,14 @@ import collections
 import contextlib
 import math
 import os
+import random
 import zlib
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 import pyarrow as pa
+from ansible_collections.quorumshift.kafka.plugins.module_utils import addresses
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znode_items, znodes, zookeeper_files
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zk_servers
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper as probe
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import ZkSecurity
 
@@ -32,12 +37,14 @@ from quorumshift_spark.views.password_encoder import UndecodablePassword, decode
 _FIELDS = ("topic_id", "replicas", "adding", "removing", "leader", "leader_epoch", "isr", "recovery_state")
 _FIELDS += ("partition_epoch",)
 TOPICS_A_PART = 2000
+_SRVR_S = 2.0
 
 
 class Part(NamedTuple):
     """A part of the tree. `what`: `topics` with names in [low, high) (None: no bound), `configs`, `acls` or `rest`.
 
-    `of`: the number of parts, which share the rate. `deletions`: {path: see the function}, before any part is read.
+    `of`: how many parts are read at once at most, which share the rate. `deletions`: {path: see the function}, before
+    any part is read.
     """
 
     what: str
@@ -55,6 +62,8 @@ class ZooKeeperView(LiveView):
     :arg max_rate: znodes a second that all parts together may read; None for no limit.
     :arg timeout: seconds for a session, and for one response.
     :arg cluster_id: the expected cluster; None accepts any.
+    :arg max_latency_ms: for one answer, above which reading slows down (probe.Pace); None for no bound.
+    :arg at_once: how many tasks Spark runs at once; 0 if that is not known, so that all parts may run at once.
     """
 
     name = "zookeeper"
@@ -70,8 +79,13 @@ class ZooKeeperView(LiveView):
         window: int = 500,
         timeout: float = 30.0,
         cluster_id: str | None = None,
+        max_latency_ms: float | None = None,
+        at_once: int = 0,
     ) -> None:
         self.connect = connect
+        self._at_once = at_once
+        self._modes: Dict[str, str | None] | None = None
+        self._max_latency = max_latency_ms / 1000 if max_latency_ms else None
         self._cluster_id = cluster_id
         self._security = ZkSecurity.from_options(client)
         self._znodes = Znodes(digests, secrets)
@@ -94,6 +108,7 @@ class ZooKeeperView(LiveView):
             names = [name for _path, children in reader.children_many([znodes.TOPICS]) for name in children or ()]
         bounds = [None, *names[TOPICS_A_PART::TOPICS_A_PART], None]
         count = len(bounds) - 1 + len(_PARTS) - 1
+        count = min(count, self._at_once or count)
         topics = [Part("topics", count, low, high) for low, high in zip(bounds, bounds[1:])]
         topics[0] = topics[0]._replace(deletions=parents)
         return [*topics, *(Part(what, count) for what in _PARTS if what != "topics")]
@@ -107,7 +122,7 @@ class ZooKeeperView(LiveView):
                 if part.what == "acls":  # each read before its children, see `Part`
                     parents.update({node.path: deletions(node.stat) for node in nodes if node.stat.numChildren})
                 yield from self._znodes.read(nodes, problems)
-        yield Statement({"zxid": zxid, "deletions": parents}, problems)
+        yield Statement({"zxid": zxid, "deletions": parents, "pace": reader.pace.facts}, problems)
 
     def reread(self, keys: Iterable[Key]) -> Tuple[Dict[Key, Entity | Absent], Statement]:
         """Return these keys, with one pipelined read of their znodes and, for absent keys, of the parents."""
@@ -143,9 +158,23 @@ class ZooKeeperView(LiveView):
 
     @contextlib.contextmanager
     def _session(self, sharing=1):
-        with probe.connect(self.connect, self._timeout, **self._security.kazoo()) as client:
+        servers = self._followers_first()
+        with probe.connect(servers, self._timeout, randomize_hosts=False, **self._security.kazoo()) as client:
             rate = self._max_rate / sharing if self._max_rate else None
-            yield probe.Reader(client, self._window, rate, self._timeout)
+            yield probe.Reader(client, self._window, rate, self._timeout, self._max_latency)
+
+    def _followers_first(self) -> str:
+        """Return the connect string in the order in which servers are tried: the leader, and those that do not answer,
+        last. The order of the others is random, which distributes the parts."""
+        given = addresses.parse_zookeeper_connect(self.connect)
+        if self._modes is None:  # asked once, on the driver: `parts` and `probe` run there
+            answers = (
+                zk_servers.gather(given.servers, self._security.ssl_context(), _SRVR_S) if given.servers[1:] else {}
+            )
+            self._modes = {name: "unreachable" if one["error"] else one["mode"] for name, one in answers.items()}
+        servers = random.sample(given.servers, len(given.servers))
+        servers.sort(key=lambda server: ("leader", "unreachable").count(self._modes.get(str(server)) or ""))
+        return f"{','.join(map(str, servers))}{given.chroot}"
 
 
 class FilesPart(NamedTuple):
@@ -158,7 +187,9 @@ class FilesPart(NamedTuple):
 class ZooKeeperFilesView(ZooKeeperView):
     """The tree under `chroot` in a data directory, as its newest snapshot and the log after it have it.
 
-    :arg directory: the one that holds `version-2`: a copy, or one of a server that need not run.
+    :arg directory: the one that holds `version-2` (dataDir): a copy, or one of a server that need not run.
+    :arg log_directory: the same for the transaction log where it is separate (dataLogDir).
+    :arg at_least: a zxid that the ensemble had before: files that end before it are not those of this ensemble, or old.
     """
 
     def __init__(
@@ -169,9 +200,13 @@ class ZooKeeperFilesView(ZooKeeperView):
         secrets: Sequence[str] = (),
         cluster_id: str | None = None,
         tasks: int = 2,
+        log_directory: str | None = None,
+        at_least: int = 0,
     ) -> None:
         super().__init__(f"{directory}{chroot}", None, digests, secrets, cluster_id=cluster_id)
         self._directory = f"{directory}/version-2"
+        self._log_directory = f"{log_directory or directory}/version-2"
+        self._at_least = at_least
         self._chroot = chroot
         self._tasks = tasks
         self._read: Tuple[Any, set, Tuple[int, Dict[str, znodes.Znode]]] | None = None
@@ -218,8 +253,8 @@ class ZooKeeperFilesView(ZooKeeperView):
 
     def _version(self):
         """Return what changes when the server writes."""
-        with os.scandir(self._directory) as entries:
-            return sorted((entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in entries)
+        entries = [entry for path in (self._directory, self._log_directory) for entry in os.scandir(path)]
+        return sorted((entry.path, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in entries)
 
     def _find(self, wanted):
         zxid, nodes = self._tree()
@@ -235,9 +270,16 @@ class ZooKeeperFilesView(ZooKeeperView):
 
     def _tree(self):
         try:
-            return zookeeper_files.read_tree(self._directory, self._directory, self._chroot)
+            zxid, nodes = zookeeper_files.read_tree(self._directory, self._log_directory, self._chroot)
         except (zookeeper_files.ZooKeeperFileError, OSError) as error:
             raise ViewError(f"ZooKeeper's files: {error}") from error
+        if zxid < self._at_least:
+            raise ViewError(
+                f"ZooKeeper's files in {self._log_directory} end at zxid {zxid:#x}, the ensemble was at "
+                f"{self._at_least:#x} before this comparison. Give the dataDir and dataLogDir of a running server, or "
+                "copy them anew"
+            )
+        return zxid, nodes
 
 
 def _with_children(nodes: Mapping[str, zookeeper_files.Node]) -> List[znodes.Znode]:

@@ -69,6 +69,32 @@ def test_the_command_has_master_settings_and_job(spark):
     assert [one["id"] for one in views["brokers"]] == [1, 2] and "zookeeper" in views and "metadata_log" not in views
 
 
+def test_zookeeper_is_read_at_a_bounded_pace(spark):
+    spark.variables.update(quorumshift_zookeeper_read_rate=10000, quorumshift_zookeeper_read_latency_ms="0")
+    spark.run("spark_job", ARGS, result("differ"))
+    assert spark.asked[0]["job"]["views"]["zookeeper"] == {"max_rate": 10000.0, "max_latency_ms": None}
+
+
+def test_zookeepers_files_must_have_what_it_had_when_the_gate_began(spark):
+    spark.variables.update(
+        quorumshift_zookeeper_data_dir="/zk/data",
+        quorumshift_zookeeper_data_log_dir="/zk/log",
+        quorumshift_zookeeper_connect="z1:2181,z2:2181/prod/kafka",
+    )
+    seen = {**SEEN, "facts": {"zookeeper": {"reached": True, "zxid": 77}}}
+    spark.run("spark_job", {**ARGS, "seen": seen}, result("differ"))
+    files = {"data_dir": "/zk/data", "data_log_dir": "/zk/log", "chroot": "/prod/kafka", "at_least": 77}
+    assert spark.asked[0]["job"]["views"]["zookeeper"] == files
+
+
+def test_zookeepers_files_are_refused_while_it_does_not_answer(spark):
+    spark.variables["quorumshift_zookeeper_data_dir"] = "/zk/data"
+    seen = {**SEEN, "facts": {"zookeeper": {"reached": False}}}
+    with pytest.raises(AnsibleActionFail, match="nothing shows whether its files in /zk/data are current"):
+        spark.run("spark_job", {**ARGS, "seen": seen}, result("pass"))
+    assert spark.asked == []
+
+
 @pytest.mark.parametrize("key", ["spark.hadoop.fs.s3a.secret.key", "spark.ssl.keyPassword", "spark.x.account.key"])
 def test_a_secret_does_not_reach_a_command_line(spark, key):
     given = {**ARGS, "conf": {key: "hunter2", "spark.security.credentials.hive.enabled": "false"}}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import random
 import struct
 import uuid
 from types import SimpleNamespace
@@ -190,6 +191,25 @@ def test_only_configs_that_were_set_are_entities(broker):
         '["broker",null,"num.io.threads"]': '"8"',
         '["topic","a","retention.ms"]': '"7"',
     }
+
+
+def test_configs_that_are_decoded_once_are_what_the_generic_decoder_returns():
+    """Over many topics with values that come again, that change at one place, and lists that are shorter."""
+    chance, reader = random.Random(3), requests.ConfigsReader()
+    for _answer in range(20):
+        listed = []
+        for number in range(50):
+            values = [(f"c{n}", chance.choice((None, "1", "12", "x" * 200))) for n in range(chance.choice((0, 5, 6)))]
+            given = [
+                config(name, value, chance.choice((1, 5)), synonyms=[(name, "s", 5)] * (number % 2))
+                for name, value in values
+            ]
+            listed.append(configs(2, f"t{number}", *given, error=chance.choice((0, 3))))
+        answer = described(*listed)
+        assert reader.read(answer) == requests.read(requests.DESCRIBE_CONFIGS, answer)["results"]
+        for broken in (answer[:-1], answer + b"\0", answer[:20], answer[:-1] + b"\1"):
+            with pytest.raises(requests.MalformedAnswer):
+                requests.ConfigsReader().read(broken)
 
 
 def test_requests_for_topic_configs_are_bounded(broker):

@@ -545,6 +545,7 @@ class Tree:
 
     def __init__(self, nodes):
         self.nodes = {n.path: n for n in nodes}
+        self.pace = probe.Pace(self.window)
 
     def zxid(self):
         return 141
@@ -595,6 +596,15 @@ def test_every_entity_is_in_exactly_one_part(view, tree, monkeypatch, topics_a_p
     complete, dummy = read(view.at.nodes.values())
     assert sorted(map(str, found)) == sorted(map(str, complete))
     assert {"/brokers/topics", "/config/topics", "/config/users", "/kafka-acl/Topic"} <= set(counted)
+
+
+@pytest.mark.parametrize(("at_once", "shared"), [(2, 2), (100, None), (0, None)])
+def test_the_parts_that_are_read_at_once_share_the_rate(view, monkeypatch, at_once, shared):
+    """Not all parts: many topics would make each of them slower."""
+    monkeypatch.setattr(zookeeper, "TOPICS_A_PART", 1)
+    monkeypatch.setattr(view, "_at_once", at_once)
+    parts = view.parts()
+    assert len(parts) > 2 and {part.of for part in parts} == {shared or len(parts)}
 
 
 def test_reread_returns_entities_and_absences(view, tree):
