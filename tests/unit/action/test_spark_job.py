@@ -57,9 +57,18 @@ def test_the_command_has_master_settings_and_job(spark):
     spark.run("spark_job", ARGS, result("differ"))
     submit = spark.asked[0]["submit"]
     assert submit[1:3] == ["--master", "local[*]"] and "spark.ui.enabled=false" in submit
+    assert "spark.authenticate=true" not in submit
     assert submit[-3].endswith("/metadata_parity.py") and submit[-2] == "--input"
     views = spark.asked[0]["job"]["views"]
     assert [one["id"] for one in views["brokers"]] == [1, 2] and "zookeeper" in views and "metadata_log" not in views
+
+
+def test_spark_authenticates_and_encrypts_where_the_job_leaves_the_host(spark):
+    given = {**ARGS, "master": "spark://s1:7077", "conf": {"spark.io.encryption.enabled": "false"}}
+    spark.run("spark_job", given, result("differ"))
+    away = spark.asked[0]["submit"]
+    assert "spark.authenticate=true" in away and "spark.network.crypto.enabled=true" in away
+    assert "spark.io.encryption.enabled=false" in away, "the operator's setting counts"
 
 
 @pytest.mark.parametrize("key", ["spark.hadoop.fs.s3a.secret.key", "spark.ssl.keyPassword", "spark.x.account.key"])
