@@ -62,7 +62,8 @@ def master(testbed, fresh):
     install_spark(fresh, [first, second])
     url = f"spark://{fresh.addresses[first]}:{PORT}"
     start = f"systemd-run --unit={{}} --setenv=SPARK_HOME={HOME}/pyspark --setenv=SPARK_NO_DAEMONIZE=1 "
-    start += f"{HOME}/pyspark/bin/spark-class org.apache.spark.deploy.{{}} --properties-file {HOME}/daemon.conf --host {{}} "
+    start += f"{HOME}/pyspark/bin/spark-class org.apache.spark.deploy.{{}} --host {{}} "
+    start += f"--properties-file {HOME}/daemon.conf "
     address = fresh.addresses[first]
     fresh.run(first, start.format("spark-master", "master.Master", address) + f"--port {PORT} --webui-port 8081")
     for host in (first, second):
