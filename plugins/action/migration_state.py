@@ -74,6 +74,7 @@ class ActionModule(QuorumshiftAction):
         ahead = transitions.names_ahead(result["phase"], target, due_alone=self._task.check_mode) if known else []
         result["ahead"] = ahead
         self._gate(result, self.own.get("gate") or gates.by_hand(result["phase"]))
+        result["zookeeper_zxid"] = facts["zookeeper"].get("zxid")
         plan = self.planned() if shows else None
         took = planning.took(plan, self.artifacts().events(), session["run"]) if plan else []
         if self.own.get("record", True) and not self._task.check_mode:

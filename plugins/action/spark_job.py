@@ -181,7 +181,10 @@ class ActionModule(QuorumshiftAction):
     def _command(self, own: dict, scratch: str, input_dir: str) -> list[str]:
         """Return the command: spark-submit, its options and the job."""
         submit = own["submit"] or [os.path.join(os.path.dirname(sys.executable), "spark-submit")]
-        conf = [part for key, value in (own["conf"] or {}).items() for part in ("--conf", f"{key}={value}")]
+        secured = spark_jobs.ON_NETWORK if spark_jobs.elsewhere(own["master"]) else {}
+        conf = [
+            part for key, value in {**secured, **(own["conf"] or {})}.items() for part in ("--conf", f"{key}={value}")
+        ]
         for part in [*conf, *(own["options"] or [])]:
             if masking.mask(part) != part:
                 raise AnsibleActionFail(

@@ -98,21 +98,31 @@ def clean(remove: str) -> None:
 
 
 def result(output_dir: str, nonce: str, end: Mapping[str, Any]) -> dict:
-    """Return the job's result, or one of verdict `error` with the reason if there is no valid result.
+    """Return the job's result, or one with the reason if there is no valid result.
 
-    A result is invalid if it is incomplete, of another submission or of another version.
+    A result is invalid if it is incomplete, of another submission or of another version: verdict `error`. A driver that
+    was killed found nothing wrong, and nothing right: verdict `incomplete`.
     """
     found = host_state.read_json(os.path.join(output_dir, RESULT))
     why = _invalid(found, nonce)
     if why is None and found is not None:
         return found
     log = _last_lines(os.path.join(output_dir, LOG))
-    return {"verdict": "error", "nonce": nonce, "reasons": [f"{why}: {end.get('reason') or _how(end)}{log}"]}
+    text = f"{why}: {end.get('reason') or _how(end)}{log}"
+    if found is None and (_killed_by(end) or end.get("reason") == _SUPERVISOR_DIED["reason"]):
+        return {"verdict": "incomplete", "nonce": nonce, "reasons": [f"{text}. Run the gate again"]}
+    return {"verdict": "error", "nonce": nonce, "reasons": [text]}
+
+
+def _killed_by(end: Mapping[str, Any]) -> int:
+    """Return the signal that killed spark-submit or, as its exit code says, the Python of the driver; 0 if none."""
+    code = end.get("exit_code") or 0
+    return -code if code < 0 else code - 128 if code > 128 else 0
 
 
 def _how(end: Mapping[str, Any]) -> str:
-    code = end.get("exit_code") or 0
-    how = f"exited with code {code}" if code >= 0 else f"was killed by signal {-code}"
+    number = _killed_by(end)
+    how = f"was killed by signal {number}" if number else f"exited with code {end.get('exit_code') or 0}"
     return f"spark-submit {how} after {end.get('seconds')} s"
 
 

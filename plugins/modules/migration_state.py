@@ -189,6 +189,10 @@ views:
   elements: str
   returned: success
   sample: [zookeeper, broker, metadata_log]
+zookeeper_zxid:
+  description: The last transaction that ZooKeeper had processed; null where it did not answer.
+  type: int
+  returned: success
 baseline_offset:
   description: The offset of the metadata log at the last comparison that passed; null where no log was compared.
   type: int

@@ -20,6 +20,17 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils import baseline
 LOG_FILE, OTHER_LOG_FILE = "metadata_log.{}.tar.gz", "metadata_log.of_{}.tar.gz"
 LOCAL = "local[*]"
 """The default master: all of Spark in one process on the Spark host."""
+ON_NETWORK = {
+    "spark.authenticate": "true",
+    "spark.network.crypto.enabled": "true",
+    "spark.io.encryption.enabled": "true",
+}
+"""Settings of a job that leaves the Spark host: its tasks hold credentials, its rows the cluster's metadata."""
+
+
+def elsewhere(master: str | None) -> bool:
+    """Return whether executors run outside the driver's process."""
+    return not (master or LOCAL).startswith("local")
 
 
 class Job(abc.ABC):
@@ -91,8 +102,11 @@ class MetadataParity(Job):
     def upload(self, input_dir: str, args: Mapping[str, Any]) -> dict:
         gate, seen = gates.GATES[self.own["gate"]], self.own["seen"]
         views: dict[str, Any] = {}
-        elsewhere = not (self.own.get("master") or LOCAL).startswith("local")
-        job = {"views": views, "ship": elsewhere, "bounds": {"log_refresh_s": 60.0, "request_timeout_s": 30.0}}
+        job = {
+            "views": views,
+            "ship": elsewhere(self.own.get("master")),
+            "bounds": {"log_refresh_s": 60.0, "request_timeout_s": 30.0},
+        }
         if gates.ZOOKEEPER in gate.needs:
             views["zookeeper"] = self._zookeeper(args)
         if self.own["log"]:
@@ -128,7 +142,7 @@ class MetadataParity(Job):
                 "max_rate": float(self.action.variable("quorumshift_zookeeper_read_rate") or 0) or None,
                 "max_latency_ms": float(self.action.variable("quorumshift_zookeeper_read_latency_ms") or 0) or None,
             }
-        zxid = self.own["seen"]["facts"]["zookeeper"].get("zxid")
+        zxid = self.own["seen"]["zookeeper_zxid"]
         if not zxid:
             raise AnsibleActionFail(
                 f"ZooKeeper did not answer, so nothing shows whether its files in {data_dir} are current. Start it, or "

@@ -45,6 +45,8 @@ from quorumshift_spark.fingerprint.compare import Fingerprint
 from quorumshift_spark.fingerprint.findings import CLUSTER, Findings
 from quorumshift_spark.fingerprint.plan import PartitionState, Range, TopicPartition
 from quorumshift_spark.rules import BASELINE, SINCE
+from quorumshift_spark.session import SessionError
+from quorumshift_spark.session import start as start_spark
 
 JOB = "data_fingerprint"
 
@@ -216,7 +218,7 @@ def _fingerprint(run_state: _Run, secrets_path: str, spark: SparkSession | None)
         **client.source_options(java, secrets_path),
     }
     with run_state.stage("spark_start", CLUSTER):
-        session = spark or SparkSession.builder.appName(f"quorumshift {JOB}").getOrCreate()
+        session = spark or start_spark(f"quorumshift {JOB}")
     try:
         with run_state.stage("read", CLUSTER), _bounded(session, run_state.bounds["read_s"]):
             old_ranges, new_ranges, key_ranges = _ranges(states.values(), was)
@@ -328,7 +330,15 @@ def _text(error: BaseException) -> str:
         while java.getCause() is not None:
             java = java.getCause()
         return f"Spark: {java.toString()}"
-    expected = (JobError, ClusterError, SecurityError, client.ClientError, store.StoreError, plan.UnplannedRecords)
+    expected = (
+        JobError,
+        SessionError,
+        ClusterError,
+        SecurityError,
+        client.ClientError,
+        store.StoreError,
+        plan.UnplannedRecords,
+    )
     return str(error) if isinstance(error, expected) else f"{error.__class__.__name__}: {error}"
 
 

@@ -31,7 +31,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from quorumshift_spark import accounting, fence, parity, recheck, report, rules
+from quorumshift_spark import accounting, fence, parity, recheck, report, rules, session
 from quorumshift_spark import job as jobs
 from quorumshift_spark import result as results
 from quorumshift_spark.compare import (
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     started = time.monotonic()
     try:
         _Run(job, job_file, result).run()
-    except (jobs.JobError, jobs.ViewError, rules.PlanError) as error:
+    except (jobs.JobError, jobs.ViewError, rules.PlanError, session.SessionError) as error:
         _fail(result, error_line(error))
     except PySparkException as error:
         _fail(result, f"Spark could not run the job ({type(error).__name__} {_condition(error)}). See the driver's log")
@@ -155,7 +155,7 @@ class _Run:
             return
         with self._timed("spark_start"):
             running = SparkSession.getActiveSession()
-            spark = running or SparkSession.builder.appName("quorumshift metadata_parity").getOrCreate()
+            spark = running or session.start("quorumshift metadata_parity")
         try:
             self._compare(spark)
         finally:

@@ -11,6 +11,7 @@ import sys
 
 import pyspark
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.spark_jobs import ON_NETWORK
 
 from tests.e2e.comparing import assert_nothing_left, verify
 from tools.e2e.testbed import wait_for
@@ -24,6 +25,8 @@ PACKAGES = ("pyspark", "pyarrow*", "pandas*", "numpy*", "kazoo", "confluent_kafk
 PACKAGES += ("pycparser", "jinja2", "markupsafe", "py4j", "pytz", "dateutil", "six.py", "tzdata")
 # The driver's additional packages
 PACKAGES += ("jsonschema*", "referencing", "rpds", "attr", "attrs", "typing_extensions.py")
+SETTINGS = {**ON_NETWORK, "spark.authenticate.secret": "a secret of all daemons and jobs"}
+PROPERTIES = "".join(f"{name} {value}\n" for name, value in SETTINGS.items())
 SAME = ("verdict", "counts", "differences", "undecided", "comparisons")
 
 
@@ -38,6 +41,8 @@ def install_spark(testbed, hosts):
         unpack = f"mkdir -p {HOME} && tar -C {HOME} -xf -"
         subprocess.run(testbed.ssh(host, unpack), input=packed, check=True, timeout=300)
         subprocess.run(testbed.ssh(host, f"install -m 755 /dev/stdin {PYTHON}"), input=script.encode(), check=True)
+        settings = testbed.ssh(host, f"install -m 600 /dev/stdin {HOME}/daemon.conf")
+        subprocess.run(settings, input=PROPERTIES.encode(), check=True)
 
 
 def copy_ca_certificate(testbed, hosts):
@@ -58,6 +63,7 @@ def master(testbed, fresh):
     url = f"spark://{fresh.addresses[first]}:{PORT}"
     start = f"systemd-run --unit={{}} --setenv=SPARK_HOME={HOME}/pyspark --setenv=SPARK_NO_DAEMONIZE=1 "
     start += f"{HOME}/pyspark/bin/spark-class org.apache.spark.deploy.{{}} --host {{}} "
+    start += f"--properties-file {HOME}/daemon.conf "
     address = fresh.addresses[first]
     fresh.run(first, start.format("spark-master", "master.Master", address) + f"--port {PORT} --webui-port 8081")
     for host in (first, second):
@@ -80,7 +86,7 @@ def master(testbed, fresh):
         fresh.run(host, "systemctl stop spark-worker spark-master 2>/dev/null; true")
 
 
-def test_a_standalone_cluster_gives_the_same_result(fresh, master):
+def test_a_standalone_cluster_gives_the_same_result(fresh, master, tmp_path):
     here = verify(fresh).result
     gateway = fresh.run(fresh.controllers[0], "echo $SSH_CONNECTION").split()[0]
     conf = {
@@ -91,7 +97,11 @@ def test_a_standalone_cluster_gives_the_same_result(fresh, master):
         "spark.pyspark.python": PYTHON,
         "spark.pyspark.driver.python": sys.executable,
     }
-    ran, there = verify(fresh, quorumshift_spark_master=master, quorumshift_spark_conf=conf)
+    settings = tmp_path / "spark.conf"
+    settings.write_text(PROPERTIES)
+    settings.chmod(0o600)
+    cluster = {"quorumshift_spark_master": master, "quorumshift_spark_conf": conf}
+    ran, there = verify(fresh, **cluster, quorumshift_spark_options=["--properties-file", str(settings)])
     assert ran.code == 0 and there["verdict"] == "pass", (ran.text, there.get("reasons"))
     # not compared with the first run, which had no baseline
     again = verify(fresh).result

@@ -56,12 +56,18 @@ def test_verdict_is_read_from_the_result_not_from_the_exit_code(submit):
         (writes(schema=2), "the result does not have schema version 1"),
         (writes(verdict="maybe"), "the result does not have schema version 1"),
         ("printf '{\"schema\": 1, ' > $2/result.json", "the Spark job's result cannot be read"),
-        ("kill -9 $$", "spark-submit was killed by signal 9"),
     ],
 )
 def test_invalid_result_is_an_error_with_the_reason(submit, script, reason):
     _end, result = submit(script)
     assert result["verdict"] == "error" and reason in result["reasons"][0]
+
+
+@pytest.mark.parametrize("script", ["kill -9 $$", "exit 137"])
+def test_a_killed_driver_leaves_the_verdict_incomplete(submit, script):
+    _end, result = submit(script)
+    assert result["verdict"] == "incomplete" and "was killed by signal 9" in result["reasons"][0]
+    assert result["reasons"][0].endswith("Run the gate again")
 
 
 def test_job_is_stopped_after_its_bound_with_its_child_processes(submit, tmp_path):
@@ -85,7 +91,9 @@ def test_dead_supervisor_is_detected_and_its_input_can_be_removed(tmp_path):
     supervisor, job = (int(pid) for pid in (tmp_path / "pids").read_text().split())
     os.kill(supervisor, signal.SIGKILL)
     end, _wanted = spark_submission.watch(*scratch_dirs, 0, 60)
-    reason = spark_submission.result(scratch_dirs[1], NONCE, end)["reasons"][0]
+    found = spark_submission.result(scratch_dirs[1], NONCE, end)
+    reason = found["reasons"][0]
+    assert found["verdict"] == "incomplete"
     os.killpg(job, signal.SIGKILL)
     assert "its supervisor process ended without a result" in reason and (input_dir / "job.json").exists()
     spark_submission.clean(scratch_dirs[0])

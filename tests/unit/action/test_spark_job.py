@@ -64,6 +64,7 @@ def test_the_command_has_master_settings_and_job(spark):
     spark.run("spark_job", ARGS, result("differ"))
     submit = spark.asked[0]["submit"]
     assert submit[1:3] == ["--master", "local[*]"] and "spark.ui.enabled=false" in submit
+    assert "spark.authenticate=true" not in submit
     assert submit[-3].endswith("/metadata_parity.py") and submit[-2] == "--input"
     views = spark.asked[0]["job"]["views"]
     assert [one["id"] for one in views["brokers"]] == [1, 2] and "zookeeper" in views and "metadata_log" not in views
@@ -81,7 +82,7 @@ def test_zookeepers_files_must_have_what_it_had_when_the_gate_began(spark):
         quorumshift_zookeeper_data_log_dir="/zk/log",
         quorumshift_zookeeper_connect="z1:2181,z2:2181/prod/kafka",
     )
-    seen = {**SEEN, "facts": {"zookeeper": {"reached": True, "zxid": 77}}}
+    seen = {**SEEN, "zookeeper_zxid": 77}
     spark.run("spark_job", {**ARGS, "seen": seen}, result("differ"))
     files = {"data_dir": "/zk/data", "data_log_dir": "/zk/log", "chroot": "/prod/kafka", "at_least": 77}
     assert spark.asked[0]["job"]["views"]["zookeeper"] == files
@@ -89,10 +90,18 @@ def test_zookeepers_files_must_have_what_it_had_when_the_gate_began(spark):
 
 def test_zookeepers_files_are_refused_while_it_does_not_answer(spark):
     spark.variables["quorumshift_zookeeper_data_dir"] = "/zk/data"
-    seen = {**SEEN, "facts": {"zookeeper": {"reached": False}}}
+    seen = {**SEEN, "zookeeper_zxid": None}
     with pytest.raises(AnsibleActionFail, match="nothing shows whether its files in /zk/data are current"):
         spark.run("spark_job", {**ARGS, "seen": seen}, result("pass"))
     assert spark.asked == []
+
+
+def test_spark_authenticates_and_encrypts_where_the_job_leaves_the_host(spark):
+    given = {**ARGS, "master": "spark://s1:7077", "conf": {"spark.io.encryption.enabled": "false"}}
+    spark.run("spark_job", given, result("differ"))
+    away = spark.asked[0]["submit"]
+    assert "spark.authenticate=true" in away and "spark.network.crypto.enabled=true" in away
+    assert "spark.io.encryption.enabled=false" in away, "the operator's setting counts"
 
 
 @pytest.mark.parametrize("key", ["spark.hadoop.fs.s3a.secret.key", "spark.ssl.keyPassword", "spark.x.account.key"])

@@ -1,0 +1,96 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Starts Spark for a job, and checks what the executors of a cluster need before any source is read."""
+
+from __future__ import annotations
+
+import importlib
+import platform
+import re
+import socket
+from typing import Iterator, List, Tuple
+
+from pyspark.sql import SparkSession
+
+EXECUTOR_MODULES = ("pyarrow", "pandas", "kazoo", "confluent_kafka", "cryptography")
+_SECRET = "spark.authenticate.secret"
+_TASKS_A_CORE = 4  # so that, as a rule, each executor runs at least one
+
+
+class SessionError(RuntimeError):
+    """Spark cannot run the job; the text is for the operator."""
+
+
+def start(name: str) -> SparkSession:
+    """Return a new session whose executors can run the job. Raises SessionError, Spark's errors."""
+    try:
+        spark = SparkSession.builder.appName(name).getOrCreate()
+    except Exception as error:
+        if _SECRET in str(error):
+            raise SessionError(
+                f"Spark has no {_SECRET}. Set it in conf/spark-defaults.conf of the Spark host (mode 0600), with the "
+                'value of the master and the workers. Or set spark.authenticate: "false" in quorumshift_spark_conf, '
+                "on a network that you trust"
+            ) from None
+        raise
+    try:
+        _check_executors(spark)
+    except BaseException:
+        spark.stop()
+        raise
+    return spark
+
+
+def _check_executors(spark: SparkSession) -> None:
+    context = spark.sparkContext
+    if context.master.startswith("local"):
+        return
+    tasks = _TASKS_A_CORE * context.defaultParallelism
+    try:
+        found = context.parallelize(range(tasks), tasks).mapPartitions(_missing).collect()
+    except Exception as error:
+        mismatch = _mismatch(str(error))
+        if mismatch is None:
+            raise
+        raise mismatch from None
+    problem = unusable(found)
+    if problem:
+        raise SessionError(problem)
+
+
+def _mismatch(text: str) -> SessionError | None:
+    """Return the error for Spark's own check of the executors' Python version, which names the host."""
+    if "PYTHON_VERSION_MISMATCH" not in text:
+        return None
+    host = re.search(r"\((\S+) executor ", text)
+    return SessionError(
+        f"executor {host[1] if host else ''}: Python has another version than the driver's, "
+        f"{platform.python_version()}. Install that version on the executor's host and name it with "
+        "spark.pyspark.python in quorumshift_spark_conf"
+    )
+
+
+def _missing(_numbers: Iterator[int]) -> List[Tuple[str, str]]:
+    return [(socket.gethostname(), name) for name in EXECUTOR_MODULES if not _importable(name)]
+
+
+def _importable(name: str) -> bool:
+    try:
+        importlib.import_module(name)
+    except Exception:
+        return False
+    return True
+
+
+def unusable(found: List[Tuple[str, str]]) -> str | None:
+    """Return the text for the missing modules, [(host, module)], None if none is missing."""
+    if not found:
+        return None
+    host = min(found)[0]
+    names = sorted({name for where, name in found if where == host})
+    packages = " ".join(name.replace("_", "-") for name in names)
+    return (
+        f"executor {host}: Python cannot import {', '.join(names)}. Run there, with the Python of "
+        f"spark.pyspark.python: python -m pip install {packages}"
+    )

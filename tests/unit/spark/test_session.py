@@ -1,0 +1,21 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the operator reads about executors that cannot run the job."""
+
+from __future__ import annotations
+
+from quorumshift_spark import session
+
+
+def test_a_missing_module_names_the_host_and_the_command():
+    text = session.unusable([("w2", "kazoo"), ("w1", "confluent_kafka"), ("w1", "kazoo"), ("w1", "kazoo")])
+    assert text.startswith("executor w1: Python cannot import confluent_kafka, kazoo.")
+    assert text.endswith("python -m pip install confluent-kafka kazoo")
+    assert session.unusable([]) is None
+
+
+def test_another_python_version_names_the_host():
+    text = "Lost task 0.3 in stage 0.0 (TID 3) (10.0.0.7 executor 1): [PYTHON_VERSION_MISMATCH] Python in worker"
+    assert "executor 10.0.0.7: Python has another version" in str(session._mismatch(text))
+    assert session._mismatch("anything else") is None
