@@ -223,9 +223,8 @@ def credentials(reading: Reading) -> list[str]:
             found.setdefault((mechanism, shown(users)), []).append(host)
     return [
         f"{shown(hosts)} would lose all {mechanism} credentials at the start, since a user was removed: {users}. Kafka "
-        "3.9 has this fault. Add the user again, with a password that nobody knows: kafka-configs.sh "
-        "--bootstrap-server HOST:PORT --alter --entity-type users --entity-name USER --add-config "
-        f"'{mechanism}=[password=...]'. Remove it when all nodes have run for metadata.log.max.snapshot.interval.ms"
+        "3.9 has this fault. Add the user again with a random password (kafka-configs.sh). Remove it when all nodes "
+        "have run for metadata.log.max.snapshot.interval.ms"
         for (mechanism, users), hosts in found.items()
     ]
 

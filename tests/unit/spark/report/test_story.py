@@ -107,27 +107,27 @@ def of_brokers(count: int) -> Dict[str, Any]:
 
 def test_many_brokers_are_one_line_and_one_column() -> None:
     result = of_brokers(300)
-    told = story.build(result)
-    assert [pair.right for pair in told.pairs] == [
+    shown = story.build(result)
+    assert [pair.right for pair in shown.pairs] == [
         "brokers 1 to 6, 8, 10, 12 to 300",
         "broker:7",
         "broker:9",
         "broker:11",
     ]
-    assert told.pairs[0].total == [297 * 90, 297 * 90, 0, 0, 0, 0, 0]
-    assert [view.name for view in told.views] == ["metadata_log", "brokers 1 to 300"]
-    (group,) = told.groups
+    assert shown.pairs[0].total == [297 * 90, 297 * 90, 0, 0, 0, 0, 0]
+    assert [view.name for view in shown.views] == ["metadata_log", "brokers 1 to 300"]
+    (group,) = shown.groups
     assert group.columns == ["metadata_log", story.BROKERS] and (group.total, group.listed) == (4, 4)
     (row,) = group.shown
     assert [[side.who for side in cell] for cell in row.cells] == [[""], ["brokers 7, 9", "broker 11", "broker 12"]]
-    assert "metadata log and brokers 1 to 300" in told.sentence or "brokers 1 to 300" in text_of(report.render(result))
+    assert "metadata log and brokers 1 to 300" in shown.sentence or "brokers 1 to 300" in text_of(report.render(result))
 
 
 def test_three_brokers_are_named_one_by_one() -> None:
     result = load("differ")
-    told = story.build(result)
-    assert [pair.right for pair in told.pairs] == [pair["right"] for pair in result["comparisons"]]
-    assert [view.name for view in told.views] == list(result["views"])
+    shown = story.build(result)
+    assert [pair.right for pair in shown.pairs] == [pair["right"] for pair in result["comparisons"]]
+    assert [view.name for view in shown.views] == list(result["views"])
 
 
 def test_values_of_what_changed_since_the_baseline_are_shown() -> None:
