@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import Iterable, Iterator, Mapping, NamedTuple, Sequence
 
-from ..facts import Partition, Partitions, Quorum
-from . import restart
+from ..facts import ClusterFacts, NodeFacts, Partition, Partitions, Quorum
+from . import phase, restart
 from .advice import shown
 
 METADATA_LOG = "__cluster_metadata"
@@ -276,3 +276,50 @@ def _why_alone(
 
 def _of_rack(cluster: Cluster, node: int) -> str:
     return f" of rack {cluster.racks[node]}" if node in cluster.racks else ""
+
+
+# Collected facts ------------------------------------------------------------------------------------------------------
+
+
+def of_facts(facts: ClusterFacts, min_isr: Mapping[str, int]) -> Cluster:
+    """Return the brokers as a cluster. One that does not answer, or is not in the brokers' metadata, is not alive.
+    Reassignments are not among the facts: their replicas count while they are in sync. Raises ValueError if the
+    brokers' metadata could not be read."""
+    topics, zookeeper = facts["topics"], facts["zookeeper"]
+    if not topics.get("reached"):
+        raise ValueError(topics.get("error") or "the brokers' metadata could not be read")
+    silent = {node.get("node_id") for node in _of_role(facts, "broker").values() if not node.get("running")}
+    registered = {**(zookeeper.get("broker_ids") or {}), **phase.registrations(facts)}
+    racks = {int(one): found["rack"] for one, found in registered.items() if (found or {}).get("rack")}
+    alive = frozenset(int(one) for one in topics["brokers"]) - silent
+    controller = (zookeeper.get("controller") or {}).get("broker_id")
+    return Cluster(topics["partitions"], min_isr, alive, racks, controller)
+
+
+def of_hosts(
+    facts: ClusterFacts, role: str, cluster: Cluster, canary: str | None, concurrency: int, since: float
+) -> restart.Plan:
+    """Return the plan of the hosts of a role. Those whose process started after `since` (seconds since 1970 by the
+    host's own clock; 0: none) are done. Raises ValueError as `plan`, and for a host whose id is unknown."""
+    nodes = _of_role(facts, role)
+    unknown = sorted(host for host, node in nodes.items() if node.get("node_id") is None)
+    if unknown:
+        raise ValueError(f"the node id of {shown(unknown)} is unknown: its properties file could not be read")
+    hosts = {int(node["node_id"]): host for host, node in nodes.items()}
+    if canary is not None and canary not in nodes:
+        raise ValueError(f"the canary is {canary}, which is not in the group kafka_{role}")
+    done = [number for number, host in hosts.items() if since and restarted_at(nodes[host]) >= since]
+    first = int(nodes[canary]["node_id"]) if canary is not None else None
+    found = plan(cluster, hosts, done, first, concurrency)
+    batches = [[hosts[one] for one in batch] for batch in found.batches]
+    reasons = {hosts[one]: why for one, why in found.reasons.items()}
+    return restart.Plan(batches, [hosts[one] for one in found.done], reasons, found.unavoidable)
+
+
+def restarted_at(node: NodeFacts) -> float:
+    """Return when a node's process started, in seconds since 1970 by its host's clock; 0 if unknown."""
+    return (node.get("service") or {}).get("started_at") or 0
+
+
+def _of_role(facts: ClusterFacts, role: str) -> dict[str, NodeFacts]:
+    return {host: node for host, node in facts["nodes"].items() if node["role"] == role}
