@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""rolling_restart: check that the batch is one of the plan's, then plan, admit or settle from the probe host."""
+"""rolling_restart: check that the batch is one of the plan's, then ask the probe host."""
 
 from __future__ import annotations
 
@@ -20,7 +20,13 @@ class ActionModule(QuorumshiftAction):
 
     def act(self, args):
         args.setdefault("accept", self.listed("quorumshift_accept_degraded"))
-        state, kind = args["state"], args["kind"]
+        state, kind = args["state"], args.get("kind")
+        if state == "batches":
+            result = self.module(self.filled(args))
+            for role in ("brokers", "controllers"):
+                if role in result:
+                    self._show({**result[role], "kind": f"restart of {role}"}, f"{role}.unavoidable of the result")
+            return result
         if state == "admitted":
             refused = self._not_planned(args)
             if refused:
@@ -34,7 +40,7 @@ class ActionModule(QuorumshiftAction):
             return result
         if state == "planned":
             self.artifacts().save(f"plan-{kind}.json", json.dumps(result["plan"], indent=1))
-            self._show(result["plan"])
+            self._show(result["plan"], f"plan-{kind}.json of the run artifacts")
             self._compare(order, result["plan"])
         if state == "admitted" and result.get("needed", True):
             self._admitted(args, result, kind)
@@ -72,7 +78,8 @@ class ActionModule(QuorumshiftAction):
         for text in unresponsive:
             self.say(text)
 
-    def _show(self, plan: dict) -> None:
+    def _show(self, plan: dict, where: str) -> None:
+        """Show the order, and some of the partitions that cannot stay available. `where`: what has all of them."""
         order = [
             " + ".join(f"{host} ({plan['reasons'][host]})" if host in plan["reasons"] else host for host in batch)
             for batch in plan["batches"]
@@ -84,7 +91,7 @@ class ActionModule(QuorumshiftAction):
         for name, why in lost[:LISTED]:
             self.say(f"cannot stay available: {name} ({why})")
         if len(lost) > LISTED:
-            self.say(f"and {len(lost) - LISTED} more, all in plan-{plan['kind']}.json of the run artifacts")
+            self.say(f"and {len(lost) - LISTED} more, all in {where}")
 
     def _compare(self, order: list[str] | None, plan: dict) -> None:
         """Show and journal where the roll differs from the plan that this run made at its beginning."""

@@ -26,23 +26,38 @@ description:
     be restarted, one of these is returned as RV(first). A controller that was restarted so needs no restart in its own
     batch.
   - O(state=settled) waits for the same after the last batch.
+  - O(state=batches) shows which nodes could restart together without any change of their mode. It reads only, and
+    admits nothing. No partition loses more in-sync replicas than min.insync.replicas allows, counting the whole batch
+    at once. A batch is within one rack, if brokers have racks. Controllers restart one at a time.
 options:
   state:
     description: What to do.
     type: str
     required: true
-    choices: [planned, admitted, settled]
+    choices: [planned, admitted, settled, batches]
   kind:
     description:
       - The kind of restart. V(zk_migration), V(kraft) and V(controller_final) lead forward. V(controller_migration)
         takes controllers back to migration mode before the migration has ended, V(hybrid) brokers from KRaft mode
         back to migration mode, V(zk) from there to plain ZooKeeper mode.
+      - Required unless O(state=batches).
     type: str
-    required: true
     choices: [zk_migration, kraft, controller_final, controller_migration, hybrid, zk]
   canary:
-    description: The host to restart first; by default the broker that leads the fewest partitions.
+    description:
+      - The host to restart first; by default the broker that leads the fewest partitions. With O(state=batches), by
+        default none.
     type: str
+  concurrency:
+    description: With O(state=batches), how many brokers may be in a batch.
+    type: int
+    default: 1
+  since:
+    description:
+      - With O(state=batches), the time of the change that the restarts are for, in seconds since 1970. Nodes that
+        started later, by their host's clock, need no restart. V(0) restarts all.
+    type: float
+    default: 0
   planned:
     description:
       - With O(state=planned), the brokers in the order of the run's own plan. The module keeps this order if no broker
@@ -106,6 +121,14 @@ plan:
   description: Batches of hosts, hosts that need no restart, reasons, and partitions that cannot stay available.
   type: dict
   returned: with O(state=planned)
+brokers:
+  description: Batches of broker hosts, hosts that need no restart, reasons, and partitions that cannot stay available.
+  type: dict
+  returned: with O(state=batches)
+controllers:
+  description: The same of the quorum's controllers; none without a group C(kafka_controller).
+  type: dict
+  returned: with O(state=batches)
 gate_token:
   description: The gate token for the restart of the batch, or of RV(first) alone; or for wiping controllers once every
     broker is in plain ZooKeeper mode. It names its hosts.
@@ -141,6 +164,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     invariants,
     phase,
     restart,
+    restart_plan,
     rollback,
     stuck_leaders,
     transitions,
@@ -154,12 +178,14 @@ KINDS = {name: one for name, one in transitions.TRANSITIONS.items() if name != "
 
 
 def main():
-    """Plan, admit or settle, as `state` says."""
+    """Plan, admit, settle or show batches, as `state` says."""
     module = ProbeModule(
         {
-            "state": {"type": "str", "required": True, "choices": ["planned", "admitted", "settled"]},
-            "kind": {"type": "str", "required": True, "choices": list(KINDS)},
+            "state": {"type": "str", "required": True, "choices": ["planned", "admitted", "settled", "batches"]},
+            "kind": {"type": "str", "choices": list(KINDS)},
             "canary": {"type": "str"},
+            "concurrency": {"type": "int", "default": 1},
+            "since": {"type": "float", "default": 0},
             "planned": {"type": "list", "elements": "str", "default": []},
             "batch": {"type": "list", "elements": "str", "default": []},
             "plan": {"type": "dict", "default": {}},
@@ -170,7 +196,29 @@ def main():
             "timeout_s": {"type": "float", "default": 600},
         }
     )
-    module.run((lambda: planned(module)) if module.params["state"] == "planned" else (lambda: awaited(module)))
+    state = module.params["state"]
+    if state != "batches" and not module.params["kind"]:
+        module.fail_json(msg=f"kind is required with state {state}")
+    work = {"planned": planned, "batches": batches}.get(state, awaited)
+    module.run(lambda: work(module))
+
+
+def batches(module):
+    """Return which brokers and controllers could restart together."""
+    facts, given = module.facts(), module.params
+    try:
+        min_isr = module.min_isr(facts["topics"].get("partitions") or {}) if facts["topics"]["reached"] else {}
+        cluster = restart_plan.of_facts(facts, min_isr)
+        how = (given["canary"], given["concurrency"], given["since"])
+        found = {"brokers": restart_plan.of_hosts(facts, transitions.BROKER, cluster, *how)._asdict()}
+        if phase.controllers(facts):
+            quorum = restart_plan.of_quorum(facts["quorum"])
+            one_by_one = (None, 1, given["since"])
+            controllers = restart_plan.of_hosts(facts, transitions.CONTROLLER, quorum, *one_by_one)
+            found["controllers"] = controllers._asdict()
+    except ValueError as error:
+        module.fail_json(msg=f"{error}. Nothing was changed.")
+    return found
 
 
 def planned(module):

@@ -206,3 +206,61 @@ def test_a_stray_directory_ends_the_roll_at_once():
 def test_a_controller_is_not_stopped_while_a_partition_is_offline():
     facts = partition(led_by(recorded.facts("dual_write"), "c3"), [1, 2, 5], [])
     assert "1 partition offline: orders-0" in admit(facts, "controller_final", ["c1"])["troubles"]
+
+
+# Batches -------------------------------------------------------------------------------------------------------------
+
+
+def together(facts, **given):
+    module = Module(facts, None, [], state="batches")
+    module.params.update({"canary": None, "concurrency": 3, "since": 0, **given})
+    return rolling_restart.batches(module)
+
+
+def racked(facts, **racks):
+    """Give brokers these racks, and no other ones, in their registrations."""
+    for node in facts["nodes"].values():
+        for number, one in ((node.get("metadata_log") or {}).get("brokers") or {}).items():
+            one["rack"] = racks.get(f"rack_of_{number}")
+    for number, one in (facts["zookeeper"].get("broker_ids") or {}).items():
+        one["rack"] = racks.get(f"rack_of_{number}")
+    return facts
+
+
+def test_brokers_that_share_no_partition_are_in_one_batch_and_controllers_are_not():
+    facts = racked(partition(recorded.facts("dual_write"), [5], [5]))
+    found = together(facts)
+    assert found["brokers"]["batches"] == [["b1", "b2", "b3"]]
+    assert [len(batch) for batch in found["controllers"]["batches"]] == [1] * len(found["controllers"]["batches"])
+    leader = next(host for host, one in facts["nodes"].items() if one["node_id"] == facts["quorum"]["leader_id"])
+    assert found["controllers"]["batches"][-1] == [leader]
+
+
+def test_brokers_of_two_racks_are_in_two_batches():
+    facts = partition(recorded.facts("dual_write"), [5], [5])
+    b1, b2, b3 = ids(facts, "b1", "b2", "b3")
+    racks = {f"rack_of_{b1}": "a", f"rack_of_{b2}": "b", f"rack_of_{b3}": "a"}
+    assert together(racked(facts, **racks))["brokers"]["batches"] == [["b1", "b3"], ["b2"]]
+
+
+def test_brokers_of_one_partition_restart_one_at_a_time():
+    facts = racked(recorded.facts("dual_write"))
+    partition(facts, ids(facts, "b1", "b2"), ids(facts, "b1", "b2"))
+    assert [len(batch) for batch in together(facts)["brokers"]["batches"]] == [2, 1]
+
+
+def test_a_broker_that_started_after_the_change_is_done():
+    facts = recorded.facts("dual_write")
+    for host, at in (("b1", 100.0), ("b2", 300.0), ("b3", None)):
+        facts["nodes"][host]["service"] = {**RUNS, "started_at": at}
+    assert together(facts, since=200)["brokers"]["done"] == ["b2"]
+    assert together(facts)["brokers"]["done"] == []
+
+
+def test_batches_cannot_be_planned_without_metadata_or_for_a_wrong_canary():
+    facts = recorded.facts("dual_write")
+    with pytest.raises(Failed, match="the canary is b9, which is not in the group kafka_broker"):
+        together(facts, canary="b9")
+    facts["topics"] = {"reached": False, "error": "the brokers' metadata could not be read: timed out"}
+    with pytest.raises(Failed, match=r"could not be read: timed out\. Nothing was changed"):
+        together(facts)

@@ -138,16 +138,19 @@ def leaderships(partitions: Partitions) -> dict[int | None, int]:
 
 def unavoidable(partitions: Partitions, min_isr: Mapping[str, int]) -> dict[str, str]:
     """Return the partitions that no order of restarts keeps available, {topic-partition: sentence}."""
-    sentences = {}
-    for name, one in _each(partitions):
-        replicas, least = len(one["replicas"]), min_isr.get(_topic(name), 1)
-        if replicas == 1:
-            sentences[name] = "replication factor 1: offline while its broker restarts"
-        elif replicas - 1 < least:
-            sentences[name] = (
-                f"{replicas} replicas, min.insync.replicas {least}: rejects acks=all while a replica restarts"
-            )
-    return sentences
+    return {
+        name: unavoidable_sentence(len(one["replicas"]), least)
+        for name, one in _each(partitions)
+        for least in (min_isr.get(_topic(name), 1),)
+        if len(one["replicas"]) - 1 < least
+    }
+
+
+def unavoidable_sentence(replicas: int, least: int) -> str:
+    """Return what the restart of a replica does to a partition that has none to spare. `least`: min.insync.replicas."""
+    if replicas == 1:
+        return "replication factor 1: offline while its broker restarts"
+    return f"{replicas} replicas, min.insync.replicas {least}: rejects acks=all while a replica restarts"
 
 
 def troubles(

@@ -85,3 +85,15 @@ def test_a_controller_that_needs_no_restart_is_not_journalled(harness):
     args = {"state": "admitted", "kind": "controller_final", "plan": plan, "batch": ["c2"]}
     assert not harness.run("rolling_restart", args, {"phase": "finalized", "needed": False}).get("failed")
     assert harness.events() == []
+
+
+def test_batches_are_shown_with_reasons_and_the_place_of_what_is_not_listed(harness):
+    lost = {f"t-{number}": "replication factor 1" for number in range(7)}
+    brokers = {"batches": [["b1", "b2"], ["b3"]], "done": [], "reasons": {"b3": "alone: why"}, "unavoidable": lost}
+    controllers = {"batches": [["c2"], ["c1"]], "done": [], "reasons": {}, "unavoidable": {}}
+    harness.run("rolling_restart", {"state": "batches"}, {"brokers": brokers, "controllers": controllers})
+    assert harness.printed[0] == "    restart of brokers: b1 + b2, then b3 (alone: why)"
+    assert harness.printed[-2:] == [
+        "    and 2 more, all in brokers.unavoidable of the result",
+        "    restart of controllers: c2, then c1",
+    ]

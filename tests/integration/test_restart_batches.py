@@ -1,0 +1,116 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Batches of a rolling restart on real servers: brokers of one batch stop together, and acks=all goes on."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_zookeeper_connect
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import restart_plan
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, topics
+from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security, ZkSecurity
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.integration import servers
+
+pytestmark = pytest.mark.real
+
+RACKS = {1: "a", 2: "a", 3: "b", 4: "b"}
+SPREAD = [[1, 3], [2, 4], [1, 4], [2, 3]]  # each partition in both racks
+
+
+@contextlib.contextmanager
+def racks_of_two():
+    """Yield (brokers by id, nodes, Connections) of two racks with two brokers each."""
+    with servers.workdir("batches") as home, servers.zookeeper(home) as ensemble, contextlib.ExitStack() as stack:
+        connect = f"{ensemble.connect}/kafka"
+        brokers = {
+            n: stack.enter_context(servers.zk_broker(home, n, connect, {"broker.rack": rack}))
+            for n, rack in RACKS.items()
+        }
+        nodes = {
+            f"b{n}": {"role": "broker", "reached": True, "node_id": n, "address": str(one.address)}
+            for n, one in brokers.items()
+        }
+        connections = cluster.Connections(
+            tuple(broker.address for broker in brokers.values()),
+            Security.from_options(None, "client"),
+            Security.from_options(None, "controller_client"),
+            parse_zookeeper_connect(connect),
+            ZkSecurity.from_options(None, "zookeeper_client"),
+            5,
+        )
+        admin = AdminClient({"bootstrap.servers": bootstrap(connections)})
+        servers.wait_for(lambda: servers.knows_controller(admin, len(RACKS)), 60, "all brokers to know the controller")
+        config = {"min.insync.replicas": "1"}
+        wanted = [
+            NewTopic("spread", replica_assignment=SPREAD, num_partitions=4, config=config),
+            NewTopic("one_rack", replica_assignment=[[3, 4]], num_partitions=1, config=config),
+            NewTopic("single", replica_assignment=[[2]], num_partitions=1, config=config),
+        ]
+        for created in admin.create_topics(wanted).values():
+            created.result(60)
+        yield brokers, nodes, connections
+
+
+def bootstrap(connections):
+    return ",".join(str(one) for one in connections.bootstrap)
+
+
+def read(nodes, connections):
+    """Return (facts, Cluster) as rolling_restart reads them."""
+    facts = cluster.collect({host: dict(node) for host, node in nodes.items()}, connections)
+    if not facts["topics"]["reached"]:
+        return facts, None
+    names = facts["topics"]["partitions"]
+    least = topics.min_isr(connections.bootstrap, connections.client, names, connections.timeout)
+    return facts, restart_plan.of_facts(facts, least)
+
+
+def is_healthy(nodes, connections):
+    _facts, found = read(nodes, connections)
+    every = [one for numbers in (found.partitions if found else {}).values() for one in numbers.values()]
+    return len(every) == 6 and found.alive == set(RACKS) and all(len(p["isr"]) == len(p["replicas"]) for p in every)
+
+
+def produced(connections, partitions):
+    """Write a record with acks=all to each partition of `spread`, and return the errors."""
+    producer, errors = Producer({"bootstrap.servers": bootstrap(connections), "acks": "all"}), []
+    for number in partitions:
+        producer.produce(
+            "spread",
+            b"x",
+            partition=number,
+            on_delivery=lambda error, _message: errors.append(error) if error else None,
+        )
+    assert producer.flush(60) == 0
+    return errors
+
+
+def test_a_rack_restarts_together_and_what_shares_a_partition_restarts_apart():
+    with racks_of_two() as (brokers, nodes, connections):
+        servers.wait_for(lambda: is_healthy(nodes, connections), 60, "all replicas in sync")
+        facts, found = read(nodes, connections)
+        plan = restart_plan.of_hosts(facts, "broker", found._replace(controller=None), None, 4, 0)
+        assert plan.batches == [["b1", "b2"], ["b3"], ["b4"]]
+        assert "one_rack-0 is also on broker 4" in plan.reasons["b3"]
+        assert plan.unavoidable == {"single-0": "replication factor 1: offline while its broker restarts"}
+        assert restart_plan.unsafe(found, [1, 2]).keys() == {"single-0"}
+        assert restart_plan.unsafe(found, [3, 4]).keys() == {"one_rack-0"}
+
+        for number in (1, 2):
+            brokers[number].stop()
+        servers.wait_for(lambda: (read(nodes, connections)[1] or found).alive == {3, 4}, 60, "both to be seen dead")
+        assert produced(connections, range(4)) == []
+
+        # The other rack has the last replicas now: evaluated again, its stop is not safe
+        facts, now = read(nodes, connections)
+        assert {f"spread-{number}" for number in range(4)} <= restart_plan.unsafe(now, [3, 4]).keys()
+        again = restart_plan.of_hosts(facts, "broker", now._replace(controller=None), None, 4, 0)
+        assert again.batches == [["b1", "b2"], ["b3"], ["b4"]]
+        assert again.reasons["b1"] == again.reasons["b2"] == "down: started first"
+        assert "has no in-sync replica to spare now" in again.reasons["b3"]
