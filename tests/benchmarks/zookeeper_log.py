@@ -37,15 +37,16 @@ def write_log(directory: Path, megabytes: int) -> int:
     data = [rng.randbytes(100) for _number in range(50)]
     with open(directory / f"log.{FIRST:x}", "wb") as file:
         file.write(struct.pack(">4siq", b"ZKLG", 2, 0))
-        while file.tell() < megabytes * 1_000_000:
+        written = 0
+        while written < megabytes * 1_000_000:
             for _number in range(1000):
                 path = b"/prod/kafka/brokers/topics/orders-%06d" % (zxid % 1_000_000)
                 body = struct.pack(">qiqqi", 0x2C00000000000001, 1, zxid, 1_700_000_000_000, 5)
                 body += struct.pack(">i", len(path)) + path + struct.pack(">i", 100) + data[zxid % 50]
                 body += struct.pack(">iiq", zxid & 0xFFFF, 2, zxid * 977)
-                file.write(struct.pack(">qi", zlib.adler32(body), len(body)) + body + b"B")
+                written += file.write(struct.pack(">qi", zlib.adler32(body), len(body)) + body + b"B")
                 zxid += 1
-        file.truncate(file.tell() + (64 << 20))
+        file.truncate(written + 16 + (64 << 20))
     return zxid - 1
 
 

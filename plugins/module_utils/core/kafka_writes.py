@@ -96,7 +96,7 @@ class Bound(NamedTuple):
 
 
 def bounded(last: Mapping[str, int], subtree: int, leader: int | None) -> Dict[str, Bound]:
-    """Return for each destination node what two zxids of the source tell, by host.
+    """Return for each destination node what two zxids of the source show, by host.
 
     `subtree`: `newest` of Kafka's subtree on the source; `leader`: the source leader's last zxid, None if unknown. Both
     are read after the cut.

@@ -106,7 +106,7 @@ def changes(
     """Return the changes to zoo.cfg that make its server an observer, and path and content of its dynamic file (None if
     it needs none).
 
-    A source with reconfigEnabled has a version above 0, and its servers elect with nobody of a lower version. Its
+    A source with reconfigEnabled has a version above 0, and its servers elect with no server of a lower version. Its
     observers have the same version as the suffix of a dynamic file, and reconfigEnabled off: with it on, ZooKeeper
     would rewrite the file without them.
     """
@@ -157,7 +157,7 @@ def _of_source(source: Source) -> Iterator[Finding]:
     silent = sorted(server for server, one in source.status.items() if not one["error"] and not one["mode"])
     if silent:
         yield Finding(
-            f"source servers {shown(silent)} forbid the word srvr, so their version and leader are unknown",
+            f"source servers {shown(silent)} forbid srvr, so their version and leader are unknown",
             "allow it in their 4lw.commands.whitelist",
         )
     standalone = sorted(server for server, one in source.status.items() if one["mode"] == "standalone")
@@ -295,7 +295,7 @@ def _of_difference(
     own: Mapping[str, str], config_file: str, name: str, settings: Mapping[str, str]
 ) -> Iterator[Finding]:
     yield from _kerberos(f"source host {name}", settings)
-    ours, theirs = (int(one.get("jute.maxbuffer") or DEFAULT_MAXBUFFER) for one in (own, settings))
+    ours, theirs = (int(one.get("jute.maxbuffer") or str(DEFAULT_MAXBUFFER), 0) for one in (own, settings))
     if ours < theirs:
         yield Finding(
             f"jute.maxbuffer is {ours} on this host and {theirs} on source host {name}: larger znodes cannot be read",
@@ -319,7 +319,9 @@ def _of_difference(
 
 
 def _session_ms(settings: Mapping[str, str], key: str, ticks: int) -> int:
-    return int(settings.get(key) or int(settings.get("tickTime") or 3000) * ticks)
+    """Return a limit of session timeouts in ms; by default some ticks, also for -1 (QuorumPeer)."""
+    given = int(settings.get(key) or -1)
+    return given if given != -1 else int(settings.get("tickTime") or 3000) * ticks
 
 
 def unjoined(status: Mapping[str, Any], wanted: int) -> str:
@@ -334,7 +336,7 @@ def unjoined(status: Mapping[str, Any], wanted: int) -> str:
 
 
 def hints(log: Iterable[str]) -> str:
-    """Return what an observer's log tells of why it does not join, '' if nothing is known."""
+    """Return what an observer's log says of why it does not join, '' if nothing is known."""
     text = "\n".join(log)
     for sign, hint in (
         ("is not authorized to connect", "the source's quorum uses Kerberos and rejects servers that it does not list"),

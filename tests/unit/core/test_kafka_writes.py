@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kafka's writes are found in each kind of transaction, and each destination node is judged by itself."""
+"""Kafka's writes are found in each kind of transaction, and each destination node is compared by itself."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def write(zxid, ends_session=False):
     return kafka_writes.Write(zxid, 0, KAFKA, {CHROOT: ("data",)}, ends_session)
 
 
-def test_each_node_is_judged_by_itself():
+def test_each_node_is_compared_by_itself():
     last = {"z4": 12, "z5": 10, "z6": 15}
     of_source = [write(11), write(12), write(14)]
     found = kafka_writes.lacking(of_source, last)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import struct
 import zlib
@@ -33,20 +34,24 @@ def body(zxid, data, digest=True):
 def a_log(directory, payloads, digest=True, first=FIRST, tail=b"", hole=1 << 20):
     """Write a log with a transaction for each payload; return its path."""
     path = directory / f"log.{first:x}"
-    with open(path, "wb") as file:
-        file.write(HEADER)
-        for number, data in enumerate(payloads):
-            file.write(entry(body(first + number, data, digest)))
-        file.write(tail)
-        file.truncate(file.tell() + hole)
+    content = (
+        HEADER + b"".join(entry(body(first + number, data, digest)) for number, data in enumerate(payloads)) + tail
+    )
+    path.write_bytes(content)
+    os.truncate(path, len(content) + hole)
     return path
+
+
+def noise(rng, size):
+    """Return random bytes; Random.randbytes exists since Python 3.9."""
+    return rng.getrandbits(8 * size).to_bytes(size, "big") if size else b""
 
 
 def payloads(rng, count):
     """Yield data of all sizes, some with zeros and ends of entries."""
     for _number in range(count):
         size = rng.choice((0, 10, 200, 200, 200, 5000, 70_000 if rng.random() < 0.05 else 1))
-        yield rng.choice((bytes(size), rng.randbytes(size), b"B\0\0\0\0" * (size // 5), b"B" * size))
+        yield rng.choice((bytes(size), noise(rng, size), b"B\0\0\0\0" * (size // 5), b"B" * size))
 
 
 def zxids(directory, after, **options):
@@ -94,7 +99,7 @@ def test_a_forged_entry_deep_in_long_data_is_not_a_start(tmp_path, size):
 
 
 def test_data_full_of_heads_only_costs_time(tmp_path):
-    """Each looks like the head of a transaction that was written in part, so that no later start is proven."""
+    """All look like the head of a transaction that was written in part, so that no later start is proven."""
     heads = b"B\0\0\0\0abcd\0\x20\0\0" * 20
     a_log(tmp_path, [heads] * 2000)
     assert log.last_transaction(str(tmp_path)).zxid == FIRST + 1999
@@ -193,8 +198,8 @@ def test_a_transaction_that_cannot_be_read_names_its_place(tmp_path):
     """Its checksum is right, but its fields are not what ZooKeeper writes."""
     rng = random.Random(6)
     for _case in range(300):
-        noise = struct.pack(">qiqqi", 1, 1, FIRST, 0, rng.choice((1, 2, 5, 7, 14, 15, -11))) + rng.randbytes(40)
-        (tmp_path / f"log.{FIRST:x}").write_bytes(HEADER + entry(noise))
+        content = struct.pack(">qiqqi", 1, 1, FIRST, 0, rng.choice((1, 2, 5, 7, 14, 15, -11))) + noise(rng, 40)
+        (tmp_path / f"log.{FIRST:x}").write_bytes(HEADER + entry(content))
         (one,) = log.transactions(str(tmp_path), FIRST - 1)
         try:
             one.collect({}, {})
