@@ -23,21 +23,6 @@ options:
     description: All servers of the source with their client ports. A chroot is ignored.
     type: str
     required: true
-  zookeeper_client:
-    description: How to connect to the source, and to this host's server where it has only a C(secureClientPort).
-    type: dict
-    suboptions:
-      use_tls: {description: Whether to use TLS., type: bool, default: false}
-      cafile: {description: PEM file of the CAs that signed the servers' certificates., type: path}
-      certfile: {description: PEM file of the client certificate., type: path}
-      keyfile: {description: PEM file of the private key., type: path}
-      keypassword: {description: The private key's password., type: str}
-      verify: {description: Whether to verify the servers' certificates., type: bool, default: true}
-      check_hostname: {description: Whether certificates must be of the servers' names., type: bool, default: true}
-      auth: {description: "Digest credentials, C(user:password).", type: str}
-      sasl_mechanism: {description: Not supported by this module., type: str, choices: [DIGEST-MD5, GSSAPI]}
-      sasl_username: {description: Not supported by this module., type: str}
-      sasl_password: {description: Not supported by this module., type: str}
   myid:
     description: The id of this host's server. It must be larger than each id of the source, and at most 254.
     type: int
@@ -81,6 +66,8 @@ options:
     description: How long the observer may make no progress before it has joined, in seconds.
     type: float
     default: 600
+extends_documentation_fragment:
+  - quorumshift.kafka.zookeeper
 attributes:
   check_mode: {support: full, description: Checks the preconditions and returns what would change.}
   diff_mode: {support: full, description: Shows the changes of the files.}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 
 import pytest
@@ -162,8 +163,12 @@ def test_joins_catches_up_and_changes_nothing_again(source, destination):
     )
     log = str(destination.home / "source-12" / "data" / "version-2")
     last = {"behind": written - 2, "z": zookeeper_files.last_zxid(destination.version_2, destination.version_2)}
+    status = zk_servers.gather(addresses, None, 10)
+    cut = status[str(leader(addresses))]["zxid"]
+    servers.wait_for(lambda: zookeeper_files.last_zxid(log, log) >= cut, 60, "the follower has logged it")
+    logged = zookeeper_files.last_zxid(log, log)
     writes = list(kafka_writes.writes(zookeeper_log.transactions(log, min(last.values()), log), "/prod/kafka"))
-    lacking = kafka_writes.lacking(writes, last)
+    lacking = kafka_writes.lacking(writes, last, cut, logged)
     assert lacking["z"].is_complete and not lacking["behind"].is_complete
 
     # a stopped observer is started, and catches up again
@@ -173,6 +178,20 @@ def test_joins_catches_up_and_changes_nothing_again(source, destination):
     restarted = destination.join()
     assert restarted["changed"] and restarted["joined"] and restarted["files"] == [], restarted
     assert destination.pid != pid
+
+    # a configuration of an older version of the source is replaced, and the running observer restarted
+    present, pid = destination.config.read_text(), destination.pid
+    if reconfigures:
+        version = next(path for path in done["files"] if ".dynamic." in path)
+        shutil.copy(version, f"{destination.config}.dynamic.1")
+        destination.config.write_text(present.replace(version, f"{destination.config}.dynamic.1"))
+    else:
+        kept = [line for line in present.splitlines() if not line.startswith("server.13")]
+        destination.config.write_text("\n".join(kept) + "\n")
+    renewed = destination.join()
+    assert renewed["joined"] and renewed["files"] == [str(destination.config)], renewed
+    assert destination.pid != pid
+    assert sorted(destination.config.read_text().splitlines()) == sorted(present.splitlines())
 
     # files of its own ensemble are not mixed with the source's
     destination.config.write_text(before)

@@ -28,15 +28,17 @@ class Write(NamedTuple):
 
 class Lacking(NamedTuple):
     """What a destination node lacks. `writes`: of Kafka, until the cut. `late`: made on the source after the cut, so by
-    a client that still uses it. `expired`: sessions that the source ended after the cut, as it must."""
+    a client that still uses it. `expired`: sessions that the source ended after the cut, as it must. `is_read`: whether
+    the log that was read reaches the cut; a follower's may lag."""
 
     writes: List[Write]
     late: List[Write]
     expired: List[Write]
+    is_read: bool
 
     @property
     def is_complete(self) -> bool:
-        return not self.writes and not self.late
+        return self.is_read and not self.writes and not self.late
 
 
 def writes(transactions: Iterable[Transaction], chroot: str, owners: Dict[str, int] | None = None) -> Iterator[Write]:
@@ -63,19 +65,19 @@ def is_below(path: str, chroot: str) -> bool:
     return path == chroot or path.startswith(f"{chroot}/")
 
 
-def lacking(of_source: Iterable[Write], last: Mapping[str, int], cut: int | None = None) -> Dict[str, Lacking]:
+def lacking(of_source: Iterable[Write], last: Mapping[str, int], cut: int, logged: int) -> Dict[str, Lacking]:
     """Return what each destination node lacks, given the zxid to which its files lead, by host.
 
-    `of_source`: the writes since the lowest of these zxids. `cut`: the source leader's zxid, read after all destination
-    nodes had stopped serving: later transactions come from the source alone. Without it every write counts.
+    `of_source`: the writes since the lowest of these zxids, in the log of one source server. `logged`: the zxid to
+    which that server's files led before its log was read. `cut`: the source leader's zxid, read after all destination
+    nodes had stopped serving, so that later transactions come from the source alone.
     """
-    found = {host: Lacking([], [], []) for host in last}
+    found = {host: Lacking([], [], [], logged >= cut) for host in last}
     for write in of_source:
-        after_cut = cut is not None and write.zxid > cut
         for host, zxid in last.items():
             if write.zxid > zxid:
                 of = found[host]
-                (of.writes if not after_cut else of.expired if write.ends_session else of.late).append(write)
+                (of.writes if write.zxid <= cut else of.expired if write.ends_session else of.late).append(write)
     return found
 
 

@@ -114,7 +114,7 @@ def write(zxid, ends_session=False):
 def test_each_node_is_compared_by_itself():
     last = {"z4": 12, "z5": 10, "z6": 15}
     of_source = [write(11), write(12), write(14)]
-    found = kafka_writes.lacking(of_source, last)
+    found = kafka_writes.lacking(of_source, last, cut=15, logged=15)
     assert {host: [one.zxid for one in one.writes] for host, one in found.items()} == {
         "z4": [14],
         "z5": [11, 12, 14],
@@ -126,12 +126,17 @@ def test_each_node_is_compared_by_itself():
 
 def test_only_the_ends_of_sessions_may_follow_the_cut():
     of_source = [write(12, True), write(14, True), write(15)]
-    found = kafka_writes.lacking(of_source[:2], {"z4": 12, "z5": 11}, cut=13)
+    found = kafka_writes.lacking(of_source[:2], {"z4": 12, "z5": 11}, cut=13, logged=14)
     assert found["z4"].is_complete and [one.zxid for one in found["z4"].expired] == [14]
     assert [one.zxid for one in found["z5"].writes] == [12] and not found["z5"].is_complete
-    late = kafka_writes.lacking(of_source, {"z4": 12}, cut=13)["z4"]
+    late = kafka_writes.lacking(of_source, {"z4": 12}, cut=13, logged=15)["z4"]
     assert [one.zxid for one in late.late] == [15] and not late.is_complete
-    assert not kafka_writes.lacking(of_source[:2], {"z4": 12})["z4"].is_complete
+
+
+def test_a_log_that_does_not_reach_the_cut_proves_nothing():
+    """A follower that lags has not logged what the others have committed."""
+    assert not kafka_writes.lacking([], {"z4": 12}, cut=14, logged=13)["z4"].is_complete
+    assert kafka_writes.lacking([], {"z4": 12}, cut=14, logged=14)["z4"].is_complete
 
 
 def stat(czxid, mzxid, pzxid):

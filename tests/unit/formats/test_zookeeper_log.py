@@ -99,7 +99,7 @@ def test_a_forged_entry_deep_in_long_data_is_not_a_start(tmp_path, size):
 
 
 def test_data_full_of_heads_only_costs_time(tmp_path):
-    """All look like the head of a transaction that was written in part, so that no later start is proven."""
+    """Any of them may be the head of a transaction that was written in part, so no later start is proven."""
     heads = b"B\0\0\0\0abcd\0\x20\0\0" * 20
     a_log(tmp_path, [heads] * 2000)
     assert log.last_transaction(str(tmp_path)).zxid == FIRST + 1999
