@@ -174,9 +174,9 @@ ansible_facts:
       description:
         - C(tried), how many targets of each kind were tried; C(failed), those that did not answer, with C(reason) and
           C(error); C(listen), whether the controller's address is free; C(replicas), the topic ids and
-          partitions in the log directories; C(zookeeper), the servers on this host with their directories; C(login),
-          C(answered) with the ids of the brokers that accepted the login and C(errors), or null without O(login);
-          C(own_zookeeper), why ZooKeeper could not be read with the broker's settings, or null.
+          partitions in the log directories; C(zookeeper), the servers on this host with directories and settings;
+          C(login), C(answered) with the ids of the brokers that accepted the login and C(errors), or null without
+          O(login); C(own_zookeeper), why ZooKeeper could not be read with the broker's settings, or null.
       type: dict
       returned: with the subset V(connectivity)
 partition_epochs:

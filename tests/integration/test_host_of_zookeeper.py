@@ -27,7 +27,9 @@ def server():
 def test_data_directories_are_found(server):
     (facts,) = [facts for facts in zk_host.gather() if facts["config"] == str(server.home / "zoo.cfg")]
     data, log = facts["dirs"]
-    assert facts["error"] is None
+    assert facts["error"] is None and facts["settings"] == {"tickTime": "500"}
+    assert zk_host.arguments_of(str(server.home / "zoo.cfg"))[-1] == str(server.home / "zoo.cfg")
+    assert zk_host.arguments_of("/missing/zoo.cfg") == []
     assert (data["path"], log["path"]) == (str(server.home / "data"), str(server.home.parent / "log"))
     newest = max((server.home / "data" / "version-2").glob("snapshot.*"), key=lambda path: path.stat().st_mtime)
     assert data["snapshot_bytes"] == newest.stat().st_size > 0 == log["snapshot_bytes"]

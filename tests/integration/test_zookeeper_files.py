@@ -11,7 +11,8 @@ import random
 import shutil
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kafka_writes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes, zookeeper_log
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import zookeeper_files as files
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
 from kazoo.client import KazooClient
@@ -178,3 +179,47 @@ def test_a_node_that_does_not_exist_is_not_there(recorded):
     assert by_files(str(directory), "/missing")[1] == {}
     with pytest.raises(files.ZooKeeperFileError, match="no snapshot"):
         files.newest_snapshot(str(directory.parent))
+
+
+def test_kafkas_writes_are_found_in_the_log(home):
+    """Each of Kafka's writes, none of another tenant's; what the Stats show, and that they show no change of an ACL."""
+    writes: list[int] = []
+    with servers.zookeeper(home, "writes", {"preAllocSize": "64"}) as server:
+        with zookeeper.connect(server.connect) as client:
+            client.ensure_path(f"{ROOT}/topics")
+            client.create("/other", b"")
+            begin = client.last_zxid
+            session = KazooClient(server.connect)
+            session.start()
+
+            def write(make):
+                before = client.last_zxid
+                client.set("/other", b"of another tenant")
+                make()
+                client.get("/other")
+                assert client.last_zxid > before + 1
+                writes.append(client.last_zxid)
+
+            def multi():
+                with client.transaction() as parts:
+                    parts.set_data("/other", b"x")
+                    parts.create(f"{ROOT}/topics/of_multi", b"")
+
+            write(lambda: client.create(f"{ROOT}/topics/a", b""))
+            write(lambda: client.set(ROOT, b"data"))
+            write(multi)
+            write(lambda: session.create(f"{ROOT}/id", b"", ephemeral=True))
+            write(session.stop)
+            write(lambda: client.delete(f"{ROOT}/topics/a"))
+            stats = [(node.path, znodes.Stat(*node.stat)) for node in zookeeper.read_tree(client, ROOT)]
+            assert kafka_writes.newest(stats) == (writes[-1], f"{ROOT}/topics")
+            write(lambda: client.set_acls(ROOT, [make_digest_acl("u", "p", all=True), *client.get_acls("/")[0]]))
+            stats = [(node.path, znodes.Stat(*node.stat)) for node in zookeeper.read_tree(client, ROOT)]
+            assert kafka_writes.newest(stats)[0] == writes[-2]
+            last = client.last_zxid
+        directory = str(server.home / "data" / "version-2")
+        servers.wait_for(lambda: files.last_zxid(directory, directory) > last, 60, "the end of the session is logged")
+        found = list(kafka_writes.writes(zookeeper_log.transactions(directory, begin, directory), ROOT))
+    assert [one.zxid for one in found] == writes
+    assert [one.ends_session for one in found] == [False, False, False, False, True, False, False]
+    assert {change for one in found for of in one.paths.values() for change in of} >= {"acl", "data", "delete"}

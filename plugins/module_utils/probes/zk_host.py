@@ -9,26 +9,67 @@ Runs on managed hosts: standard library only; read-only.
 from __future__ import annotations
 
 import glob
+import hashlib
 import os
+from typing import Mapping, Sequence
 
 from .. import safe_files
 from ..formats import properties
 from .node import space
 
+_PREFIX, _MAXBUFFER, _SECRET = "zookeeper.", "jute.maxbuffer", "DigestAuthenticationProvider.superDigest"
+_SETTINGS = (
+    *(_MAXBUFFER, _SECRET, "syncEnabled", "observer.syncEnabled", "localSessionsEnabled", "sslQuorum", "skipACL"),
+    *("quorum.auth.enableSasl", "quorum.auth.kerberos.servicePrincipal", "reconfigEnabled"),
+    *("tickTime", "minSessionTimeout", "maxSessionTimeout"),
+)
 _MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 
 def gather() -> list[dict]:
-    """Return [{config, error, dirs: [{path, free_bytes, read_only, snapshot_bytes}]}] of the servers on this host.
+    """Return [{config, error, settings, dirs: [{path, free_bytes, read_only, snapshot_bytes}]}] of the servers on this
+    host.
 
     `snapshot_bytes`: the newest snapshot's size, 0 if there is none (FileTxnSnapLog: `version-2` below dataDir and
     dataLogDir). For a server with only its port and directory on the command line (ServerConfig.parse), `error` is set.
     """
-    return [_server(pid, config) for pid, config in _running()]
+    return [_server(pid, config, arguments) for pid, config, arguments in _running()]
 
 
-def _running() -> list[tuple[str, str]]:
-    """Return (pid, configuration file) of each server."""
+def arguments_of(config: str) -> list[str]:
+    """Return the command line of the server that runs on this host with a configuration file, [] if none does."""
+    paths = {os.path.realpath(config)}
+    return next((one for pid, path, one in _running() if os.path.realpath(_absolute(pid, path)) in paths), [])
+
+
+def settings(values: Mapping[str, str], arguments: Sequence[str]) -> dict[str, str]:
+    """Return the settings that count of a server, from its zoo.cfg and its JVM's arguments: names as in zoo.cfg.
+
+    ZooKeeper makes a key that it does not know a system property with the prefix `zookeeper.` (QuorumPeerConfig), so
+    `jute.maxbuffer`, which has no prefix, counts only as an argument. Secrets are hashed.
+    """
+    flags = dict(one[2:].partition("=")[::2] for one in arguments if one.startswith("-D"))
+    given = {key: value.strip() for key, value in values.items() if key != _MAXBUFFER}
+    given.update({key[len(_PREFIX) :]: value for key, value in flags.items() if key.startswith(_PREFIX)})
+    if _MAXBUFFER in flags:
+        given[_MAXBUFFER] = flags[_MAXBUFFER]
+    found = {key: value for key, value in given.items() if key in _SETTINGS or key.startswith("authProvider.")}
+    if _SECRET in found:
+        found[_SECRET] = hashlib.sha256(found[_SECRET].encode()).hexdigest()[:16]
+    return found
+
+
+def _absolute(pid: str, config: str) -> str:
+    if os.path.isabs(config):
+        return config
+    try:
+        return os.path.join(os.readlink(f"/proc/{pid}/cwd"), config)
+    except OSError:
+        return config  # the process has ended meanwhile
+
+
+def _running() -> list[tuple[str, str, list[str]]]:
+    """Return (pid, configuration file, command line) of each server."""
     servers = []
     for path in glob.iglob("/proc/[0-9]*/cmdline"):
         try:
@@ -37,19 +78,20 @@ def _running() -> list[tuple[str, str]]:
         except OSError:
             continue  # the process has ended meanwhile
         if _MAIN in arguments[:-1]:
-            servers.append((path.split("/")[2], arguments[arguments.index(_MAIN) + 1]))
+            servers.append((path.split("/")[2], arguments[arguments.index(_MAIN) + 1], arguments))
     return sorted(servers)
 
 
-def _server(pid: str, config: str) -> dict:
+def _server(pid: str, config: str, arguments: Sequence[str]) -> dict:
+    path = _absolute(pid, config)
     try:
-        path = config if os.path.isabs(config) else os.path.join(os.readlink(f"/proc/{pid}/cwd"), config)
         values = properties.parse(safe_files.read(path).decode("latin-1"))
     except (OSError, properties.PropertiesError) as error:
-        return {"config": config, "error": str(error), "dirs": []}
+        return {"config": config, "error": str(error), "settings": {}, "dirs": []}
     paths = (values.get("dataDir"), values.get("dataLogDir"))
     dirs = [_directory(each.strip()) for each in dict.fromkeys(paths) if each]
-    return {"config": path, "error": None, "dirs": [directory for directory in dirs if directory]}
+    shown = settings(values, arguments)
+    return {"config": path, "error": None, "settings": shown, "dirs": [directory for directory in dirs if directory]}
 
 
 def _directory(path: str) -> dict | None:

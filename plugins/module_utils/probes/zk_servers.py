@@ -15,12 +15,13 @@ from .socket_wire import ProtocolError, WireError
 
 _VERSION = re.compile(r"Zookeeper version: (\d+)\.(\d+)\.(\d+)")
 _LATENCY = re.compile(r"^Latency min/avg/max: [\d.]+/([\d.]+)/(\d+)", re.MULTILINE)
+_ZXID = re.compile(r"^Zxid: 0x([0-9a-f]+)", re.MULTILINE)
 _MODE = re.compile(r"^Mode: (\w+)", re.MULTILINE)
 
 
 def gather(servers: Iterable[HostPort], context: Any, timeout: float) -> dict[str, dict]:
     """Return {"host:port": {version ([int, int, int] or None), mode, latency_ms ([average, maximum] since its start, or
-    None), error}} of all servers, read in parallel.
+    None), zxid (the last that it processed), error}} of all servers, read in parallel.
 
     `context`: an SSLContext, or None for plain ports; `timeout` in seconds for each. A server that forbids the word
     runs, and all its values are None.
@@ -32,17 +33,18 @@ def gather(servers: Iterable[HostPort], context: Any, timeout: float) -> dict[st
 
 
 def _status(server: HostPort, context: Any, timeout: float) -> dict:
-    status: dict = {"version": None, "mode": None, "latency_ms": None, "error": None}
+    status: dict = {"version": None, "mode": None, "latency_ms": None, "zxid": None, "error": None}
     try:
         answer = zk_wire.four_letter(server, "srvr", timeout, context)
     except ProtocolError:
         return status
     except WireError as error:
         return {**status, "error": str(error)}
-    version, mode, latency = _VERSION.search(answer), _MODE.search(answer), _LATENCY.search(answer)
+    version, mode, latency, zxid = (one.search(answer) for one in (_VERSION, _MODE, _LATENCY, _ZXID))
     return {
         **status,
         "version": [int(number) for number in version.groups()] if version else None,
         "mode": mode and mode[1],
+        "zxid": int(zxid[1], 16) if zxid else None,
         "latency_ms": [float(number) for number in latency.groups()] if latency else None,
     }
