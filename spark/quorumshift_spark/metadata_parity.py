@@ -185,7 +185,7 @@ class _Run:
         kinds = {name: view.kinds for name, view in self.views.items() if name not in self.apart}
         comparisons = rules.plan(self.job.gate, kinds, self.zookeeper_mode)
         with self._timed("compare"):
-            unequal = parity.Unequal(rows, parity.bundled(comparisons), parity.buckets_for(readings))
+            unequal = parity.Unequal(rows, parity.bundled(comparisons))
         with self._timed("recheck"):
             checked = self._recheck(unequal, comparisons, readings)
         with self._timed("write"):

@@ -1,17 +1,14 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The comparison in Spark finds the keys that are not equal, by digests of 64 bits in two steps.
+"""The comparison in Spark: one aggregation by key, over digests of 64 bits, finds the keys that are not equal.
 
-Keys are hashed into buckets. Each view is reduced to a digest a bucket, without a shuffle of its rows, so that hundreds
-of brokers cost a scan each. Only buckets in which a view differs are compared key by key. The unequal keys, usually
-few, go through `compare` on the driver. All others are equal in every comparison of their kind. Rows are those of
-views.source.
+These keys, usually few, go through `compare` on the driver. All others are equal in every comparison of their kind.
+Rows are those of views.source.
 """
 
 from __future__ import annotations
 
-import collections
 import functools
 import json
 import operator
@@ -142,58 +139,21 @@ def bundled(comparisons: Sequence[Comparison]) -> List[Bundle]:
 class Unequal:
     """The keys that are unequal in a comparison of `bundles`.
 
-    :ivar equal: {(bundle number, kind): number of keys} that are equal in all comparisons of the bundle, without `ids`
+    :ivar equal: {(bundle number, kind): number of keys} that are equal in all comparisons of the bundle
     :ivar ids: of the unequal keys, ordered
     :ivar bundles: as given
-    :ivar looked: how many buckets of keys were compared key by key
     """
 
-    def __init__(self, rows: DataFrame, bundles: Sequence[Bundle], buckets: int) -> None:
-        """Compare `rows`, with the keys of each kind in that many buckets."""
-        self._bucket = F.pmod("id", F.lit(buckets))
+    def __init__(self, rows: DataFrame, bundles: Sequence[Bundle]) -> None:
         self._rows = rows.withColumn("id", _id())
         self.bundles = bundles
         self.equal: Dict[Tuple[int, str], int] = {}
         self.ids: List[int] = []
-        self.looked = 0
-        if not bundles:
-            return
-        digests = {bundle.relation: _digest(bundle.relation).alias(bundle.relation) for bundle in bundles}
-        self._keys = self._rows.select("kind", "id", "view", F.lit(1).alias("size"), *digests.values())
-        numbers = range(len(bundles))
-        flags = [f"equal_{number}" for number in numbers]
-        unequal = F.collect_list(F.when(~F.col("all_equal"), F.struct("id", *flags))).alias("unequal")
-        summed = _agreement(_summaries(self._keys, self._bucket, list(digests)), bundles)
-        keys: Dict[Tuple[int, str], int] = collections.Counter()
-        looked = []
-        for row in summed.groupBy("kind").agg(*(F.sum(_size(n)).alias(_size(n)) for n in numbers), unequal).collect():
-            keys.update({(n, row.kind): row[_size(n)] or 0 for n in numbers})
-            looked += [(row.kind, one.id, *(one[flag] is False for flag in flags)) for one in row.unequal]
-        self.looked = len(looked)
-        if looked:
-            keys.subtract(self._look(looked))
-        # A key of the left view is equal in all comparisons unless it is one of `ids`
-        self.equal = {of: count for of, count in keys.items() if count}
-
-    def _look(self, buckets: Sequence[Tuple[Any, ...]]) -> Dict[Tuple[int, str], int]:
-        """Compare these buckets key by key, and set `ids`. Return for them what `equal` counts.
-
-        :arg buckets: (kind, number, for each bundle whether it is unequal there). Views of other bundles are left out.
-        """
-        numbers = range(len(self.bundles))
-        looked = [F.col(f"looked_{n}") for n in numbers]
-        columns_of = ", ".join(["of_kind string", "bucket bigint", *(f"looked_{n} boolean" for n in numbers)])
-        named = self._keys.sparkSession.createDataFrame(list(buckets), columns_of)
-        in_bucket = (F.col("kind") == F.col("of_kind")) & (self._bucket == F.col("bucket"))
-        rows = self._keys.join(F.broadcast(named), in_bucket)
-        lefts = F.col("view").isin(*{bundle.left for bundle in self.bundles})  # whose keys are counted
-        of_bundles = [ours | theirs for ours, theirs in map(_sides, self.bundles, looked)]
-        rows = rows.filter(functools.reduce(operator.or_, of_bundles, lefts))
-        unequal = _agreement(rows, self.bundles, looked).filter(~F.col("all_equal"))
-        sums = [F.sum(_size(n)).alias(_size(n)) for n in numbers]
-        found = unequal.groupBy("kind").agg(*sums, F.collect_list("id").alias("ids")).collect()
-        self.ids = sorted({one for row in found for one in row.ids})
-        return {(n, row.kind): row[_size(n)] or 0 for row in found for n in numbers}
+        if bundles:
+            self._keys = _by_key(self._rows, bundles)
+            unequal = F.collect_list(F.when(~F.col("all_equal"), F.col("id"))).alias("ids")
+            self.equal, found = self._counts(self._keys, F.col("all_equal"), True, unequal)
+            self.ids = sorted(one for row in found for one in row.ids)
 
     def entities(self, ids: Sequence[int]) -> Tuple[Dict[Key, Dict[str, Entity]], List[str]]:
         """Return {key: {view: entity}} of these keys, and a sentence for each entity that arrived twice."""
@@ -209,27 +169,17 @@ class Unequal:
 
     def counts(self, ids: Sequence[int], equal: bool) -> Dict[Tuple[int, str], int]:
         """Return {(bundle number, kind): number of keys} of these keys that are equal, or unequal, in the bundle."""
-        if not ids:
-            return {}
-        numbers = range(len(self.bundles))
-        keys = _agreement(self._of(self._keys, ids), self.bundles)
-        sums = [F.count_if(F.col(f"equal_{n}") == equal).alias(f"n_{n}") for n in numbers]
-        rows = keys.groupBy("kind").agg(*sums).collect()
-        return {(n, row.kind): row[f"n_{n}"] for row in rows for n in numbers if row[f"n_{n}"]}
+        return self._counts(self._of(self._keys, ids), F.lit(True), equal)[0] if ids else {}
 
     def _of(self, rows, ids):
         named = rows.sparkSession.createDataFrame([(one,) for one in ids], "id bigint")
         return rows.join(F.broadcast(named), "id", "left_semi")
 
-
-_KEYS_A_BUCKET, _MOST_BUCKETS = 64, 8192
-
-
-def buckets_for(found: Mapping[str, Reading]) -> int:
-    """Return how many buckets fit these views. A bucket costs a row a view and kind, and an unequal key the comparison
-    of its whole bucket."""
-    keys = max((sum(reading.read.values()) for reading in found.values()), default=0)
-    return min(keys // _KEYS_A_BUCKET + 1, _MOST_BUCKETS)
+    def _counts(self, keys, counts, equal, *more):
+        numbers = range(len(self.bundles))
+        sums = [F.count_if(counts & (F.col(f"equal_{n}") == equal)).alias(f"n_{n}") for n in numbers]
+        rows = keys.groupBy("kind").agg(*sums, *more).collect()
+        return {(n, row.kind): row[f"n_{n}"] for row in rows for n in numbers if row[f"n_{n}"]}, rows
 
 
 _NO_VALUE = -(1 << 31)
@@ -257,59 +207,27 @@ def _digest(relation: str):
     return F.when(F.col("kind") == "partition", typed).otherwise(generic)
 
 
-def _summaries(keys, bucket, relations):
-    """Return a row a view and bucket in the form of `keys`: the bucket's number as id, the number of keys as size, and
-    the digest of all keys with their values, null where the value of one does not decide.
-
-    The digest is of the number of rows and of two sums of halves of their hashes: a missing row, an extra row and one
-    that arrived twice change it, and the sums do not overflow.
-    """
-    size = F.count(F.lit(1))
-    aggregates = []
-    for relation in relations:
-        row = F.xxhash64("id", relation)
-        sums = F.sum(row.bitwiseAND(F.lit(0xFFFFFFFF))), F.sum(F.shiftrightunsigned(row, 32))
-        aggregates.append(F.when(F.count(relation) == size, F.xxhash64(size, *sums)).alias(relation))
-    by_bucket = keys.groupBy("kind", "view", bucket.alias("bucket")).agg(size.alias("size"), *aggregates)
-    return by_bucket.withColumnRenamed("bucket", "id")
-
-
-def _sides(bundle, looked):
-    """Return two conditions: a row belongs to the left view of a bundle, and to one of its right views."""
-    of_kind = F.col("kind").isin(*bundle.kinds) & looked
-    rights = [member.right for member in bundle.members]
-    return of_kind & (F.col("view") == bundle.left), of_kind & F.col("view").isin(*rights)
-
-
-def _size(number):
-    return f"size_{number}"
-
-
-def _agreement(rows, bundles, looked=None):
-    """Return a row a kind and id. `equal_N`: whether the views of bundle N agree, null where none has the key or the
-    bundle does not compare its kind. `all_equal`: whether all bundles agree. `size_N`: the sizes of the left view.
-
-    :arg looked: for each bundle the condition on which a row counts for it.
-    """
+def _by_key(rows, bundles):
+    """Return a row a key. `equal_N`: whether the views of bundle N agree, null where none has the key or the bundle
+    does not compare its kind. `all_equal`: whether all bundles agree."""
+    digests = {bundle.relation: _digest(bundle.relation).alias(bundle.relation) for bundle in bundles}
+    narrow = rows.select("kind", "id", "view", *digests.values())
     aggregates, equal = [], []
     for number, bundle in enumerate(bundles):
         digest = F.col(bundle.relation)
-        ours, theirs = _sides(bundle, looked[number] if looked else F.lit(True))
-        left, _rights = _sides(bundle, F.lit(True))
+        of_kind, rights = F.col("kind").isin(*bundle.kinds), [member.right for member in bundle.members]
+        ours, theirs = of_kind & (F.col("view") == bundle.left), of_kind & F.col("view").isin(*rights)
         aggregates += [
             F.max(ours | theirs).alias(f"present_{number}"),
             # A view that arrives twice must not stand for one that is missing: each adds a number of its own
             F.sum(F.when(digest.isNotNull(), F.when(ours, 1).when(theirs, _token("view")))).alias(f"views_{number}"),
             F.min(F.when(ours | theirs, digest)).alias(f"low_{number}"),
             F.max(F.when(ours | theirs, digest)).alias(f"high_{number}"),
-            F.sum(F.when(left, F.col("size"))).alias(_size(number)),
         ]
-        names = [member.right for member in bundle.members]
-        expected = F.lit(1) + functools.reduce(operator.add, (_token(F.lit(name)) for name in names))
+        expected = F.lit(1) + functools.reduce(operator.add, (_token(F.lit(name)) for name in rights))
         same = (F.col(f"views_{number}") == expected) & (F.col(f"low_{number}") == F.col(f"high_{number}"))
         equal.append(F.when(F.col(f"present_{number}"), F.coalesce(same, F.lit(False))).alias(f"equal_{number}"))
-    sizes = [_size(number) for number in range(len(bundles))]
-    by_key = rows.groupBy("kind", "id").agg(*aggregates).select("kind", "id", *equal, *sizes)
+    by_key = narrow.groupBy("kind", "id").agg(*aggregates).select("kind", "id", *equal)
     all_equal = functools.reduce(operator.and_, (F.coalesce(f"equal_{n}", F.lit(True)) for n in range(len(bundles))))
     return by_key.withColumn("all_equal", all_equal)
 

@@ -17,7 +17,6 @@ from quorumshift_spark.views import source
 from tests.spark.parity import local_spark
 
 pytestmark = pytest.mark.real
-MANY = 8192  # buckets
 LEFT, RIGHT, BROKER, OTHER = "zookeeper", "metadata_log", "broker:1", "broker:2"
 VALUES = {
     "replicas": ([1, 2, 3], [3, 2, 1], [1, 2]),
@@ -45,9 +44,9 @@ def rows(view, partitions):
     return source._typed(view, "partition", pa.RecordBatch.from_pylist(listed, schema=columns.PARTITIONS))
 
 
-def unequal(spark, batches, comparisons, buckets=MANY):
+def unequal(spark, batches, comparisons):
     table = pa.Table.from_batches(batches).combine_chunks()
-    found = parity.Unequal(spark.createDataFrame(table), parity.bundled(comparisons), buckets)
+    found = parity.Unequal(spark.createDataFrame(table), parity.bundled(comparisons))
     entities, twice = found.entities(found.ids)
     return entities, twice, found.equal
 
@@ -97,9 +96,8 @@ def _brokers(partitions, brokers=12):
     }
 
 
-@pytest.mark.parametrize("buckets", [1, 7, MANY])
-def test_what_differs_on_one_of_many_brokers_is_found_alone(spark, buckets):
-    """Also rows that are missing, extra or exchanged, in whatever buckets they are."""
+def test_what_differs_on_one_of_many_brokers_is_found_alone(spark):
+    """Also rows that are missing, extra or exchanged."""
     views = _brokers(partitions=500)
     views["broker:3"][17]["leader_epoch"] = 4
     views["broker:4"][18]["isr"] = [1]
@@ -109,15 +107,14 @@ def test_what_differs_on_one_of_many_brokers_is_found_alone(spark, buckets):
     del views[RIGHT][22]
     comparisons = [rules.Comparison(RIGHT, view, rules.SERVED, ("partition",)) for view in views if view != RIGHT]
     table = pa.Table.from_batches([rows(view, of) for view, of in views.items()]).combine_chunks()
-    found = parity.Unequal(spark.createDataFrame(table), parity.bundled(comparisons), buckets)
+    found = parity.Unequal(spark.createDataFrame(table), parity.bundled(comparisons))
     entities, twice = found.entities(found.ids)
     assert {parity.form.key_of(key)[1] for _kind, key in entities} == {17, 18, 19, 900, 20, 21, 22} and not twice
-    assert found.equal == {(0, "partition"): 494} and found.looked <= min(buckets, 7)
+    assert found.equal == {(0, "partition"): 494}
     assert found.counts(found.ids, False) == {(0, "partition"): 7} and found.counts(found.ids, True) == {}
 
 
-@pytest.mark.parametrize("buckets", [1, 5, MANY])
-def test_buckets_find_what_a_comparison_of_every_key_finds(spark, buckets):
+def test_digests_find_what_a_comparison_of_every_key_finds(spark):
     """Random differences between stores, brokers and a baseline; of each bundle the equal keys are counted once."""
     chance = random.Random(7)
     base = {n: {name: chance.choice(given) for name, given in VALUES.items()} for n in range(400)}
@@ -142,38 +139,11 @@ def test_buckets_find_what_a_comparison_of_every_key_finds(spark, buckets):
 
     expected = {key for key in range(430) if any(differs(one, key) for one in comparisons)}
     batches = [rows(view, of) for view, of in views.items()]
-    found, twice, equal = unequal(spark, batches, comparisons, buckets)
+    found, twice, equal = unequal(spark, batches, comparisons)
     assert {parity.form.key_of(key)[1] for _kind, key in found} == expected and not twice
     bundles = parity.bundled(comparisons)
     assert len(bundles) == 3 and 20 < len(expected) < 60
     assert equal == {(n, "partition"): len(set(views[one.left]) - expected) for n, one in enumerate(bundles)}
-
-
-def test_values_exchanged_between_two_keys_of_a_bucket_are_found(spark):
-    views = _brokers(partitions=50, brokers=2)
-    for view, (first, second) in zip(views, ((5, 6), (6, 5), (5, 6))):
-        views[view][1]["leader_epoch"], views[view][2]["leader_epoch"] = first, second
-    comparisons = [rules.Comparison(RIGHT, view, rules.SERVED, ("partition",)) for view in views if view != RIGHT]
-    found, _twice, equal = unequal(spark, [rows(view, of) for view, of in views.items()], comparisons, buckets=1)
-    assert {parity.form.key_of(key)[1] for _kind, key in found} == {1, 2} and equal == {(0, "partition"): 48}
-
-
-@pytest.mark.parametrize("buckets", [1, MANY])
-def test_a_bucket_is_compared_again_only_between_the_views_that_differ(spark, buckets):
-    """A key is unequal if any comparison finds it; the other comparisons still count each of their keys once."""
-    views = {**_brokers(partitions=100, brokers=3), LEFT: _brokers(100)[RIGHT]}
-    views[LEFT][7]["leader_epoch"] = 1
-    comparisons = [rules.Comparison(RIGHT, f"broker:{n}", rules.SERVED, ("partition",)) for n in range(3)]
-    comparisons.append(rules.Comparison(LEFT, RIGHT, rules.ZOOKEEPER_LOG, ("partition",)))
-    table = pa.Table.from_batches([rows(view, of) for view, of in views.items()]).combine_chunks()
-    found = parity.Unequal(spark.createDataFrame(table), parity.bundled(comparisons), buckets)
-    entities, _twice = found.entities(found.ids)
-    assert [(sorted(views), parity.form.key_of(key)[1]) for (_kind, key), views in entities.items()] == [
-        (["broker:0", "broker:1", "broker:2", RIGHT, LEFT], 7)
-    ]
-    assert found.equal == {(0, "partition"): 99, (1, "partition"): 99}
-    assert found.counts(found.ids, True) == {(0, "partition"): 1}
-    assert found.counts(found.ids, False) == {(1, "partition"): 1}
 
 
 def test_each_missing_side_is_unequal(spark):
