@@ -10,9 +10,12 @@ value can be built and checked anywhere.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import ssl
-from dataclasses import dataclass, field
-from typing import Any, Dict, Mapping, Tuple
+import tempfile
+from dataclasses import dataclass, field, replace
+from typing import Any, Dict, Iterator, Mapping, Tuple
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -28,7 +31,8 @@ class SecurityError(ValueError):
 class Tls:
     """How to make a TLS connection: PEM files, and what to check of the server.
 
-    `option` and `prefix` are for messages only: the option dict, and the prefix of its keys.
+    `option` and `prefix` are for messages only: the option dict, and the prefix of its keys. `content`: of the files by
+    option, for a machine that does not have them.
     """
 
     cafile: str | None = None
@@ -39,10 +43,32 @@ class Tls:
     check_hostname: bool = True
     option: str = field(default="client", repr=False, compare=False)
     prefix: str = field(default="ssl_", repr=False, compare=False)
+    content: Mapping[str, bytes] | None = field(default=None, repr=False, compare=False)
+
+    def with_content(self) -> Tls:
+        """Return this with the content of its files. Raises SecurityError, naming the option of a bad file."""
+        read = {name: self._require_pem(name) for name in _FILES}
+        return replace(self, content={name: text for name, text in read.items() if text is not None})
+
+    @contextlib.contextmanager
+    def files(self) -> Iterator[Tls]:
+        """Yield this with paths of this machine; files of its content exist, with mode 0600, until the block ends."""
+        if self.content is None:
+            yield self
+            return
+        with tempfile.TemporaryDirectory(prefix="quorumshift-tls-") as directory:
+            paths = {name: os.path.join(directory, name) for name in self.content}
+            for name, path in paths.items():
+                with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                    file.write(self.content[name])
+            yield replace(self, content=None, **paths)
 
     def context(self) -> ssl.SSLContext:
         """Return a client's SSLContext for TLS 1.2 or newer. Raises SecurityError, naming the option of a bad file."""
-        for name in ("cafile", "certfile", "keyfile"):
+        if self.content is not None:
+            with self.files() as here:
+                return here.context()
+        for name in _FILES:
             self._require_pem(name)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -64,10 +90,10 @@ class Tls:
                 raise self._unusable("certfile", reason) from error
         return context
 
-    def _require_pem(self, name: str) -> None:
+    def _require_pem(self, name: str) -> bytes | None:
         path = getattr(self, name)
         if path is None:
-            return
+            return None
         try:
             with open(path, "rb") as file:
                 content = file.read()
@@ -76,6 +102,7 @@ class Tls:
         if b"-----BEGIN " not in content:
             reason = "not a PEM file. Convert JKS and PKCS12 stores with keytool -importkeystore and openssl pkcs12"
             raise self._unusable(name, reason)
+        return content
 
     def _unusable(self, name: str, reason: str) -> SecurityError:
         return SecurityError(f"{self.option}.{self.prefix}{name}: {getattr(self, name)}: {reason}")
@@ -136,6 +163,10 @@ class Security:
         if self.sasl:
             return f"User:{self.username}" if self.mechanism in PASSWORD_MECHANISMS else None
         return None if self.tls and self.tls.certfile else "User:ANONYMOUS"
+
+    def with_content(self) -> Security:
+        """Return this with the content of its files, for other machines. Raises SecurityError."""
+        return replace(self, tls=self.tls.with_content()) if self.tls else self
 
     def ssl_context(self) -> ssl.SSLContext | None:
         """Return the SSLContext, None if the protocol has no TLS. Raises SecurityError."""
@@ -220,6 +251,19 @@ class ZkSecurity:
         tls = _tls(given, option, "") if use_tls else None
         return cls(tls, digest, mechanism, given.get("sasl_username"), given.get("sasl_password"), option)
 
+    def with_content(self) -> ZkSecurity:
+        """Return this with the content of its files, for other machines. Raises SecurityError."""
+        return replace(self, tls=self.tls.with_content()) if self.tls else self
+
+    @contextlib.contextmanager
+    def files(self) -> Iterator[ZkSecurity]:
+        """Yield this with paths of this machine (Tls.files)."""
+        if self.tls is None:
+            yield self
+            return
+        with self.tls.files() as tls:
+            yield replace(self, tls=tls)
+
     def ssl_context(self) -> ssl.SSLContext | None:
         """Return the SSLContext, None for plaintext. Raises SecurityError."""
         return self.tls.context() if self.tls else None
@@ -260,6 +304,7 @@ class ZkSecurity:
         return settings
 
 
+_FILES = ("cafile", "certfile", "keyfile")
 _TLS_KEYS = ("cafile", "certfile", "keyfile", "keypassword", "verify", "check_hostname")
 _SASL_KEYS = ("sasl_mechanism", "sasl_username", "sasl_password")
 _CLIENT_KEYS = ("security_protocol", *_SASL_KEYS, *("ssl_" + key for key in _TLS_KEYS))

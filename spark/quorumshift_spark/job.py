@@ -8,7 +8,7 @@ inside the data source's partitions, never Spark's configuration, plans or logs.
 
 ```
 {"nonce": ..., "gate": ..., "phase": ..., "cluster_id": ..., "digest_key_file": path, "output": directory,
- "ship": true where executors do not share the driver's files: tasks carry log and baseline,
+ "ship": true where executors do not share the driver's files: tasks carry log, baseline and TLS files,
  "fence": {"migration_offset": n, "migration_zxid": n},       /migration, read before the snapshot of the log
  "views": {
    "zookeeper": {"connect": ..., "client": {...}, "password_encoder_secrets": [...], "max_rate": znodes a second,
@@ -182,12 +182,15 @@ def _zookeeper(given, digests, job, at_once):
         cluster_id=job.cluster_id,
         max_latency_ms=given.get("max_latency_ms"),
         at_once=at_once,
+        ship=job.ship,
     )
 
 
 def _broker(given, digests, job):
     option = f"brokers.{given['id']}.client"
     security = Security.from_options(given.get("client"), option)
+    if job.ship:
+        security = security.with_content()
     address = addresses.parse_host_port(given["address"])
     timeout = job.bounds.request_timeout_s
     settings = job.view_options.get("settings") or ()
@@ -196,6 +199,8 @@ def _broker(given, digests, job):
 
 def _controller(given, job):
     security = Security.from_options(given.get("client"), f"controllers.{given['id']}.client")
+    if job.ship:
+        security = security.with_content()
     address, settings = addresses.parse_host_port(given["address"]), job.view_options.get("settings") or ()
     return ControllerView(given["id"], address, security, job.bounds.request_timeout_s, settings)
 

@@ -6,10 +6,14 @@
 from __future__ import annotations
 
 import pathlib
+import pickle
+import shutil
 import ssl
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security, SecurityError, ZkSecurity
+
+from tests.integration.certificates import Authority
 
 SCRAM = {"sasl_mechanism": "SCRAM-SHA-512", "sasl_username": "admin", "sasl_password": "s3cret"}
 
@@ -202,3 +206,20 @@ def test_values_are_comparable_and_immutable():
 )
 def test_principal(options, principal):
     assert Security.from_options(options).principal == principal
+
+
+def test_content_of_files_reaches_a_machine_without_them(tmp_path):
+    authority = Authority(tmp_path / "here")
+    mine = authority.issue("client")
+    tls = {"cafile": authority.cafile, "certfile": mine.certfile, "keyfile": mine.keyfile}
+    kafka = Security.from_options({"security_protocol": "SSL", **{f"ssl_{key}": path for key, path in tls.items()}})
+    carried = [kafka.with_content(), ZkSecurity.from_options({"use_tls": True, **tls}).with_content()]
+    shown, sent = repr(carried), pickle.dumps(carried)
+    shutil.rmtree(tmp_path / "here")
+    kafka_there, zookeeper_there = pickle.loads(sent)
+    assert len(kafka_there.ssl_context().get_ca_certs()) == 1 and "BEGIN" not in shown
+    with zookeeper_there.files() as files:
+        paths = [pathlib.Path(files.kazoo()[name]) for name in ("ca", "certfile", "keyfile")]
+        assert [path.stat().st_mode & 0o777 for path in paths] == [0o600] * 3
+        assert files.ssl_context() is not None
+    assert not paths[0].parent.exists()

@@ -64,6 +64,7 @@ class ZooKeeperView(LiveView):
     :arg cluster_id: the expected cluster; None accepts any.
     :arg max_latency_ms: for one answer, above which reading slows down (probe.Pace); None for no bound.
     :arg at_once: how many tasks Spark runs at once; 0 if that is not known, so that all parts may run at once.
+    :arg ship: whether tasks carry the files of the connection options.
     """
 
     name = "zookeeper"
@@ -81,13 +82,15 @@ class ZooKeeperView(LiveView):
         cluster_id: str | None = None,
         max_latency_ms: float | None = None,
         at_once: int = 0,
+        ship: bool = False,
     ) -> None:
         self.connect = connect
         self._at_once = at_once
         self._modes: Dict[str, str | None] | None = None
         self._max_latency = max_latency_ms / 1000 if max_latency_ms else None
         self._cluster_id = cluster_id
-        self._security = ZkSecurity.from_options(client)
+        security = ZkSecurity.from_options(client)
+        self._security = security.with_content() if ship else security
         self._znodes = Znodes(digests, secrets)
         self._max_rate = max_rate
         self._window = window
@@ -159,7 +162,10 @@ class ZooKeeperView(LiveView):
     @contextlib.contextmanager
     def _session(self, sharing=1):
         servers = self._followers_first()
-        with probe.connect(servers, self._timeout, randomize_hosts=False, **self._security.kazoo()) as client:
+        with contextlib.ExitStack() as stack:
+            security = stack.enter_context(self._security.files())
+            client = probe.connect(servers, self._timeout, randomize_hosts=False, **security.kazoo())
+            client = stack.enter_context(client)
             rate = self._max_rate / sharing if self._max_rate else None
             yield probe.Reader(client, self._window, rate, self._timeout, self._max_latency)
 
