@@ -57,7 +57,7 @@ class Tls:
             yield self
             return
         with tempfile.TemporaryDirectory(prefix="quorumshift-tls-") as directory:
-            paths = {name: os.path.join(directory, name) for name in self.content}
+            paths: Dict[str, Any] = {name: os.path.join(directory, name) for name in self.content}
             for name, path in paths.items():
                 with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                     file.write(self.content[name])
