@@ -8,7 +8,7 @@ export LC_ALL := C.UTF-8
 
 PY := .venv/bin/python
 TESTBED := $(PY) extensions/molecule/testbed/testbed.py
-CHECKS := lint unit integration spark build molecule molecule-secure crash-tests crash-tests-all crash-tests-rollback crash-tests-sudo drill test test-full test-fresh test-e2e test-verify test-faults test-rollback test-layout
+CHECKS := lint unit integration spark spark-standalone build molecule molecule-secure crash-tests crash-tests-all crash-tests-rollback crash-tests-sudo drill test test-full test-fresh test-e2e test-verify test-faults test-rollback test-layout
 
 .PHONY: help setup demo $(CHECKS) lock testbed-up testbed-down testbed-reset testbed-ssh clean
 
@@ -19,11 +19,12 @@ demo: setup ## migrate a live cluster on the testbed from ZooKeeper to KRaft und
 	@$(PY) -m tools.demo
 
 test: setup ## the fast checks: lint, unit, integration, build, molecule, crash-tests
-test-full: setup ## the long checks: molecule-secure, test-fresh, test-e2e, test-verify, test-faults, test-rollback, test-layout, crash-tests-all, crash-tests-rollback, crash-tests-sudo, drill, spark
+test-full: setup ## the long checks: molecule-secure, test-fresh, test-e2e, test-verify, test-faults, test-rollback, test-layout, crash-tests-all, crash-tests-rollback, crash-tests-sudo, drill, spark, spark-standalone
 lint: setup ## ruff, yamllint, ansible-lint (production), ansible-test sanity, shellcheck
 unit: setup ## unit tests; code for managed hosts also on the oldest target Python
 integration: setup ## tests against Kafka and ZooKeeper servers that the tests start
 spark: setup ## the verification jobs on a real Spark, against servers that the tests start
+spark-standalone: setup ## the comparison on a standalone cluster of two workers without the driver's files
 build: setup ## build the collection, install the tarball outside the checkout, check it there
 molecule: setup ## molecule scenario `default` on the testbed
 molecule-secure: setup ## molecule scenario `secure`: every listener secured, controllers with their own principal

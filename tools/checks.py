@@ -35,6 +35,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / ".venv" / "bin"
 PYTHON = str(BIN / "python")
 PYTEST = (PYTHON, "-m", "pytest", "-q")
+STANDALONE = "tests/spark/test_standalone.py"
 SKIPPED = 77  # a step's exit code for "cannot run here", as in automake; the last line of its output says why
 END_GRACE_S = 10  # for each of the signals that end a step
 SHOWN_PARAGRAPHS, SHOWN_LINES, SHOWN_LENGTH = 3, 8, 500
@@ -141,7 +142,11 @@ PARTS: dict[str, tuple[Step, ...]] = {
     ),
     "spark": (
         Step("jars", (PYTHON, TESTBED, "jars"), 900),
-        Step("pytest", (*PYTEST, "tests/spark"), 3600, counts_tests=True),
+        Step("pytest", (*PYTEST, "tests/spark", f"--ignore={STANDALONE}"), 3600, counts_tests=True),
+    ),
+    "spark-standalone": (
+        Step("jars", (PYTHON, TESTBED, "jars"), 900),
+        Step("pytest", (*PYTEST, STANDALONE), 2400, counts_tests=True),
     ),
     "build": (Step("installed tarball", script("built_collection"), 300, env=ANSIBLE_ENV),),
     "molecule": (scenario("default", 2400),),
@@ -166,7 +171,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
 }
 LONG = (
     *("molecule-secure", "test-fresh", "test-e2e", "test-verify", "test-faults", "test-rollback", "test-layout"),
-    *("crash-tests-all", "crash-tests-rollback", "crash-tests-sudo", "drill", "spark"),
+    *("crash-tests-all", "crash-tests-rollback", "crash-tests-sudo", "drill", "spark", "spark-standalone"),
 )
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},

@@ -1,0 +1,216 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""metadata_parity on a standalone cluster of two workers, with Spark's authentication and encryption.
+
+The workers run in a mount namespace in which the checkout's code and the job's directories are hidden.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import shlex
+import signal
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pyspark
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils import spark_submission
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.spark_jobs import ON_NETWORK
+from quorumshift_spark import package
+
+from tests.integration import seeded, servers
+from tests.spark import parity
+from tests.spark.test_parity import ENCODER, LOGIN, SETTINGS
+
+pytestmark = pytest.mark.real
+SPARK_HOME = pathlib.Path(pyspark.__file__).parent
+SECRET = "a secret of all daemons and jobs"
+DAEMON = {**ON_NETWORK, "spark.authenticate.secret": SECRET}
+CONF = {
+    **ON_NETWORK,
+    **{name: value for name, value in parity.CONF.items() if name != "spark.master"},
+    "spark.executor.memory": "512m",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",  # so that each row is kept on both executors
+    "spark.eventLog.enabled": "true",
+    "spark.eventLog.compress": "false",
+    "spark.eventLog.rolling.enabled": "false",
+}
+TIMES = ("timings", "nonce", "digest", "files")
+
+
+@pytest.fixture(scope="module")
+def home():
+    with servers.workdir("spark_standalone") as path:
+        yield path
+
+
+@pytest.fixture(scope="module")
+def views(home):
+    with servers.zookeeper(home) as zk, seeded.broker(home, zk, SETTINGS) as broker:
+        yield {
+            "zookeeper": {"connect": zk.connect + seeded.CHROOT, "password_encoder_secrets": ENCODER},
+            "brokers": [{"id": 1, "address": str(broker.listeners["SASL"]), "client": LOGIN}],
+        }
+
+
+def properties(path, settings):
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+        file.writelines(f"{name} {value}\n" for name, value in settings.items())
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """A master and two workers; `executors()` returns the ids of the executors' processes."""
+    there = tmp_path_factory.mktemp("standalone")
+    conf = properties(there / "daemon.conf", DAEMON)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment.update(SPARK_HOME=str(SPARK_HOME), SPARK_DAEMON_MEMORY="192m", SPARK_LOCAL_IP="127.0.0.1")
+    port, log = servers.free_port(), there / "master.log"
+    url = f"spark://127.0.0.1:{port}"
+    deploy = [str(SPARK_HOME / "bin/spark-class"), "org.apache.spark.deploy.{}", "--host", "127.0.0.1"]
+    deploy += ["--properties-file", conf, "--webui-port", "0"]
+    hidden = " && ".join(
+        f"mount -t tmpfs none {shlex.quote(str(parity.ROOT / name))}" for name in (".build", "spark", "plugins")
+    )
+
+    with contextlib.ExitStack() as stack:
+
+        def start(kind, output, prefix=(), *more):
+            # A test run that is killed leaves no daemon behind
+            command = ["setpriv", "--pdeathsig", "KILL", *prefix, *(part.format(kind) for part in deploy), *more]
+            out = stack.enter_context(open(output, "wb"))
+            process = subprocess.Popen(command, stdout=out, stderr=out, env=environment, cwd=there)
+            stack.callback(process.wait, 60)
+            stack.callback(process.terminate)
+
+        start("master.Master", log, (), "--port", str(port))
+        servers.wait_for(lambda: "New state: ALIVE" in log.read_text(), 120, "the master")
+        for name in ("worker-1", "worker-2"):
+            apart = ("unshare", "-m", "sh", "-c", f'{hidden} && exec "$@"', "sh")
+            more = ("--cores", "1", "--memory", "600m", "--work-dir", str(there / name), url)
+            start("worker.Worker", there / f"{name}.log", apart, *more)
+        servers.wait_for(lambda: log.read_text().count("Registering worker") == 2, 120, "both workers")
+
+        def executors():
+            found = []
+            for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+                with contextlib.suppress(OSError):
+                    words = path.read_bytes().split(b"\0")
+                    ours = pathlib.Path(os.readlink(path.parent / "cwd")).is_relative_to(there)
+                    if ours and b"org.apache.spark.executor.CoarseGrainedExecutorBackend" in words:
+                        found.append(int(path.parent.name))
+            return found
+
+        yield SimpleNamespace(url=url, executors=executors, directory=there)
+
+
+@contextlib.contextmanager
+def submitted(home, cluster, views, secret=SECRET):
+    """Yield (run, process, event log's directory) of a job on the cluster, or in one process if `cluster` is None."""
+    run = parity.Run(home, "before_controllers", views, cluster_id=servers.CLUSTER_ID, ship=cluster is not None)
+    path = run.write()
+    events = run.directory / "events"
+    events.mkdir()
+    archive = str(run.directory / "quorumshift_spark.zip")
+    package.build(archive)
+    script = run.directory / "metadata_parity.py"
+    script.write_bytes((parity.ROOT / "spark/quorumshift_spark/metadata_parity.py").read_bytes())
+    settings = {
+        **CONF,
+        "spark.eventLog.dir": events.as_uri(),
+        **({"spark.authenticate.secret": secret} if secret else {}),
+    }
+    command = [
+        "setpriv",
+        "--pdeathsig",
+        "KILL",
+        str(SPARK_HOME / "bin/spark-submit"),
+        "--master",
+        cluster.url if cluster else "local[2]",
+    ]
+    command += ["--properties-file", properties(run.directory / "spark.conf", settings), "--py-files", archive]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment.update(PYSPARK_PYTHON=sys.executable, SPARK_HOME=str(SPARK_HOME))
+    with open(run.directory / "spark.log", "wb") as log:
+        process = subprocess.Popen(
+            [*command, str(script), "--input", path], stdout=log, stderr=log, env=environment, start_new_session=True
+        )
+    try:
+        yield run, process, events
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def finished(run, process):
+    run.code = process.wait(280)
+    run.read()
+    assert run.result is not None, (run.directory / "spark.log").read_text()[-4000:]
+    return run
+
+
+def same(result):
+    """Return what two results have in common."""
+    kept = {name: value for name, value in result.items() if name not in TIMES}
+    for view in kept["views"].values():
+        view.pop("seconds")
+    return json.loads(json.dumps(kept, sort_keys=True))
+
+
+@pytest.fixture(scope="module")
+def distributed(home, cluster, views):
+    """The result of the cluster."""
+    with submitted(home, cluster, views) as (run, process, _events):
+        assert finished(run, process).verdict == "pass", run.story()
+    return same(run.result)
+
+
+def test_two_workers_without_the_drivers_files_give_the_result_of_one_process(home, cluster, views, distributed):
+    for name in ("worker-1", "worker-2"):
+        assert list((cluster.directory / name).glob("app-*/*/stderr")), f"{name} ran no executor"
+    with submitted(home, None, views) as (run, process, _events):
+        finished(run, process)
+    assert distributed == same(run.result), run.story()
+
+
+def test_a_killed_executor_costs_time_only(home, cluster, views, distributed):
+    with submitted(home, cluster, views) as (run, process, events):
+
+        def read():
+            return any("SparkListenerJobEnd" in path.read_text(errors="replace") for path in events.iterdir())
+
+        servers.wait_for(read, 200, "the end of reading")
+        os.kill(cluster.executors()[0], signal.SIGKILL)
+        finished(run, process)
+        lost = any("SparkListenerExecutorRemoved" in path.read_text() for path in events.iterdir())
+    assert lost, "the job had ended before its executor was killed"
+    assert same(run.result) == distributed, run.story()
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_killed_driver_gives_incomplete(home, cluster, views, whole):
+    with submitted(home, cluster, views) as (run, process, events):
+        servers.wait_for(lambda: list(events.iterdir()), 200, "Spark's start")
+        children = pathlib.Path(f"/proc/{process.pid}/task").glob("*/children")
+        python = [int(pid) for path in children for pid in path.read_text().split()]
+        for pid in [process.pid] if whole else python:
+            os.kill(pid, signal.SIGKILL)
+        end = {"exit_code": process.wait(120), "seconds": 1.0}
+    found = spark_submission.result(str(run.output), run.nonce, end)
+    assert found["verdict"] == "incomplete" and "was killed by signal 9" in found["reasons"][0], found
+
+
+def test_a_job_without_the_clusters_secret_does_not_run(home, cluster, views):
+    with submitted(home, cluster, views, secret=None) as (run, process, _events):
+        process.wait(280)
+    run.read()
+    assert run.result["verdict"] == "error"
+    assert "spark.authenticate.secret" in (run.directory / "spark.log").read_text()
