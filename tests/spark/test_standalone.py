@@ -185,7 +185,10 @@ def test_a_killed_executor_costs_time_only(home, cluster, views, distributed):
     with submitted(home, cluster, views) as (run, process, events):
 
         def read():
-            return any("SparkListenerJobEnd" in path.read_text(errors="replace") for path in events.iterdir())
+            lines = [line for path in events.iterdir() for line in path.read_text(errors="replace").splitlines()]
+            return any(
+                "SparkListenerStageCompleted" in line and "quorumshift_spark/parity.py" in line for line in lines
+            )
 
         servers.wait_for(read, 200, "the end of reading")
         os.kill(cluster.executors()[0], signal.SIGKILL)
