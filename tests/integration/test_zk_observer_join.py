@@ -13,7 +13,11 @@ import signal
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kafka_writes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import zookeeper_files, zookeeper_log
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import (
+    properties,
+    zookeeper_files,
+    zookeeper_log,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zk_servers, zookeeper
 
 from tests import modules
@@ -191,7 +195,7 @@ def test_joins_catches_up_and_changes_nothing_again(source, destination):
     renewed = destination.join()
     assert renewed["joined"] and renewed["files"] == [str(destination.config)], renewed
     assert destination.pid != pid
-    assert sorted(destination.config.read_text().splitlines()) == sorted(present.splitlines())
+    assert properties.parse(destination.config.read_text()) == properties.parse(present)
 
     # files of its own ensemble are not mixed with the source's
     destination.config.write_text(before)
