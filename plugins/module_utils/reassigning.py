@@ -89,7 +89,7 @@ class Throttles:
         return {f"{kind}:{name}": values for (kind, name), values in changes.items()}
 
     def remove(self) -> List[str]:
-        """Restore the values that stood before ours; return what is left, in words: values that others have set since.
+        """Restore the values from before ours; return what is left, in words: values that others have set since.
 
         The record stays if a value could not be restored. Raises WireError then.
         """
@@ -195,7 +195,7 @@ def wait(
             seen["eta_s"] = round(seen["bytes_left"] / rate) if seen["bytes_left"] is not None and rate > 0 else None
             if not flying:
                 return {"done": True, "waited_s": round(now - began, 3), "progress": seen}
-            text = _told(seen, flying)
+            text = _words(seen, flying)
         else:
             text = "the brokers give no answer"
         if now - since >= stall_timeout_s:
@@ -208,7 +208,7 @@ def wait(
         time.sleep(_POLL_S)
 
 
-def _told(seen: Mapping[str, Any], flying: Mapping[Partition, Any]) -> str:
+def _words(seen: Mapping[str, Any], flying: Mapping[Partition, Any]) -> str:
     left = "" if seen["bytes_left"] is None else f", {seen['bytes_left']} bytes left at {seen['bytes_per_s']} bytes/s"
     eta = f", about {seen['eta_s']} s" if seen["eta_s"] is not None else ""
     listed = ", ".join(f"{named(one)} adds {flying[one]['adding']}" for one in sorted(flying)[:5])

@@ -97,7 +97,7 @@ import time
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_host_port
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin_module import AdminModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import features as judged
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import features as core_features
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import admin_requests
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import features
 
@@ -113,7 +113,7 @@ def main():
             "controllers": {"type": "list", "elements": "str", "default": []},
         }
     )
-    module.run(lambda admin, connections: updated(module, admin, connections), (judged.FeatureError,))
+    module.run(lambda admin, connections: updated(module, admin, connections), (core_features.FeatureError,))
 
 
 def updated(module, admin, connections):
@@ -126,16 +126,16 @@ def updated(module, admin, connections):
 
     found = gather()
     supported, static = features.supported(found), bool(found["static_voters"])
-    levels = judged.wanted_levels(given["features"], given["upgrade_all"], supported, found["finalized"], static)
-    changes = judged.updates(levels, found["finalized"])
-    refused = judged.unready(found) if changes else None
-    refused = refused or judged.refusal(changes, supported, given["downgrade"], found["migrating"], static)
+    levels = core_features.wanted_levels(given["features"], given["upgrade_all"], supported, found["finalized"], static)
+    changes = core_features.updates(levels, found["finalized"])
+    refused = core_features.unready(found) if changes else None
+    refused = refused or core_features.refusal(changes, supported, given["downgrade"], found["migrating"], static)
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed", results=[])
-    results = [{**one._asdict(), **judged.names(one)} for one in changes]
+    results = [{**one._asdict(), **core_features.names(one)} for one in changes]
     answer = {"finalized": found["finalized"], "epoch": found["epoch"], "results": results, "waited_s": 0.0}
     if module._diff:
-        answer["diff"] = judged.diff(changes)
+        answer["diff"] = core_features.diff(changes)
     if not changes:
         return answer
     asked = {one.feature: (one.after, _kind(one, given["downgrade"])) for one in changes}
@@ -146,16 +146,16 @@ def updated(module, admin, connections):
             for one in results:
                 cause = errors.get(one["feature"]) or error
                 one["error"] = cause.name if cause else None
-            told = "; ".join(f"{name}: {one}" for name, one in sorted(failed.items())) or str(error)
+            listed = "; ".join(f"{name}: {one}" for name, one in sorted(failed.items())) or str(error)
             done = "Nothing was changed" if validate_only else "Run quorumshift.kafka.kafka_features_info to see levels"
-            module.fail_json(msg=f"the controller refused the change: {told}. {done}", results=results)
+            module.fail_json(msg=f"the controller refused the change: {listed}. {done}", results=results)
     if module.check_mode:
         return {**answer, "changed": True}
     began = time.monotonic()
     while True:
         admin.refresh()
         found = gather()
-        behind = judged.behind(found["nodes"], levels)
+        behind = core_features.behind(found["nodes"], levels)
         waited = round(time.monotonic() - began, 3)
         if not behind:
             break

@@ -92,7 +92,7 @@ notes:
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_host_port
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin_module import AdminModule, znodes
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import features as judged
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import features as core_features
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes as formats
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import features
 
@@ -113,10 +113,12 @@ def main():
         names = sorted({name for node in supported.values() for name in node})
         return {
             **found,
-            "finalized": {name: judged.shown(name, level) for name, level in found["finalized"].items()},
-            "highest_common": {name: judged.shown(name, judged.highest_common(name, supported)) for name in names},
+            "finalized": {name: core_features.shown(name, level) for name, level in found["finalized"].items()},
+            "highest_common": {
+                name: core_features.shown(name, core_features.highest_common(name, supported)) for name in names
+            },
             "zookeeper_feature": stored,
-            "notes": judged.notes(found["mode"], found["static_voters"], stored),
+            "notes": core_features.notes(found["mode"], found["static_voters"], stored),
         }
 
     module.run(work, (formats.ZnodeError,))

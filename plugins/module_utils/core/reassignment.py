@@ -218,7 +218,7 @@ def remembered(
 ) -> List[Dict[str, Any]]:
     """Return the record of throttles with these `changes` in it: [{type, name, key, ours, former}].
 
-    `former` is what stood there before our first value (None: nothing). `ours` lists all values that we set or are
+    `former` is what was there before our first value (None: nothing). `ours` lists all values that we set or are
     about to set, since an interruption may come before or after any of them.
     """
     kept = {(one["type"], one["name"], one["key"]): dict(one) for one in record}
