@@ -23,6 +23,7 @@ from .probes.socket_wire import WireError
 RECORD = "throttles.json"
 LEGACY = "/admin/reassign_partitions"
 _NO_REASSIGNMENT, _POLL_S = 85, 0.5
+_SETTLE_S = 30.0  # brokers learn of the end of a reassignment after the controller
 
 
 class Stalled(RuntimeError):
@@ -30,7 +31,7 @@ class Stalled(RuntimeError):
 
 
 class RecordError(ValueError):
-    """The record of throttles cannot be read."""
+    """The record of throttles cannot be read or written."""
 
 
 def legacy(data: bytes | None) -> str | None:
@@ -59,9 +60,9 @@ class Throttles:
         self.values: List[Dict[str, Any]] = found.get("values", [])
         self.partitions: List[Partition] = [(topic, number) for topic, number in found.get("partitions", [])]
 
-    def in_use(self, in_flight: Iterable[Partition]) -> bool:
-        """Return whether a partition for which they were set is still in flight."""
-        return bool(set(self.partitions) & set(in_flight))
+    def left_over(self, in_flight: Iterable[Partition]) -> bool:
+        """Return whether there are throttles to remove: no partition for which they were set is still in flight."""
+        return any(map(self._alive, self.values)) and not set(self.partitions) & set(in_flight)
 
     def set(self, steps: Iterable[Step], rate: int) -> Dict[str, Any]:
         """Throttle these steps; return what was set. Remove all of it, and raise, if some could not be set."""
@@ -78,7 +79,6 @@ class Throttles:
             self.values = reassignment.remembered(self.values, changes, current)
         if changes or self.values:
             self.partitions = sorted({*self.partitions, *(one.partition for one in moving)})
-            host_state.directory(self._state_dir, self._admin.cluster_id)
             self._write()
         topics_first = sorted(changes)
         for kind in (reassignment.TOPIC, reassignment.BROKER):
@@ -93,19 +93,24 @@ class Throttles:
 
         The record stays if a value could not be restored. Raises WireError then.
         """
-        if not self.values:
-            return []
-        current = self._current({(one["type"], one["name"]) for one in self.values})
-        changes, left = reassignment.restored(self.values, current)
+        reachable = [one for one in self.values if self._alive(one)]
+        dead = [one for one in self.values if not self._alive(one)]
+        current = self._current({(one["type"], one["name"]) for one in reachable})
+        changes, left = reassignment.restored(reachable, current)
         errors = self._admin.alter_configs(changes)
-        if errors:
-            self.values = [one for one in self.values if (one["type"], one["name"]) in errors]
+        self.values = dead + [one for one in reachable if (one["type"], one["name"]) in errors]
+        if self.values:
             self._write()
+        else:
+            self.partitions = []
+            if os.path.exists(self._path):
+                os.unlink(self._path)
+        if errors:
             raise next(iter(errors.values()))
-        self.values, self.partitions = [], []
-        if os.path.exists(self._path):
-            os.unlink(self._path)
-        return left
+        return left + [f"broker {one['name']} is not alive: {one['key']}; run again when it is" for one in dead]
+
+    def _alive(self, one: Mapping[str, Any]) -> bool:
+        return one["type"] != reassignment.BROKER or int(one["name"]) in self._admin.brokers
 
     def _current(self, resources: Iterable[tuple]) -> Dict[tuple, Dict[str, str]]:
         known = {topic for topic, _number in self._admin.partitions}
@@ -113,6 +118,16 @@ class Throttles:
         return self._admin.configs(there) if there else {}
 
     def _write(self) -> None:
+        try:
+            host_state.directory(self._state_dir, self._admin.cluster_id)
+            self._replace()
+        except OSError as error:
+            raise RecordError(
+                f"the record of throttles {self._path} cannot be written: {error.strerror}. Set state_dir to a "
+                "directory that this user may write"
+            ) from error
+
+    def _replace(self) -> None:
         host_state.write_json(self._path, {"values": self.values, "partitions": [list(one) for one in self.partitions]})
 
 
@@ -166,13 +181,15 @@ def progress(admin: ClusterAdmin, in_flight: Mapping[Partition, Mapping[str, Any
 
 
 def wait(
-    admin: ClusterAdmin, partitions: Iterable[Partition], wait_s: float | None, stall_timeout_s: float
+    admin: ClusterAdmin, targets: Mapping[Partition, Any], wait_s: float | None, stall_timeout_s: float
 ) -> Dict[str, Any]:
     """Wait until none of the partitions is in flight, at most `wait_s`; return {done, waited_s, progress, text}.
 
-    Raises Stalled after `stall_timeout_s` in which no partition ended and no more bytes were copied.
+    `targets`: the replicas that each partition must have then; None: any. Raises Stalled after `stall_timeout_s` in
+    which no partition ended and no more bytes were copied, and where a partition ended with other replicas.
     """
-    wanted, began, last_error = set(partitions), time.monotonic(), ""
+    wanted, began, last_error = set(targets), time.monotonic(), ""
+    settled: float | None = None
     best: tuple | None = None
     since = began
     first: tuple | None = None
@@ -193,8 +210,17 @@ def wait(
             rate = (copied - first[1]) / (now - first[0]) if now - first[0] > 0 else 0.0
             seen["bytes_per_s"] = max(0, round(rate))
             seen["eta_s"] = round(seen["bytes_left"] / rate) if seen["bytes_left"] is not None and rate > 0 else None
-            if not flying:
+            other = [one for one in sorted(wanted - set(flying)) if _differs(admin, one, targets[one])]
+            if not flying and not other:
                 return {"done": True, "waited_s": round(now - began, 3), "progress": seen}
+            settled = (settled or now) if other and not flying else None
+            if settled and now - settled >= _SETTLE_S:
+                has = admin.partitions.get(other[0], {}).get("replicas", "no replicas")
+                raise Stalled(
+                    f"the reassignment of {len(other)} partitions ended elsewhere: {named(other[0])} has {has}, and "
+                    f"{list(targets[other[0]])} was asked for. Someone has cancelled or changed it; "
+                    "run again to move it"
+                )
             text = _words(seen, flying)
         else:
             text = "the brokers give no answer"
@@ -206,6 +232,10 @@ def wait(
         if wait_s is not None and now - began >= wait_s:
             return {"done": False, "waited_s": round(now - began, 3), "progress": seen, "text": text}
         time.sleep(_POLL_S)
+
+
+def _differs(admin: ClusterAdmin, partition: Partition, target: Any) -> bool:
+    return target is not None and admin.partitions.get(partition, {}).get("replicas") != list(target)
 
 
 def _words(seen: Mapping[str, Any], flying: Mapping[Partition, Any]) -> str:

@@ -178,9 +178,13 @@ def present(module, admin, connections):
     answer = {"results": results, "done": False, "throttles_left": [], "waited_s": 0.0, "progress": {}}
     if module._diff:
         answer["diff"] = reassignment.shown(steps)
-    leftover = bool(throttles.values) and not throttles.in_use(in_flight)
+    leftover = throttles.left_over(in_flight)
     if module.check_mode:
-        return {**answer, "changed": bool(begun) or leftover, "done": not begun and not in_flight}
+        return {
+            **answer,
+            "changed": bool(begun) or leftover,
+            "done": all(one.state == reassignment.DONE for one in steps),
+        }
     if leftover:
         answer["throttles_left"] = throttles.remove()
     changed, failed = bool(begun) or leftover, {}
@@ -193,16 +197,16 @@ def present(module, admin, connections):
             failed = {one: str(error) for one, error in errors.items() if error}
             for one in results:
                 one["error"] = failed.get((one["topic"], one["partition"]))
-        left = [one.partition for one in moving if one.partition not in failed]
+        left = {one.partition: one.wanted for one in moving if one.partition not in failed}
         waited = {"done": not left}
         if left:
             seconds = given["wait_s"] if given["wait"] else 0
             waited = reassigning.wait(admin, left, seconds, given["stall_timeout_s"])
     except (WireError, reassigning.Stalled) as error:
         module.fail_json(msg=f"{error}. {after_failure(throttles)}", changed=changed, results=results)
-    if waited["done"] and not throttles.in_use(admin.in_flight()):
-        changed = changed or bool(throttles.values)
-        answer["throttles_left"] = answer["throttles_left"] or throttles.remove()
+    if waited["done"] and throttles.left_over(admin.in_flight()):
+        changed = True
+        answer["throttles_left"] += throttles.remove()
     if failed:
         listed = "; ".join(f"{reassignment.named(one)}: {error}" for one, error in sorted(failed.items()))
         module.fail_json(msg=f"not every partition could be moved: {listed}", changed=changed, results=results)
@@ -227,7 +231,7 @@ def cancelled(module, admin, connections):
     answer = {"results": results, "done": not ended, "throttles_left": [], "waited_s": 0.0, "progress": {}}
     if module._diff:
         answer["diff"] = reassignment.shown_cancelled(ended)
-    leftover = bool(throttles.values) and not set(throttles.partitions) & (set(in_flight) - set(ended))
+    leftover = throttles.left_over(set(in_flight) - set(ended))
     if module.check_mode:
         return {**answer, "changed": bool(ended) or leftover}
     failed = {}
@@ -235,7 +239,7 @@ def cancelled(module, admin, connections):
         if ended:
             errors = reassigning.cancel(admin, ended)
             failed = {one: error for one, error in errors.items() if error}
-            waiting = [one for one in ended if one not in failed]
+            waiting = dict.fromkeys(one for one in ended if one not in failed)
             answer.update(reassigning.wait(admin, waiting, given["wait_s"], given["stall_timeout_s"]))
     except (WireError, reassigning.Stalled) as error:
         module.fail_json(msg=f"{error}. {after_failure(throttles)}", changed=True, results=results)

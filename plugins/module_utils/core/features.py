@@ -216,7 +216,7 @@ def unready(found: Mapping[str, Any]) -> str | None:
             f"the addresses of the controllers {found['voters_unknown']} are unknown, so their features are too. Name "
             "every controller in the option controllers"
         )
-    if found["mode"] == "kraft" and found["static_voters"] is None:
+    if found["static_voters"] is None and not found["migrating"]:
         return "no broker could describe the quorum, so it may have no leader. Start its controllers, then run again"
     return None
 

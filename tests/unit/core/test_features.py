@@ -71,7 +71,7 @@ def test_refusals(wanted, options, text):
     assert (refused is None) if text is None else (text in refused)
 
 
-FOUND = {"mode": "kraft", "static_voters": True, "voters_unknown": [], "nodes": {"broker 1": {}}}
+FOUND = {"mode": "kraft", "static_voters": True, "migrating": None, "voters_unknown": [], "nodes": {"broker 1": {}}}
 
 
 @pytest.mark.parametrize(
