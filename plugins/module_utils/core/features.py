@@ -138,14 +138,14 @@ def refusal(
             "(quorumshift.kafka.status shows the next step)"
         )
     for one in changes:
-        if not any(one.feature in nodes for nodes in supported.values()):
-            known = ", ".join(sorted({name for nodes in supported.values() for name in nodes})) or "none"
-            return f"no node knows the feature {one.feature}. Known features: {known}"
         if one.feature == KRAFT_VERSION and static_voters:
             return (
                 "kraft.version must stay as it is with static voters (controller.quorum.voters): Kafka 3.9 reports "
                 "success, and the voters stay static. Format the controllers as a dynamic quorum (KIP-853) instead"
             )
+        if not any(one.feature in nodes for nodes in supported.values()):
+            known = ", ".join(sorted({name for nodes in supported.values() for name in nodes})) or "none"
+            return f"no node knows the feature {one.feature}. Known features: {known}"
         outside = [
             f"{node} supports {_shown(one.feature, nodes.get(one.feature))}"
             for node, nodes in sorted(supported.items())
