@@ -26,8 +26,9 @@ from tests.integration import servers
 TOOLS = pathlib.Path(__file__).with_name("KafkaTools.java")
 CHROOT = "/prod/kafka"
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+_MAP = "listener.security.protocol.map"
 SETTINGS = {
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+    _MAP: "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
     "inter.broker.listener.name": "PLAINTEXT",
     "sasl.enabled.mechanisms": "PLAIN",
     "listener.name.sasl.plain.sasl.jaas.config": f'{_PLAIN} username="admin" password="x" user_admin="x";',
@@ -139,13 +140,14 @@ def producer(broker: servers.KafkaServer) -> tuple:
 
 @contextlib.contextmanager
 def broker(home: pathlib.Path, zk, settings: Mapping[str, str]) -> Iterator[servers.KafkaServer]:
-    """Run broker 1 on ZooKeeper below CHROOT, with listeners PLAINTEXT and SASL, and seed it. `settings`: SETTINGS or a
-    variation."""
+    """Run broker 1 on ZooKeeper below CHROOT, with the listeners of its map, and seed it. `settings`: SETTINGS or a
+    variation, whose map has PLAINTEXT and SASL."""
     # the controller is formatted with the same cluster id
     with zookeeper.connect(zk.connect) as root:
         identity = json.dumps({"version": "1", "id": servers.CLUSTER_ID}).encode()
         root.create(CHROOT + znodes.CLUSTER_ID, identity, makepath=True)
-    listeners = {name: f"127.0.0.1:{servers.free_port()}" for name in ("PLAINTEXT", "SASL")}
+    names = [pair.partition(":")[0] for pair in settings[_MAP].split(",")]
+    listeners = {name: f"127.0.0.1:{servers.free_port()}" for name in names if name != "CONTROLLER"}
     with servers.zk_broker(home, 1, zk.connect + CHROOT, settings, listeners) as server:
         seed(home, server)
         yield server
@@ -163,7 +165,7 @@ class Migrating(NamedTuple):
         self.broker.configure(
             {
                 **servers.controller_keys(self.voters),
-                "listener.security.protocol.map": SETTINGS["listener.security.protocol.map"],
+                _MAP: self.broker.properties[_MAP],
                 "zookeeper.metadata.migration.enable": "true",
             }
         )
@@ -175,7 +177,7 @@ def migration(home: pathlib.Path, zk, stopped: servers.KafkaServer) -> Iterator[
     """Run the controller, with the settings that it shares with the broker."""
     address = HostPort("127.0.0.1", servers.free_port())
     voters = f"3000@{address}"
-    same = ("password.encoder.secret", "listener.security.protocol.map", "super.users", "delegation.token.secret.key")
+    same = ("password.encoder.secret", _MAP, "super.users", "delegation.token.secret.key")
     settings = {
         **servers.migration_keys(zk.connect + CHROOT),
         **{key: SETTINGS[key] for key in same},

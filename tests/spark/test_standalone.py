@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """metadata_parity on a standalone cluster of two workers, with Spark's authentication and encryption.
 
-The workers run in a mount namespace in which the checkout's code and the job's directories are hidden.
+The workers run in a mount namespace in which the checkout's code, the job's directories and the certificates are
+hidden. The compared cluster is one after the initial copy, with plain and secured listeners.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from types import SimpleNamespace
 import pyspark
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils import spark_submission
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_summary
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.spark_jobs import ON_NETWORK
 from quorumshift_spark import package
 
 from tests.integration import seeded, servers
+from tests.integration.certificates import Authority
 from tests.spark import parity
 from tests.spark.test_parity import ENCODER, LOGIN, SETTINGS
 
@@ -36,12 +39,23 @@ CONF = {
     **ON_NETWORK,
     **{name: value for name, value in parity.CONF.items() if name != "spark.master"},
     "spark.executor.memory": "512m",
-    "spark.scheduler.minRegisteredResourcesRatio": "1.0",  # so that each row is kept on both executors
+    # so that each row is kept on both executors
+    "spark.cores.max": "2",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     "spark.eventLog.enabled": "true",
     "spark.eventLog.compress": "false",
     "spark.eventLog.rolling.enabled": "false",
 }
 TIMES = ("timings", "nonce", "digest", "files")
+KEY_PASSWORD, PASSWORD = "pass of the readers key", "pass of the reader"
+HELD = ("PRIVATE KEY", KEY_PASSWORD, PASSWORD, *ENCODER, parity.DIGEST_KEY.decode())
+SECURED = {
+    **SETTINGS,
+    "listener.security.protocol.map": SETTINGS["listener.security.protocol.map"] + ",SECURED:SASL_SSL",
+    "listener.name.secured.ssl.client.auth": "required",
+    "listener.name.secured.plain.sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    f'user_admin="{PASSWORD}";',
+}
 
 
 @pytest.fixture(scope="module")
@@ -51,12 +65,56 @@ def home():
 
 
 @pytest.fixture(scope="module")
-def views(home):
-    with servers.zookeeper(home) as zk, seeded.broker(home, zk, SETTINGS) as broker:
-        yield {
-            "zookeeper": {"connect": zk.connect + seeded.CHROOT, "password_encoder_secrets": ENCODER},
-            "brokers": [{"id": 1, "address": str(broker.listeners["SASL"]), "client": LOGIN}],
+def compared(home):
+    """A cluster after the initial copy: `job`, by how its servers are reached, and `sessions()` at ZooKeeper's TLS."""
+    authority = Authority(home / "tls")
+    server, reader = authority.issue("server", "IP:127.0.0.1"), authority.issue("reader", keypassword=KEY_PASSWORD)
+    pem = {"cafile": authority.cafile, "certfile": reader.certfile, "keyfile": reader.keyfile}
+    pem["keypassword"] = KEY_PASSWORD
+    by_tls = {"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN", "sasl_username": "admin"}
+    by_tls.update(sasl_password=PASSWORD, **{f"ssl_{name}": value for name, value in pem.items()})
+    tls = authority.zookeeper_keys(server, servers.free_port())
+    keys = authority.kafka_keys(server, "listener.name.secured.")
+    with servers.zookeeper(home, settings=tls) as zk, seeded.broker(home, zk, {**SECURED, **keys}) as broker:
+
+        def views(address, client, listener, login):
+            return {
+                "zookeeper": {
+                    "connect": f"{address}{seeded.CHROOT}",
+                    "client": client,
+                    "password_encoder_secrets": ENCODER,
+                },
+                "brokers": [{"id": 1, "address": str(broker.listeners[listener]), "client": login}],
+            }
+
+        reached = {
+            "plain": views(zk.address, None, "SASL", LOGIN),
+            "secured": views(zk.tls_address, {"use_tls": True, **pem}, "SECURED", by_tls),
         }
+        with submitted(home, None, {"gate": "before_controllers", "views": reached["plain"]}) as (
+            run,
+            process,
+            _events,
+        ):
+            assert finished(run, process).verdict == "pass", run.story()
+        broker.stop()
+        with seeded.migration(home, zk, broker) as migrating:
+            migrating.join()
+            log = str(migrating.controller.home / "data" / "__cluster_metadata-0")
+            snapshots = parity.Snapshots(home, log, zk.connect + seeded.CHROOT)
+            servers.wait_for(lambda: snapshots.fence()["migration_offset"] > 0, 60, "the copy")
+            servers.wait_for(
+                lambda: not metadata_summary.summarise(log)["brokers"]["1"]["fenced"], 60, "the broker in the log"
+            )
+            fence = snapshots.fence()
+            more = {"metadata_log": snapshots.cut(), "baseline": run.baseline}
+            yield SimpleNamespace(
+                job={
+                    how: {"gate": "after_copy", "fence": fence, "views": {**views, **more}}
+                    for how, views in reached.items()
+                },
+                sessions=lambda: zk.log.read_text().count("CN=reader"),
+            )
 
 
 def properties(path, settings):
@@ -112,9 +170,9 @@ def cluster(tmp_path_factory):
 
 
 @contextlib.contextmanager
-def submitted(home, cluster, views, secret=SECRET):
+def submitted(home, cluster, job, conf=None):
     """Yield (run, process, event log's directory) of a job on the cluster, or in one process if `cluster` is None."""
-    run = parity.Run(home, "before_controllers", views, cluster_id=servers.CLUSTER_ID, ship=cluster is not None)
+    run = parity.Run(home, **job, cluster_id=servers.CLUSTER_ID, ship=cluster is not None)
     path = run.write()
     events = run.directory / "events"
     events.mkdir()
@@ -125,7 +183,7 @@ def submitted(home, cluster, views, secret=SECRET):
     settings = {
         **CONF,
         "spark.eventLog.dir": events.as_uri(),
-        **({"spark.authenticate.secret": secret} if secret else {}),
+        **({"spark.authenticate.secret": SECRET} if conf is None else conf),
     }
     command = [
         "setpriv",
@@ -168,23 +226,34 @@ def same(result):
 
 
 @pytest.fixture(scope="module")
-def distributed(home, cluster, views):
-    """The result of the cluster."""
-    with submitted(home, cluster, views) as (run, process, _events):
-        assert finished(run, process).verdict == "pass", run.story()
-    return same(run.result)
+def distributed(home, cluster, compared):
+    """The results of the cluster, by how the servers are reached, and the sessions that the secured reading takes."""
+    results = {}
+    for how, job in compared.job.items():
+        before = compared.sessions()
+        with submitted(home, cluster, job) as (run, process, events):
+            assert finished(run, process).verdict == "pass", run.story()
+        results[how] = same(run.result)
+    left = [path for place in (cluster.directory, events) for path in place.rglob("*") if path.is_file()]
+    left += [run.directory / "spark.log", *run.output.iterdir()]
+    assert not [(path, secret) for path in left for secret in HELD if secret.encode() in path.read_bytes()]
+    return SimpleNamespace(**results, sessions=compared.sessions() - before)
 
 
-def test_two_workers_without_the_drivers_files_give_the_result_of_one_process(home, cluster, views, distributed):
+@pytest.mark.parametrize("how", ["plain", "secured"])
+def test_two_workers_without_the_drivers_files_give_the_result_of_one_process(
+    home, cluster, compared, distributed, how
+):
     for name in ("worker-1", "worker-2"):
         assert list((cluster.directory / name).glob("app-*/*/stderr")), f"{name} ran no executor"
-    with submitted(home, None, views) as (run, process, _events):
+    with submitted(home, None, compared.job[how]) as (run, process, _events):
         finished(run, process)
-    assert distributed == same(run.result), run.story()
+    assert getattr(distributed, how) == same(run.result), run.story()
 
 
-def test_a_killed_executor_costs_time_only(home, cluster, views, distributed):
-    with submitted(home, cluster, views) as (run, process, events):
+def test_a_killed_executor_costs_time_only(home, cluster, compared, distributed):
+    before = compared.sessions()
+    with submitted(home, cluster, compared.job["secured"]) as (run, process, events):
 
         def read():
             lines = [line for path in events.iterdir() for line in path.read_text(errors="replace").splitlines()]
@@ -197,12 +266,13 @@ def test_a_killed_executor_costs_time_only(home, cluster, views, distributed):
         finished(run, process)
         lost = any("SparkListenerExecutorRemoved" in path.read_text() for path in events.iterdir())
     assert lost, "the job had ended before its executor was killed"
-    assert same(run.result) == distributed, run.story()
+    assert same(run.result) == distributed.secured, run.story()
+    assert compared.sessions() - before == distributed.sessions > 0, "the sources were read again"
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_killed_driver_gives_incomplete(home, cluster, views, whole):
-    with submitted(home, cluster, views) as (run, process, events):
+def test_a_killed_driver_gives_incomplete(home, cluster, compared, whole):
+    with submitted(home, cluster, compared.job["plain"]) as (run, process, events):
         servers.wait_for(lambda: list(events.iterdir()), 200, "Spark's start")
         children = pathlib.Path(f"/proc/{process.pid}/task").glob("*/children")
         python = [int(pid) for path in children for pid in path.read_text().split()]
@@ -213,9 +283,8 @@ def test_a_killed_driver_gives_incomplete(home, cluster, views, whole):
     assert found["verdict"] == "incomplete" and "was killed by signal 9" in found["reasons"][0], found
 
 
-def test_a_job_without_the_clusters_secret_does_not_run(home, cluster, views):
-    with submitted(home, cluster, views, secret=None) as (run, process, _events):
-        process.wait(280)
-    run.read()
-    assert run.result["verdict"] == "error"
-    assert "spark.authenticate.secret" in (run.directory / "spark.log").read_text()
+def test_a_job_without_the_clusters_secret_does_not_run(home, cluster, compared):
+    with submitted(home, cluster, compared.job["plain"], conf={}) as (run, process, _events):
+        finished(run, process)
+    assert run.verdict == "error"
+    assert "spark.authenticate.secret" in run.result["reasons"][0]
