@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import os
 import ssl
-import tempfile
 from dataclasses import dataclass, field, replace
 from typing import Any, Dict, Iterator, Mapping, Tuple
 
@@ -52,42 +51,40 @@ class Tls:
 
     @contextlib.contextmanager
     def files(self) -> Iterator[Tls]:
-        """Yield this with paths of this machine; files of its content exist, with mode 0600, until the block ends."""
-        if self.content is None:
-            yield self
-            return
-        with tempfile.TemporaryDirectory(prefix="quorumshift-tls-") as directory:
-            paths: Dict[str, Any] = {name: os.path.join(directory, name) for name in self.content}
-            for name, path in paths.items():
-                with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                    file.write(self.content[name])
+        """Yield this with paths of this process. Its content is in memory, so that a killed process leaves no key."""
+        with contextlib.ExitStack() as stack:
+            paths: Dict[str, Any] = {}
+            for name, text in (self.content or {}).items():
+                file = stack.enter_context(open(os.memfd_create(f"quorumshift {name}"), "wb"))
+                file.write(text)
+                file.flush()
+                paths[name] = f"/proc/self/fd/{file.fileno()}"
             yield replace(self, content=None, **paths)
 
     def context(self) -> ssl.SSLContext:
         """Return a client's SSLContext for TLS 1.2 or newer. Raises SecurityError, naming the option of a bad file."""
-        if self.content is not None:
-            with self.files() as here:
-                return here.context()
-        for name in _FILES:
-            self._require_pem(name)
+        if self.content is None:
+            for name in _FILES:
+                self._require_pem(name)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.check_hostname = self.verify and self.check_hostname
         context.verify_mode = ssl.CERT_REQUIRED if self.verify else ssl.CERT_NONE
-        if self.cafile:
-            try:
-                context.load_verify_locations(cafile=self.cafile)
-            except ssl.SSLError as error:
-                raise self._unusable("cafile", "contains no readable certificate") from error
-        elif self.verify:
-            context.load_default_certs(ssl.Purpose.SERVER_AUTH)
-        if self.certfile:
-            try:
-                # Without a callback OpenSSL would prompt for the key's password on the terminal.
-                context.load_cert_chain(self.certfile, self.keyfile, password=lambda: self.keypassword or "")
-            except ssl.SSLError as error:
-                reason = "certificate, key and key password do not match"
-                raise self._unusable("certfile", reason) from error
+        with self.files() as here:
+            if here.cafile:
+                try:
+                    context.load_verify_locations(cafile=here.cafile)
+                except ssl.SSLError as error:
+                    raise self._unusable("cafile", "contains no readable certificate") from error
+            elif self.verify:
+                context.load_default_certs(ssl.Purpose.SERVER_AUTH)
+            if here.certfile:
+                try:
+                    # Without a callback OpenSSL would prompt for the key's password on the terminal.
+                    context.load_cert_chain(here.certfile, here.keyfile, password=lambda: self.keypassword or "")
+                except ssl.SSLError as error:
+                    reason = "certificate, key and key password do not match"
+                    raise self._unusable("certfile", reason) from error
         return context
 
     def _require_pem(self, name: str) -> bytes | None:
@@ -257,7 +254,7 @@ class ZkSecurity:
 
     @contextlib.contextmanager
     def files(self) -> Iterator[ZkSecurity]:
-        """Yield this with paths of this machine (Tls.files)."""
+        """Yield this with paths of this process (Tls.files)."""
         if self.tls is None:
             yield self
             return

@@ -15,6 +15,10 @@ from pyspark.sql import SparkSession
 
 EXECUTOR_MODULES = ("pyarrow", "pandas", "kazoo", "confluent_kafka", "cryptography")
 _SECRET = "spark.authenticate.secret"
+_WITHOUT = (
+    "If these have none, and you trust the network, add to quorumshift_spark_conf: "
+    '{spark.authenticate: "false", spark.network.crypto.enabled: "false"}'
+)
 _TASKS_A_CORE = 4  # so that, as a rule, each executor runs at least one
 
 
@@ -30,8 +34,7 @@ def start(name: str) -> SparkSession:
         if _SECRET in str(error):
             raise SessionError(
                 f"Spark has no {_SECRET}. Set it in conf/spark-defaults.conf of the Spark host (mode 0600), with the "
-                'value of the master and the workers. Or set spark.authenticate: "false" in quorumshift_spark_conf, '
-                "on a network that you trust"
+                f"value of the master and the workers. {_WITHOUT}"
             ) from None
         raise
     try:

@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shlex
 import signal
 import subprocess
@@ -34,6 +35,7 @@ from tests.spark.test_parity import ENCODER, LOGIN, SETTINGS
 pytestmark = pytest.mark.real
 SPARK_HOME = pathlib.Path(pyspark.__file__).parent
 SECRET = "a secret of all daemons and jobs"
+WORKERS = ("worker-1", "worker-2")
 DAEMON = {**ON_NETWORK, "spark.authenticate.secret": SECRET}
 CONF = {
     **ON_NETWORK,
@@ -123,11 +125,10 @@ def properties(path, settings):
     return str(path)
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    """A master and two workers; `executors()` returns the ids of the executors' processes."""
-    there = tmp_path_factory.mktemp("standalone")
-    conf = properties(there / "daemon.conf", DAEMON)
+@contextlib.contextmanager
+def standalone(there, daemon, names):
+    """Run a master and these workers; `executors()` returns the ids of the executors' processes."""
+    conf = properties(there / "daemon.conf", daemon)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment.update(SPARK_HOME=str(SPARK_HOME), SPARK_DAEMON_MEMORY="192m", SPARK_LOCAL_IP="127.0.0.1")
     port, log = servers.free_port(), there / "master.log"
@@ -150,11 +151,11 @@ def cluster(tmp_path_factory):
 
         start("master.Master", log, (), "--port", str(port))
         servers.wait_for(lambda: "New state: ALIVE" in log.read_text(), 120, "the master")
-        for name in ("worker-1", "worker-2"):
+        for name in names:
             apart = ("unshare", "-m", "sh", "-c", f'{hidden} && exec "$@"', "sh")
             more = ("--cores", "1", "--memory", "600m", "--work-dir", str(there / name), url)
             start("worker.Worker", there / f"{name}.log", apart, *more)
-        servers.wait_for(lambda: log.read_text().count("Registering worker") == 2, 120, "both workers")
+        servers.wait_for(lambda: log.read_text().count("Registering worker") == len(names), 120, "the workers")
 
         def executors():
             found = []
@@ -167,6 +168,12 @@ def cluster(tmp_path_factory):
             return found
 
         yield SimpleNamespace(url=url, executors=executors, directory=there)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with standalone(tmp_path_factory.mktemp("standalone"), DAEMON, WORKERS) as running:
+        yield running
 
 
 @contextlib.contextmanager
@@ -244,7 +251,7 @@ def distributed(home, cluster, compared):
 def test_two_workers_without_the_drivers_files_give_the_result_of_one_process(
     home, cluster, compared, distributed, how
 ):
-    for name in ("worker-1", "worker-2"):
+    for name in WORKERS:
         assert list((cluster.directory / name).glob("app-*/*/stderr")), f"{name} ran no executor"
     with submitted(home, None, compared.job[how]) as (run, process, _events):
         finished(run, process)
@@ -283,8 +290,21 @@ def test_a_killed_driver_gives_incomplete(home, cluster, compared, whole):
     assert found["verdict"] == "incomplete" and "was killed by signal 9" in found["reasons"][0], found
 
 
-def test_a_job_without_the_clusters_secret_does_not_run(home, cluster, compared):
-    with submitted(home, cluster, compared.job["plain"], conf={}) as (run, process, _events):
+def test_a_cluster_without_a_secret_runs_the_job_as_the_message_says(home, compared, tmp_path):
+    job = compared.job["plain"]
+    with standalone(tmp_path, {}, WORKERS[:1]) as cluster:
+        with submitted(home, cluster, job, conf={}) as (run, process, _events):
+            finished(run, process)
+        (reason,) = run.result["reasons"]
+        named = dict(re.findall(r'(spark\.[a-z.]+): "(false)"', reason))
+        assert run.verdict == "error" and "spark.authenticate.secret" in reason and named, reason
+        with submitted(home, cluster, job, conf={**named, "spark.cores.max": "1"}) as (run, process, _events):
+            assert finished(run, process).verdict == "pass", run.story()
+
+
+def test_another_secret_than_the_clusters_is_named(home, cluster, compared):
+    conf = {"spark.authenticate.secret": "another"}
+    with submitted(home, cluster, compared.job["plain"], conf=conf) as (run, process, _events):
         finished(run, process)
     assert run.verdict == "error"
     assert "spark.authenticate.secret" in run.result["reasons"][0]
