@@ -13,7 +13,7 @@ from typing import Iterator, List, Tuple
 
 from pyspark.sql import SparkSession
 
-EXECUTOR_MODULES = ("pyarrow", "pandas", "kazoo", "confluent_kafka", "cryptography")
+EXECUTOR_MODULES = ("pyarrow", "pandas", "kazoo", "confluent_kafka", "cryptography", "crc32c")
 _SECRET = "spark.authenticate.secret"
 _WITHOUT = (
     "If these have none, and you trust the network, add to quorumshift_spark_conf: "

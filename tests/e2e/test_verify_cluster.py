@@ -22,7 +22,7 @@ PORT = 7077
 PYTHON = "/opt/quorumshift-spark-python"
 # The executors' Python packages; the job carries the collection's code.
 PACKAGES = ("pyspark", "pyarrow*", "pandas*", "numpy*", "kazoo", "confluent_kafka*", "cryptography*", "cffi*", "_cffi*")
-PACKAGES += ("pycparser", "jinja2", "markupsafe", "py4j", "pytz", "dateutil", "six.py", "tzdata")
+PACKAGES += ("crc32c*", "pycparser", "jinja2", "markupsafe", "py4j", "pytz", "dateutil", "six.py", "tzdata")
 # The driver's additional packages
 PACKAGES += ("jsonschema*", "referencing", "rpds", "attr", "attrs", "typing_extensions.py")
 SETTINGS = {**ON_NETWORK, "spark.authenticate.secret": "a secret of all daemons and jobs"}
@@ -69,7 +69,6 @@ def master(testbed, fresh):
     for host in (first, second):
         worker = start.format("spark-worker", "worker.Worker", fresh.addresses[host])
         fresh.run(host, f"{worker} --cores 1 --memory 1g {url}")
-    copy_ca_certificate(fresh, (first, second))
 
     def joined():
         return fresh.run(first, "journalctl -u spark-master -o cat | grep -c 'Registering worker'", check=False) == "2"
@@ -94,6 +93,8 @@ def test_a_standalone_cluster_gives_the_same_result(fresh, master, tmp_path):
         "spark.ui.enabled": "false",
         "spark.driver.host": gateway,
         "spark.executor.memory": "512m",
+        "spark.cores.max": "2",
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",  # so that both workers run an executor
         "spark.pyspark.python": PYTHON,
         "spark.pyspark.driver.python": sys.executable,
     }
