@@ -8,13 +8,12 @@ job.json (0600)::
     {"nonce", "gate", "phase", "cluster_id", "output": existing directory,
      "views": {"cluster": {"bootstrap_servers": "host:port,...", "client": {options of security.py}},
                "baseline": {"path": output directory of an earlier run} or null},
-     "fingerprint": {"topics": ["*"], "exclude": [], "purged_topics": ["*-repartition"],
-                     "isolation": "read_uncommitted", "chunk_offsets": 50000, "min_partitions": null},
+     "fingerprint": {"topics": ["*"], "exclude": [], "purged_topics": ["*-repartition"], "chunk_offsets": 50000},
      "bounds": {"request_timeout_s": 60, "read_s": 3600, "rounds": 5, "pause_s": 2, "shown": 200}}
 
 `fingerprint` and `bounds` show the defaults. Topics are shell patterns and never match internal topics. Applications
-delete records of `purged_topics`, as Kafka Streams does in its repartition topics. With a baseline, its isolation and
-chunk size apply: only equal chunks can be compared.
+delete records of `purged_topics`, as Kafka Streams does in its repartition topics. The baseline's chunks are read again
+with their bounds; `chunk_offsets` is the size of new ones. Reading may stand still for `request_timeout_s`.
 
 Writes result.json, differences.parquet and the current fingerprint (fingerprint.store), the next run's baseline, to the
 output directory. Exit code: 0 pass, 1 differ, 2 error, 3 incomplete. Only result.json with the job's nonce is valid.
@@ -39,11 +38,12 @@ from pyspark.sql import SparkSession
 from quorumshift_spark import report
 from quorumshift_spark import result as results
 from quorumshift_spark.compare import Difference
-from quorumshift_spark.fingerprint import client, compare, plan, scan, store
-from quorumshift_spark.fingerprint.cluster import Cluster, ClusterError, chosen, now_ms
-from quorumshift_spark.fingerprint.compare import Fingerprint
+from quorumshift_spark.fingerprint import client, compare, coordinators, fetch, plan, scan, store
+from quorumshift_spark.fingerprint.cluster import Cluster, ClusterError, Metadata, chosen, now_ms
+from quorumshift_spark.fingerprint.compare import Context, Fingerprint
+from quorumshift_spark.fingerprint.coordinators import Coordinators
 from quorumshift_spark.fingerprint.findings import CLUSTER, Findings
-from quorumshift_spark.fingerprint.plan import PartitionState, Range, TopicPartition
+from quorumshift_spark.fingerprint.plan import PartitionState, TopicPartition
 from quorumshift_spark.rules import BASELINE, SINCE
 from quorumshift_spark.session import SessionError
 from quorumshift_spark.session import start as start_spark
@@ -54,9 +54,7 @@ _FINGERPRINT_DEFAULTS: Dict[str, Any] = {
     "topics": ["*"],
     "exclude": [],
     "purged_topics": ["*-repartition"],
-    "isolation": plan.READ_UNCOMMITTED,
     "chunk_offsets": 50_000,
-    "min_partitions": None,
 }
 _BOUNDS_DEFAULTS = {"request_timeout_s": 60, "read_s": 3600, "rounds": 5, "pause_s": 2, "shown": 200}
 # Fewer and larger polls: each poll costs Spark a seek. The consumer prefetches; at a log's end this fetch waits at the
@@ -149,11 +147,13 @@ def _evaluate(run_state: _Run, findings: Findings) -> None:
     result["comparisons"] = [{**pair, "note": why, "counts": findings.counts}]
     result["differences"] = results.some_of_each(list(map(results.listed, findings.differences)), shown)
     result["differences_total"] = len(findings.differences)
-    undecided = [
-        {"kind": kind, "key": key, "left": BASELINE, "right": CLUSTER, "why": reason, "differences": []}
-        for kind, key, reason in findings.skipped
-    ]
-    result.update(undecided=undecided[:shown], undecided_total=len(undecided))
+    excused, undecided = (
+        [{"kind": kind, "key": key, "left": BASELINE, "right": CLUSTER, "why": reason} for kind, key, reason in entries]
+        for entries in (findings.excused, findings.skipped)
+    )
+    result.update(changed=excused[:shown], changed_total=len(excused))
+    result.update(undecided=[{**entry, "differences": []} for entry in undecided[:shown]])
+    result.update(undecided_total=len(undecided))
     reasons = []
     if findings.differences:
         reasons.append(f"{len(findings.differences)} differences, the first: {findings.differences[0].text()}")
@@ -172,24 +172,11 @@ def _row(difference: Difference) -> Dict[str, Any]:
 
 def _fingerprint(run_state: _Run, secrets_path: str, spark: SparkSession | None) -> tuple[Findings, Fingerprint]:
     """Read the baseline and the cluster. Return the findings and the next baseline."""
-    job, settings = run_state.job, run_state.settings
-    was = None
-    baseline = (job["views"].get(BASELINE) or {}).get("path")
-    if baseline:
-        with run_state.stage("read_baseline", BASELINE) as view:
-            was = store.read(baseline)
-            if was.cluster_id != job["cluster_id"]:
-                raise JobError(
-                    f"{baseline}: the baseline is of cluster {was.cluster_id}, the job is for {job['cluster_id']}"
-                )
-            topics = {topic: [] for topic, _partition in was.partitions}
-            kept = chosen(topics, settings["topics"], settings["exclude"])
-            was = was._replace(partitions={tp: state for tp, state in was.partitions.items() if tp[0] in kept})
-            view.update(read=compare.sizes(was), state={"time_ms": was.taken_ms})
-    size = was.chunk_offsets if was else int(settings["chunk_offsets"])
-    isolation = was.isolation if was else settings["isolation"]
-    if isolation not in (plan.READ_COMMITTED, plan.READ_UNCOMMITTED) or not 1 <= size <= 1 << 31:
-        raise JobError(f"fingerprint.isolation {isolation!r} or chunk_offsets {size!r} is not valid")
+    job, settings, bounds = run_state.job, run_state.settings, run_state.bounds
+    patterns, exclude, size = settings["topics"], settings["exclude"], int(settings["chunk_offsets"])
+    if not 1 <= size <= 1 << 31:
+        raise JobError(f"fingerprint.chunk_offsets {size} is not valid")
+    was = _baseline(run_state)
 
     with run_state.stage("describe", CLUSTER) as view:
         security = Security.from_options(job["views"][CLUSTER].get("client"), "views.cluster.client")
@@ -197,70 +184,103 @@ def _fingerprint(run_state: _Run, secrets_path: str, spark: SparkSession | None)
         run_state.secrets = [value for key, value in java.items() if key in _SECRET_SETTINGS and value]
         run_state.secrets += [security.password] if security.password else []
         servers = job["views"][CLUSTER]["bootstrap_servers"]
-        cluster = Cluster(servers, security, run_state.bounds["request_timeout_s"])
-        if cluster.cluster_id() != job["cluster_id"]:
-            raise JobError(f"{servers} is cluster {cluster.cluster_id()}, the job is for {job['cluster_id']}")
+        cluster = Cluster(servers, security, bounds["request_timeout_s"])
         taken = now_ms()
-        groups = cluster.groups()
-        all_partitions = cluster.partitions_of_all()
-        topics = chosen(all_partitions, settings["topics"], settings["exclude"])
-        states = _states(run_state, cluster, topics, isolation, was)
+        found = cluster.metadata()
+        if found.cluster_id != job["cluster_id"]:
+            raise JobError(f"{servers} is cluster {found.cluster_id}, the job is for {job['cluster_id']}")
+        now = Coordinators(cluster.groups(), cluster.transactions(found), cluster.retentions(found))
+        topics = chosen(found.topics, patterns, exclude)
+        internal = [name for name in coordinators.INTERNAL if name in found.topics]
+        states = _states(run_state, cluster, found, [*topics, *internal], was)
         log_ends = cluster.high_watermarks(
-            (topic, number) for topic, numbers in all_partitions.items() for number in numbers
+            (name, number) for name, topic in found.topics.items() for number in topic.leaders
         )
-        retention_ms = cluster.offsets_retention_ms()
+        gone = coordinators.missing(was.coordinators, now, found.topics, states) if was else []
+        since = {one.partition: was.partitions[one.partition].end for one in gone if one.partition in was.partitions}
+        places = {tp: (begin, states[tp].end) for tp, begin in since.items() if tp in states}
+        tombstones = cluster.tombstones(places, (record for one in gone for record in one.records))
         view["state"] = {"time_ms": taken, "topics": len(topics)}
 
-    options = {
-        "kafka.bootstrap.servers": servers,
-        **_CONSUMER,
-        **({"minPartitions": str(settings["min_partitions"])} if settings["min_partitions"] else {}),
-        **client.source_options(java, secrets_path),
-    }
+    old_chunks = plan.by_partition(was.chunks) if was else {}
+    old_states = was.partitions if was else {}
+    read = [state for tp, state in sorted(states.items()) if tp[0] not in coordinators.INTERNAL]
+    wanted = [
+        plan.ranges(state, old_states.get(state.tp), old_chunks.get(state.tp, ()), size)
+        for state in read
+        if not state.compacted
+    ]
+    keyed = [state for state in read if state.compacted or (state.tp in old_states and old_states[state.tp].compacted)]
     with run_state.stage("spark_start", CLUSTER):
         session = spark or start_spark(f"quorumshift {JOB}")
     try:
-        with run_state.stage("read", CLUSTER), _bounded(session, run_state.bounds["read_s"]):
-            old_ranges, new_ranges, key_ranges = _ranges(states.values(), was)
-            old = scan.chunk_sums(session, options, old_ranges, size, isolation)
-            new = scan.chunk_sums(session, options, new_ranges, size, isolation)
-            keys = scan.newest_by_key(session, options, key_ranges)
+        with run_state.stage("read", CLUSTER), _bounded(session, bounds["read_s"]):
+            chunks, unread = fetch.read(
+                session.sparkContext,
+                [part for part in wanted if part],
+                lambda: cluster.metadata().leaders(),
+                cluster.log_starts,
+                security,
+                bounds["request_timeout_s"],
+            )
+            options = {"kafka.bootstrap.servers": servers, **_CONSUMER, **client.source_options(java, secrets_path)}
+            keys = scan.newest_by_key(session, options, [state for state in keyed if state.log_start < state.end])
     finally:
         if spark is None:
             session.stop()
     with run_state.stage("compare", CLUSTER) as view:
-        chunks = plan.chunks(old_ranges, size, old) + plan.chunks(new_ranges, size, new)
         starts = cluster.log_starts(states)  # retention may have moved them during the scan
         states = {tp: state._replace(log_start=max(state.log_start, starts[tp])) for tp, state in states.items()}
-        now = Fingerprint(job["cluster_id"], taken, size, isolation, states, chunks, keys, groups)
-        view["read"] = compare.sizes(now)
-        view["state"]["records"] = sum(chunk.count for chunk in chunks)
-        findings = compare.compare(was, now, log_ends, retention_ms, settings["purged_topics"])
-        merged = plan.merge(chunks, size)
-        kept = [chunk for chunk in merged if chunk.begin >= states[chunk.topic, chunk.partition].log_start]
-    return findings, now._replace(chunks=kept)
+        chunks = [chunk for chunk in chunks if chunk.end > states[chunk.topic, chunk.partition].log_start]
+        ids = {name: topic.id for name, topic in found.topics.items()}
+        current = Fingerprint(job["cluster_id"], taken, ids, states, chunks, keys, now)
+        view["read"] = compare.sizes(current)
+        view["state"]["records"] = sum(chunk.records for chunk in chunks)
+        findings = compare.coverage(job.get("gate"), was, ids, topics, patterns)
+        findings.add(
+            compare.compare(was, current, Context(log_ends, settings["purged_topics"], unread, gone, tombstones))
+        )
+        kept = [chunk for chunk in chunks if chunk.begin >= states[chunk.topic, chunk.partition].log_start]
+    return findings, current._replace(chunks=kept)
 
 
 _SECRET_SETTINGS = ("sasl.jaas.config", "ssl.keystore.key", "ssl.key.password")
 
 
+def _baseline(run_state: _Run) -> Fingerprint | None:
+    """Return the baseline's part of the topics that are compared; None if the job has no baseline."""
+    job, settings = run_state.job, run_state.settings
+    path = (job["views"].get(BASELINE) or {}).get("path")
+    if not path:
+        return None
+    with run_state.stage("read_baseline", BASELINE) as view:
+        was = store.read(path)
+        if was.cluster_id != job["cluster_id"]:
+            raise JobError(f"{path}: the baseline is of cluster {was.cluster_id}, the job is for {job['cluster_id']}")
+        kept = {*chosen({topic for topic, _number in was.partitions}, settings["topics"], settings["exclude"])}
+        kept.update(coordinators.INTERNAL)
+        was = was._replace(
+            partitions={tp: state for tp, state in was.partitions.items() if tp[0] in kept},
+            chunks=[chunk for chunk in was.chunks if chunk.topic in kept],
+        )
+        view.update(read=compare.sizes(was), state={"time_ms": was.taken_ms})
+    return was
+
+
 def _states(
-    run_state: _Run, cluster: Cluster, topics: Mapping[str, Sequence[int]], isolation: str, was: Fingerprint | None
+    run_state: _Run, cluster: Cluster, found: Metadata, topics: Sequence[str], was: Fingerprint | None
 ) -> Dict[TopicPartition, PartitionState]:
     """Return the states of the chosen partitions. Re-reads partitions that end before the baseline's end: a new leader
     knows its high watermark and the end of a transaction only moments after its election (KIP-207)."""
-    states = compare.states(cluster.states(topics, isolation))
+    states = compare.states(cluster.states(found, topics))
+    ends = {tp: state.end for tp, state in was.partitions.items()} if was else {}
     for number in range(1, run_state.bounds["rounds"] + 1):
-        ends = {tp: state.end for tp, state in was.partitions.items()} if was else {}
         short = [tp for tp, state in states.items() if state.end < ends.get(tp, 0)]
         if not short:
             break
         started = time.monotonic()
         time.sleep(run_state.bounds["pause_s"])
-        to_read: Dict[str, List[int]] = {}
-        for topic, partition in short:
-            to_read.setdefault(topic, []).append(partition)
-        states.update(compare.states(cluster.states(to_read, isolation)))
+        states.update(compare.states(cluster.states(found, sorted({topic for topic, _number in short}))))
         left = sum(1 for tp in short if states[tp].end < ends[tp])
         run_state.result["rounds"].append(
             {
@@ -273,24 +293,6 @@ def _states(
             }
         )
     return states
-
-
-def _ranges(states: Sequence[PartitionState], was: Fingerprint | None) -> tuple[List[Range], List[Range], List[Range]]:
-    """Return the ranges to read in chunks below the baseline's ends, in chunks above them, and by key.
-
-    A partition that is no longer compacted is read both by key, for this comparison, and in chunks, for the next one.
-    """
-    old, new, keyed = [], [], []
-    for now in states:
-        before = was.partitions.get(now.tp) if was else None
-        if (now.compacted or (before and before.compacted)) and now.log_start < now.end:
-            keyed.append(Range(now.topic, now.partition, now.log_start, now.end))
-        if now.compacted:
-            continue
-        below, above = plan.ranges(now, before)
-        old += [below] if below else []
-        new += [above] if above else []
-    return old, new, keyed
 
 
 @contextmanager
@@ -330,15 +332,7 @@ def _text(error: BaseException) -> str:
         while java.getCause() is not None:
             java = java.getCause()
         return f"Spark: {java.toString()}"
-    expected = (
-        JobError,
-        SessionError,
-        ClusterError,
-        SecurityError,
-        client.ClientError,
-        store.StoreError,
-        plan.UnplannedRecords,
-    )
+    expected = (JobError, SessionError, ClusterError, SecurityError, client.ClientError, store.StoreError)
     return str(error) if isinstance(error, expected) else f"{error.__class__.__name__}: {error}"
 
 

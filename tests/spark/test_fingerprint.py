@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""data_fingerprint with a real broker and Spark's Kafka source: no false alarm, and every injected fault is found.
+"""data_fingerprint with a real broker and Spark: no false alarm, and every injected fault is found.
 
 The connector's jars: `.build/spark/jars` (spark/pom.xml), or the directory in QUORUMSHIFT_SPARK_JARS.
 """
@@ -12,6 +12,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -105,13 +106,13 @@ def check(
     """Return a function that runs the job on topics; the output of a run is the baseline of the next."""
     runs: List[pathlib.Path] = []
 
-    def run(*topics: str, **settings: Any) -> Dict[str, Any]:
+    def run(*topics: str, gate: str = "before_controllers", timeout: float = 60, **settings: Any) -> Dict[str, Any]:
         nonce = f"n{len(list(tmp_path.glob('run-*')))}"
         output = tmp_path / f"run-{nonce}"
         output.mkdir()
         job = {
             "nonce": nonce,
-            "gate": "before_controllers",
+            "gate": gate,
             "phase": "zk",
             "cluster_id": admin.describe_cluster().result(30).cluster_id,
             "output": str(output),
@@ -120,7 +121,7 @@ def check(
                 "baseline": {"path": str(runs[-1])} if runs else None,
             },
             "fingerprint": {"topics": list(topics), "chunk_offsets": CHUNK, **settings},
-            "bounds": {"rounds": 1, "pause_s": 0.5},
+            "bounds": {"rounds": 1, "pause_s": 0.5, "request_timeout_s": timeout},
         }
         result = data_fingerprint.run(job, str(tmp_path), spark)
         assert json.loads((output / "result.json").read_text()) == result
@@ -147,8 +148,16 @@ def served(admin: AdminClient, topic: str) -> int:
     return sum(1 for partition in metadata.partitions.values() if partition.leader >= 0)
 
 
-def fill(broker: KafkaServer, topic: str, count: int = 350, partitions: int = 2, prefix: str = "") -> None:
+def fill(
+    broker: KafkaServer,
+    topic: str,
+    count: int = 350,
+    partitions: int = 2,
+    prefix: str = "",
+    compression: str = "none",
+) -> None:
     settings = {"bootstrap.servers": str(broker.address), "linger.ms": 5, "batch.num.messages": 20, "log_level": 0}
+    settings["compression.type"] = compression
     producer, delivered = Producer(settings), []
     started = int(time.time() * 1000) - 60_000  # recent: Kafka deletes records older than retention.ms
     for number in range(count):
@@ -165,6 +174,15 @@ def fill(broker: KafkaServer, topic: str, count: int = 350, partitions: int = 2,
     assert delivered == [None] * count
 
 
+def log_start(admin: AdminClient, topic: str) -> int:
+    offsets = admin.list_offsets({TopicPartition(topic, 0): OffsetSpec.earliest()})
+    return next(iter(offsets.values())).result(30).offset
+
+
+def delete_records(admin: AdminClient, topic: str, before: int) -> None:
+    admin.delete_records([TopicPartition(topic, 0, before)])[TopicPartition(topic, 0)].result(30)
+
+
 def rules(result: Dict[str, Any]) -> List[str]:
     return sorted(map(rule_of, result["differences"]))
 
@@ -177,20 +195,20 @@ def logs(broker: KafkaServer, topic: str, partition: int) -> List[pathlib.Path]:
     return sorted((broker.home / "data" / f"{topic}-{partition}").glob("*.log"))
 
 
-def edit(log: pathlib.Path, old: bytes, new: bytes) -> None:
-    """Replace bytes in the only batch that holds them, and correct its checksum."""
+def edit(log: pathlib.Path, old: bytes, new: bytes, batch: int | None = None) -> None:
+    """Replace bytes in the only batch that holds them, or in that of this number, and correct its checksum."""
     assert len(old) == len(new)
     data = bytearray(log.read_bytes())
-    position, changed = 0, 0
+    position, changed, number = 0, 0, 0
     while position < len(data):
         size = struct.unpack_from(">i", data, position + 8)[0] + 12
-        batch = data[position : position + size]
-        if old in batch:
-            batch = batch.replace(old, new)
-            struct.pack_into(">I", batch, 17, crc32c(bytes(batch[21:])))
-            data[position : position + size] = batch
+        stored = data[position : position + size]
+        if old in stored and batch in (None, number):
+            stored = stored.replace(old, new)
+            struct.pack_into(">I", stored, 17, crc32c(bytes(stored[21:])))
+            data[position : position + size] = stored
             changed += 1
-        position += size
+        position, number = position + size, number + 1
     assert changed == 1
     log.write_bytes(data)
 
@@ -236,8 +254,8 @@ def test_unchanged_records_pass_and_injected_faults_are_found(broker, admin, che
     by_rule = {rule_of(difference): difference for difference in found["differences"]}
     assert by_rule["records_changed"]["key"] == '["orders",0,0,100]'
     sides = {side: json.loads(text) for side, text in by_rule["records_changed"]["sides"].items()}
-    assert sides["baseline"]["hash_sum"] != sides["cluster"]["hash_sum"]
-    assert sides["baseline"]["count"] == sides["cluster"]["count"] == 100
+    assert sides["baseline"]["hash"] != sides["cluster"]["hash"]
+    assert sides["baseline"]["records"] == sides["cluster"]["records"] == 100
     assert by_rule["truncated"]["key"] == '["payments",1]'
     assert by_rule["truncated"]["sides"]["baseline"] == "175"
     assert pq.read_table(check.outputs[-1] / "differences.parquet").num_rows == 2
@@ -260,7 +278,7 @@ def test_every_part_of_a_record_is_compared(broker, admin, check, request, old, 
     assert rules(check(topic)) == ["records_changed"]
 
 
-def test_transactions_in_both_isolation_levels(broker, admin, check) -> None:
+def test_transactions_are_read_with_their_markers(broker, admin, check) -> None:
     create(admin, "ledger", 1)
     producer = Producer({"bootstrap.servers": str(broker.address), "transactional.id": "t1", "log_level": 0})
     producer.init_transactions(60)
@@ -272,40 +290,88 @@ def test_transactions_in_both_isolation_levels(broker, admin, check) -> None:
         producer.abort_transaction(30) if number % 3 == 0 else producer.commit_transaction(30)
     result = check("ledger")
     assert result["verdict"] == "pass", result["reasons"]
-    assert result["views"]["cluster"]["state"]["records"] == 240  # including the aborted ones
+    assert result["views"]["cluster"]["state"]["records"] == 252  # aborted ones and 12 markers included
+    assert result["counts"]["transaction"]["explained"] == 1
     producer.begin_transaction()
     producer.produce("ledger", b"undecided")
     producer.flush(30)
     assert check("ledger")["verdict"] == "pass"
-    check.outputs.clear()
-    committed = check("ledger", isolation="read_committed")
-    assert committed["views"]["cluster"]["state"]["records"] == 160
     producer.commit_transaction(30)
-    assert check("ledger", isolation="read_committed")["verdict"] == "pass"
-    assert check("ledger")["verdict"] == "pass"
+    again = check("ledger")
+    assert again["verdict"] == "pass"
+    assert again["counts"]["transaction"]["match"] == 1
+    # the first transaction was aborted: its marker now says that it was committed
+    broker.stop()
+    edit(logs(broker, "ledger", 0)[0], b"\x08\x00\x00\x00\x00\x0c", b"\x08\x00\x00\x00\x01\x0c", batch=1)
+    broker.start()
+    found = check("ledger")
+    assert rules(found) == ["records_changed"]
+    assert found["differences"][0]["key"] == '["ledger",0,0,100]'
 
 
-def test_retention_passes_and_deleted_records_are_found(broker, admin, check) -> None:
-    create(admin, "short", 1, segment_bytes="2000", retention_ms="-1")
+def test_compressed_batches_are_compared_as_stored(broker, admin, check) -> None:
+    create(admin, "packed", 1)
+    for codec in ("gzip", "snappy", "lz4", "zstd", "none"):
+        fill(broker, "packed", 60, 1, compression=codec)
+    first = check("packed")
+    assert first["views"]["cluster"]["state"]["records"] == 300
+    assert check("packed")["verdict"] == "pass"
+    broker.stop()
+    log = logs(broker, "packed", 0)[0]
+    data = bytearray(log.read_bytes())
+    struct.pack_into(">i", data, 12, 1 << 20)  # the leader epoch, which no checksum covers
+    log.write_bytes(data)
+    broker.start()
+    assert rules(check("packed")) == ["records_changed"]
+
+
+def test_batch_that_the_log_start_cuts_and_a_damaged_batch(broker, admin, check) -> None:
+    create(admin, "cut", 1)
+    fill(broker, "cut", 350, 1)
+    delete_records(admin, "cut", 107)  # within a batch
+    assert check("cut")["verdict"] == "pass"
+    again = check("cut")
+    assert again["verdict"] == "pass", again["differences"]
+    assert again["counts"]["chunk"]["match"] == 3
+    broker.stop()
+    log = logs(broker, "cut", 0)[0]
+    log.write_bytes(log.read_bytes().replace(b"value-000250", b"value-000999"))  # its checksum is wrong now
+    broker.start()
+    result = check("cut", timeout=6)
+    assert result["verdict"] == "incomplete"
+    assert "cut-0 could not be read to its end" in result["reasons"][0]
+    assert "wrong checksum" in result["reasons"][0]
+    assert result["counts"]["chunk"] == {**result["counts"]["chunk"], "match": 1, "skipped": 2}
+
+
+def test_only_the_retention_of_the_baseline_explains_missing_records(broker, admin, check) -> None:
+    create(admin, "timed", 1, retention_ms="90000")  # Kafka deletes its records in half a minute at the earliest
+    create(admin, "sized", 1, segment_bytes="2000", retention_ms="-1", retention_bytes="1")
+    create(admin, "lowered", 1, segment_bytes="2000", retention_ms="-1")
     create(admin, "kept", 1, retention_ms="-1")
-    fill(broker, "short", partitions=1)
-    fill(broker, "kept", partitions=1)
-    assert check("short", "kept")["verdict"] == "pass"
-    assert len(logs(broker, "short", 0)) > 2
-    set_config(admin, "short", "retention.ms", "1000")
-
-    def starts():
-        return admin.list_offsets({TopicPartition("short", 0): OffsetSpec.earliest()})
-
-    wait_for(lambda: next(iter(starts().values())).result(30).offset > 100, 60, "retention of short")
-    result = check("short", "kept")
+    for topic in ("timed", "lowered", "kept"):
+        fill(broker, topic, partitions=1)
+    assert check("timed", "sized", "kept")["verdict"] == "pass"
+    fill(broker, "sized", partitions=1)
+    wait_for(lambda: log_start(admin, "sized") > 100, 60, "retention of sized")
+    delete_records(admin, "timed", 150)
+    result = check("timed", "sized", "kept")
     assert result["verdict"] == "pass", result["differences"]
-    assert "retention.ms" in result["comparisons"][0]["note"]
+    assert "retention.ms 90000" in result["comparisons"][0]["note"]
     # a log start that retention does not explain
-    admin.delete_records([TopicPartition("kept", 0, 150)])[TopicPartition("kept", 0)].result(30)
-    result = check("short", "kept")
+    delete_records(admin, "kept", 150)
+    result = check("timed", "kept")
     assert rules(result) == ["log_start_moved"]
-    assert check("short", "kept", purged_topics=["kept"])["verdict"] == "pass"
+    assert check("timed", "kept", purged_topics=["kept"])["verdict"] == "pass"
+    # a retention that was lowered after the baseline
+    check.outputs.clear()
+    assert check("lowered")["verdict"] == "pass"
+    set_config(admin, "lowered", "retention.ms", "1000")
+    wait_for(lambda: log_start(admin, "lowered") > 100, 60, "retention of lowered")
+    result = check("lowered")
+    assert result["verdict"] == "incomplete"
+    assert "retention.ms was -1 and is 1000" in result["reasons"][0]
+    assert "quorumshift_fingerprint_exclude" in result["reasons"][0]
 
 
 def test_compaction_passes_and_a_lost_key_is_found(broker, admin, check) -> None:
@@ -348,6 +414,39 @@ def test_decreased_group_offset_is_found(broker, admin, check) -> None:
     assert result["differences"][0]["sides"] == {"baseline": "80", "cluster": "40"}
 
 
+def test_group_that_a_client_deleted_is_excused_by_its_tombstones(broker, admin, check) -> None:
+    create(admin, "left", 1)
+    fill(broker, "left", 100, 1)
+    offsets = [ConsumerGroupTopicPartitions("leavers", [TopicPartition("left", 0, 80)])]
+    admin.alter_consumer_group_offsets(offsets)["leavers"].result(30)
+    assert check("left")["verdict"] == "pass"
+    admin.delete_consumer_groups(["leavers"])["leavers"].result(30)
+    result = check("left")
+    assert result["verdict"] == "pass", result["reasons"]
+    (entry,) = [entry for entry in result["changed"] if "leavers" in entry["key"]]
+    assert re.match(r"offset 80, now none: .* its tombstone is at offset \d+ of __consumer_offsets-\d", entry["why"])
+
+
+def test_what_is_not_covered_is_no_pass(broker, admin, check) -> None:
+    create(admin, "covered", 1)
+    create(admin, "added", 1)
+    fill(broker, "covered", 50, 1)
+    fill(broker, "added", 50, 1)
+    late = check("covered", gate="after_finalize")
+    assert late["verdict"] == "incomplete"
+    assert "no baseline" in late["reasons"][0]
+    assert "quorumshift_fingerprint_topics" in late["reasons"][0]
+    check.outputs.clear()
+    nothing = check("covered", "no-such-*")
+    assert nothing["verdict"] == "incomplete"
+    assert "'no-such-*'" in nothing["reasons"][0]
+    check.outputs.clear()
+    assert check("covered")["verdict"] == "pass"
+    more = check("covered", "added", gate="after_finalize")
+    assert more["verdict"] == "incomplete"
+    assert "topic added existed at the baseline and was not read then" in more["reasons"][0]
+
+
 def test_deleted_and_recreated_topics_and_an_unreachable_cluster(broker, admin, check, spark, tmp_path) -> None:
     for topic in ("deleted", "recreated"):
         create(admin, topic, 1)
@@ -372,7 +471,9 @@ def test_deleted_and_recreated_topics_and_an_unreachable_cluster(broker, admin, 
 
 def test_spark_submit_leaves_no_secret(broker, admin, tmp_path) -> None:
     create(admin, "submitted")
+    create(admin, "submitted-compacted", cleanup_policy="compact")
     fill(broker, "submitted")
+    fill(broker, "submitted-compacted")
     output, events, archive = tmp_path / "out", tmp_path / "events", tmp_path / "quorumshift_spark.zip"
     output.mkdir()
     events.mkdir()
@@ -388,7 +489,7 @@ def test_spark_submit_leaves_no_secret(broker, admin, tmp_path) -> None:
                 "client": {**client, "sasl_password": SECRET},
             }
         },
-        "fingerprint": {"topics": ["submitted"]},
+        "fingerprint": {"topics": ["submitted*"]},
     }
     path = tmp_path / "job.json"
     path.write_text(json.dumps(job))

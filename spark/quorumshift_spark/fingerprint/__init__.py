@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The fingerprint of a cluster's data: shows whether the records of the baseline still exist unchanged.
 
-`plan`, `chunks`, `keys`, `groups`, `retention` and `findings` are pure; `cluster` queries Kafka, `scan` reads records
-with Spark, `store` keeps the baseline in Parquet.
+`plan`, `batches`, `chunks`, `keys`, `coordinators`, `retention`, `findings` and `compare` are pure. `cluster` queries
+Kafka; on Spark's executors, `fetch` reads stored batches and `scan` compacted topics; `store` keeps the baseline in
+Parquet.
 """

@@ -1,7 +1,10 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads topics, offsets and consumer groups through Kafka's admin API."""
+"""Reads topics, offsets, consumer groups and transactions from Kafka.
+
+Metadata and transactions by the collection's own client: confluent-kafka returns no leader epochs and no transactions.
+"""
 
 from __future__ import annotations
 
@@ -9,31 +12,79 @@ import fnmatch
 import itertools
 import time
 from concurrent.futures import TimeoutError as FutureTimeout
-from typing import Any, Dict, Iterable, List, Mapping, Sequence
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort, parse_host_port
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import broker_requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_primitives import (
+    NO_TAGS,
+    compact_array,
+    compact_string,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_records import struct_reader
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import Field
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.kafka_wire import KafkaConnection
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import WireError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security
 from confluent_kafka import (
+    Consumer,
     ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
     KafkaException,
-    TopicCollection,
 )
 from confluent_kafka import (
     TopicPartition as ClientTopicPartition,
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
 
-from quorumshift_spark.fingerprint import plan
-from quorumshift_spark.fingerprint.groups import Group, by_name
+from quorumshift_spark.fingerprint.coordinators import INTERNAL, Group, Transaction, by_name
+from quorumshift_spark.fingerprint.fetch import Leader
 from quorumshift_spark.fingerprint.plan import PartitionState, TopicPartition
 
 _GROUPS_AT_ONCE = 50
-_DEFAULT_OFFSETS_RETENTION_MINUTES = "10080"
+_RETENTIONS = {  # config of brokers: (unit in ms, Kafka's default)
+    "offsets.retention.minutes": (60_000, 10_080),
+    "transactional.id.expiration.ms": (1, 604_800_000),
+}
+_TRANSACTIONAL_ID_NOT_FOUND = 105
+_TRANSIENT = (14, 15, 16)  # COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
+_LARGEST = 1 << 30
 
-
-INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
-"""Kafka's own topics (o.a.k.common.internals.Topic.INTERNAL_TOPICS)."""
+# Keys, versions and answers of two requests, in the layout of broker_requests
+_LIST_TRANSACTIONS, _DESCRIBE_TRANSACTIONS = 66, 65
+_THROTTLE = Field("throttleTimeMs", "int32")
+_ID = Field("transactionalId", "string")
+_LISTED = struct_reader(
+    (
+        _THROTTLE,
+        Field("errorCode", "int16"),
+        Field("unknownStateFilters", "[]string"),
+        Field("states", "[]struct", fields=(_ID, Field("producerId", "int64"), Field("state", "string"))),
+    ),
+    0,
+)
+_TOPIC = (Field("topic", "string"), Field("partitions", "[]int32"))
+_DESCRIBED = struct_reader(
+    (
+        _THROTTLE,
+        Field(
+            "states",
+            "[]struct",
+            fields=(
+                Field("errorCode", "int16"),
+                _ID,
+                Field("state", "string"),
+                Field("timeoutMs", "int32"),
+                Field("startTimeMs", "int64"),
+                Field("producerId", "int64"),
+                Field("producerEpoch", "int16"),
+                Field("topics", "[]struct", fields=_TOPIC),
+            ),
+        ),
+    ),
+    0,
+)
 
 
 class ClusterError(Exception):
@@ -44,49 +95,83 @@ class ClusterError(Exception):
         self.code = code
 
 
+class Topic(NamedTuple):
+    """A topic's id, and the leader of each partition; None without one."""
+
+    id: str
+    leaders: Dict[int, Leader | None]
+
+
+class Metadata(NamedTuple):
+    """What a broker's metadata says: the cluster's id, the brokers' addresses, and all topics that are readable."""
+
+    cluster_id: str
+    brokers: Dict[int, HostPort]
+    topics: Dict[str, Topic]
+
+    def leaders(self) -> Dict[TopicPartition, Leader]:
+        """Return the leaders of all partitions that have one."""
+        return {
+            (name, number): leader
+            for name, topic in self.topics.items()
+            for number, leader in topic.leaders.items()
+            if leader
+        }
+
+
 class Cluster:
-    """A cluster behind one admin client. `seconds`: the bound of each request."""
+    """A cluster behind its bootstrap servers. `seconds`: the bound of each request."""
 
     def __init__(self, bootstrap_servers: str, security: Security, seconds: float = 60) -> None:
-        self._servers, self._seconds = bootstrap_servers, seconds
-        self._admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0, **security.librdkafka()})
+        self._servers, self._security, self._seconds = bootstrap_servers, security, seconds
+        self._settings = {"bootstrap.servers": bootstrap_servers, "log_level": 0, **security.librdkafka()}
+        self._admin = AdminClient(self._settings)
 
-    def cluster_id(self) -> str:
-        """Return the cluster's id. Raises ClusterError."""
-        return self._result("cluster", self._admin.describe_cluster(request_timeout=self._seconds)).cluster_id
+    def metadata(self) -> Metadata:
+        """Return the metadata of the first bootstrap server that answers. Raises ClusterError."""
+        errors = []
+        for server in self._servers.split(","):
+            try:
+                address = parse_host_port(server)
+                with KafkaConnection(address, self._security, self._seconds) as connection:
+                    request = broker_requests.METADATA
+                    body, largest = broker_requests.metadata(None), broker_requests.LARGEST_METADATA
+                    answer = connection.request(
+                        request.api_key, request.version, body, request.name, self._seconds, largest
+                    )
+                head, topics = broker_requests.read_metadata(answer)
+                return _metadata(head, topics)
+            except (WireError, ValueError) as error:
+                errors.append(str(error))
+        raise ClusterError("; ".join(errors))
 
-    def partitions_of_all(self) -> Dict[str, List[int]]:
-        """Return every topic with its partitions. Raises ClusterError."""
-        try:
-            metadata = self._admin.list_topics(timeout=self._seconds)
-        except KafkaException as error:
-            raise self._error("the list of topics", error.args[0]) from error
-        return {name: sorted(topic.partitions) for name, topic in metadata.topics.items()}
-
-    def states(self, chosen: Mapping[str, Sequence[int]], isolation: str) -> List[PartitionState]:
-        """Return the state of each partition of the topics that still exist. Raises ClusterError.
+    def states(self, found: Metadata, chosen: Iterable[str]) -> List[PartitionState]:
+        """Return the state of each partition of the topics. Raises ClusterError.
 
         Compacted partitions end at the last stable offset: a record of an open transaction may yet be aborted, so it
         is not the newest of its key.
         """
-        ids = self._ids(list(chosen))
-        configs = self._configs(ResourceType.TOPIC, list(ids))
-        tps = [(topic, number) for topic, numbers in chosen.items() if topic in ids for number in numbers]
+        configs = self._configs(ResourceType.TOPIC, list(chosen))
+        tps = [(topic, number) for topic in configs for number in found.topics[topic].leaders]
         starts = self.log_starts(tps)
-        stable = self._offsets(tps, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
-        ends = self.high_watermarks(tps)
+        stable = self._offsets(
+            [tp for tp in tps if "compact" in configs[tp[0]]["cleanup.policy"]],
+            OffsetSpec.latest(),
+            IsolationLevel.READ_COMMITTED,
+        )
+        ends = {**self.high_watermarks(tps), **stable}
         states = []
         for topic, number in tps:
-            config = configs[topic]
+            config, leader = configs[topic], found.topics[topic].leaders[number]
             policies = config["cleanup.policy"].split(",")
-            committed = "compact" in policies or isolation == plan.READ_COMMITTED
             states.append(
                 PartitionState(
                     topic,
                     number,
-                    ids[topic],
+                    found.topics[topic].id,
+                    leader.epoch if leader else -1,
                     starts[topic, number],
-                    (stable if committed else ends)[topic, number],
+                    ends[topic, number],
                     "compact" in policies,
                     "delete" in policies,
                     int(config["retention.ms"]),
@@ -127,26 +212,83 @@ class Cluster:
                 offsets[name] = {(tp.topic, tp.partition): tp.offset for tp in committed if tp.offset >= 0}
         return by_name(offsets, states)
 
-    def offsets_retention_ms(self) -> int:
-        """Return the shortest offsets.retention.minutes of the brokers, in ms. Raises ClusterError."""
-        brokers = self._result("cluster", self._admin.describe_cluster(request_timeout=self._seconds)).nodes
-        name = "offsets.retention.minutes"
-        ids = [str(broker.id) for broker in brokers]
-        minutes = [self._configs(ResourceType.BROKER, [broker_id])[broker_id].get(name) for broker_id in ids]
-        return min(int(value or _DEFAULT_OFFSETS_RETENTION_MINUTES) for value in minutes) * 60_000
+    def transactions(self, found: Metadata) -> Dict[str, Transaction]:
+        """Return every transactional id, from the brokers that coordinate them. Raises ClusterError.
 
-    def _ids(self, topics: List[str]) -> Dict[str, str]:
-        if not topics:
-            return {}
-        futures = self._admin.describe_topics(TopicCollection(topics), request_timeout=self._seconds)
-        ids = {}
-        for name, future in futures.items():
+        A coordinator that is loading its transactions is asked again.
+        """
+        end = time.monotonic() + self._seconds
+        while True:
             try:
-                ids[name] = str(self._result(f"topic {name}", future).topic_id)
+                parts = [self._transactions_of(address) for address in found.brokers.values()]
+                return {name: transaction for part in parts for name, transaction in part.items()}
             except ClusterError as error:
-                if error.code != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                if error.code not in _TRANSIENT or time.monotonic() > end:
                     raise
-        return ids
+            time.sleep(0.5)
+
+    def _transactions_of(self, address: HostPort) -> Dict[str, Transaction]:
+        found: Dict[str, Transaction] = {}
+        try:
+            with KafkaConnection(address, self._security, self._seconds) as connection:
+
+                def ask(key: int, name: str, body: bytes, read: Any) -> Dict[str, Any]:
+                    return read(connection.request(key, 0, body + NO_TAGS, name, self._seconds, _LARGEST), 0)[0]
+
+                listed = ask(_LIST_TRANSACTIONS, "ListTransactions", compact_array(()) * 2, _LISTED)
+                _check(listed["errorCode"], f"{address}: the list of transactions")
+                names = [state["transactionalId"] for state in listed["states"]]
+                for first in range(0, len(names), 1000):
+                    body = compact_array(map(compact_string, names[first : first + 1000]))
+                    for state in ask(_DESCRIBE_TRANSACTIONS, "DescribeTransactions", body, _DESCRIBED)["states"]:
+                        if state["errorCode"] == _TRANSACTIONAL_ID_NOT_FOUND:  # expired since
+                            continue
+                        _check(state["errorCode"], f"{address}: transactional id {state['transactionalId']}")
+                        found[state["transactionalId"]] = Transaction(state["producerId"], state["producerEpoch"])
+        except (WireError, ValueError, IndexError) as error:
+            raise ClusterError(f"{address}: the list of transactions: {error}") from error
+        return found
+
+    def retentions(self, found: Metadata) -> Dict[str, int]:
+        """Return the shortest value of the brokers, in ms, of offsets.retention.minutes and
+        transactional.id.expiration.ms. Raises ClusterError."""
+        configs = [self._configs(ResourceType.BROKER, [str(broker)])[str(broker)] for broker in found.brokers]
+        return {
+            name: min(int(config.get(name) or default) for config in configs) * unit
+            for name, (unit, default) in _RETENTIONS.items()
+        }
+
+    def tombstones(
+        self, partitions: Mapping[TopicPartition, tuple[int, int]], keys: Iterable[bytes]
+    ) -> Dict[bytes, int]:
+        """Return the offset of each of these keys whose newest record is a tombstone.
+
+        :arg partitions: of an internal topic; the offsets [begin, end) to read of each. Raises ClusterError.
+        """
+        wanted, newest = set(keys), {}
+        settings = {"group.id": "quorumshift", "enable.auto.commit": False, "enable.partition.eof": True}
+        consumer = Consumer({**self._settings, **settings, "auto.offset.reset": "earliest"})
+        try:
+            left = {tp: end for tp, (begin, end) in partitions.items() if begin < end}
+            consumer.assign([ClientTopicPartition(*tp, partitions[tp][0]) for tp in left])
+            progress = time.monotonic()
+            while left:
+                for message in consumer.consume(10_000, 1.0):
+                    error, tp = message.error(), (message.topic(), message.partition())
+                    if error and error.code() != KafkaError._PARTITION_EOF:  # pylint: disable=protected-access
+                        raise self._error(f"{tp[0]}-{tp[1]}", error)
+                    progress = time.monotonic()
+                    if not error and message.key() in wanted:
+                        newest[message.key()] = message.offset() if message.value() is None else None
+                    if error or message.offset() + 1 >= left.get(tp, 0):
+                        left.pop(tp, None)
+                if time.monotonic() - progress > self._seconds:
+                    raise ClusterError(f"{self._servers}: no record of {sorted(left)[0]} for {self._seconds:g} s")
+        except KafkaException as error:
+            raise self._error("internal topics", error.args[0]) from error
+        finally:
+            consumer.close()
+        return {key: offset for key, offset in newest.items() if offset is not None}
 
     def _configs(self, kind: ResourceType, names: List[str]) -> Dict[str, Dict[str, str]]:
         """Return the configs of each name, with one request (for brokers, Kafka takes one name a request)."""
@@ -184,21 +326,36 @@ class Cluster:
         return ClusterError(f"{self._servers}: {what}: {error.str()}", error.code())
 
 
-def chosen(
-    all_partitions: Mapping[str, List[int]], topics: Sequence[str], exclude: Sequence[str]
-) -> Dict[str, List[int]]:
-    """Return the topics that a shell pattern of `topics` matches and none of `exclude`.
+def _metadata(head: Mapping[str, Any], topics: Iterable[Mapping[str, Any]]) -> Metadata:
+    brokers = {broker["nodeId"]: HostPort(broker["host"], broker["port"]) for broker in head["brokers"]}
+    found = {}
+    for topic in topics:
+        _check(topic["errorCode"], f"topic {topic['name']}")
+        leaders = {}
+        for partition in sorted(topic["partitions"], key=lambda partition: partition["partitionIndex"]):
+            address = brokers.get(partition["leaderId"])
+            leaders[partition["partitionIndex"]] = Leader(address, partition["leaderEpoch"]) if address else None
+        found[topic["name"]] = Topic(topic["topicId"], leaders)
+    return Metadata(head["clusterId"] or "", brokers, found)
 
-    Internal topics are left out: Spark's source does not read them (ConsumerStrategy, retrieveAllPartitions), and
-    committed offsets are compared separately.
+
+def _check(code: int, what: str) -> None:
+    if code:
+        raise ClusterError(f"{what}: {KafkaError(code).str()}", code)
+
+
+def chosen(names: Iterable[str], topics: Sequence[str], exclude: Sequence[str]) -> List[str]:
+    """Return the topics, sorted, that a shell pattern of `topics` matches and none of `exclude`.
+
+    Internal topics are left out: their offsets and transactions are compared separately.
     """
-    return {
-        name: numbers
-        for name, numbers in sorted(all_partitions.items())
+    return sorted(
+        name
+        for name in names
         if name not in INTERNAL
         and any(fnmatch.fnmatchcase(name, pattern) for pattern in topics)
         and not any(fnmatch.fnmatchcase(name, pattern) for pattern in exclude)
-    }
+    )
 
 
 def now_ms() -> int:

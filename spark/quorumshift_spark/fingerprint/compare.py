@@ -1,61 +1,98 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Compares the fingerprints of two runs: partitions, keys and groups. Pure."""
+"""Compares the fingerprints of two runs: partitions, keys and coordinators. Pure."""
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, NamedTuple, Sequence
+import fnmatch
+from typing import Dict, Iterable, Mapping, NamedTuple, Sequence
 
 import pyarrow as pa
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import DATA_GATES
 
-from quorumshift_spark.fingerprint import chunks, groups, keys
+from quorumshift_spark.fingerprint import chunks, coordinators, keys
+from quorumshift_spark.fingerprint.coordinators import Coordinators, Missing
 from quorumshift_spark.fingerprint.findings import Findings
-from quorumshift_spark.fingerprint.groups import Group
 from quorumshift_spark.fingerprint.plan import Chunk, PartitionState, TopicPartition, by_partition
 
 LOG = "log"
-"""The kind for a partition: its existence, its topic id, its first and last offset."""
-NEW, FIRST = "new since the baseline", "no baseline yet: this run creates it"
+"""The kind for a partition: its existence, its topic id, its leader epoch, its first and last offset."""
+FIRST = "no baseline yet: this run creates it"
+NEW = "new since the baseline"
 
 
 class Fingerprint(NamedTuple):
     """The fingerprint of one run, the baseline of the next one.
 
-    `taken_ms`: when reading began, epoch ms. `chunk_offsets`: the size of chunks. `isolation`: how partitions that are
-    not compacted were read. `chunks`: the content of partitions that are not compacted; `keys` (a table of
-    keys.SCHEMA): of compacted ones.
+    `taken_ms`: when reading began, epoch ms. `topics`: {name: id} of all topics of the cluster, also those that were
+    not read. `partitions`: those that were read and those of the coordinators' topics. `chunks`: the content of
+    partitions that are not compacted; `keys` (a table of keys.SCHEMA): of compacted ones.
     """
 
     cluster_id: str
     taken_ms: int
-    chunk_offsets: int
-    isolation: str
+    topics: Mapping[str, str]
     partitions: Mapping[TopicPartition, PartitionState]
     chunks: Sequence[Chunk]
     keys: pa.Table
-    groups: Mapping[str, Group]
+    coordinators: Coordinators
 
 
-def compare(
-    was: Fingerprint | None,
-    now: Fingerprint,
-    log_ends: Mapping[TopicPartition, int],
-    offsets_retention_ms: int,
-    purged_topics: Sequence[str] = (),
+class Context(NamedTuple):
+    """What else a comparison needs. `log_ends`: high watermarks of all partitions of the cluster, read after the
+    groups; `unread`: why partitions could not be read to their end; `gone`, `tombstones`: see coordinators.compare."""
+
+    log_ends: Mapping[TopicPartition, int] = {}
+    purged_topics: Sequence[str] = ()
+    unread: Mapping[TopicPartition, str] = {}
+    gone: Sequence[Missing] = ()
+    tombstones: Mapping[bytes, int] = {}
+
+
+def coverage(
+    gate: str | None, was: Fingerprint | None, topics: Mapping[str, str], read: Iterable[str], patterns: Sequence[str]
 ) -> Findings:
-    """Compare a fingerprint with the baseline.
+    """Return what the comparison does not cover though it should.
 
-    :arg was: the baseline; None for the first run, where everything is new.
-    :arg now: its chunks are cut at the ends of the baseline's partitions (plan.ranges).
-    :arg log_ends: high watermarks of all partitions of the cluster, read after the groups.
+    :arg topics: {name: id} of the cluster; `read`: names of those that are read; `patterns`: that choose them.
     """
+    findings = Findings()
+    if was is None and gate == DATA_GATES[-1]:
+        why = (
+            f"no baseline: the records were not read at {DATA_GATES[0]}, or the run artifacts of then (directory "
+            "<cluster id>/baseline) are on another control node. Copy the directory from there and run the gate again. If "
+            "it does not exist, the records cannot be compared. Continue with: "
+            "-e '{\"quorumshift_fingerprint_topics\": []}'"
+        )
+        findings.skip(LOG, [], why)
+    known = {*topics, *(was.topics if was else ())} - set(coordinators.INTERNAL)
+    for pattern in patterns:
+        if not fnmatch.filter(known, pattern):
+            why = (
+                f"the pattern {pattern!r} of quorumshift_fingerprint_topics matches no topic; Kafka's internal ones are "
+                "never read. Correct or remove it and run the gate again"
+            )
+            findings.skip(LOG, [pattern], why)
+    compared = {topic for topic, _partition in was.partitions} if was else set()
+    for topic in sorted(set(read) - compared) if was else ():
+        if was.topics.get(topic) == topics[topic]:
+            why = (
+                f"topic {topic} existed at the baseline and was not read then. Choose the topics of the baseline "
+                "(quorumshift_fingerprint_topics, quorumshift_fingerprint_exclude) and run the gate again"
+            )
+            findings.skip(LOG, [topic], why)
+    return findings
+
+
+def compare(was: Fingerprint | None, now: Fingerprint, context: Context) -> Findings:
+    """Compare a fingerprint with the baseline, None for the first run, where everything is new."""
     findings, new = Findings(), NEW if was else FIRST
-    old_chunks: Mapping[TopicPartition, List[Chunk]] = by_partition(was.chunks) if was else {}
-    old_keys = keys.by_partition(was.keys) if was else {}
     new_chunks, new_keys = by_partition(now.chunks), keys.by_partition(now.keys)
-    elapsed_ms = now.taken_ms - was.taken_ms if was else 0
     old_partitions: Mapping[TopicPartition, PartitionState] = was.partitions if was else {}
+    elapsed_ms = now.taken_ms - was.taken_ms if was else 0
+    if was:
+        old_chunks, old_keys = by_partition(was.chunks), keys.by_partition(was.keys)
     for tp, before in sorted(old_partitions.items()):
         after = now.partitions.get(tp)
         kind = keys.KIND if before.compacted else chunks.KIND
@@ -69,25 +106,39 @@ def compare(
                 new_keys.get(tp),
                 now.taken_ms,
                 elapsed_ms,
-                tuple(purged_topics),
+                tuple(context.purged_topics),
             )
         elif partition_findings is None:
             partition_findings = chunks.compare(
-                before, old_chunks.get(tp, ()), after, new_chunks.get(tp, ()), now.taken_ms, purged_topics
+                before,
+                old_chunks.get(tp, ()),
+                after,
+                new_chunks.get(tp, ()),
+                now.taken_ms,
+                context.purged_topics,
+                context.unread.get(tp),
             )
         findings.add(partition_findings)
         differs = any(difference.kind == LOG for difference in partition_findings.differences)
         findings.count(LOG, "left_only" if after is None else "differ" if differs else "match")
-    new_partitions = [tp for tp in now.partitions if tp not in old_partitions]
-    findings.explain(LOG, new, len(new_partitions))
-    for tp, parts in new_chunks.items():
-        before = old_partitions.get(tp)
-        added = sum(1 for chunk in parts if before is None or before.compacted or chunk.begin >= before.end)
-        findings.explain(chunks.KIND, new, added)
-    for tp, newest in new_keys.items():
+    for tp in now.partitions:
         if tp not in old_partitions:
-            findings.explain(keys.KIND, new, len(newest.key))
-    findings.add(groups.compare(was.groups if was else {}, now.groups, log_ends, elapsed_ms, offsets_retention_ms))
+            findings.explain(LOG, new)
+            findings.explain(chunks.KIND, new, len(new_chunks.get(tp, ())))
+            findings.explain(keys.KIND, new, len(new_keys[tp].key) if tp in new_keys else 0)
+            if tp in context.unread:
+                findings.skip(LOG, [*tp], f"{tp[0]}-{tp[1]} could not be read to its end: {context.unread[tp]}")
+    findings.add(
+        coordinators.compare(
+            was.coordinators if was else Coordinators({}, {}, {}),
+            now.coordinators,
+            context.log_ends,
+            elapsed_ms,
+            context.gone,
+            context.tombstones,
+            old_partitions,
+        )
+    )
     return findings
 
 
@@ -105,5 +156,10 @@ def states(partitions: Sequence[PartitionState]) -> Dict[TopicPartition, Partiti
 
 def sizes(of: Fingerprint) -> Dict[str, int]:
     """Return how many entries a fingerprint has, by kind."""
-    offsets = sum(len(group.offsets) for group in of.groups.values())
-    return {LOG: len(of.partitions), chunks.KIND: len(of.chunks), keys.KIND: of.keys.num_rows, groups.KIND: offsets}
+    return {
+        LOG: len(of.partitions),
+        chunks.KIND: len(of.chunks),
+        keys.KIND: of.keys.num_rows,
+        coordinators.OFFSET: sum(len(group.offsets) for group in of.coordinators.groups.values()),
+        coordinators.TRANSACTION: len(of.coordinators.transactions),
+    }

@@ -20,14 +20,15 @@ class Findings:
     """Counts and differences of one comparison.
 
     `counts`: {kind: accounting.Counts}: read is the sum of the outcomes; `explained`, a part of match, counts what is
-    missing, new or newer for a reason that Kafka gives. `explained`: {(kind, reason): number}. `skipped`: [(kind, key,
-    why)] for what could not be compared.
+    missing, new or newer for a reason that Kafka gives. `explained`: {(kind, reason): number}. `excused`, `skipped`:
+    [(kind, key, why)] of explained entries that an operator should see, and of what could not be compared.
     """
 
     def __init__(self) -> None:
         self.counts: Dict[str, Dict[str, int]] = {}
         self.explained: Counter = Counter()
         self.differences: List[Difference] = []
+        self.excused: List[Tuple[str, str, str]] = []
         self.skipped: List[Tuple[str, str, str]] = []
 
     def count(self, kind: str, outcome: str, number: int = 1) -> None:
@@ -42,6 +43,11 @@ class Findings:
         self.counts[kind]["explained"] += number
         if number:
             self.explained[kind, why] += number
+
+    def excuse(self, kind: str, key: List[Any], why: str, number: int = 1) -> None:
+        """Count and list `number` entries that are gone for a legitimate reason. `why`: with the baseline's value."""
+        self.explain(kind, "gone for a reason that is listed", number)
+        self.excused.append((kind, canonical(key), why))
 
     def skip(self, kind: str, key: List[Any], why: str, number: int = 1) -> None:
         """Count `number` entries that cannot be compared, with the reason."""
@@ -62,6 +68,7 @@ class Findings:
                 mine[outcome] += number
         self.explained.update(other.explained)
         self.differences += other.differences
+        self.excused += other.excused
         self.skipped += other.skipped
 
 
@@ -98,6 +105,15 @@ RULES: Mapping[str, Rule] = {
         "The log ends before an offset that consumers could read at the baseline: an unclean leader election or a lost "
         "disk. " + _REPLICAS,
     ),
+    "epoch_regressed": Rule(
+        "the leader epoch of a partition never decreases",
+        "Stop: followers truncate their logs to the epochs of a leader. Restart no broker of this partition before you "
+        "know why (see the metadata comparison). " + _REPLICAS,
+    ),
+    "offset_gap": Rule(
+        "a log has no gap in its offsets above the baseline's end",
+        "Records that a leader had stored are missing: a log that is not compacted has no gaps. " + _REPLICAS,
+    ),
     "records_lost": Rule(
         "a chunk below the baseline's end has lost no record",
         "Records are missing in the middle of the log. " + _REPLICAS,
@@ -107,8 +123,8 @@ RULES: Mapping[str, Rule] = {
         "Records exist at offsets where the baseline had none. " + _REPLICAS,
     ),
     "records_changed": Rule(
-        "the records of a chunk are unchanged: offset, timestamp, key, value, headers",
-        "A key, value, header, timestamp or the order of records changed. " + _REPLICAS,
+        "the stored batches of a chunk are unchanged, byte by byte, with their offsets and leader epochs",
+        "A key, value, header, timestamp, producer, leader epoch or the order of records changed. " + _REPLICAS,
     ),
     "log_start_moved": Rule(
         "only retention moves the start of a log",
@@ -118,7 +134,8 @@ RULES: Mapping[str, Rule] = {
     ),
     "key_vanished": Rule(
         "only a tombstone removes a key of a compacted topic",
-        "A key of a compacted topic has no record any more, and no tombstone explains it. " + _REPLICAS,
+        "A key of a compacted topic has no record any more, and no tombstone can explain it: that would still exist "
+        "(delete.retention.ms), or would have left a gap in the offsets after the baseline. " + _REPLICAS,
     ),
     "key_regressed": Rule(
         "the newest record of a key is not older than in the baseline",
@@ -135,12 +152,13 @@ RULES: Mapping[str, Rule] = {
     "group_regressed": Rule(
         "a committed offset never decreases",
         "The group will read records again. Unless an operator reset the offset (kafka-consumer-groups.sh "
-        "--reset-offsets), compare the replicas of __consumer_offsets.",
+        "--reset-offsets), compare the replicas of __consumer_offsets. After a reset, run the gate again when the "
+        "group has passed the baseline's offset.",
     ),
-    "group_offset_missing": Rule(
-        "a committed offset of a group with members does not disappear",
-        "The group starts over as its auto.offset.reset says. Unless an operator deleted the group or its offsets, "
-        "compare the replicas of __consumer_offsets.",
+    "producer_regressed": Rule(
+        "the producer id of a transactional id never decreases, nor does the epoch of that id",
+        "A producer id was handed out twice or __transaction_state lost records: transactions may be aborted or mixed "
+        "up. Compare the replicas of __transaction_state, and the producer ids of the metadata comparison.",
     ),
     "group_beyond_end": Rule(
         "a committed offset is within the log",

@@ -6,6 +6,10 @@
 Compaction keeps the newest record of a key. It drops a tombstone delete.retention.ms after its first cleaning
 (KIP-534). So below the baseline's end only two changes are legitimate: a later record supersedes a key, and a deleted
 key disappears.
+
+A key that disappeared after the baseline needed a tombstone above the baseline's end. The tombstone still exists, or it
+was cleaned and left an offset without a record. So no more keys can disappear than there are such offsets, and none before
+delete.retention.ms has passed.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from quorumshift_spark.fingerprint import retention
-from quorumshift_spark.fingerprint.chunks import compare_ends
+from quorumshift_spark.fingerprint.chunks import compare_log
 from quorumshift_spark.fingerprint.findings import Findings
 from quorumshift_spark.fingerprint.plan import Chunk, PartitionState, TopicPartition
 
@@ -84,7 +88,7 @@ def compare(
         after the baseline still exists.
     """
     old, new = baseline or _EMPTY, current or _EMPTY
-    findings = compare_ends(was, now)
+    findings = compare_log(was, now)
     at = np.searchsorted(new.key, old.key)
     present = np.zeros(len(old.key), dtype=bool)
     inside = at < len(new.key)
@@ -108,17 +112,15 @@ def compare(
     below = missing & (old.offset < now.log_start) & now.deletes
     if below.any():
         removed = [_as_chunk(was, old, number) for number in np.flatnonzero(below)]
-        why = retention.explains(now, removed, now_ms, purged_topics)
-        if why:
-            findings.explain(KIND, f"below the log start ({why})", int(below.sum()))
-            missing = missing & ~below
+        reason = retention.explains(was, now, removed, None, now_ms, purged_topics)
+        if reason and reason.certain:
+            findings.explain(KIND, f"below the log start ({reason.text})", int(below.sum()))
+        elif reason:
+            findings.skip(KIND, [*was.tp], retention.undecided(was, now, reason), int(below.sum()))
+        missing = missing & ~below if reason else missing
     tombstones = missing & old.tombstone
     findings.explain(KIND, "tombstone removed by the cleaner", int(tombstones.sum()))
-    missing = missing & ~tombstones
-    if elapsed_ms >= min(was.delete_retention_ms, now.delete_retention_ms):
-        findings.explain(KIND, "missing; a tombstone may have been written and cleaned since", int(missing.sum()))
-    else:
-        _differ("key_vanished", missing, was, old, None, None, findings, "left_only")
+    _vanished(was, now, old, missing & ~tombstones, int((new.offset >= was.end).sum()), elapsed_ms, findings)
 
     known = np.isin(new.key, old.key, assume_unique=True)
     appeared = ~known & (new.offset < was.end) & (new.offset >= was.log_start)
@@ -128,6 +130,29 @@ def compare(
         findings.differ(KIND, _key(was, new.key[number]), "newest", None, side, "key_appeared")
     findings.count(KIND, "right_only", int(appeared.sum()))
     return findings
+
+
+def _vanished(was, now, old, missing, kept, elapsed_ms, findings):
+    """Tell keys that were deleted from lost ones. `kept`: records above the baseline's end."""
+    number, room = int(missing.sum()), max(0, now.end - was.end - kept)
+    if not number:
+        return
+    where, retained = f"{was.topic}-{was.partition}", (was.delete_retention_ms, now.delete_retention_ms)
+    if number > room or elapsed_ms < min(retained):
+        _differ("key_vanished", missing, was, old, None, None, findings, "left_only")
+    elif elapsed_ms < was.delete_retention_ms:
+        why = (
+            f"{where}: {number} keys disappeared; only delete.retention.ms, {retained[0]} at the baseline and "
+            f"{retained[1]} now, explains that no tombstone is left. If they were deleted on purpose, exclude the "
+            "topic (quorumshift_fingerprint_exclude) and run the gate again"
+        )
+        findings.skip(KIND, [*was.tp], why, number)
+    else:
+        why = (
+            f"{number} of {len(old.key)} keys disappeared; their tombstones can have been cleaned: {room} offsets "
+            f"above the baseline's end {was.end} have no record any more"
+        )
+        findings.excuse(KIND, [*was.tp], why, number)
 
 
 def _differ(rule, chosen, was, old, offset, content, findings, outcome="differ"):
@@ -152,4 +177,6 @@ def _hex(value: np.int64) -> str:
 def _as_chunk(was: PartitionState, old: Newest, number: int) -> Chunk:
     """Return a record as a chunk, for retention.explains."""
     offset, timestamp = int(old.offset[number]), int(old.timestamp[number])
-    return Chunk(was.topic, was.partition, offset, offset + 1, 1, offset, offset, timestamp, timestamp, 0)
+    return Chunk(
+        was.topic, was.partition, offset, offset + 1, 1, 1, 0, 1, offset, offset, timestamp, timestamp, 0, 0, ""
+    )

@@ -3,30 +3,30 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Plans which offsets are read, and cuts them into chunks. Pure.
 
-A chunk covers the offsets [n * size, (n + 1) * size) of a partition; the first one begins at the log's start, the last
-one ends at the partition's end. A later run reads the same chunks again. Offsets above the baseline's end are separate
-chunks, so that one scan serves both the comparison and the next baseline.
+A partition is read from its log start to its end, in chunks of a number of offsets. The chunks of the baseline are read
+again with the same bounds; chunks above the baseline's end are new. So one reading serves both the comparison and the
+next baseline.
 """
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
 TopicPartition = Tuple[str, int]
-
-READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
 
 
 class PartitionState(NamedTuple):
     """A partition in Kafka. `log_start`: its first offset; `end`: the offset after the last that is read.
 
-    `end` is the high watermark, or the last stable offset where only committed records are read. `compacted` and
-    `deletes`: from cleanup.policy; `retention_ms`, `retention_bytes` (-1: none), `delete_retention_ms`: topic configs.
+    `end` is the high watermark; for a compacted topic the last stable offset, since only committed records are read.
+    `compacted` and `deletes`: from cleanup.policy; `retention_ms`, `retention_bytes` (-1: none), `delete_retention_ms`:
+    topic configs.
     """
 
     topic: str
     partition: int
     topic_id: str
+    leader_epoch: int
     log_start: int
     end: int
     compacted: bool
@@ -39,144 +39,97 @@ class PartitionState(NamedTuple):
     def tp(self) -> TopicPartition:
         return self.topic, self.partition
 
+    @property
+    def policy(self) -> Dict[str, object]:
+        """Return the configs that delete records."""
+        policies = [name for name, on in (("compact", self.compacted), ("delete", self.deletes)) if on]
+        return {
+            "cleanup.policy": ",".join(policies),
+            "retention.ms": self.retention_ms,
+            "retention.bytes": self.retention_bytes,
+            "delete.retention.ms": self.delete_retention_ms,
+        }
+
 
 class Range(NamedTuple):
-    """Offsets [begin, end) of a partition to read."""
+    """Chunks of a partition to read, one after the other: chunk i has the offsets [bounds[i], bounds[i + 1]).
+
+    A stored batch belongs to the chunk of its first offset. `cut`: the batch that the first bound cuts, if any, belongs
+    to the first chunk; otherwise it belongs to the chunk before, of another range.
+    """
 
     topic: str
     partition: int
-    begin: int
-    end: int
+    topic_id: str
+    bounds: Tuple[int, ...]
+    cut: bool = True
+
+    @property
+    def begin(self) -> int:
+        return self.bounds[0]
+
+    @property
+    def end(self) -> int:
+        return self.bounds[-1]
 
 
 class Chunk(NamedTuple):
-    """The records at the offsets [begin, end) of a partition.
+    """The stored batches whose first offsets are in [begin, end) of a partition.
 
-    `count` records with offsets and timestamps (ms) from min to max, None without a record. `hash_sum`: the exact sum
-    of the records' unsigned 64-bit hashes, without modulus.
+    `records`: by the headers of the batches, control records included; `bytes`: as stored; `covered`: offsets that the
+    batches span. First and last offset, timestamps (ms) and leader epochs from min to max are None without a batch.
+    `hash`: of all stored bytes in order.
     """
 
     topic: str
     partition: int
     begin: int
     end: int
-    count: int
+    batches: int
+    records: int
+    bytes: int
+    covered: int
     min_offset: int | None
     max_offset: int | None
     min_timestamp: int | None
     max_timestamp: int | None
-    hash_sum: int
+    min_epoch: int | None
+    max_epoch: int | None
+    hash: str
 
     @property
-    def content(self) -> Dict[str, int | None]:
+    def content(self) -> Dict[str, int | str | None]:
         """Return the values by which two chunks are compared."""
-        return {
-            "count": self.count,
-            "min_offset": self.min_offset,
-            "max_offset": self.max_offset,
-            "hash_sum": self.hash_sum,
-        }
+        return {name: getattr(self, name) for name in ("batches", "records", "min_offset", "max_offset", "hash")}
 
 
-class Sums(NamedTuple):
-    """One row of the scan: the records of a range that fall into chunk number `index`."""
+def ranges(now: PartitionState, was: PartitionState | None, baseline: Sequence[Chunk], size: int) -> Range | None:
+    """Return what to read of a partition: the baseline's chunks, then new ones; None for an empty log.
 
-    topic: str
-    partition: int
-    index: int
-    count: int
-    min_offset: int
-    max_offset: int
-    min_timestamp: int
-    max_timestamp: int
-    hash_sum: int
-
-
-class UnplannedRecords(Exception):
-    """The scan returned records that were not requested: its result cannot be trusted."""
-
-
-def ranges(now: PartitionState, was: PartitionState | None) -> Tuple[Range | None, Range | None]:
-    """Return what to read of a partition below the baseline's end and above it; None for an empty range.
+    :arg baseline: chunks of the baseline in the order of offsets.
+    :arg size: of new chunks, in offsets; their bounds are multiples of it.
 
     Offsets below the baseline's log start are not read, even if the current leader still has them.
     """
     begin = max(now.log_start, was.log_start if was else 0)
-    cut = min(max(was.end, begin), now.end) if was else begin
-    old = Range(now.topic, now.partition, begin, cut)
-    new = Range(now.topic, now.partition, max(begin, cut), now.end)
-    return (old if old.begin < old.end else None), (new if new.begin < new.end else None)
+    bounds = [begin, *(chunk.end for chunk in baseline if begin < chunk.end < now.end)]
+    bounds += range((bounds[-1] // size + 1) * size, now.end, size)
+    return Range(*now.tp, now.topic_id, (*bounds, now.end)) if begin < now.end else None
 
 
-def bounds(wanted: Range, size: int) -> Iterator[Tuple[int, int]]:
-    """Yield the begin and end of each chunk of a range, in order."""
-    begin = wanted.begin
-    while begin < wanted.end:
-        end = min((begin // size + 1) * size, wanted.end)
-        yield begin, end
-        begin = end
-
-
-def chunks(wanted: Iterable[Range], size: int, rows: Iterable[Sums]) -> List[Chunk]:
-    """Return every chunk of the ranges, also without records. Raises UnplannedRecords for a row of no planned chunk."""
-    left: Dict[Tuple[str, int, int], Sums] = {}
-    for row in rows:
-        key = (row.topic, row.partition, row.index)
-        if key in left:
-            raise UnplannedRecords(f"{row.topic}-{row.partition}: chunk {row.index} was returned twice")
-        left[key] = row
-    planned = []
-    for to_read in wanted:
-        topic, partition = to_read.topic, to_read.partition
-        for begin, end in bounds(to_read, size):
-            row = left.pop((topic, partition, begin // size), None)
-            if row is None:
-                planned.append(Chunk(topic, partition, begin, end, 0, None, None, None, None, 0))
-                continue
-            if not begin <= row.min_offset <= row.max_offset < end:
-                raise UnplannedRecords(
-                    f"{topic}-{partition}: offsets {row.min_offset} to {row.max_offset} were returned for the chunk "
-                    f"from {begin} to {end}"
-                )
-            planned.append(Chunk(topic, partition, begin, end, *row[3:]))
-    if left:
-        topic, partition, index = next(iter(left))
-        raise UnplannedRecords(f"{topic}-{partition}: records of chunk {index} were not requested ({len(left)} chunks)")
-    return planned
-
-
-def merge(parts: Iterable[Chunk], size: int) -> List[Chunk]:
-    """Return the chunks of the next baseline: joins the two parts of a chunk that the baseline's end has cut."""
-    merged: List[Chunk] = []
-    for part in sorted(parts):
-        last = merged[-1] if merged else None
-        if last and last[:2] == part[:2] and last.end == part.begin and last.begin // size == part.begin // size:
-            merged[-1] = Chunk(
-                *last[:3],
-                part.end,
-                last.count + part.count,
-                _min((last.min_offset, part.min_offset)),
-                _max((last.max_offset, part.max_offset)),
-                _min((last.min_timestamp, part.min_timestamp)),
-                _max((last.max_timestamp, part.max_timestamp)),
-                last.hash_sum + part.hash_sum,
-            )
-        else:
-            merged.append(part)
-    return merged
+def split(whole: Range, offsets: int) -> List[Range]:
+    """Return a range in parts of at least `offsets` offsets (the last one may be smaller), cut between chunks."""
+    parts, first = [], 0
+    for index, bound in enumerate(whole.bounds):
+        if bound - whole.bounds[first] >= offsets or index == len(whole.bounds) - 1:
+            parts.append(whole._replace(bounds=whole.bounds[first : index + 1], cut=whole.cut and first == 0))
+            first = index
+    return [part for part in parts if len(part.bounds) > 1]
 
 
 def by_partition(all_chunks: Iterable[Chunk]) -> Mapping[TopicPartition, List[Chunk]]:
     """Return the chunks of each partition, in the order of offsets."""
     grouped: Dict[TopicPartition, List[Chunk]] = {}
-    for chunk in sorted(all_chunks):
+    for chunk in sorted(all_chunks, key=lambda chunk: chunk[:3]):
         grouped.setdefault(chunk[:2], []).append(chunk)
     return grouped
-
-
-def _min(values: Sequence[int | None]) -> int | None:
-    return min((value for value in values if value is not None), default=None)
-
-
-def _max(values: Sequence[int | None]) -> int | None:
-    return max((value for value in values if value is not None), default=None)

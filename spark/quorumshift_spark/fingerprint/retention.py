@@ -3,42 +3,79 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Decides whether Kafka's retention explains a log start that moved. Pure.
 
-Kafka deletes segments from the beginning of a log: those whose newest timestamp is older than retention.ms, and more
-until the log is smaller than retention.bytes (kafka.log.UnifiedLog.deleteOldSegments). DeleteRecords moves the start to
-any offset that a client requests.
+Kafka deletes segments from the beginning of a log: those whose newest timestamp is older than retention.ms, and further
+ones as long as retention.bytes remain without them (kafka.log.UnifiedLog.deleteOldSegments). DeleteRecords moves the
+start to any offset that a client requests.
+
+The baseline's configs decide: a retention that was lowered since deletes records that the baseline's would have kept.
+That can be intended or not, so it is no explanation but leaves the comparison undecided.
 """
 
 from __future__ import annotations
 
 import fnmatch
-from typing import Iterable, Sequence
+from typing import NamedTuple, Sequence
 
 from quorumshift_spark.fingerprint.plan import Chunk, PartitionState
 
 _SLACK_MS = 60_000  # clock skew between brokers and this host
 
 
-def explains(
-    now: PartitionState, removed: Iterable[Chunk], now_ms: int, purged_topics: Sequence[str] = ()
-) -> str | None:
-    """Return why the log start moved past these chunks of the baseline: `retention.ms`, `retention.bytes` or
-    `purged_topics`; None for no such reason.
+class Reason(NamedTuple):
+    """Why a log start moved. `certain`: whether this is an explanation; otherwise the comparison is undecided."""
 
-    The timestamps of the records decide, as in Kafka; for a partly removed chunk, the oldest one. The former size of
-    the log is unknown, so a set retention.bytes always counts as the reason.
+    text: str
+    certain: bool = True
+
+
+def explains(
+    was: PartitionState,
+    now: PartitionState,
+    removed: Sequence[Chunk],
+    kept_bytes: int | None,
+    now_ms: int,
+    purged_topics: Sequence[str] = (),
+) -> Reason | None:
+    """Return the reason why the log start moved past these chunks of the baseline; None if there is none.
+
+    :arg kept_bytes: of the log that is left; None if not known.
     """
     if any(fnmatch.fnmatchcase(now.topic, pattern) for pattern in purged_topics):
-        return "purged_topics"
-    if not now.deletes:
+        return Reason("purged_topics")
+    by_baseline = _by(was, now.log_start, removed, kept_bytes, now_ms)
+    if by_baseline and by_baseline.certain:
+        return by_baseline
+    by_now = _by(now, now.log_start, removed, kept_bytes, now_ms)
+    if by_now and now.policy != was.policy:
+        changed = [f"{name} was {was.policy[name]} and is {now.policy[name]}" for name in was.policy]
+        changed = [text for text, name in zip(changed, was.policy) if was.policy[name] != now.policy[name]]
+        return Reason(f"only the configs that were changed since the baseline explain it: {', '.join(changed)}", False)
+    return by_baseline or by_now
+
+
+def _by(
+    policy: PartitionState, log_start: int, removed: Sequence[Chunk], kept_bytes: int | None, now_ms: int
+) -> Reason | None:
+    """Return the reason that these configs give.
+
+    The timestamps of the records decide, as in Kafka; for a partly removed chunk, the oldest one.
+    """
+    if not policy.deletes:
         return None
-    if now.retention_bytes >= 0:
-        return "retention.bytes"
-    if now.retention_ms < 0:
+    limit = now_ms - policy.retention_ms + _SLACK_MS
+    newest = [chunk.max_timestamp if chunk.end <= log_start else chunk.min_timestamp for chunk in removed]
+    if policy.retention_ms >= 0 and all(time is None or time <= limit for time in newest):
+        return Reason(f"retention.ms {policy.retention_ms}")
+    if policy.retention_bytes < 0:
         return None
-    limit = now_ms - now.retention_ms + _SLACK_MS
-    for chunk in removed:
-        removed_completely = chunk.end <= now.log_start
-        newest = chunk.max_timestamp if removed_completely else chunk.min_timestamp
-        if newest is not None and newest > limit:
-            return None
-    return "retention.ms"
+    if kept_bytes is None:
+        return Reason("retention.bytes may explain it, but the size of a compacted log is not measured", False)
+    return Reason(f"retention.bytes {policy.retention_bytes}") if kept_bytes >= policy.retention_bytes else None
+
+
+def undecided(was: PartitionState, now: PartitionState, reason: Reason) -> str:
+    """Return what is undecided about a log start that moved, and what to do."""
+    return (
+        f"{was.topic}-{was.partition}: the log start moved from {was.log_start} to {now.log_start}; {reason.text}. If "
+        "this deletion was intended, exclude the topic (quorumshift_fingerprint_exclude) and run the gate again"
+    )

@@ -4,7 +4,7 @@
 """Stores a fingerprint as the next run's baseline: three Parquet files and `fingerprint.json`, written last.
 
 pandas can open chunks.parquet, keys.parquet and groups.parquet. fingerprint.json holds their SHA-256, so that an
-incomplete or modified baseline is rejected.
+incomplete or modified baseline is rejected. Version 1 had sums of records' hashes instead of hashes of stored batches.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ import pyarrow.parquet as pq
 from quorumshift_spark import result as results
 from quorumshift_spark.fingerprint import compare, keys
 from quorumshift_spark.fingerprint.compare import Fingerprint
-from quorumshift_spark.fingerprint.groups import Group
+from quorumshift_spark.fingerprint.coordinators import Coordinators, Group, Transaction
 from quorumshift_spark.fingerprint.plan import Chunk, PartitionState, TopicPartition
 
-VERSION = 1
+VERSION = 2
 NAME = "fingerprint.json"
 FILES = ("chunks.parquet", "keys.parquet", "groups.parquet")
 
 _CHUNKS = pa.schema(
     [("topic", pa.string()), ("partition", pa.int32())]
     + [(name, pa.int64()) for name in Chunk._fields[2:-1]]
-    + [("hash_sum", pa.decimal128(38, 0))]
+    + [("hash", pa.string())]
 )
 _GROUPS = pa.schema(
     [
@@ -48,10 +48,10 @@ class StoreError(Exception):
 
 def write(directory: str, fingerprint: Fingerprint) -> Dict[str, int]:
     """Write a fingerprint to an existing directory, files 0600. Return {file: rows}. Raises OSError."""
-    rows = [chunk._asdict() for chunk in sorted(fingerprint.chunks)]
+    rows = [chunk._asdict() for chunk in sorted(fingerprint.chunks, key=lambda chunk: chunk[:3])]
     group_rows = [
         {"group": name, "state": group.state, "topic": topic, "partition": partition, "offset": offset}
-        for name, group in sorted(fingerprint.groups.items())
+        for name, group in sorted(fingerprint.coordinators.groups.items())
         for (topic, partition), offset in sorted(group.offsets.items())
     ]
     order = [("topic", "ascending"), ("partition", "ascending"), ("key_hash", "ascending")]
@@ -70,8 +70,9 @@ def write(directory: str, fingerprint: Fingerprint) -> Dict[str, int]:
         "version": VERSION,
         "cluster_id": fingerprint.cluster_id,
         "taken_ms": fingerprint.taken_ms,
-        "chunk_offsets": fingerprint.chunk_offsets,
-        "isolation": fingerprint.isolation,
+        "topics": fingerprint.topics,
+        "transactions": {name: list(last) for name, last in sorted(fingerprint.coordinators.transactions.items())},
+        "retentions": fingerprint.coordinators.retentions,
         "sha256": sums,
         "partitions": [state._asdict() for state in sorted(fingerprint.partitions.values())],
     }
@@ -91,7 +92,10 @@ def read(directory: str) -> Fingerprint:
             summary = json.load(file)
         if summary["version"] != VERSION:
             raise StoreError(
-                f"{path} has version {summary['version']}, this release reads {VERSION}. Make a new baseline"
+                f"{path} has version {summary['version']}, this release reads version {VERSION}. Use the release of "
+                "Quorumshift that made this baseline. Or, before controllers are started, delete the file and run the "
+                'gate again: it makes a new baseline. Or continue without it: -e \'{"quorumshift_fingerprint_topics": '
+                "[]}'"
             )
         for name in FILES:
             if results.file_facts(os.path.join(directory, name), 0)["sha256"] != summary["sha256"][name]:
@@ -100,21 +104,21 @@ def read(directory: str) -> Fingerprint:
                 )
         tables = [pq.read_table(os.path.join(directory, name)) for name in FILES]
         partitions = [PartitionState(**state) for state in summary["partitions"]]
+        transactions = {name: Transaction(*last) for name, last in summary["transactions"].items()}
+        coordinators = Coordinators(_groups(tables[2]), transactions, summary["retentions"])
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         raise StoreError(
             f"{path} is not a baseline of data_fingerprint ({error.__class__.__name__}: {error}). Give the output "
             "directory of a run that passed"
         ) from error
-    chunks = [Chunk(**{**row, "hash_sum": int(row["hash_sum"])}) for row in tables[0].to_pylist()]
     return Fingerprint(
         summary["cluster_id"],
         summary["taken_ms"],
-        summary["chunk_offsets"],
-        summary["isolation"],
+        summary["topics"],
         compare.states(partitions),
-        chunks,
+        [Chunk(**row) for row in tables[0].to_pylist()],
         tables[1].select(keys.SCHEMA.names).cast(keys.SCHEMA),
-        _groups(tables[2]),
+        coordinators,
     )
 
 

@@ -1,0 +1,148 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sums up stored record batches by chunk, without decompressing them. Pure.
+
+A broker stores a batch once, with its offset and leader epoch; followers copy its bytes, and Fetch returns them (from
+version 4 on without conversion). Only the cleaner of compacted topics rewrites batches. So equal bytes are equal
+records, with keys, values, headers, timestamps, producer ids, epochs, sequences, and control records. A batch's
+checksum does not cover its offset and leader epoch: the hash does.
+
+Layouts: org.apache.kafka.common.record.DefaultRecordBatch (magic 2) and LegacyRecord (magic 0 and 1, of topics filled
+before Kafka 0.11 or with an old message.format.version).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zlib
+from typing import List, Tuple
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.crc32c import crc32c
+
+from quorumshift_spark.fingerprint.plan import Chunk, Range
+
+_LENGTH = struct.Struct(">i")
+_LENGTH_AT, _BEFORE_LENGTH, _MAGIC_AT = 8, 12, 16
+# baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, baseTimestamp, maxTimestamp,
+# producerId, producerEpoch, baseSequence, recordsCount
+_HEADER, _CHECKED_FROM = struct.Struct(">qiibIhiqqqhii"), 21
+# offset, size, crc, magic, attributes, and from magic 1 on the timestamp
+_OLD_HEADER, _OLD_CHECKED_FROM = struct.Struct(">qiIbbq"), 16
+
+
+class CorruptBatch(Exception):
+    """A stored batch does not match its checksum or its place in the log. The message names the partition."""
+
+
+class Reader:
+    """Reads the chunks of one range from the batches of consecutive answers.
+
+    `next`: the offset to request next; `chunks`: those read completely; `done`: whether these are all.
+    """
+
+    def __init__(self, wanted: Range) -> None:
+        self.wanted = wanted
+        self.next = wanted.begin
+        self.chunks: List[Chunk] = []
+        self._begin_chunk()
+
+    def add(self, data: memoryview) -> None:
+        """Add an answer's bytes. The last batch may be incomplete. Raises CorruptBatch."""
+        at = hashed = 0
+        size, following, begin = len(data), self.next, self.wanted.begin
+        while at + _MAGIC_AT < size:
+            stop = at + _BEFORE_LENGTH + _LENGTH.unpack_from(data, at + _LENGTH_AT)[0]
+            if stop > size:
+                break
+            if data[at + _MAGIC_AT] == 2 and stop - at >= _HEADER.size:
+                base, _size, epoch, _magic, crc, _flags, delta, first, newest, _id, _epoch, _sequence, count = (
+                    _HEADER.unpack_from(data, at)
+                )
+                last = base + delta
+                if crc32c(data[at + _CHECKED_FROM : stop]) != crc or last < base:
+                    raise self._corrupt(base, "has a wrong checksum")
+            else:
+                # A compressed batch of an old format has several records; its offset is that of the last one
+                base = last = self._check_old(data, at, stop)
+                epoch, count, first = None, 1, _OLD_HEADER.unpack_from(data, at)[-1] if data[at + _MAGIC_AT] else -1
+                newest = first
+            if base < following:
+                if following > begin:
+                    raise self._corrupt(base, f"comes after offset {following - 1}")
+                if last < begin or not self.wanted.cut:
+                    following, at = max(following, last + 1), stop
+                    hashed = at
+                    continue
+            while base >= self._end:
+                self._hash.update(data[hashed:at])
+                hashed = at
+                self._end_chunk()
+                if self.done:
+                    return
+            self._rows.append((base, last, first, newest, epoch, count, stop - at))
+            following, at = last + 1, stop
+        self._hash.update(data[hashed:at])
+        self.next = following
+        while not self.done and following >= self._end:
+            self._end_chunk()
+
+    @property
+    def partition(self) -> Tuple[str, int]:
+        """Return the topic id and the partition."""
+        return self.wanted.topic_id, self.wanted.partition
+
+    @property
+    def done(self) -> bool:
+        return len(self.chunks) == len(self.wanted.bounds) - 1
+
+    @property
+    def rest(self) -> Range:
+        """Return the range of the chunks that are not complete."""
+        first = len(self.chunks)
+        return self.wanted._replace(bounds=self.wanted.bounds[first:], cut=self.wanted.cut and not first)
+
+    def _begin_chunk(self) -> None:
+        self._end = self.wanted.bounds[len(self.chunks) + 1] if not self.done else 0
+        self._hash = hashlib.blake2b(digest_size=16)
+        self._rows: list = []
+
+    def _end_chunk(self) -> None:
+        bounds, number = self.wanted.bounds, len(self.chunks)
+        bases, lasts, firsts, newest, epochs, counts, sizes = zip(*self._rows) if self._rows else ((),) * 7
+        times = [time for time in newest if time >= 0]
+        known = [epoch for epoch in epochs if epoch is not None]
+        self.chunks.append(
+            Chunk(
+                self.wanted.topic,
+                self.wanted.partition,
+                bounds[number],
+                bounds[number + 1],
+                len(bases),
+                sum(counts),
+                sum(sizes),
+                sum(lasts) - sum(bases) + len(bases),
+                min(bases, default=None),
+                max(lasts, default=None),
+                min((time for time in firsts if time >= 0), default=None),
+                max(times, default=None),
+                min(known, default=None),
+                max(known, default=None),
+                self._hash.hexdigest(),
+            )
+        )
+        self._begin_chunk()
+
+    def _check_old(self, data: memoryview, at: int, stop: int) -> int:
+        """Return the offset of a message of magic 0 or 1. Raises CorruptBatch."""
+        if stop - at < _OLD_HEADER.size:
+            raise self._corrupt(self.next, f"has a length of {stop - at} bytes")
+        offset, _size, crc, magic, _flags, _time = _OLD_HEADER.unpack_from(data, at)
+        if magic not in (0, 1) or zlib.crc32(data[at + _OLD_CHECKED_FROM : stop]) != crc:
+            raise self._corrupt(offset, f"has magic {magic} or a wrong checksum")
+        return offset
+
+    def _corrupt(self, offset: int, what: str) -> CorruptBatch:
+        name = f"{self.wanted.topic}-{self.wanted.partition}"
+        return CorruptBatch(f"{name}: the stored batch at offset {offset} {what}")

@@ -1,0 +1,213 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Checks that committed offsets of groups, and producer ids and epochs of transactional ids, never decrease. Pure.
+
+Group and transaction coordinators keep both in compacted internal topics. A coordinator that deletes an entry, on a
+client's request or when it expires, writes a tombstone there. So an entry that is missing without a tombstone is lost,
+unless its tombstone can have been cleaned.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Tuple, Union
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_primitives import string
+
+from quorumshift_spark.compare import MATCH
+from quorumshift_spark.fingerprint.findings import Findings
+from quorumshift_spark.fingerprint.plan import PartitionState, TopicPartition
+
+OFFSET, TRANSACTION = "group_offset", "transaction"
+OFFSETS_TOPIC, TRANSACTIONS_TOPIC = "__consumer_offsets", "__transaction_state"
+INTERNAL = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state")
+"""Kafka's own topics (o.a.k.common.internals.Topic.INTERNAL_TOPICS)."""
+OFFSETS_RETENTION, IDS_RETENTION = "offsets.retention.minutes", "transactional.id.expiration.ms"
+
+_INACTIVE = ("EMPTY", "DEAD")
+_HOUR_MS = 3_600_000
+
+
+class Group(NamedTuple):
+    """A consumer group: its state in Kafka, upper case; its committed offsets: {(topic, partition): offset}."""
+
+    state: str
+    offsets: Mapping[TopicPartition, int]
+
+
+class Transaction(NamedTuple):
+    """The producer that last used a transactional id."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class Missing(NamedTuple):
+    """An entry of the baseline that the cluster no longer has: its key in `Findings`, and its keys in the internal
+    topic (of all versions of the key's format), where `partition` holds them."""
+
+    kind: str
+    key: Tuple[Union[str, int], ...]
+    partition: TopicPartition
+    records: Tuple[bytes, ...]
+
+
+class Coordinators(NamedTuple):
+    """What the coordinators keep: groups, transactional ids, and the brokers' retentions in ms by config."""
+
+    groups: Mapping[str, Group]
+    transactions: Mapping[str, Transaction]
+    retentions: Mapping[str, int]
+
+
+def missing(
+    was: Coordinators, now: Coordinators, topics: Iterable[str], partitions: Mapping[TopicPartition, PartitionState]
+) -> List[Missing]:
+    """Return the entries of the baseline that are gone, though their topics still exist.
+
+    :arg partitions: of this cluster; they include those of the internal topics.
+    """
+    existing = set(topics)
+    counts = {name: sum(1 for topic, _number in partitions if topic == name) for name in INTERNAL}
+
+    def place(topic: str, name: str) -> TopicPartition:
+        return topic, (_java_hash(name) & 0x7FFFFFFF) % max(1, counts[topic])
+
+    found = []
+    for name, group in sorted(was.groups.items()):
+        current = now.groups[name].offsets if name in now.groups else {}
+        for topic, number in sorted(set(group.offsets) - set(current)):
+            if topic in existing:
+                tail = string(name) + string(topic) + struct.pack(">i", number)
+                records = tuple(struct.pack(">h", version) + tail for version in (0, 1))
+                found.append(Missing(OFFSET, (name, topic, number), place(OFFSETS_TOPIC, name), records))
+    for name in sorted(set(was.transactions) - set(now.transactions)):
+        records = (struct.pack(">h", 0) + string(name),)
+        found.append(Missing(TRANSACTION, (name,), place(TRANSACTIONS_TOPIC, name), records))
+    return found
+
+
+def compare(
+    was: Coordinators,
+    now: Coordinators,
+    log_ends: Mapping[TopicPartition, int],
+    elapsed_ms: int,
+    gone: Iterable[Missing] = (),
+    tombstones: Mapping[bytes, int] | None = None,
+    partitions: Mapping[TopicPartition, PartitionState] | None = None,
+) -> Findings:
+    """Compare what the coordinators keep with the baseline.
+
+    :arg log_ends: high watermarks, read after the groups; a partition that is missing was deleted.
+    :arg gone: what `missing` returned; `tombstones`: {key: offset} of those that were found in the internal topics.
+    :arg partitions: the baseline's.
+    """
+    findings = Findings()
+    for name, group in sorted(was.groups.items()):
+        current = now.groups[name].offsets if name in now.groups else {}
+        for tp, offset in sorted(group.offsets.items()):
+            if tp not in current:
+                if tp not in log_ends:
+                    findings.excuse(OFFSET, [name, *tp], f"offset {offset}, now none: the topic was deleted")
+            elif current[tp] < offset:
+                findings.count(OFFSET, "differ")
+                findings.differ(OFFSET, [name, *tp], "offset", offset, current[tp], "group_regressed")
+            else:
+                _within(name, tp, current[tp], log_ends, None, findings)
+    for name, group in sorted(now.groups.items()):
+        known: Mapping[TopicPartition, int] = was.groups[name].offsets if name in was.groups else {}
+        for tp, offset in sorted(group.offsets.items()):
+            if tp not in known:
+                _within(name, tp, offset, log_ends, "first commit since the baseline", findings)
+    for name, before in sorted(was.transactions.items()):
+        after = now.transactions.get(name)
+        if after is None:
+            continue
+        if after < before:  # producer id first
+            findings.count(TRANSACTION, "differ")
+            sides = before._asdict(), after._asdict()
+            findings.differ(TRANSACTION, [name], "producer", *sides, "producer_regressed")
+        else:
+            findings.count(TRANSACTION, MATCH)
+    findings.explain(TRANSACTION, "new since the baseline", len(set(now.transactions) - set(was.transactions)))
+    for entry in gone:
+        _gone(entry, was, now, elapsed_ms, tombstones or {}, (partitions or {}).get(entry.partition), findings)
+    return findings
+
+
+def _gone(entry, was, now, elapsed_ms, tombstones, log, findings):
+    """Tell a deleted or expired entry from a lost one."""
+    place, number = entry.partition
+    config, inactive, value = IDS_RETENTION, True, None
+    if entry.kind == OFFSET:
+        group = was.groups[entry.key[0]]
+        config, inactive = OFFSETS_RETENTION, group.state in _INACTIVE
+        value = f"offset {group.offsets[entry.key[1:]]}, now none"
+    else:
+        value = f"{was.transactions[entry.key[0]]._asdict()}, now none"
+    seen = [tombstones[record] for record in entry.records if record in tombstones]
+    retention, lowered = was.retentions[config], now.retentions[config]
+    if seen:
+        why = f"{value}: deleted or expired, its tombstone is at offset {max(seen)} of {place}-{number}"
+    elif elapsed_ms >= retention:
+        why = f"{value}: {config} has passed since the baseline ({_hours(retention)})"
+    elif inactive and log and elapsed_ms >= log.delete_retention_ms:
+        why = f"{value}: not in use at the baseline; its tombstone can have been cleaned since ({place}-{number})"
+    else:
+        also = f" {config} is {_hours(lowered)} now and was {_hours(retention)}." if lowered != retention else ""
+        findings.skip(
+            entry.kind,
+            list(entry.key),
+            f"{_name(entry)}: {value}, and {place}-{number} has no tombstone of it.{also} " + _remedy(entry, was),
+        )
+        return
+    findings.excuse(entry.kind, list(entry.key), why)
+
+
+def _name(entry: Missing) -> str:
+    if entry.kind == TRANSACTION:
+        return f"transactional id {entry.key[0]}"
+    return f"group {entry.key[0]} in {entry.key[1]}-{entry.key[2]}"
+
+
+def _remedy(entry: Missing, was: Coordinators) -> str:
+    if entry.kind == TRANSACTION:
+        return (
+            "Compare the replicas of this partition. If the application is retired, start a producer with this id once"
+        )
+    group, topic, number = entry.key
+    return (
+        "Compare the replicas of this partition. If the group was deleted on purpose, restore its offset, and delete it "
+        f"again after the gate: kafka-consumer-groups.sh --bootstrap-server … --group '{group}' --topic "
+        f"{topic}:{number} --reset-offsets --to-offset {was.groups[group].offsets[topic, number]} --execute"
+    )
+
+
+def _hours(milliseconds: int) -> str:
+    return f"{milliseconds / _HOUR_MS:,g} h"
+
+
+def _within(name, tp, offset, log_ends, why, findings):
+    """Check that a committed offset is within the log; otherwise records that the group had read are lost."""
+    if tp in log_ends and offset > log_ends[tp]:
+        findings.count(OFFSET, "differ")
+        sides = {"committed": offset}, {"committed": offset, "log end": log_ends[tp]}
+        findings.differ(OFFSET, [name, *tp], "offset", *sides, "group_beyond_end")
+    elif why:
+        findings.explain(OFFSET, why)
+    else:
+        findings.count(OFFSET, MATCH)
+
+
+def _java_hash(text: str) -> int:
+    """Return String.hashCode, by which a coordinator's partition is found (its absolute value modulo their number)."""
+    units, value = text.encode("utf-16-be", "surrogatepass"), 0
+    for (unit,) in struct.iter_unpack(">H", units):
+        value = (31 * value + unit) & 0xFFFFFFFF
+    return value
+
+
+def by_name(rows: Mapping[str, Dict[TopicPartition, int]], states: Mapping[str, str]) -> Dict[str, Group]:
+    """Return the groups, from the results of two requests."""
+    return {name: Group(states.get(name, "UNKNOWN").upper(), offsets) for name, offsets in rows.items()}

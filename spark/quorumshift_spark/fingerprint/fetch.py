@@ -1,0 +1,246 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads chunks from their leaders with Fetch, on Spark's executors: one connection a task, many partitions a request.
+
+Fetch v13 (KIP-516) names topics by id, so that a topic recreated under the same name is not read by mistake. Every
+broker from 3.1 on offers it.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import socket
+import struct
+import time
+from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_primitives import (
+    NO_TAGS,
+    compact_array,
+    compact_string,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_records import (
+    field_reader,
+    read_length,
+    struct_reader,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import Field
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.kafka_wire import ERROR_NAMES, KafkaConnection
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import ProtocolError, WireError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security
+from pyspark import SparkContext
+
+from quorumshift_spark.fingerprint.batches import CorruptBatch, Reader
+from quorumshift_spark.fingerprint.plan import Chunk, Range, TopicPartition, split
+
+_FETCH, _VERSION = 1, 13
+_PARTITIONS_AT_ONCE = 64
+_ANSWER_BYTES, _PARTITION_BYTES, _WAIT_MS = 16 << 20, 4 << 20, 500
+# One batch can be larger than the answer that was asked for
+_LARGEST_ANSWER = 1 << 30
+_PAUSE_S = 1.0
+_ERRORS = {
+    **ERROR_NAMES,
+    1: "OFFSET_OUT_OF_RANGE",
+    2: "CORRUPT_MESSAGE",
+    56: "KAFKA_STORAGE_ERROR",
+    74: "FENCED_LEADER_EPOCH",
+    75: "UNKNOWN_LEADER_EPOCH",
+    100: "UNKNOWN_TOPIC_ID",
+}
+
+_PARTITION_HEAD = struct.Struct(">ihqqq")  # index, error, high watermark, last stable offset, log start
+_ABORTED = field_reader(
+    Field("aborted", "[]struct", nullable=True, fields=(Field("producerId", "int64"), Field("firstOffset", "int64"))),
+    _VERSION,
+)
+_NO_FIELDS = struct_reader((), _VERSION)
+
+Partition = Tuple[str, int]
+"""A topic id and a partition."""
+
+
+class Leader(NamedTuple):
+    """A partition's leader: its address, and the epoch, which a broker rejects that is not the leader of this epoch."""
+
+    address: HostPort
+    epoch: int
+
+
+class Task(NamedTuple):
+    """Ranges that one connection reads from one broker, and the leader epochs of their partitions."""
+
+    address: HostPort
+    ranges: List[Range]
+    epochs: List[int]
+
+
+class Outcome(NamedTuple):
+    """What a task read of one range: its complete chunks, the rest, and why it ended before the rest (or None)."""
+
+    chunks: List[Chunk]
+    rest: Range | None
+    why: str | None
+
+
+def read(
+    spark: SparkContext,
+    wanted: Iterable[Range],
+    leaders: Callable[[], Mapping[TopicPartition, Leader]],
+    log_starts: Callable[[Sequence[TopicPartition]], Mapping[TopicPartition, int]],
+    security: Security,
+    patience_s: float,
+) -> Tuple[List[Chunk], Dict[TopicPartition, str]]:
+    """Return the chunks of the ranges, and why partitions could not be read to their end.
+
+    :arg leaders: reads the leaders; those that move are asked for again.
+    :arg log_starts: reads the log starts; retention may remove chunks before they are read: these are left out.
+    :arg patience_s: how long the reading may stand still before it ends without the rest.
+    """
+    chunks: List[Chunk] = []
+    left = list(wanted)
+    total = sum(part.end - part.begin for part in left)
+    # Parts of the same size for all cores, and a few more: some brokers answer faster than others
+    share = max(1, total // (spark.defaultParallelism * 2))
+    left = [part for whole in left for part in split(whole, share)]
+    progress = time.monotonic()
+    while left:
+        found = leaders()
+        tasks = _tasks([part for part in left if (part.topic, part.partition) in found], found, share)
+        reasons = {(part.topic, part.partition): "it has no leader" for part in left}
+        rest = [part for part in left if (part.topic, part.partition) not in found]
+        if tasks:
+            outcomes = spark.parallelize(tasks, len(tasks)).flatMap(_Work(security, patience_s)).collect()
+            for outcome in outcomes:
+                chunks += outcome.chunks
+                if outcome.chunks:
+                    progress = time.monotonic()
+                if outcome.rest:
+                    rest.append(outcome.rest)
+                    reasons[outcome.rest.topic, outcome.rest.partition] = str(outcome.why)
+        if rest and time.monotonic() - progress >= patience_s:
+            return chunks, {(part.topic, part.partition): reasons[part.topic, part.partition] for part in rest}
+        if rest:
+            time.sleep(_PAUSE_S)
+            starts = log_starts(sorted({(part.topic, part.partition) for part in rest}))
+            rest = [_from(part, starts.get((part.topic, part.partition), 0)) for part in rest]
+        left = [part for part in rest if part]
+    return chunks, {}
+
+
+def _from(part: Range, log_start: int) -> Range | None:
+    """Return a range without the chunks that begin before the log start; None if it has no other."""
+    bounds = tuple(bound for bound in part.bounds if bound >= log_start)
+    return part._replace(bounds=bounds) if len(bounds) > 1 else None
+
+
+def _tasks(wanted: Sequence[Range], leaders: Mapping[TopicPartition, Leader], share: int) -> List[Task]:
+    """Return tasks of about `share` offsets."""
+    tasks: List[Task] = []
+    size = share
+    for part, leader in sorted(
+        ((part, leaders[part.topic, part.partition]) for part in wanted), key=lambda pair: pair[1].address
+    ):
+        if size >= share or tasks[-1].address != leader.address:
+            tasks.append(Task(leader.address, [], []))
+            size = 0
+        tasks[-1].ranges.append(part)
+        tasks[-1].epochs.append(leader.epoch)
+        size += part.end - part.begin
+    return tasks
+
+
+class _Work:
+    """Reads a task on an executor. The credentials travel in Spark's serialized task."""
+
+    def __init__(self, security: Security, timeout: float) -> None:
+        self._security, self._timeout = security, timeout
+
+    def __call__(self, task: Task) -> Iterator[Outcome]:
+        waiting = [(Reader(wanted), epoch) for wanted, epoch in zip(task.ranges, task.epochs)]
+        progress = time.monotonic()
+        try:
+            if importlib.util.find_spec("crc32c") is None:
+                where = socket.gethostname()
+                raise ProtocolError(None, f"{where}: the Python package crc32c is missing: pip install crc32c")
+            with KafkaConnection(task.address, self._security, self._timeout) as connection:
+                while waiting:
+                    # of two parts of a partition only the first
+                    first = {
+                        reader.partition: (reader, epoch) for reader, epoch in reversed(waiting[:_PARTITIONS_AT_ONCE])
+                    }
+                    before = sum(reader.next for reader, _epoch in first.values())
+                    errors = self._fetch(connection, first)
+                    if sum(reader.next for reader, _epoch in first.values()) > before:
+                        progress = time.monotonic()
+                    elif time.monotonic() - progress > self._timeout:
+                        raise ProtocolError(task.address, f"no records for {self._timeout:g} s")
+                    for reader, why in [(reader, errors.get(reader.partition)) for reader, _epoch in first.values()]:
+                        if reader.done or why:
+                            yield Outcome(reader.chunks, None if reader.done else reader.rest, why)
+                    waiting = [pair for pair in waiting if not pair[0].done and pair[0].partition not in errors]
+        except WireError as error:
+            for reader, _epoch in waiting:
+                yield Outcome(reader.chunks, reader.rest, str(error))
+
+    def _fetch(
+        self, connection: KafkaConnection, asked: Mapping[Partition, Tuple[Reader, int]]
+    ) -> Dict[Partition, str]:
+        """Add an answer's batches to the readers. Return why readers cannot go on. Raises WireError."""
+        answer = connection.request(_FETCH, _VERSION, _request(asked), "Fetch", self._timeout, _LARGEST_ANSWER)
+        errors: Dict[Partition, str] = {}
+        try:
+            for partition, code, high_watermark, data in _answers(memoryview(answer)):
+                reader = asked[partition][0]
+                if code:
+                    errors[partition] = f"{connection.address} answered {_ERRORS.get(code, f'error {code}')}"
+                    continue
+                try:
+                    reader.add(data)
+                except CorruptBatch as error:
+                    errors[partition] = f"{connection.address}: {error}"
+                    continue
+                if not reader.done and high_watermark <= reader.next:
+                    errors[partition] = f"{connection.address} has it up to offset {high_watermark} only"
+        except (struct.error, IndexError, ValueError, KeyError) as error:
+            raise ProtocolError(connection.address, f"the answer to Fetch cannot be read: {error!r}") from error
+        return errors
+
+
+def _request(asked: Mapping[Partition, Tuple[Reader, int]]) -> bytes:
+    topics: Dict[str, List[bytes]] = {}
+    for (topic_id, partition), (reader, epoch) in asked.items():
+        # partition, leader epoch, offset, last fetched epoch, log start, size
+        place = struct.pack(">iiqiqi", partition, epoch, reader.next, -1, -1, _PARTITION_BYTES)
+        topics.setdefault(topic_id, []).append(place + NO_TAGS)
+    listed = compact_array(
+        base64.urlsafe_b64decode(topic_id + "==") + compact_array(places) + NO_TAGS
+        for topic_id, places in topics.items()
+    )
+    # replica (-1: a consumer), wait, bytes from, to, isolation (0: uncommitted), session id and epoch (none)
+    head = struct.pack(">iiiibii", -1, _WAIT_MS, 1, _ANSWER_BYTES, 0, 0, -1)
+    return head + listed + compact_array(()) + compact_string("") + NO_TAGS
+
+
+def _answers(answer: memoryview) -> Iterator[Tuple[Partition, int, int, memoryview]]:
+    """Yield ((topic id, partition), error code, high watermark, stored batches) of an answer's partitions."""
+    _throttle, code, _session = struct.unpack_from(">ihi", answer)
+    if code:
+        raise ValueError(_ERRORS.get(code, f"error {code}"))
+    topics, at = read_length(answer, 10)
+    for _topic in range(topics):
+        topic_id = base64.urlsafe_b64encode(answer[at : at + 16])[:22].decode()
+        partitions, at = read_length(answer, at + 16)
+        for _partition in range(partitions):
+            number, code, high_watermark, _stable, _start = _PARTITION_HEAD.unpack_from(answer, at)
+            _aborted, at = _ABORTED(answer, at + _PARTITION_HEAD.size)
+            size, at = read_length(answer, at + 4)  # after the preferred read replica
+            size = max(size, 0)
+            if at + size > len(answer):
+                raise ValueError(f"{size} bytes of batches at {at} of {len(answer)}")
+            yield (topic_id, number), code, high_watermark, answer[at : at + size]
+            _tags, at = _NO_FIELDS(answer, at + size)
+        _tags, at = _NO_FIELDS(answer, at)
