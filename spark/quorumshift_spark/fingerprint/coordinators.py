@@ -137,7 +137,7 @@ def compare(
 
 
 def _gone(entry, was, now, elapsed_ms, tombstones, log, findings):
-    """Tell a deleted or expired entry from a lost one."""
+    """Distinguish a deleted or expired entry from a lost one."""
     place, number = entry.partition
     config, inactive, value = IDS_RETENTION, True, None
     if entry.kind == OFFSET:
@@ -178,8 +178,8 @@ def _remedy(entry: Missing, was: Coordinators) -> str:
         )
     group, topic, number = entry.key
     return (
-        "Compare the replicas of this partition. If the group was deleted on purpose, restore its offset, and delete it "
-        f"again after the gate: kafka-consumer-groups.sh --bootstrap-server … --group '{group}' --topic "
+        "Compare the replicas of this partition. If the group was deleted on purpose, restore its offset, and delete "
+        f"it again after the gate: kafka-consumer-groups.sh --bootstrap-server … --group '{group}' --topic "
         f"{topic}:{number} --reset-offsets --to-offset {was.groups[group].offsets[topic, number]} --execute"
     )
 

@@ -8,8 +8,8 @@ Compaction keeps the newest record of a key. It drops a tombstone delete.retenti
 key disappears.
 
 A key that disappeared after the baseline needed a tombstone above the baseline's end. The tombstone still exists, or it
-was cleaned and left an offset without a record. So no more keys can disappear than there are such offsets, and none before
-delete.retention.ms has passed.
+was cleaned and left an offset without a record. So no more keys can disappear than there are such offsets, and none
+before delete.retention.ms has passed.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def compare(
 
 
 def _vanished(was, now, old, missing, kept, elapsed_ms, findings):
-    """Tell keys that were deleted from lost ones. `kept`: records above the baseline's end."""
+    """Distinguish deleted keys from lost ones. `kept`: records above the baseline's end."""
     number, room = int(missing.sum()), max(0, now.end - was.end - kept)
     if not number:
         return

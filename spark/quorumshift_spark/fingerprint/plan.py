@@ -113,7 +113,8 @@ def ranges(now: PartitionState, was: PartitionState | None, baseline: Sequence[C
     """
     begin = max(now.log_start, was.log_start if was else 0)
     bounds = [begin, *(chunk.end for chunk in baseline if begin < chunk.end < now.end)]
-    bounds += range((bounds[-1] // size + 1) * size, now.end, size)
+    known = max(begin, was.end if was else 0)
+    bounds += range((known // size + 1) * size, now.end, size)
     return Range(*now.tp, now.topic_id, (*bounds, now.end)) if begin < now.end else None
 
 

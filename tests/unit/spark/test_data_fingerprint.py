@@ -17,9 +17,9 @@ from quorumshift_spark import data_fingerprint, report
 from quorumshift_spark import result as results
 from quorumshift_spark.compare import OUTCOMES
 from quorumshift_spark.fingerprint import keys
-from quorumshift_spark.fingerprint.cluster import ClusterError
-from quorumshift_spark.fingerprint.groups import Group
-from quorumshift_spark.fingerprint.plan import PartitionState, Sums
+from quorumshift_spark.fingerprint.cluster import ClusterError, Metadata, Topic
+from quorumshift_spark.fingerprint.coordinators import Group, Transaction
+from quorumshift_spark.fingerprint.plan import Chunk, PartitionState
 
 SECRET = "s3cr3t-word"
 
@@ -32,20 +32,19 @@ class Log:
         self.committed = 20
         self.error: Exception | None = None
 
-    def cluster_id(self):
-        return "c1"
-
-    def groups(self):
+    def metadata(self):
         if self.error is not None:
             raise self.error  # pylint: disable=raising-bad-type
+        return Metadata("c1", {}, {"orders": Topic("id", {0: None}), "other": Topic("id-2", {0: None})})
+
+    def groups(self):
         return {"readers": Group("STABLE", {("orders", 0): self.committed})}
 
-    def partitions_of_all(self):
-        return {"orders": [0], "other": [0]}
+    def transactions(self, _found):
+        return {"t1": Transaction(5, 1)}
 
-    def states(self, chosen, isolation):
-        assert isolation == "read_uncommitted"
-        state = PartitionState("orders", 0, "id", 0, len(self.hashes), False, True, -1, -1, 1000)
+    def states(self, _found, chosen):
+        state = PartitionState("orders", 0, "id", 1, 0, len(self.hashes), False, True, -1, -1, 1000)
         return [state] if "orders" in chosen else []
 
     def high_watermarks(self, tps):
@@ -54,31 +53,36 @@ class Log:
     def log_starts(self, tps):
         return dict.fromkeys(tps, 0)
 
-    def offsets_retention_ms(self):
-        return 10**9
+    def retentions(self, _found):
+        return {"offsets.retention.minutes": 10**9, "transactional.id.expiration.ms": 10**9}
 
-    def chunk_sums(self, _spark, options, wanted, size, _isolation):
-        assert SECRET not in json.dumps(options)
-        rows = []
+    def tombstones(self, _partitions, _keys):
+        return {}
+
+    def read(self, _spark, wanted, _leaders, _log_starts, _security, _patience_s):
+        chunks = []
         for part in wanted:
-            for index in range(part.begin // size, (part.end - 1) // size + 1):
-                offsets = range(max(part.begin, index * size), min(part.end, (index + 1) * size))
-                total = sum(self.hashes[offset] for offset in offsets)
-                rows.append(Sums("orders", 0, index, len(offsets), offsets[0], offsets[-1], 1, 2, total))
-        return rows
+            for begin, end in zip(part.bounds, part.bounds[1:]):
+                number, content = end - begin, str(self.hashes[begin:end])
+                chunks.append(
+                    Chunk("orders", 0, begin, end, number, number, 99, number, begin, end - 1, 1, 2, 1, 1, content)
+                )
+        return chunks, {}
 
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     log = Log()
     monkeypatch.setattr(data_fingerprint, "Cluster", lambda *_arguments: log)
-    monkeypatch.setattr(data_fingerprint.scan, "chunk_sums", log.chunk_sums)
+    monkeypatch.setattr(data_fingerprint.fetch, "read", log.read)
     monkeypatch.setattr(data_fingerprint.scan, "newest_by_key", lambda *_arguments: keys.SCHEMA.empty_table())
     return log
 
 
 class Session:
     """Replaces Spark's session, which the test does not use."""
+
+    sparkContext = None
 
 
 def run(tmp_path: pathlib.Path, name: str, baseline: str | None = None, **changes: Any) -> Dict[str, Any]:
@@ -87,7 +91,7 @@ def run(tmp_path: pathlib.Path, name: str, baseline: str | None = None, **change
     client = {"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN", "sasl_username": "u", "sasl_password": SECRET}
     job = {
         "nonce": name,
-        "gate": "after_finalize",
+        "gate": "after_finalize" if baseline else "before_controllers",
         "phase": "finalized",
         "cluster_id": "c1",
         "output": str(output),
@@ -113,13 +117,17 @@ def run(tmp_path: pathlib.Path, name: str, baseline: str | None = None, **change
 def test_run_is_the_baseline_of_the_next_and_a_fault_is_found(tmp_path: pathlib.Path, log: Log) -> None:
     first = run(tmp_path, "first")
     assert (first["verdict"], first["reasons"]) == ("pass", [])
-    assert first["views"]["cluster"]["read"] == {"log": 1, "chunk": 3, "key": 0, "group_offset": 1}
+    assert first["views"]["cluster"]["read"] == {
+        **{"log": 1, "chunk": 3, "key": 0},
+        **{"group_offset": 1, "transaction": 1},
+    }
     log.hashes += [7] * 10
     log.committed = 30
     again = run(tmp_path, "again", "first")
     assert again["verdict"] == "pass"
     assert again["counts"]["chunk"]["match"] - again["counts"]["chunk"]["explained"] == 3
-    assert pq.read_table(tmp_path / "again" / "chunks.parquet").num_rows == 4
+    # the baseline's chunks end at 10, 20 and 25
+    assert pq.read_table(tmp_path / "again" / "chunks.parquet").column("end").to_pylist() == [10, 20, 25, 30, 35]
 
     log.hashes[31] += 1
     log.committed = 29
@@ -135,9 +143,9 @@ def test_log_that_ends_early_is_read_again(tmp_path: pathlib.Path, log: Log, mon
     run(tmp_path, "first")
     read_states, calls = log.states, []
 
-    def late(chosen, isolation):
+    def late(found, chosen):
         calls.append(chosen)
-        states = read_states(chosen, isolation)
+        states = read_states(found, chosen)
         return [state._replace(end=20) for state in states] if len(calls) < 3 else states
 
     monkeypatch.setattr(log, "states", late)
@@ -161,6 +169,7 @@ def test_failure_is_an_error_without_secrets(tmp_path: pathlib.Path, log: Log) -
     log.error = None
     assert "no such" in run(tmp_path, "lost", "nowhere")["reasons"][0].lower()
     run(tmp_path, "first")
+    assert run(tmp_path, "last", gate="after_finalize")["verdict"] == "incomplete"
     other = run(tmp_path, "foreign", "first", cluster_id="c2")
     assert other["verdict"] == "error"
     assert "the baseline is of cluster c1" in other["reasons"][0]

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The comparison of data fingerprints on a model of a log: it finds each injected fault and raises no false alarm.
 
-The model keeps records as Kafka does and aggregates them as the scan does, with another 64-bit hash than Spark's.
+The model keeps records as Kafka does. Logs that are not compacted are stored batches of one record, read by the job's
+own reader; the newest records of keys have another 64-bit hash than Spark's.
 """
 
 from __future__ import annotations
@@ -11,16 +12,19 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import struct
+import zlib
 from typing import Any, Dict, List, NamedTuple, Tuple
 
 import pyarrow as pa
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.crc32c import crc32c
 from quorumshift_spark.compare import OUTCOMES
-from quorumshift_spark.fingerprint import cluster, compare, keys, plan
-from quorumshift_spark.fingerprint.compare import Fingerprint
+from quorumshift_spark.fingerprint import batches, cluster, compare, coordinators, keys, plan
+from quorumshift_spark.fingerprint.compare import Context, Fingerprint
+from quorumshift_spark.fingerprint.coordinators import Coordinators, Group, Transaction
 from quorumshift_spark.fingerprint.findings import RULES, Findings
-from quorumshift_spark.fingerprint.groups import Group
-from quorumshift_spark.fingerprint.plan import Chunk, PartitionState, Range, Sums, UnplannedRecords
+from quorumshift_spark.fingerprint.plan import Chunk, PartitionState, Range
 
 SIZE = 10
 HOUR = 3_600_000
@@ -34,6 +38,15 @@ class Record(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: Tuple[Tuple[str, bytes | None], ...] = ()
+    epoch: int = 3
+
+    @property
+    def stored(self) -> bytes:
+        """Return a batch of magic 2 of this record, its content in the model's own form."""
+        body = repr((self.key, self.value, self.headers)).encode()
+        checked = struct.pack(">hiqqqhii", 0, 0, self.timestamp, self.timestamp, -1, -1, -1, 1) + body
+        rest = struct.pack(">ibI", self.epoch, 2, crc32c(checked)) + checked
+        return struct.pack(">qi", self.offset, len(rest)) + rest
 
     @property
     def hash(self) -> int:
@@ -48,7 +61,7 @@ def records(count: int = 35, first: int = 0) -> List[Record]:
 
 
 def state(end: int, **changes: Any) -> PartitionState:
-    plain = PartitionState("orders", 0, "id-1", 0, end, False, True, 168 * HOUR, -1, 24 * HOUR)
+    plain = PartitionState("orders", 0, "id-1", 3, 0, end, False, True, 168 * HOUR, -1, 24 * HOUR)
     return plain._replace(**changes)
 
 
@@ -56,10 +69,13 @@ def signed(value: int) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
+NO_COORDINATORS = Coordinators({}, {}, {})
+
+
 def read(
-    log: List[Record], now: PartitionState, was: PartitionState | None = None, taken: int = NOW, size: int = SIZE
+    log: List[Record], now: PartitionState, was: Fingerprint | None = None, taken: int = NOW, size: int = SIZE
 ) -> Fingerprint:
-    """Return the fingerprint of this log."""
+    """Return the fingerprint of this log; `was`: the baseline, whose chunks are read again."""
     chunks: List[Chunk] = []
     rows = []
     if now.compacted:
@@ -77,33 +93,30 @@ def read(
             for key, record in newest.items()
         ]
     else:
-        for wanted in plan.ranges(now, was):
-            if wanted:
-                chunks += plan.chunks([wanted], size, sums(log, wanted, size))
+        before = was.partitions.get(now.tp) if was else None
+        wanted = plan.ranges(now, before, was.chunks if was else (), size)
+        chunks = scan(log, wanted).chunks if wanted else []
     table = pa.Table.from_pylist(rows, keys.SCHEMA)
-    return Fingerprint("c", taken, size, "read_uncommitted", {now.tp: now}, chunks, table, {})
+    return Fingerprint("c", taken, {now.topic: now.topic_id}, {now.tp: now}, chunks, table, NO_COORDINATORS)
 
 
-def sums(log: List[Record], wanted: Range, size: int) -> List[Sums]:
-    inside = [record for record in log if wanted.begin <= record.offset < wanted.end]
-    rows = []
-    for index in sorted({record.offset // size for record in inside}):
-        part = [record for record in inside if record.offset // size == index]
-        offsets, times = [record.offset for record in part], [record.timestamp for record in part]
-        total = sum(record.hash for record in part)
-        key = (wanted.topic, wanted.partition, index, len(part))
-        rows.append(Sums(*key, min(offsets), max(offsets), min(times), max(times), total))
-    return rows
-
-
-def next_baseline(fingerprint: Fingerprint) -> Fingerprint:
-    return fingerprint._replace(chunks=plan.merge(fingerprint.chunks, fingerprint.chunk_offsets))
+def scan(log: List[Record], wanted: Range) -> batches.Reader:
+    """Read a range in answers of at most 300 bytes, each of which may end within a batch."""
+    reader = batches.Reader(wanted)
+    while not reader.done:
+        rest = b"".join(record.stored for record in log if record.offset >= reader.next)
+        before = reader.next
+        reader.add(memoryview(rest[:300]))
+        if reader.next == before and not reader.done:
+            # the log has no batch up to the end of the range, which Kafka answers with none; as if one followed
+            reader.add(memoryview(Record(wanted.end, 0, None, None).stored))
+    return reader
 
 
 def found(before: List[Record], after: List[Record], was: PartitionState, now: PartitionState, **more: Any) -> Findings:
     purged = more.pop("purged_topics", ())
-    baseline = next_baseline(read(before, was, taken=NOW - HOUR))
-    findings = compare.compare(baseline, read(after, now, was, **more), {}, HOUR, purged)
+    baseline = read(before, was, taken=NOW - HOUR)
+    findings = compare.compare(baseline, read(after, now, baseline, **more), Context({}, purged))
     for counted in findings.counts.values():
         assert counted["read"] == sum(counted[name] for name in OUTCOMES)
         assert counted["explained"] <= counted["match"]
@@ -123,7 +136,7 @@ def with_record(log: List[Record], at: int, **changes: Any) -> List[Record]:
 
 
 def test_first_run_creates_the_baseline() -> None:
-    findings = compare.compare(None, read(records(), state(35)), {}, HOUR)
+    findings = compare.compare(None, read(records(), state(35)), Context())
     assert compare.verdict(findings) == "pass"
     assert findings.counts["chunk"]["explained"] == findings.counts["chunk"]["read"] == 4
 
@@ -145,6 +158,7 @@ def test_growing_log_passes(more: int) -> None:
         ({"headers": (("h", b"other"),)}, "records_changed"),
         ({"headers": ()}, "records_changed"),
         ({"timestamp": START - 1}, "records_changed"),
+        ({"epoch": 2}, "records_changed"),
     ],
 )
 @pytest.mark.parametrize("offset", [0, 9, 10, 34])
@@ -215,17 +229,45 @@ def test_retention_passes(start: int) -> None:
 @pytest.mark.parametrize("start", [5, 10, 35])
 def test_log_start_that_retention_does_not_explain_is_found(start: int, policy: Dict[str, Any]) -> None:
     log = records(40 - start, start)
-    findings = found(records(), log, state(35), state(40, log_start=start, **policy))
-    assert rules(findings) == ["log_start_moved"]
-    findings = found(records(), log, state(35), state(40, log_start=start, **policy), purged_topics=["ord*"])
-    assert rules(findings) == []
+    was, now = state(35, **policy), state(40, log_start=start, **policy)
+    assert rules(found(records(), log, was, now)) == ["log_start_moved"]
+    assert rules(found(records(), log, was, now, purged_topics=["ord*"])) == []
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "listed"),
+    [
+        ({"retention_ms": 24 * HOUR}, {"retention_ms": HOUR}, "retention.ms was 86400000 and is 3600000"),
+        ({"retention_ms": -1}, {"retention_ms": -1, "retention_bytes": 1}, "retention.bytes was -1 and is 1"),
+        ({"deletes": False, "retention_ms": HOUR}, {"retention_ms": HOUR}, "cleanup.policy was  and is delete"),
+    ],
+)
+def test_retention_that_was_lowered_is_no_explanation(was: Any, now: Any, listed: str) -> None:
+    findings = found(records(), records(25, 15), state(35, **was), state(40, log_start=15, **now))
+    assert compare.verdict(findings) == "incomplete"
+    assert listed in findings.skipped[0][2]
+    assert "quorumshift_fingerprint_exclude" in findings.skipped[0][2]
+    assert findings.counts["chunk"]["skipped"] == 2
+
+
+def test_retention_that_was_raised_is_an_explanation_by_the_baseline() -> None:
+    was, now = state(35, retention_ms=HOUR), state(40, log_start=15, retention_ms=-1)
+    assert compare.verdict(found(records(), records(25, 15), was, now)) == "pass"
+
+
+def test_retention_by_size_leaves_that_size() -> None:
+    log, policy = records(25, 15), {"retention_ms": -1}
+    size = sum(len(record.stored) for record in log)
+    for limit, expected in ((size, []), (size + 1, ["log_start_moved"])):
+        was, now = (state(end, retention_bytes=limit, **policy) for end in (35, 40))
+        assert rules(found(records(), log, was, now._replace(log_start=15))) == expected
 
 
 def test_loss_in_a_chunk_cut_by_retention_is_found() -> None:
-    now = state(35, log_start=14, retention_ms=HOUR)
+    was, now = state(35, retention_ms=HOUR), state(35, log_start=14, retention_ms=HOUR)
     for lost, rule in ((19, ["records_lost"]), (16, ["records_lost"])):
         log = [record for record in records(21, 14) if record.offset != lost]
-        assert rules(found(records(), log, state(35), now)) == rule
+        assert rules(found(records(), log, was, now)) == rule
 
 
 def test_chunk_is_compared_from_the_log_start_of_the_baseline() -> None:
@@ -240,9 +282,9 @@ def test_leader_with_an_older_log_start_passes() -> None:
 
 
 def test_deleted_or_recreated_topic_is_found() -> None:
-    baseline = next_baseline(read(records(), state(35)))
+    baseline = read(records(), state(35))
     deleted = read([], state(0))._replace(partitions={})
-    assert rules(compare.compare(baseline, deleted, {}, HOUR)) == ["topic_missing"]
+    assert rules(compare.compare(baseline, deleted, Context())) == ["topic_missing"]
     assert rules(found(records(), records(), state(35), state(35, topic_id="id-2"))) == ["topic_recreated"]
 
 
@@ -258,38 +300,144 @@ def test_random_faults_are_found_without_false_alarms() -> None:
     for dummy in range(300):
         count, more, size = chance.randint(1, 60), chance.randint(0, 30), chance.randint(1, 20)
         was, now = state(count), state(count + more)
-        baseline = next_baseline(read(records(count), was, size=size))
+        baseline = read(records(count), was, size=size)
         complete = records(count + more)
-        assert compare.verdict(compare.compare(baseline, read(complete, now, was, size=size), {}, HOUR)) == "pass"
+        again = chance.randint(1, 20)
+        assert (
+            compare.verdict(compare.compare(baseline, read(complete, now, baseline, size=again), Context())) == "pass"
+        )
         victim = chance.randrange(count)
         if chance.random() < 0.5:
             broken = [record for record in complete if record.offset != victim]
         else:
             broken = with_record(complete, victim, timestamp=1)
-        assert len(compare.compare(baseline, read(broken, now, was, size=size), {}, HOUR).differences) == 1
+        findings = compare.compare(baseline, read(broken, now, baseline, size=again), Context())
+        assert len(findings.differences) == 1
 
 
-# --- chunks --------------------------------------------------------------------------------------------------------
+def test_gap_or_an_older_leader_epoch_above_the_baseline_is_found() -> None:
+    log = records(50)
+    assert rules(found(records(), log, state(35), state(50))) == []
+    for lost in (35, 40, 49):
+        broken = [record for record in log if record.offset != lost]
+        assert rules(found(records(), broken, state(35), state(50))) == ["offset_gap"]
+    assert rules(found(records(), with_record(log, 40, epoch=2), state(35), state(50))) == ["epoch_regressed"]
+    assert rules(found(records(), log, state(35), state(50, leader_epoch=2))) == ["epoch_regressed"]
 
 
-def test_joined_parts_equal_the_complete_chunk() -> None:
-    was, now = state(17), state(35)
-    assert next_baseline(read(records(), now, was)).chunks == read(records(), now).chunks
+def test_partition_that_could_not_be_read_is_incomplete() -> None:
+    baseline = read(records(), state(35))
+    current = read(records(), state(35), baseline)
+    current = current._replace(chunks=current.chunks[:2])
+    for unread in ({}, {("orders", 0): "b1:9092: connection refused"}):
+        findings = compare.compare(baseline, current, Context(unread=unread))
+        assert compare.verdict(findings) == "incomplete"
+        assert "orders-0 could not be read to its end" in findings.skipped[0][2]
+        assert findings.counts["chunk"]["skipped"] == 2
+    first = compare.compare(None, current, Context(unread={("orders", 0): "b1:9092: connection refused"}))
+    assert compare.verdict(first) == "incomplete"
 
 
-def test_sums_are_exact_above_64_bits() -> None:
-    part = Chunk("orders", 0, 0, 5, 5, 0, 4, 1, 2, (1 << 64) - 1)
-    assert plan.merge([part, part._replace(begin=5, end=10)], SIZE)[0].hash_sum == 2 * ((1 << 64) - 1)
+# --- coverage ------------------------------------------------------------------------------------------------------
 
 
-def test_records_that_were_not_requested_are_an_error() -> None:
-    wanted, row = [Range("orders", 0, 0, 10)], Sums("orders", 0, 0, 1, 3, 3, 1, 1, 7)
-    with pytest.raises(UnplannedRecords, match=r"orders-0.*not requested"):
-        plan.chunks(wanted, SIZE, [row, row._replace(index=1)])
-    with pytest.raises(UnplannedRecords, match="offsets 3 to 12"):
-        plan.chunks(wanted, SIZE, [row._replace(max_offset=12)])
-    with pytest.raises(UnplannedRecords, match="twice"):
-        plan.chunks(wanted, SIZE, [row, row])
+def coverage(gate: str, was: Fingerprint | None, topics: Dict[str, str], *patterns: str) -> List[str]:
+    findings = compare.coverage(gate, was, topics, cluster.chosen(topics, patterns, []), patterns)
+    assert compare.verdict(findings) == ("incomplete" if findings.skipped else "pass")
+    return [why for _kind, _key, why in findings.skipped]
+
+
+def test_last_gate_without_a_baseline_is_incomplete() -> None:
+    assert coverage("before_controllers", None, {"orders": "id-1"}, "*") == []
+    (why,) = coverage("after_finalize", None, {"orders": "id-1"}, "*")
+    assert "no baseline" in why
+    assert "-e '{\"quorumshift_fingerprint_topics\": []}'" in why
+    assert coverage("after_finalize", read(records(), state(35)), {"orders": "id-1"}, "*") == []
+
+
+def test_pattern_that_matches_nothing_is_incomplete() -> None:
+    topics = {"orders": "id-1", "__consumer_offsets": "id-2"}
+    assert coverage("before_controllers", None, topics, "ord*", "orders") == []
+    (why,) = coverage("before_controllers", None, topics, "ord*", "paymnets")
+    assert "'paymnets'" in why
+    assert len(coverage("before_controllers", None, topics, "__*")) == 1
+    # a topic of the baseline that was deleted is another rule's
+    assert coverage("after_finalize", read(records(), state(35)), {}, "ord*") == []
+
+
+def test_topic_that_the_baseline_did_not_read_is_incomplete() -> None:
+    baseline = read(records(), state(35))._replace(topics={"orders": "id-1", "payments": "id-2"})
+    now = {"orders": "id-1", "payments": "id-2", "new": "id-3"}
+    (why,) = coverage("after_finalize", baseline, now, "*")
+    assert "topic payments existed at the baseline" in why
+    assert coverage("after_finalize", baseline, {**now, "payments": "id-4"}, "*") == []  # created anew since
+
+
+# --- stored batches ------------------------------------------------------------------------------------------------
+
+
+def test_parts_of_a_range_read_the_same_chunks() -> None:
+    log = [record for record in records(100) if record.offset % 10 not in (0, 7)]  # gaps at the bounds too
+    whole = Range("orders", 0, "id", (3, 10, 20, 35, 60, 100))
+    expected = scan(log, whole).chunks
+    assert [(chunk.begin, chunk.end) for chunk in expected] == [(3, 10), (10, 20), (20, 35), (35, 60), (60, 100)]
+    for offsets in (1, 10, 30, 1000):
+        parts = plan.split(whole, offsets)
+        assert [chunk for part in parts for chunk in scan(log, part).chunks] == expected
+    reader = batches.Reader(whole)
+    reader.add(memoryview(b"".join(record.stored for record in log[:20])))
+    assert reader.chunks + scan(log, reader.rest).chunks == expected
+
+
+def batch_of(first: int, last: int) -> bytes:
+    """Return a batch that spans several offsets."""
+    checked = struct.pack(">hiqqqhii", 0, last - first, START, START, -1, -1, -1, last - first + 1) + b"records"
+    return struct.pack(">qiibI", first, len(checked) + 9, 3, 2, crc32c(checked)) + checked
+
+
+def test_batch_across_a_bound_belongs_to_the_chunk_of_its_first_offset() -> None:
+    stored = batch_of(0, 7), batch_of(8, 12), batch_of(13, 19)
+    wanted = Range("orders", 0, "id", (5, 10, 20))
+    whole = batches.Reader(wanted)
+    whole.add(memoryview(b"".join(stored)))  # the log start cuts the first batch
+    assert [(chunk.batches, chunk.records, chunk.covered) for chunk in whole.chunks] == [(2, 13, 13), (1, 7, 7)]
+    second = batches.Reader(wanted._replace(bounds=(10, 20), cut=False))
+    second.add(memoryview(stored[1] + stored[2]))
+    assert second.chunks == whole.chunks[1:]
+
+
+@pytest.mark.parametrize("position", [17, 40, 66])
+def test_damaged_batch_is_not_read(position: int) -> None:
+    data = bytearray(batch_of(0, 7) + batch_of(8, 12))
+    data[position] ^= 1
+    with pytest.raises(batches.CorruptBatch, match="orders-0: the stored batch at offset 0 has a wrong checksum"):
+        batches.Reader(Range("orders", 0, "id", (0, 20))).add(memoryview(bytes(data)))
+
+
+def test_batches_out_of_order_are_not_read() -> None:
+    with pytest.raises(batches.CorruptBatch, match="at offset 4 comes after offset 7"):
+        batches.Reader(Range("orders", 0, "id", (0, 20))).add(memoryview(batch_of(0, 7) + batch_of(4, 12)))
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_messages_of_old_formats_are_compared(magic: int) -> None:
+    def message(offset: int, value: bytes) -> bytes:
+        time = struct.pack(">q", START) if magic else b""
+        checked = struct.pack(">bb", magic, 0) + time + struct.pack(">ii", -1, len(value)) + value
+        return struct.pack(">qiI", offset, len(checked) + 4, zlib.crc32(checked)) + checked
+
+    def chunks(*values: bytes) -> List[Chunk]:
+        reader = batches.Reader(Range("orders", 0, "id", (0, len(values))))
+        reader.add(memoryview(b"".join(message(offset, value) for offset, value in enumerate(values))))
+        return reader.chunks
+
+    (one,), (other,) = chunks(b"a", b""), chunks(b"b", b"")
+    assert (one.records, one.min_offset, one.max_offset, one.max_epoch) == (2, 0, 1, None)
+    assert one.max_timestamp == (START if magic else None)
+    assert one.hash != other.hash
+    broken = message(0, b"abc").replace(b"abc", b"abd")
+    with pytest.raises(batches.CorruptBatch):
+        batches.Reader(Range("orders", 0, "id", (0, 1))).add(memoryview(broken))
 
 
 # --- compacted partitions ------------------------------------------------------------------------------------------
@@ -326,9 +474,22 @@ def test_key_that_disappeared_without_a_tombstone_is_found() -> None:
 def test_key_may_disappear_after_delete_retention() -> None:
     log = [record for record in records() if record.key != b"k3"]
     short = {"delete_retention_ms": HOUR // 2}
-    findings = found(records(), log, compacted(35, **short), compacted(35, **short))
-    assert rules(findings) == []
-    assert findings.explained["key", "missing; a tombstone may have been written and cleaned since"] == 1
+    was, later = compacted(35, **short), Record(40, NOW, b"k1", b"v")
+    # its tombstone, one of the offsets 35 to 39, was cleaned
+    findings = found(records(), [*log, later], was, compacted(41, **short))
+    assert compare.verdict(findings) == "pass"
+    assert findings.counts["key"]["explained"] == 2
+    assert findings.excused[0][2].startswith(
+        "1 of 7 keys disappeared; their tombstones can have been cleaned: 5 offsets"
+    )
+    # no offset was written since that could have been its tombstone
+    assert rules(found(records(), log, was, compacted(35, **short))) == ["key_vanished"]
+    full = [Record(offset, NOW, b"k1", b"v") for offset in (35,)]
+    assert rules(found(records(), log + full, was, compacted(36, **short))) == ["key_vanished"]
+    # only the config of now lets the tombstone go
+    findings = found(records(), [*log, later], compacted(35), compacted(41, **short))
+    assert compare.verdict(findings) == "incomplete"
+    assert "delete.retention.ms, 86400000 at the baseline and 1800000 now" in findings.skipped[0][2]
 
 
 def test_tombstone_may_be_cleaned_but_the_older_value_may_not_reappear() -> None:
@@ -351,12 +512,16 @@ def test_lost_or_changed_newest_record_of_a_key_is_found() -> None:
 
 def test_retention_of_a_compacted_topic_with_delete_policy() -> None:
     both = {"compacted": True, "deletes": True}
-    was = state(35, **both)
     log = [record for record in records() if record.offset >= 31]
-    now = state(35, log_start=31, retention_ms=HOUR, **both)
-    assert rules(found(records(), log, was, now)) == []
-    now = state(35, log_start=31, retention_ms=24 * HOUR, **both)
-    assert set(rules(found(records(), log, was, now))) == {"key_vanished"}
+    was, now = (state(35, log_start=start, retention_ms=HOUR, **both) for start in (0, 31))
+    assert compare.verdict(found(records(), log, was, now)) == "pass"
+    assert set(
+        rules(found(records(), log, was._replace(retention_ms=24 * HOUR), now._replace(retention_ms=24 * HOUR)))
+    ) == {"key_vanished"}
+    assert compare.verdict(found(records(), log, was._replace(retention_ms=24 * HOUR), now)) == "incomplete"
+    # how much is left of a compacted log is not measured
+    by_size = {"retention_ms": -1, "retention_bytes": 1}
+    assert compare.verdict(found(records(), log, was._replace(**by_size), now._replace(**by_size))) == "incomplete"
 
 
 def test_truncated_compacted_log_is_found() -> None:
@@ -372,17 +537,35 @@ def test_many_differences_are_listed_in_part_and_counted_completely() -> None:
     assert json.loads(findings.differences[-1].sides["baseline"]) == {"further keys": 300}
 
 
-# --- consumer groups -----------------------------------------------------------------------------------------------
+# --- consumer groups and transactions ------------------------------------------------------------------------------
 
-
-def groups(was: Dict[str, Group], now: Dict[str, Group], ends: Any = None, elapsed: int = HOUR) -> Findings:
-    empty = read([], state(0))._replace(partitions={}, chunks=[])
-    ends = {("orders", 0): 100} if ends is None else ends
-    before = empty._replace(taken_ms=NOW - elapsed, groups=was)
-    return compare.compare(before, empty._replace(groups=now), ends, 7 * 24 * HOUR)
-
-
+RETENTIONS = {coordinators.OFFSETS_RETENTION: 7 * 24 * HOUR, coordinators.IDS_RETENTION: 7 * 24 * HOUR}
 TP = ("orders", 0)
+INTERNAL = {
+    (topic, number): state(100)._replace(topic=topic, partition=number, compacted=True)
+    for topic in coordinators.INTERNAL[:2]
+    for number in range(50)
+}
+
+
+def kept(groups: Dict[str, Group] | None = None, **transactions: Transaction) -> Coordinators:
+    return Coordinators(groups or {}, transactions, RETENTIONS)
+
+
+def coordinated(
+    was: Coordinators, now: Coordinators, ends: Any = None, elapsed: int = HOUR, tombstones: Any = ()
+) -> Findings:
+    """Compare coordinators; `tombstones`: names of groups or transactional ids that have some."""
+    ends = {TP: 100} if ends is None else ends
+    gone = coordinators.missing(was, now, {topic for topic, _number in ends}, INTERNAL)
+    seen = {record: 123 for entry in gone if entry.key[0] in tombstones for record in entry.records[-1:]}
+    findings = coordinators.compare(was, now, ends, elapsed, gone, seen, INTERNAL)
+    assert all(counted["read"] == sum(counted[name] for name in OUTCOMES) for counted in findings.counts.values())
+    return findings
+
+
+def groups(was: Dict[str, Group], now: Dict[str, Group], **more: Any) -> Findings:
+    return coordinated(kept(was), kept(now), **more)
 
 
 def test_unchanged_or_increased_offsets_pass() -> None:
@@ -401,13 +584,24 @@ def test_decreased_offset_is_found(offset: int) -> None:
     assert findings.differences[0].sides == {"baseline": "50", "cluster": str(offset)}
 
 
-def test_missing_offset_of_a_group_with_members_is_found_before_it_expires() -> None:
-    was = {"g": Group("STABLE", {TP: 50})}
-    assert rules(groups(was, {})) == ["group_offset_missing"]
-    assert rules(groups(was, {"g": Group("STABLE", {})})) == ["group_offset_missing"]
-    assert rules(groups(was, {}, elapsed=8 * 24 * HOUR)) == []
-    assert rules(groups(was, {}, ends={})) == []
-    assert rules(groups({"g": Group("EMPTY", {TP: 50})}, {})) == []
+@pytest.mark.parametrize("state_then", ["STABLE", "EMPTY"])
+@pytest.mark.parametrize("now", [{}, {"g": Group("STABLE", {})}], ids=["group", "offset"])
+def test_missing_offset_needs_evidence(state_then: str, now: Dict[str, Group]) -> None:
+    was = {"g": Group(state_then, {TP: 50})}
+    lost = groups(was, now)
+    assert compare.verdict(lost) == "incomplete"
+    assert "group g in orders-0: offset 50, now none, and __consumer_offsets-3 has no tombstone" in lost.skipped[0][2]
+    assert "--group 'g' --topic orders:0 --reset-offsets --to-offset 50 --execute" in lost.skipped[0][2]
+    for evidence in ({"tombstones": ["g"]}, {"elapsed": 8 * 24 * HOUR}, {"ends": {}}):
+        findings = groups(was, now, **evidence)
+        assert compare.verdict(findings) == "pass", evidence
+        assert findings.excused[0][2].startswith("offset 50, now none: ")
+
+
+def test_tombstone_of_an_inactive_group_can_have_been_cleaned() -> None:
+    for state_then, verdict in (("EMPTY", "pass"), ("STABLE", "incomplete")):
+        findings = groups({"g": Group(state_then, {TP: 50})}, {}, elapsed=25 * HOUR)
+        assert compare.verdict(findings) == verdict
 
 
 def test_offset_beyond_the_log_is_found() -> None:
@@ -416,7 +610,32 @@ def test_offset_beyond_the_log_is_found() -> None:
     assert rules(groups({}, {"g": Group("STABLE", {TP: 101})})) == ["group_beyond_end"]
 
 
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [((7, 3), []), ((7, 4), []), ((9, 0), []), ((7, 2), ["producer_regressed"]), ((6, 9), ["producer_regressed"])],
+)
+def test_producer_id_and_epoch_never_decrease(after: Tuple[int, int], expected: List[str]) -> None:
+    assert rules(coordinated(kept(t=Transaction(7, 3)), kept(t=Transaction(*after)))) == expected
+
+
+def test_missing_transactional_id_needs_evidence() -> None:
+    was = kept(t=Transaction(7, 3))
+    lost = coordinated(was, kept())
+    assert compare.verdict(lost) == "incomplete"
+    assert "transactional id t" in lost.skipped[0][2]
+    assert compare.verdict(coordinated(was, kept(), tombstones=["t"])) == "pass"
+    assert compare.verdict(coordinated(was, kept(), elapsed=8 * 24 * HOUR)) == "pass"
+
+
+def test_truncated_internal_topic_is_found() -> None:
+    place, before = next(iter(INTERNAL.items()))
+    baseline = read([], before)
+    assert rules(compare.compare(baseline, read([], before._replace(end=99)), Context())) == ["truncated"]
+    assert rules(compare.compare(baseline, read([], before._replace(topic_id="x")), Context())) == ["topic_recreated"]
+    assert place in baseline.partitions
+
+
 def test_patterns_choose_topics_but_never_internal_ones() -> None:
-    all_partitions = {name: [0] for name in ("orders-eu", "orders-us", "payments", "__consumer_offsets")}
-    assert list(cluster.chosen(all_partitions, ["*"], [])) == ["orders-eu", "orders-us", "payments"]
-    assert list(cluster.chosen(all_partitions, ["orders-*", "__*"], ["*-us"])) == ["orders-eu"]
+    names = ("orders-eu", "orders-us", "payments", "__consumer_offsets")
+    assert cluster.chosen(names, ["*"], []) == ["orders-eu", "orders-us", "payments"]
+    assert cluster.chosen(names, ["orders-*", "__*"], ["*-us"]) == ["orders-eu"]

@@ -18,24 +18,23 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from quorumshift_spark.fingerprint import client, keys, store
 from quorumshift_spark.fingerprint.compare import Fingerprint
-from quorumshift_spark.fingerprint.groups import Group
+from quorumshift_spark.fingerprint.coordinators import Coordinators, Group, Transaction
 from quorumshift_spark.fingerprint.plan import Chunk, PartitionState
 
-STATE = PartitionState("orders", 0, "id", 0, 10, False, True, -1, -1, 1000)
+STATE = PartitionState("orders", 0, "id", 4, 0, 10, False, True, -1, -1, 1000)
 CHUNKS = [
-    Chunk("orders", 0, 0, 10, 3, 1, 9, 5, 7, 3 * ((1 << 64) - 1)),
-    Chunk("orders", 0, 10, 20, 0, None, None, None, None, 0),
+    Chunk("orders", 0, 0, 10, 2, 3, 400, 9, 1, 9, 5, 7, 3, 4, "ab" * 16),
+    Chunk("orders", 0, 10, 20, 0, 0, 0, 0, None, None, None, None, None, None, "cd" * 16),
 ]
 KEY = {"topic": "t", "partition": 1, "key_hash": -5, "offset": 3, "hash": 1 << 62, "tombstone": True, "timestamp": 9}
 FINGERPRINT = Fingerprint(
     "cluster",
     123,
-    10,
-    "read_uncommitted",
+    {"orders": "id", "other": "id-2"},
     {STATE.tp: STATE},
     CHUNKS,
     pa.Table.from_pylist([KEY], keys.SCHEMA),
-    {"readers": Group("STABLE", {("orders", 0): 7})},
+    Coordinators({"readers": Group("STABLE", {("orders", 0): 7})}, {"t": Transaction(5, 2)}, {"a": 1}),
 )
 
 
@@ -49,8 +48,8 @@ def test_written_fingerprint_is_read_back(tmp_path: pathlib.Path) -> None:
 def test_pandas_opens_the_files(tmp_path: pathlib.Path) -> None:
     store.write(str(tmp_path), FINGERPRINT)
     frame = pandas.read_parquet(tmp_path / "chunks.parquet")
-    assert list(frame["count"]) == [3, 0]
-    assert int(frame["hash_sum"][0]) == 3 * ((1 << 64) - 1)
+    assert list(frame["records"]) == [3, 0]
+    assert frame["hash"][0] == "ab" * 16
     assert list(pandas.read_parquet(tmp_path / "keys.parquet")["key_hash"]) == [-5]
     assert list(pandas.read_parquet(tmp_path / "groups.parquet")["offset"]) == [7]
 
@@ -65,8 +64,8 @@ def test_damaged_baseline_is_rejected(tmp_path: pathlib.Path) -> None:
         store.read(str(tmp_path))
     store.write(str(tmp_path), FINGERPRINT)
     summary = json.loads((tmp_path / store.NAME).read_text())
-    (tmp_path / store.NAME).write_text(json.dumps({**summary, "version": 99}))
-    with pytest.raises(store.StoreError, match="version 99"):
+    (tmp_path / store.NAME).write_text(json.dumps({**summary, "version": 1}))
+    with pytest.raises(store.StoreError, match=r"version 1, this release reads version 2\. Use the release"):
         store.read(str(tmp_path))
 
 
