@@ -5,9 +5,11 @@
 
 Usage: ``PYTHONPATH=.build:.:spark .venv/bin/python tests/benchmarks/fingerprint.py [--records N] ...``
 
-Three topics have the same records: one keeps all, one is written in transactions (markers leave gaps between offsets),
-one is compacted (mostly gaps). Prints a line of JSON per measurement, with records and megabytes per second: of the job
-without Spark's start, cold and warm, and of ConsumerPerformance, by its own report and by the clock.
+Three topics have the same records: one keeps all, one is written in transactions (with markers), one is compacted
+(mostly gaps). Prints a line of JSON per measurement, with records and megabytes per second: of the job without Spark's
+start, cold and warm, and of ConsumerPerformance, by its own report and by the clock. Spark has the JVM flags of the
+role's defaults. CPU seconds are of the reader with all its processes, and of the broker meanwhile: on a shared machine
+they say more than the clock.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import contextlib
 import json
 import os
 import pathlib
+import resource
 import subprocess
 import sys
 import time
@@ -28,7 +31,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 from quorumshift_spark import data_fingerprint
 
-from tests.integration.servers import BUILD, free_port, java, kraft_broker, kraft_controllers, wait_for, workdir
+from tests.integration.servers import BUILD, class_path, free_port, kraft_broker, kraft_controllers, wait_for, workdir
+
+# Those of kafka-run-class.sh
+TOOL_FLAGS = ("-Xmx512m", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35")
 
 
 def main() -> int:
@@ -64,7 +70,7 @@ def measure(what: str, topic: str, options: argparse.Namespace, function: Any, *
     seconds = function(*(arguments if function is consumer_performance else (*arguments, topic)))
     result = {"what": what, "topic": topic, "records": options.records, **seconds}
     for name, took in seconds.items():
-        if took:
+        if took and "CPU" not in name:
             rate = options.records / took
             result[name.replace("seconds", "records/s")] = round(rate)
             result[name.replace("seconds", "MB/s")] = round(rate * options.size / 1e6, 1)
@@ -83,24 +89,64 @@ def fingerprint(
         "views": {"cluster": {"bootstrap_servers": str(broker.address)}},
         "fingerprint": {"topics": [topic]},
     }
+    before, broker_before = processes_cpu(os.getpid()), processes_cpu(broker.pid)
     result = data_fingerprint.run(job, str(output.parent), spark)
     if result["verdict"] != "pass":
         raise RuntimeError(f"{topic}: {result['verdict']}: {result['reasons']}")
-    return {"seconds": result["timings"]["total"], "seconds reading": result["timings"]["read"]}
+    return {
+        "seconds": result["timings"]["total"],
+        "seconds reading": result["timings"]["read"],
+        "CPU seconds": round(processes_cpu(os.getpid()) - before, 2),
+        "CPU seconds of the broker": round(processes_cpu(broker.pid) - broker_before, 2),
+    }
+
+
+def processes_cpu(pid: int) -> float:
+    """Return the CPU seconds of a process and its living descendants, waited-for children included.
+
+    The broker of this benchmark is a child of it and is left out, unless it is the process itself.
+    """
+    children: Dict[int, List[int]] = {}
+    ticks: Dict[int, int] = {}
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = path.read_text().rpartition(")")[2].split()
+            children.setdefault(int(fields[1]), []).append(int(path.parent.name))
+            ticks[int(path.parent.name)] = sum(map(int, fields[11:15]))
+    left, total = [pid], 0
+    while left:
+        one = left.pop()
+        total += ticks.get(one, 0)
+        left += [child for child in children.get(one, ()) if not is_server(child)]
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def is_server(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return b"kafka.Kafka" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 def consumer_performance(broker: Any, topic: str, options: argparse.Namespace) -> Dict[str, float]:
     """Return the seconds by the clock, with the JVM's start and the group's rebalance, and of fetching."""
-    began = time.monotonic()
+    began, broker_before = time.monotonic(), processes_cpu(broker.pid)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
     arguments = ["--bootstrap-server", str(broker.address), "--topic", topic, "--messages", str(options.records)]
-    command = [*java(), "org.apache.kafka.tools.ConsumerPerformance", *arguments, "--timeout", "60000"]
+    command = ["java", *TOOL_FLAGS, "-cp", class_path(), "org.apache.kafka.tools.ConsumerPerformance"]
+    command += [*arguments, "--timeout", "60000"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=1800, check=True)
     seconds = time.monotonic() - began
     rows = [line.split(", ") for line in done.stdout.splitlines() if line.count(", ") > 5]
     row = dict(zip((name.strip() for name in rows[0]), rows[1]))
     if int(row["data.consumed.in.nMsg"]) < options.records:
         raise RuntimeError(f"ConsumerPerformance read {row['data.consumed.in.nMsg']} records: {done.stderr[-500:]}")
-    return {"seconds": round(seconds, 3), "seconds reading": int(row["fetch.time.ms"]) / 1000}
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {
+        "seconds": round(seconds, 3),
+        "seconds reading": int(row["fetch.time.ms"]) / 1000,
+        "CPU seconds": round(after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime, 2),
+        "CPU seconds of the broker": round(processes_cpu(broker.pid) - broker_before, 2),
+    }
 
 
 def fill(admin: AdminClient, broker: Any, options: argparse.Namespace) -> None:
@@ -145,6 +191,7 @@ def _cleaned(broker: Any) -> int:
 
 def session(cores: int) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
     directory = pathlib.Path(os.environ.get("QUORUMSHIFT_SPARK_JARS") or BUILD / "spark" / "jars")
     jars: List[str] = sorted(str(jar) for jar in directory.glob("*.jar"))
     return (
@@ -152,8 +199,9 @@ def session(cores: int) -> SparkSession:
         .config("spark.jars", ",".join(jars))
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.memory", "1g")
+        .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
         .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", str(cores))
+        .config("spark.sql.shuffle.partitions", "4")
         .config("spark.log.level", "ERROR")
         .getOrCreate()
     )
