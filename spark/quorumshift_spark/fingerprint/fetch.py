@@ -134,7 +134,8 @@ def read(
 def _from(part: Range, log_start: int) -> Range | None:
     """Return a range without the chunks that begin before the log start; None if it has no other."""
     bounds = tuple(bound for bound in part.bounds if bound >= log_start)
-    return part._replace(bounds=bounds) if len(bounds) > 1 else None
+    # The batch that the new first bound cuts belongs to a chunk that was left out
+    return part._replace(bounds=bounds, cut=part.cut and bounds[0] == part.begin) if len(bounds) > 1 else None
 
 
 def _tasks(wanted: Sequence[Range], leaders: Mapping[TopicPartition, Leader], share: int) -> List[Task]:

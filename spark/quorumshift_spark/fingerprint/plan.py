@@ -112,10 +112,14 @@ def ranges(now: PartitionState, was: PartitionState | None, baseline: Sequence[C
     Offsets below the baseline's log start are not read, even if the current leader still has them.
     """
     begin = max(now.log_start, was.log_start if was else 0)
-    bounds = [begin, *(chunk.end for chunk in baseline if begin < chunk.end < now.end)]
+    # A baseline whose log start moved during its scan has no chunk that begins there
+    both = {bound for chunk in baseline for bound in (chunk.begin, chunk.end)}
+    bounds = [begin, *sorted(bound for bound in both if begin < bound < now.end)]
     known = max(begin, was.end if was else 0)
     bounds += range((known // size + 1) * size, now.end, size)
-    return Range(*now.tp, now.topic_id, (*bounds, now.end)) if begin < now.end else None
+    # In the baseline, the batch that a later bound cuts belongs to the chunk before
+    cut = was is None or begin == was.log_start or begin not in both
+    return Range(*now.tp, now.topic_id, (*bounds, now.end), cut) if begin < now.end else None
 
 
 def split(whole: Range, offsets: int) -> List[Range]:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.crc32c import crc32c
 from quorumshift_spark.compare import OUTCOMES
-from quorumshift_spark.fingerprint import batches, cluster, compare, coordinators, keys, plan
+from quorumshift_spark.fingerprint import batches, cluster, compare, coordinators, fetch, keys, plan
 from quorumshift_spark.fingerprint.compare import Context, Fingerprint
 from quorumshift_spark.fingerprint.coordinators import Coordinators, Group, Transaction
 from quorumshift_spark.fingerprint.findings import RULES, Findings
@@ -639,3 +639,28 @@ def test_patterns_choose_topics_but_never_internal_ones() -> None:
     names = ("orders-eu", "orders-us", "payments", "__consumer_offsets")
     assert cluster.chosen(names, ["*"], []) == ["orders-eu", "orders-us", "payments"]
     assert cluster.chosen(names, ["orders-*", "__*"], ["*-us"]) == ["orders-eu"]
+
+
+def _chunk(begin: int, end: int) -> Chunk:
+    return Chunk("orders", 0, begin, end, 1, end - begin, 70, end - begin, begin, end - 1, START, START, 3, 3, "")
+
+
+def test_a_chunk_whose_predecessor_retention_removed_does_not_gain_the_batch_that_its_bound_cuts():
+    """The baseline counted that batch in the chunk before: with it, this chunk would differ on a healthy cluster."""
+    whole = Range("orders", 0, "id-1", (0, 10, 20, 30))
+    assert fetch._from(whole, 5) == Range("orders", 0, "id-1", (10, 20, 30), cut=False)
+    assert fetch._from(whole, 0) == whole
+    assert fetch._from(whole, 25) is None
+
+    baseline = [_chunk(0, 10), _chunk(10, 20), _chunk(20, 30)]
+    wanted = plan.ranges(state(30, log_start=10), state(30), baseline, SIZE)
+    assert wanted == Range("orders", 0, "id-1", (10, 20, 30), cut=False)
+    wanted = plan.ranges(state(30), state(30), baseline, SIZE)
+    assert wanted == Range("orders", 0, "id-1", (0, 10, 20, 30), cut=True)
+
+
+def test_a_baseline_whose_log_start_moved_during_its_scan_can_be_compared():
+    """Its first chunk begins above its log start: without this bound the chunk is never read again."""
+    baseline = [_chunk(10, 20), _chunk(20, 30)]
+    wanted = plan.ranges(state(30, log_start=5), state(30, log_start=5), baseline, SIZE)
+    assert wanted == Range("orders", 0, "id-1", (5, 10, 20, 30), cut=True)
