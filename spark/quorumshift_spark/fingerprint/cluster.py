@@ -276,7 +276,7 @@ class Cluster:
                 for message in consumer.consume(10_000, 1.0):
                     error, tp = message.error(), (message.topic(), message.partition())
                     if error and error.code() != KafkaError._PARTITION_EOF:  # pylint: disable=protected-access
-                        raise self._error(f"{tp[0]}-{tp[1]}", error)
+                        raise self._unreadable(tp, error)
                     progress = time.monotonic()
                     if not error and message.key() in wanted:
                         newest[message.key()] = message.offset() if message.value() is None else None
@@ -321,6 +321,18 @@ class Cluster:
             raise self._error(what, error.args[0]) from error
         except FutureTimeout as error:
             raise ClusterError(f"{self._servers}: {what}: no answer within {self._seconds:g} s") from error
+
+    def _unreadable(self, tp: TopicPartition, error: KafkaError) -> ClusterError:
+        """Return the error for a partition of an internal topic that cannot be read, with the remedy."""
+        failed = self._error(f"{tp[0]}-{tp[1]}", error)
+        if failed.code != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            return failed
+        return ClusterError(
+            f"{failed}. Committed offsets or transactional ids of the baseline are gone; only the tombstones in this "
+            f"topic tell whether they were deleted. Allow it and run the gate again: kafka-acls.sh --bootstrap-server "
+            f"{self._servers} --add --allow-principal User:… --operation Read --topic {tp[0]}",
+            failed.code,
+        )
 
     def _error(self, what: str, error: KafkaError) -> ClusterError:
         return ClusterError(f"{self._servers}: {what}: {error.str()}", error.code())

@@ -19,6 +19,8 @@ from typing import Any, Dict, List, NamedTuple, Tuple
 import pyarrow as pa
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.crc32c import crc32c
+from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security
+from confluent_kafka import KafkaError
 from quorumshift_spark.compare import OUTCOMES
 from quorumshift_spark.fingerprint import batches, cluster, compare, coordinators, fetch, keys, plan
 from quorumshift_spark.fingerprint.compare import Context, Fingerprint
@@ -664,3 +666,12 @@ def test_a_baseline_whose_log_start_moved_during_its_scan_can_be_compared():
     baseline = [_chunk(10, 20), _chunk(20, 30)]
     wanted = plan.ranges(state(30, log_start=5), state(30, log_start=5), baseline, SIZE)
     assert wanted == Range("orders", 0, "id-1", (5, 10, 20, 30), cut=True)
+
+
+def test_an_internal_topic_that_may_not_be_read_is_refused_with_the_remedy():
+    client = cluster.Cluster("kafka-1:9092", Security.from_options(None, "client"))
+    denied = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    text = str(client._unreadable(("__consumer_offsets", 3), denied))
+    assert "__consumer_offsets-3" in text
+    assert "--operation Read --topic __consumer_offsets" in text
+    assert "kafka-acls" not in str(client._unreadable(("__consumer_offsets", 3), KafkaError(KafkaError._TRANSPORT)))
