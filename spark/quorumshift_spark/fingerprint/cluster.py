@@ -329,7 +329,7 @@ class Cluster:
             return failed
         return ClusterError(
             f"{failed}. Committed offsets or transactional ids of the baseline are gone; only the tombstones in this "
-            f"topic tell whether they were deleted. Allow it and run the gate again: kafka-acls.sh --bootstrap-server "
+            f"topic show whether they were deleted. Allow it and run the gate again: kafka-acls.sh --bootstrap-server "
             f"{self._servers} --add --allow-principal User:… --operation Read --topic {tp[0]}",
             failed.code,
         )
