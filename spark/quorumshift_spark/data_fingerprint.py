@@ -176,7 +176,7 @@ def _fingerprint(run_state: _Run, secrets_path: str, spark: SparkSession | None)
     patterns, exclude, size = settings["topics"], settings["exclude"], int(settings["chunk_offsets"])
     if not 1 <= size <= 1 << 31:
         raise JobError(f"fingerprint.chunk_offsets {size} is not valid")
-    was = _baseline(run_state)
+    whole = _baseline(run_state)
 
     with run_state.stage("describe", CLUSTER) as view:
         security = Security.from_options(job["views"][CLUSTER].get("client"), "views.cluster.client")
@@ -189,8 +189,10 @@ def _fingerprint(run_state: _Run, secrets_path: str, spark: SparkSession | None)
         found = cluster.metadata()
         if found.cluster_id != job["cluster_id"]:
             raise JobError(f"{servers} is cluster {found.cluster_id}, the job is for {job['cluster_id']}")
+        hidden = cluster.hidden(found)
         now = Coordinators(cluster.groups(), cluster.transactions(found), cluster.retentions(found))
         topics = chosen(found.topics, patterns, exclude)
+        was = compare.part(whole, patterns, [*exclude, *hidden]) if whole else None
         internal = [name for name in coordinators.INTERNAL if name in found.topics]
         states = _states(run_state, cluster, found, [*topics, *internal], was)
         log_ends = cluster.high_watermarks(
@@ -236,7 +238,7 @@ def _fingerprint(run_state: _Run, secrets_path: str, spark: SparkSession | None)
         current = Fingerprint(job["cluster_id"], taken, ids, states, chunks, keys, now)
         view["read"] = compare.sizes(current)
         view["state"]["records"] = sum(chunk.records for chunk in chunks)
-        findings = compare.coverage(job.get("gate"), was, ids, topics, patterns)
+        findings = compare.coverage(job.get("gate"), whole, ids, topics, patterns, exclude, hidden)
         findings.add(
             compare.compare(was, current, Context(log_ends, settings["purged_topics"], unread, gone, tombstones))
         )
@@ -248,8 +250,8 @@ _SECRET_SETTINGS = ("sasl.jaas.config", "ssl.keystore.key", "ssl.key.password")
 
 
 def _baseline(run_state: _Run) -> Fingerprint | None:
-    """Return the baseline's part of the topics that are compared; None if the job has no baseline."""
-    job, settings = run_state.job, run_state.settings
+    """Return the baseline; None if the job has none."""
+    job = run_state.job
     path = (job["views"].get(BASELINE) or {}).get("path")
     if not path:
         return None
@@ -257,12 +259,6 @@ def _baseline(run_state: _Run) -> Fingerprint | None:
         was = store.read(path)
         if was.cluster_id != job["cluster_id"]:
             raise JobError(f"{path}: the baseline is of cluster {was.cluster_id}, the job is for {job['cluster_id']}")
-        kept = {*chosen({topic for topic, _number in was.partitions}, settings["topics"], settings["exclude"])}
-        kept.update(coordinators.INTERNAL)
-        was = was._replace(
-            partitions={tp: state for tp, state in was.partitions.items() if tp[0] in kept},
-            chunks=[chunk for chunk in was.chunks if chunk.topic in kept],
-        )
         view.update(read=compare.sizes(was), state={"time_ms": was.taken_ms})
     return was
 

@@ -25,12 +25,17 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.crc32c import crc32c
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
     NewTopic,
     OffsetSpec,
+    ResourcePatternType,
     ResourceType,
 )
 from pyspark.sql import SparkSession
@@ -45,6 +50,12 @@ pytestmark = pytest.mark.real
 
 CHUNK = 100
 SECRET = "s3cr3t-of-the-auditor"
+AUDITOR = {
+    "security_protocol": "SASL_PLAINTEXT",
+    "sasl_mechanism": "PLAIN",
+    "sasl_username": "auditor",
+    "sasl_password": SECRET,
+}
 SMALL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
@@ -90,9 +101,15 @@ def broker(home: pathlib.Path) -> Iterator[KafkaServer]:
     settings["listener.name.sasl_plaintext.plain.sasl.jaas.config"] = (
         f'org.apache.kafka.common.security.plain.PlainLoginModule required user_auditor="{SECRET}";'
     )
+    authorizer = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    settings.update(authorizer)
     listeners = {name: f"127.0.0.1:{free_port()}" for name in ("PLAINTEXT", "SASL_PLAINTEXT")}
     voters = f"101@{address}"
-    with kraft_controllers(home, [address]), kraft_broker(home, 1, voters, settings, listeners) as server:
+    with kraft_controllers(home, [address], authorizer), kraft_broker(home, 1, voters, settings, listeners) as server:
         yield server
 
 
@@ -108,7 +125,10 @@ def check(
     """Return a function that runs the job on topics; the output of a run is the baseline of the next."""
     runs: List[pathlib.Path] = []
 
-    def run(*topics: str, gate: str = "before_controllers", timeout: float = 60, **settings: Any) -> Dict[str, Any]:
+    def run(
+        *topics: str, gate: str = "before_controllers", timeout: float = 60, auditor: bool = False, **settings: Any
+    ) -> Dict[str, Any]:
+        listener, client = (broker.listeners["SASL_PLAINTEXT"], AUDITOR) if auditor else (broker.address, {})
         nonce = f"n{len(list(tmp_path.glob('run-*')))}"
         output = tmp_path / f"run-{nonce}"
         output.mkdir()
@@ -119,7 +139,7 @@ def check(
             "cluster_id": admin.describe_cluster().result(30).cluster_id,
             "output": str(output),
             "views": {
-                "cluster": {"bootstrap_servers": str(broker.address), "client": {}},
+                "cluster": {"bootstrap_servers": str(listener), "client": client},
                 "baseline": {"path": str(runs[-1])} if runs else None,
             },
             "fingerprint": {"topics": list(topics), "chunk_offsets": CHUNK, **settings},
@@ -451,6 +471,31 @@ def test_what_is_not_covered_is_no_pass(broker, admin, check) -> None:
     assert "topic added existed at the baseline and was not read then" in more["reasons"][0]
 
 
+def test_what_the_principal_may_not_read_is_named(broker, admin, check) -> None:
+    for topic in ("shown", "hidden"):
+        create(admin, topic, 1)
+        fill(broker, topic, 50, 1)
+    offsets = [ConsumerGroupTopicPartitions("shown", [TopicPartition("shown", 0, 10)])]
+    admin.alter_consumer_group_offsets(offsets)["shown"].result(30)
+    assert check("shown", "hidden", auditor=True)["verdict"] == "pass"
+    # The auditor may do everything with a resource that has no ACL
+    with acl(admin, ResourceType.TOPIC, "hidden", "User:other", AclOperation.READ):
+        result = check("*", auditor=True, exclude=["[!sh]*"])
+        assert result["verdict"] == "incomplete", result["reasons"]
+        (entry,) = [entry for entry in result["undecided"] if entry["key"] == '["hidden"]']
+        assert "no DESCRIBE" in entry["why"]
+        assert not result["differences"]  # it is not taken for deleted
+        assert check("shown", auditor=True, exclude=["hidden"])["verdict"] == "pass"
+    with acl(admin, ResourceType.TOPIC, "__consumer_offsets", "User:auditor", AclOperation.DESCRIBE):
+        result = check("shown", auditor=True)
+        assert result["verdict"] == "error"
+        assert "--operation Read --topic __consumer_offsets" in result["reasons"][0]
+    with acl(admin, ResourceType.BROKER, "kafka-cluster", "User:other", AclOperation.CREATE):
+        result = check("shown", auditor=True)
+        assert result["verdict"] == "error"
+        assert "--operation Describe --cluster" in result["reasons"][0]
+
+
 def test_deleted_and_recreated_topics_and_an_unreachable_cluster(broker, admin, check, spark, tmp_path) -> None:
     for topic in ("deleted", "recreated"):
         create(admin, topic, 1)
@@ -482,7 +527,6 @@ def test_spark_submit_leaves_no_secret(broker, admin, tmp_path) -> None:
     output.mkdir()
     events.mkdir()
     package.build(str(archive))
-    client = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN", "sasl_username": "auditor"}
     job = {
         "nonce": "n",
         "cluster_id": admin.describe_cluster().result(30).cluster_id,
@@ -490,7 +534,7 @@ def test_spark_submit_leaves_no_secret(broker, admin, tmp_path) -> None:
         "views": {
             "cluster": {
                 "bootstrap_servers": str(broker.listeners["SASL_PLAINTEXT"]),
-                "client": {**client, "sasl_password": SECRET},
+                "client": AUDITOR,
             }
         },
         "fingerprint": {"topics": ["submitted*"]},
@@ -547,6 +591,18 @@ def command_lines() -> Set[bytes]:
         with contextlib.suppress(OSError):
             lines.add(path.read_bytes())
     return lines
+
+
+@contextlib.contextmanager
+def acl(admin: AdminClient, kind: ResourceType, name: str, principal: str, operation: AclOperation) -> Iterator[None]:
+    """Allow an operation on a resource for a time; the broker knows it."""
+    place = (kind, name, ResourcePatternType.LITERAL, principal, "*", operation, AclPermissionType.ALLOW)
+    binding, only = AclBinding(*place), AclBindingFilter(*place)
+    admin.create_acls([binding])[binding].result(30)
+    wait_for(lambda: admin.describe_acls(only).result(30), 30, "the ACL")
+    yield
+    admin.delete_acls([only])[only].result(30)
+    wait_for(lambda: not admin.describe_acls(only).result(30), 30, "deletion of the ACL")
 
 
 def set_config(admin: AdminClient, topic: str, name: str, value: str) -> None:

@@ -23,6 +23,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_pr
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_records import struct_reader
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import Field
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import topics as topic_probe
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.kafka_wire import KafkaConnection
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import WireError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security
@@ -38,7 +39,14 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
 
-from quorumshift_spark.fingerprint.coordinators import INTERNAL, Group, Transaction, by_name
+from quorumshift_spark.fingerprint.coordinators import (
+    INTERNAL,
+    OFFSETS_TOPIC,
+    TRANSACTIONS_TOPIC,
+    Group,
+    Transaction,
+    by_name,
+)
 from quorumshift_spark.fingerprint.fetch import Leader
 from quorumshift_spark.fingerprint.plan import PartitionState, TopicPartition
 
@@ -51,7 +59,7 @@ _TRANSACTIONAL_ID_NOT_FOUND = 105
 _TRANSIENT = (14, 15, 16)  # COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
 _LARGEST = 1 << 30
 
-# Keys, versions and answers of two requests, in the layout of broker_requests
+# Keys, versions and answers of requests, in the layout of broker_requests
 _LIST_TRANSACTIONS, _DESCRIBE_TRANSACTIONS = 66, 65
 _THROTTLE = Field("throttleTimeMs", "int32")
 _ID = Field("transactionalId", "string")
@@ -84,6 +92,24 @@ _DESCRIBED = struct_reader(
         ),
     ),
     0,
+)
+
+_DESCRIBE_LOG_DIRS, _LOG_DIRS_VERSION = 35, 4
+_LOG = (
+    Field("partitionIndex", "int32"),
+    Field("partitionSize", "int64"),
+    Field("offsetLag", "int64"),
+    Field("isFutureKey", "bool"),
+)
+_LOG_DIR = (
+    Field("errorCode", "int16"),
+    Field("logDir", "string"),
+    Field("topics", "[]struct", fields=(Field("name", "string"), Field("partitions", "[]struct", fields=_LOG))),
+    Field("totalBytes", "int64"),
+    Field("usableBytes", "int64"),
+)
+_LOG_DIRS = struct_reader(
+    (_THROTTLE, Field("errorCode", "int16"), Field("results", "[]struct", fields=_LOG_DIR)), _LOG_DIRS_VERSION
 )
 
 
@@ -144,6 +170,40 @@ class Cluster:
             except (WireError, ValueError) as error:
                 errors.append(str(error))
         raise ClusterError("; ".join(errors))
+
+    def hidden(self, found: Metadata) -> List[str]:
+        """Return the topics that exist, but that metadata leaves out: the principal has no DESCRIBE on them.
+
+        Raises ClusterError, also if the principal lacks DESCRIBE on the cluster, without which brokers leave out topics
+        and groups silently, or READ on a coordinators' topic, whose tombstones show what was deleted.
+        """
+        stored = {topic for address in found.brokers.values() for topic in self._stored(address)}
+        coordinators = stored & {OFFSETS_TOPIC, TRANSACTIONS_TOPIC}
+        addresses = [parse_host_port(server) for server in self._servers.split(",")]
+        names = sorted({*(stored - set(found.topics)), *coordinators})
+        rights = topic_probe.rights(addresses, self._security, names, self._seconds)
+        if "error" in rights:
+            raise ClusterError(f"{self._servers}: the principal's permissions: {rights['error']}")
+        for topic in sorted(coordinators):
+            if "READ" not in rights["topics"].get(topic, ["READ"]):
+                why = "only its tombstones show whether a committed offset or a transactional id was deleted or lost"
+                raise self._denied("Read", topic, f"--topic {topic}", why)
+        return sorted(name for name, allowed in rights["topics"].items() if not allowed)
+
+    def _stored(self, address: HostPort) -> set[str]:
+        """Return the topics of which a broker has replicas. Raises ClusterError."""
+        try:
+            with KafkaConnection(address, self._security, self._seconds) as connection:
+                body, name = b"\0" + NO_TAGS, "DescribeLogDirs"  # null: all topics
+                answer = connection.request(_DESCRIBE_LOG_DIRS, _LOG_DIRS_VERSION, body, name, self._seconds, _LARGEST)
+            listed = _LOG_DIRS(answer, 0)[0]
+        except (WireError, ValueError, IndexError) as error:
+            raise ClusterError(f"{address}: the list of replicas: {error}") from error
+        if listed["errorCode"] == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
+            why = "without it, brokers leave out topics and groups that are then not compared"
+            raise self._denied("Describe", "the cluster", "--cluster", why)
+        _check(listed["errorCode"], f"{address}: the list of replicas")
+        return {topic["name"] for log_dir in listed["results"] for topic in log_dir["topics"]}
 
     def states(self, found: Metadata, chosen: Iterable[str]) -> List[PartitionState]:
         """Return the state of each partition of the topics. Raises ClusterError.
@@ -260,12 +320,13 @@ class Cluster:
 
     def tombstones(
         self, partitions: Mapping[TopicPartition, tuple[int, int]], keys: Iterable[bytes]
-    ) -> Dict[bytes, int]:
-        """Return the offset of each of these keys whose newest record is a tombstone.
+    ) -> Dict[bytes, int | None]:
+        """Return the offset of the newest record of each of these keys that has one; None if it is not a tombstone.
 
         :arg partitions: of an internal topic; the offsets [begin, end) to read of each. Raises ClusterError.
         """
-        wanted, newest = set(keys), {}
+        wanted = set(keys)
+        newest: Dict[bytes, int | None] = {}
         settings = {"group.id": "quorumshift", "enable.auto.commit": False, "enable.partition.eof": True}
         consumer = Consumer({**self._settings, **settings, "auto.offset.reset": "earliest"})
         try:
@@ -276,7 +337,7 @@ class Cluster:
                 for message in consumer.consume(10_000, 1.0):
                     error, tp = message.error(), (message.topic(), message.partition())
                     if error and error.code() != KafkaError._PARTITION_EOF:  # pylint: disable=protected-access
-                        raise self._unreadable(tp, error)
+                        raise self._error(f"{tp[0]}-{tp[1]}", error)
                     progress = time.monotonic()
                     if not error and message.key() in wanted:
                         newest[message.key()] = message.offset() if message.value() is None else None
@@ -288,7 +349,7 @@ class Cluster:
             raise self._error("internal topics", error.args[0]) from error
         finally:
             consumer.close()
-        return {key: offset for key, offset in newest.items() if offset is not None}
+        return newest
 
     def _configs(self, kind: ResourceType, names: List[str]) -> Dict[str, Dict[str, str]]:
         """Return the configs of each name, with one request (for brokers, Kafka takes one name a request)."""
@@ -322,16 +383,12 @@ class Cluster:
         except FutureTimeout as error:
             raise ClusterError(f"{self._servers}: {what}: no answer within {self._seconds:g} s") from error
 
-    def _unreadable(self, tp: TopicPartition, error: KafkaError) -> ClusterError:
-        """Return the error for a partition of an internal topic that cannot be read, with the remedy."""
-        failed = self._error(f"{tp[0]}-{tp[1]}", error)
-        if failed.code != KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            return failed
+    def _denied(self, operation: str, what: str, resource: str, why: str) -> ClusterError:
+        """Return the error for a permission that the principal lacks, with the remedy."""
         return ClusterError(
-            f"{failed}. Committed offsets or transactional ids of the baseline are gone; only the tombstones in this "
-            f"topic show whether they were deleted. Allow it and run the gate again: kafka-acls.sh --bootstrap-server "
-            f"{self._servers} --add --allow-principal User:… --operation Read --topic {tp[0]}",
-            failed.code,
+            f"{self._servers}: the principal of quorumshift_client has no {operation} on {what}: {why}. Allow it and "
+            f"run the gate again: kafka-acls.sh --bootstrap-server {self._servers} --add --allow-principal User:… "
+            f"--operation {operation} {resource}"
         )
 
     def _error(self, what: str, error: KafkaError) -> ClusterError:

@@ -47,15 +47,23 @@ class Context(NamedTuple):
     purged_topics: Sequence[str] = ()
     unread: Mapping[TopicPartition, str] = {}
     gone: Sequence[Missing] = ()
-    tombstones: Mapping[bytes, int] = {}
+    tombstones: Mapping[bytes, int | None] = {}
 
 
 def coverage(
-    gate: str | None, was: Fingerprint | None, topics: Mapping[str, str], read: Iterable[str], patterns: Sequence[str]
+    gate: str | None,
+    was: Fingerprint | None,
+    topics: Mapping[str, str],
+    read: Iterable[str],
+    patterns: Sequence[str],
+    exclude: Sequence[str] = (),
+    hidden: Iterable[str] = (),
 ) -> Findings:
     """Return what the comparison does not cover though it should.
 
-    :arg topics: {name: id} of the cluster; `read`: names of those that are read; `patterns`: that choose them.
+    :arg was: the complete baseline.
+    :arg topics: {name: id} of the cluster; `read`: names of those that are read; `patterns`, `exclude`: choose them.
+    :arg hidden: topics of the cluster on which the principal has no DESCRIBE.
     """
     findings = Findings()
     if was is None and gate == DATA_GATES[-1]:
@@ -74,7 +82,25 @@ def coverage(
                 "are never read. Correct or remove it and run the gate again"
             )
             findings.skip(LOG, [pattern], why)
-    compared = {topic for topic, _partition in was.partitions} if was else set()
+    for topic in sorted(topic for topic in hidden if not _matches(topic, exclude)):
+        why = (
+            f"topic {topic} exists, but the principal of quorumshift_client has no DESCRIBE on it: neither its records "
+            "nor the offsets committed in it are compared. Run kafka-acls.sh --bootstrap-server … --add "
+            f"--allow-principal User:… --operation Read --topic '{topic}', or exclude the topic "
+            "(quorumshift_fingerprint_exclude). Then run the gate again"
+        )
+        findings.skip(LOG, [topic], why)
+    compared = {topic for topic, _partition in was.partitions} - set(coordinators.INTERNAL) if was else set()
+    for topic in sorted(compared):
+        if _matches(topic, exclude):
+            findings.excuse(LOG, [topic], f"topic {topic} was read at the baseline and is excluded now")
+        elif not _matches(topic, patterns):
+            why = (
+                f"topic {topic} was read at the baseline, and no pattern of quorumshift_fingerprint_topics matches it "
+                "now. Use the patterns of the baseline, or exclude it (quorumshift_fingerprint_exclude). Then run the "
+                "gate again"
+            )
+            findings.skip(LOG, [topic], why)
     for topic in sorted(set(read) - compared) if was else ():
         if was.topics.get(topic) == topics[topic]:
             why = (
@@ -83,6 +109,20 @@ def coverage(
             )
             findings.skip(LOG, [topic], why)
     return findings
+
+
+def part(was: Fingerprint, patterns: Sequence[str], exclude: Sequence[str]) -> Fingerprint:
+    """Return the baseline's part of the topics that are compared, and of the coordinators' topics."""
+    kept = {topic for topic, _partition in was.partitions if _matches(topic, patterns) and not _matches(topic, exclude)}
+    kept.update(coordinators.INTERNAL)
+    return was._replace(
+        partitions={tp: state for tp, state in was.partitions.items() if tp[0] in kept},
+        chunks=[chunk for chunk in was.chunks if chunk.topic in kept],
+    )
+
+
+def _matches(topic: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatch.fnmatchcase(topic, pattern) for pattern in patterns)
 
 
 def compare(was: Fingerprint | None, now: Fingerprint, context: Context) -> Findings:

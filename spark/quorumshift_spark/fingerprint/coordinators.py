@@ -4,8 +4,8 @@
 """Checks that committed offsets of groups, and producer ids and epochs of transactional ids, never decrease. Pure.
 
 Group and transaction coordinators keep both in compacted internal topics. A coordinator that deletes an entry, on a
-client's request or when it expires, writes a tombstone there. So an entry that is missing without a tombstone is lost,
-unless its tombstone can have been cleaned.
+client's request or when it expires, writes a tombstone there. An entry that is missing without a tombstone is lost,
+unless it can have expired, or unless a client can have deleted a group that had no members.
 """
 
 from __future__ import annotations
@@ -94,13 +94,14 @@ def compare(
     log_ends: Mapping[TopicPartition, int],
     elapsed_ms: int,
     gone: Iterable[Missing] = (),
-    tombstones: Mapping[bytes, int] | None = None,
+    tombstones: Mapping[bytes, int | None] | None = None,
     partitions: Mapping[TopicPartition, PartitionState] | None = None,
 ) -> Findings:
     """Compare what the coordinators keep with the baseline.
 
     :arg log_ends: high watermarks, read after the groups; a partition that is missing was deleted.
-    :arg gone: what `missing` returned; `tombstones`: {key: offset} of those that were found in the internal topics.
+    :arg gone: what `missing` returned; `tombstones`: of their keys that have a record above the baseline's end of the
+        internal topics: the offset of the newest one, None if that is not a tombstone.
     :arg partitions: the baseline's.
     """
     findings = Findings()
@@ -139,28 +140,28 @@ def compare(
 def _gone(entry, was, now, elapsed_ms, tombstones, log, findings):
     """Distinguish a deleted or expired entry from a lost one."""
     place, number = entry.partition
-    config, inactive, value = IDS_RETENTION, True, None
     if entry.kind == OFFSET:
-        group = was.groups[entry.key[0]]
-        config, inactive = OFFSETS_RETENTION, group.state in _INACTIVE
+        group, after = was.groups[entry.key[0]], now.groups.get(entry.key[0])
+        # The offsets of a group with members do not expire
+        config, unused = OFFSETS_RETENTION, all(one.state in _INACTIVE for one in (group, after) if one)
         value = f"offset {group.offsets[entry.key[1:]]}, now none"
     else:
-        value = f"{was.transactions[entry.key[0]]._asdict()}, now none"
+        config, unused, value = IDS_RETENTION, True, f"{was.transactions[entry.key[0]]._asdict()}, now none"
     seen = [tombstones[record] for record in entry.records if record in tombstones]
-    retention, lowered = was.retentions[config], now.retentions[config]
-    if seen:
+    # Without a record since the baseline, the entry's last change was before it
+    unused = unused and log is not None and not seen
+    before, retention = was.retentions[config], now.retentions[config]
+    if seen and None not in seen:
         why = f"{value}: deleted or expired, its tombstone is at offset {max(seen)} of {place}-{number}"
-    elif elapsed_ms >= retention:
-        why = f"{value}: {config} has passed since the baseline ({_hours(retention)})"
-    elif inactive and log and elapsed_ms >= log.delete_retention_ms:
+    elif unused and elapsed_ms >= max(before, retention):
+        why = f"{value}: {config} has passed since the baseline ({_hours(max(before, retention))})"
+    elif unused and entry.kind == OFFSET and elapsed_ms >= log.delete_retention_ms:
         why = f"{value}: not in use at the baseline; its tombstone can have been cleaned since ({place}-{number})"
     else:
-        also = f" {config} is {_hours(lowered)} now and was {_hours(retention)}." if lowered != retention else ""
-        findings.skip(
-            entry.kind,
-            list(entry.key),
-            f"{_name(entry)}: {value}, and {place}-{number} has no tombstone of it.{also} " + _remedy(entry, was),
-        )
+        also = f" {config} is {_hours(retention)} now and was {_hours(before)}." if retention != before else ""
+        found = f"but its newest record in {place}-{number} is" if seen else f"and {place}-{number} has"
+        why = f"{_name(entry)}: {value}, {found} no tombstone{'' if seen else ' of it'}.{also} {_remedy(entry, was)}"
+        findings.skip(entry.kind, list(entry.key), why)
         return
     findings.excuse(entry.kind, list(entry.key), why)
 

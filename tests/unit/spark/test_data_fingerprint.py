@@ -37,6 +37,9 @@ class Log:
             raise self.error  # pylint: disable=raising-bad-type
         return Metadata("c1", {}, {"orders": Topic("id", {0: None}), "other": Topic("id-2", {0: None})})
 
+    def hidden(self, _found):
+        return []
+
     def groups(self):
         return {"readers": Group("STABLE", {("orders", 0): self.committed})}
 

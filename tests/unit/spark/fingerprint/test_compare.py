@@ -19,8 +19,6 @@ from typing import Any, Dict, List, NamedTuple, Tuple
 import pyarrow as pa
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.crc32c import crc32c
-from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security
-from confluent_kafka import KafkaError
 from quorumshift_spark.compare import OUTCOMES
 from quorumshift_spark.fingerprint import batches, cluster, compare, coordinators, fetch, keys, plan
 from quorumshift_spark.fingerprint.compare import Context, Fingerprint
@@ -343,8 +341,11 @@ def test_partition_that_could_not_be_read_is_incomplete() -> None:
 # --- coverage ------------------------------------------------------------------------------------------------------
 
 
-def coverage(gate: str, was: Fingerprint | None, topics: Dict[str, str], *patterns: str) -> List[str]:
-    findings = compare.coverage(gate, was, topics, cluster.chosen(topics, patterns, []), patterns)
+def coverage(
+    gate: str, was: Fingerprint | None, topics: Dict[str, str], *patterns: str, exclude: Any = (), hidden: Any = ()
+) -> List[str]:
+    read_now = cluster.chosen(topics, patterns, exclude)
+    findings = compare.coverage(gate, was, topics, read_now, patterns, exclude, hidden)
     assert compare.verdict(findings) == ("incomplete" if findings.skipped else "pass")
     return [why for _kind, _key, why in findings.skipped]
 
@@ -373,6 +374,24 @@ def test_topic_that_the_baseline_did_not_read_is_incomplete() -> None:
     (why,) = coverage("after_finalize", baseline, now, "*")
     assert "topic payments existed at the baseline" in why
     assert coverage("after_finalize", baseline, {**now, "payments": "id-4"}, "*") == []  # created anew since
+
+
+def test_topic_of_the_baseline_that_is_not_read_now_is_named() -> None:
+    baseline, topics = read(records(), state(35)), {"orders": "id-1", "payments": "id-2"}
+    (why,) = coverage("after_finalize", baseline, topics, "pay*")
+    assert "topic orders was read at the baseline" in why
+    assert compare.part(baseline, ["pay*"], []).partitions == {}
+    # the operator says so: listed, but no longer undecided
+    assert coverage("after_finalize", baseline, topics, "*", exclude=["ord*"]) == []
+    findings = compare.coverage("after_finalize", baseline, topics, [], ["*"], ["ord*"])
+    assert findings.excused == [("log", '["orders"]', "topic orders was read at the baseline and is excluded now")]
+
+
+def test_topic_without_describe_is_named() -> None:
+    (why,) = coverage("before_controllers", None, {"orders": "id-1"}, "ord*", hidden=["secret"])
+    assert "topic secret exists" in why
+    assert "--operation Read --topic 'secret'" in why
+    assert coverage("before_controllers", None, {"orders": "id-1"}, "ord*", exclude=["sec*"], hidden=["secret"]) == []
 
 
 # --- stored batches ------------------------------------------------------------------------------------------------
@@ -473,17 +492,19 @@ def test_key_that_disappeared_without_a_tombstone_is_found() -> None:
     assert rules(found(records(), [*log, tombstone], compacted(35), compacted(36))) == []
 
 
-def test_key_may_disappear_after_delete_retention() -> None:
+def test_cleaned_tombstone_cannot_be_proven() -> None:
     log = [record for record in records() if record.key != b"k3"]
     short = {"delete_retention_ms": HOUR // 2}
     was, later = compacted(35, **short), Record(40, NOW, b"k1", b"v")
-    # its tombstone, one of the offsets 35 to 39, was cleaned
+    # One of the offsets 35 to 39 can have been its tombstone, or all are superseded records or transaction markers
     findings = found(records(), [*log, later], was, compacted(41, **short))
-    assert compare.verdict(findings) == "pass"
-    assert findings.counts["key"]["explained"] == 2
-    assert findings.excused[0][2].startswith(
-        "1 of 7 keys disappeared; their tombstones can have been cleaned: 5 offsets"
-    )
+    assert compare.verdict(findings) == "incomplete"
+    assert findings.counts["key"]["skipped"] == 1
+    assert findings.skipped[0][2].startswith("orders-0: 1 of 7 keys disappeared and have no tombstone")
+    assert "5 offsets above the baseline's end 35" in findings.skipped[0][2]
+    assert "quorumshift_fingerprint_exclude" in findings.skipped[0][2]
+    superseded = [Record(offset, NOW, b"k1", b"v") for offset in range(35, 41)]
+    assert compare.verdict(found(records(), log + superseded, was, compacted(41, **short))) == "incomplete"
     # no offset was written since that could have been its tombstone
     assert rules(found(records(), log, was, compacted(35, **short))) == ["key_vanished"]
     full = [Record(offset, NOW, b"k1", b"v") for offset in (35,)]
@@ -491,7 +512,7 @@ def test_key_may_disappear_after_delete_retention() -> None:
     # only the config of now lets the tombstone go
     findings = found(records(), [*log, later], compacted(35), compacted(41, **short))
     assert compare.verdict(findings) == "incomplete"
-    assert "delete.retention.ms, 86400000 at the baseline and 1800000 now" in findings.skipped[0][2]
+    assert "delete.retention.ms was 86400000 and is 1800000" in findings.skipped[0][2]
 
 
 def test_tombstone_may_be_cleaned_but_the_older_value_may_not_reappear() -> None:
@@ -555,12 +576,14 @@ def kept(groups: Dict[str, Group] | None = None, **transactions: Transaction) ->
 
 
 def coordinated(
-    was: Coordinators, now: Coordinators, ends: Any = None, elapsed: int = HOUR, tombstones: Any = ()
+    was: Coordinators, now: Coordinators, ends: Any = None, elapsed: int = HOUR, tombstones: Any = (), written: Any = ()
 ) -> Findings:
-    """Compare coordinators; `tombstones`: names of groups or transactional ids that have some."""
+    """Compare coordinators; `tombstones`: names of groups or transactional ids that have some; `written`: of those whose
+    newest record is none."""
     ends = {TP: 100} if ends is None else ends
     gone = coordinators.missing(was, now, {topic for topic, _number in ends}, INTERNAL)
     seen = {record: 123 for entry in gone if entry.key[0] in tombstones for record in entry.records[-1:]}
+    seen.update((record, None) for entry in gone if entry.key[0] in written for record in entry.records[-1:])
     findings = coordinators.compare(was, now, ends, elapsed, gone, seen, INTERNAL)
     assert all(counted["read"] == sum(counted[name] for name in OUTCOMES) for counted in findings.counts.values())
     return findings
@@ -594,16 +617,36 @@ def test_missing_offset_needs_evidence(state_then: str, now: Dict[str, Group]) -
     assert compare.verdict(lost) == "incomplete"
     assert "group g in orders-0: offset 50, now none, and __consumer_offsets-3 has no tombstone" in lost.skipped[0][2]
     assert "--group 'g' --topic orders:0 --reset-offsets --to-offset 50 --execute" in lost.skipped[0][2]
-    for evidence in ({"tombstones": ["g"]}, {"elapsed": 8 * 24 * HOUR}, {"ends": {}}):
+    for evidence in ({"tombstones": ["g"]}, {"ends": {}}):
         findings = groups(was, now, **evidence)
         assert compare.verdict(findings) == "pass", evidence
         assert findings.excused[0][2].startswith("offset 50, now none: ")
 
 
-def test_tombstone_of_an_inactive_group_can_have_been_cleaned() -> None:
-    for state_then, verdict in (("EMPTY", "pass"), ("STABLE", "incomplete")):
-        findings = groups({"g": Group(state_then, {TP: 50})}, {}, elapsed=25 * HOUR)
-        assert compare.verdict(findings) == verdict
+@pytest.mark.parametrize("hours", [25, 8 * 24], ids=["delete retention", "offsets retention"])
+def test_only_the_offset_of_a_group_without_members_can_have_expired(hours: int) -> None:
+    for then, now, verdict in (
+        ("EMPTY", {}, "pass"),
+        ("EMPTY", {"g": Group("EMPTY", {})}, "pass"),
+        ("EMPTY", {"g": Group("STABLE", {})}, "incomplete"),
+        ("STABLE", {}, "incomplete"),
+        ("PREPARING_REBALANCING", {"g": Group("EMPTY", {})}, "incomplete"),
+        ("UNKNOWN", {}, "incomplete"),
+    ):
+        was = {"g": Group(then, {TP: 50})}
+        assert compare.verdict(groups(was, now, elapsed=hours * HOUR)) == verdict, (then, now)
+        # its coordinator would have loaded this record
+        lost = groups(was, now, elapsed=hours * HOUR, written=["g"])
+        assert compare.verdict(lost) == "incomplete"
+        assert "its newest record in __consumer_offsets-3 is no tombstone" in lost.skipped[0][2]
+
+
+def test_the_longer_retention_decides() -> None:
+    was = kept({"g": Group("EMPTY", {TP: 50})}, t=Transaction(7, 3))
+    raised = {name: 30 * 24 * HOUR for name in RETENTIONS}
+    after = coordinated(was, Coordinators({}, {}, raised), elapsed=8 * 24 * HOUR)
+    assert [key for _kind, key, _why in after.skipped] == ['["t"]']  # the tombstone of the group can have been cleaned
+    assert "transactional.id.expiration.ms is 720 h now and was 168 h" in after.skipped[0][2]
 
 
 def test_offset_beyond_the_log_is_found() -> None:
@@ -626,7 +669,10 @@ def test_missing_transactional_id_needs_evidence() -> None:
     assert compare.verdict(lost) == "incomplete"
     assert "transactional id t" in lost.skipped[0][2]
     assert compare.verdict(coordinated(was, kept(), tombstones=["t"])) == "pass"
+    # Only its expiration explains that it has no tombstone, and only if its last change was before the baseline
+    assert compare.verdict(coordinated(was, kept(), elapsed=6 * 24 * HOUR)) == "incomplete"
     assert compare.verdict(coordinated(was, kept(), elapsed=8 * 24 * HOUR)) == "pass"
+    assert compare.verdict(coordinated(was, kept(), elapsed=8 * 24 * HOUR, written=["t"])) == "incomplete"
 
 
 def test_truncated_internal_topic_is_found() -> None:
@@ -666,12 +712,3 @@ def test_a_baseline_whose_log_start_moved_during_its_scan_can_be_compared():
     baseline = [_chunk(10, 20), _chunk(20, 30)]
     wanted = plan.ranges(state(30, log_start=5), state(30, log_start=5), baseline, SIZE)
     assert wanted == Range("orders", 0, "id-1", (5, 10, 20, 30), cut=True)
-
-
-def test_an_internal_topic_that_may_not_be_read_is_refused_with_the_remedy():
-    client = cluster.Cluster("kafka-1:9092", Security.from_options(None, "client"))
-    denied = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
-    text = str(client._unreadable(("__consumer_offsets", 3), denied))
-    assert "__consumer_offsets-3" in text
-    assert "--operation Read --topic __consumer_offsets" in text
-    assert "kafka-acls" not in str(client._unreadable(("__consumer_offsets", 3), KafkaError(KafkaError._TRANSPORT)))
