@@ -578,8 +578,8 @@ def kept(groups: Dict[str, Group] | None = None, **transactions: Transaction) ->
 def coordinated(
     was: Coordinators, now: Coordinators, ends: Any = None, elapsed: int = HOUR, tombstones: Any = (), written: Any = ()
 ) -> Findings:
-    """Compare coordinators; `tombstones`: names of groups or transactional ids that have some; `written`: of those whose
-    newest record is none."""
+    """Compare coordinators. `tombstones`: names of groups or transactional ids whose newest record is one; `written`:
+    of those whose newest record is none."""
     ends = {TP: 100} if ends is None else ends
     gone = coordinators.missing(was, now, {topic for topic, _number in ends}, INTERNAL)
     seen = {record: 123 for entry in gone if entry.key[0] in tombstones for record in entry.records[-1:]}
@@ -643,9 +643,10 @@ def test_only_the_offset_of_a_group_without_members_can_have_expired(hours: int)
 
 def test_the_longer_retention_decides() -> None:
     was = kept({"g": Group("EMPTY", {TP: 50})}, t=Transaction(7, 3))
-    raised = {name: 30 * 24 * HOUR for name in RETENTIONS}
+    raised = dict.fromkeys(RETENTIONS, 30 * 24 * HOUR)
     after = coordinated(was, Coordinators({}, {}, raised), elapsed=8 * 24 * HOUR)
-    assert [key for _kind, key, _why in after.skipped] == ['["t"]']  # the tombstone of the group can have been cleaned
+    # the tombstone of the group can have been cleaned
+    assert [key for _kind, key, _why in after.skipped] == ['["t"]']
     assert "transactional.id.expiration.ms is 720 h now and was 168 h" in after.skipped[0][2]
 
 
