@@ -239,9 +239,8 @@ def _fingerprint(run_state: _Run, secrets_path: str, spark: SparkSession | None)
         view["read"] = compare.sizes(current)
         view["state"]["records"] = sum(chunk.records for chunk in chunks)
         findings = compare.coverage(job.get("gate"), whole, ids, topics, patterns, exclude, hidden)
-        findings.add(
-            compare.compare(was, current, Context(log_ends, settings["purged_topics"], unread, gone, tombstones))
-        )
+        context = Context(log_ends, settings["purged_topics"], unread, gone, tombstones, now_ms())
+        findings.add(compare.compare(was, current, context))
         kept = [chunk for chunk in chunks if chunk.begin >= states[chunk.topic, chunk.partition].log_start]
     return findings, current._replace(chunks=kept)
 

@@ -41,13 +41,15 @@ class Fingerprint(NamedTuple):
 
 class Context(NamedTuple):
     """What else a comparison needs. `log_ends`: high watermarks of all partitions of the cluster, read after the
-    groups; `unread`: why partitions could not be read to their end; `gone`, `tombstones`: see coordinators.compare."""
+    groups; `unread`: why partitions could not be read to their end; `gone`, `tombstones`: see coordinators.compare.
+    `read_ms`: when reading ended, epoch ms: until then retention and the cleaner were at work."""
 
     log_ends: Mapping[TopicPartition, int] = {}
     purged_topics: Sequence[str] = ()
     unread: Mapping[TopicPartition, str] = {}
     gone: Sequence[Missing] = ()
     tombstones: Mapping[bytes, int | None] = {}
+    read_ms: int = 0
 
 
 def coverage(
@@ -131,6 +133,7 @@ def compare(was: Fingerprint | None, now: Fingerprint, context: Context) -> Find
     new_chunks, new_keys = by_partition(now.chunks), keys.by_partition(now.keys)
     old_partitions: Mapping[TopicPartition, PartitionState] = was.partitions if was else {}
     elapsed_ms = now.taken_ms - was.taken_ms if was else 0
+    read_ms = max(now.taken_ms, context.read_ms)
     if was:
         old_chunks, old_keys = by_partition(was.chunks), keys.by_partition(was.keys)
     for tp, before in sorted(old_partitions.items()):
@@ -144,8 +147,8 @@ def compare(was: Fingerprint | None, now: Fingerprint, context: Context) -> Find
                 old_keys.get(tp),
                 after,
                 new_keys.get(tp),
-                now.taken_ms,
-                elapsed_ms,
+                read_ms,
+                read_ms - was.taken_ms,
                 tuple(context.purged_topics),
             )
         elif partition_findings is None:
@@ -154,7 +157,7 @@ def compare(was: Fingerprint | None, now: Fingerprint, context: Context) -> Find
                 old_chunks.get(tp, ()),
                 after,
                 new_chunks.get(tp, ()),
-                now.taken_ms,
+                read_ms,
                 context.purged_topics,
                 context.unread.get(tp),
             )

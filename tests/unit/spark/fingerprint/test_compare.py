@@ -114,9 +114,9 @@ def scan(log: List[Record], wanted: Range) -> batches.Reader:
 
 
 def found(before: List[Record], after: List[Record], was: PartitionState, now: PartitionState, **more: Any) -> Findings:
-    purged = more.pop("purged_topics", ())
+    purged, read_ms = more.pop("purged_topics", ()), more.pop("read_ms", 0)
     baseline = read(before, was, taken=NOW - HOUR)
-    findings = compare.compare(baseline, read(after, now, baseline, **more), Context({}, purged))
+    findings = compare.compare(baseline, read(after, now, baseline, **more), Context({}, purged, read_ms=read_ms))
     for counted in findings.counts.values():
         assert counted["read"] == sum(counted[name] for name in OUTCOMES)
         assert counted["explained"] <= counted["match"]
@@ -232,6 +232,18 @@ def test_log_start_that_retention_does_not_explain_is_found(start: int, policy: 
     was, now = state(35, **policy), state(40, log_start=start, **policy)
     assert rules(found(records(), log, was, now)) == ["log_start_moved"]
     assert rules(found(records(), log, was, now, purged_topics=["ord*"])) == []
+
+
+def test_retention_and_the_cleaner_work_while_records_are_read() -> None:
+    was, now = (state(end, retention_ms=3 * HOUR) for end in (35, 40))
+    log, moved = records(25, 15), now._replace(log_start=15)
+    assert rules(found(records(), log, was, moved)) == ["log_start_moved"]
+    assert rules(found(records(), log, was, moved, read_ms=NOW + HOUR)) == []
+    short = {"delete_retention_ms": 2 * HOUR}
+    left = [record for record in records() if record.key != b"k3"] + [Record(40, NOW, b"k1", b"v")]
+    was, now = (compacted(end, **short) for end in (35, 41))
+    assert rules(found(records(), left, was, now)) == ["key_vanished"]
+    assert compare.verdict(found(records(), left, was, now, read_ms=NOW + HOUR)) == "incomplete"
 
 
 @pytest.mark.parametrize(
