@@ -222,7 +222,7 @@ def _fingerprint(run_state: _Run, secrets_path: str, spark: SparkSession | None)
                 [part for part in wanted if part],
                 lambda: cluster.metadata().leaders(),
                 cluster.log_starts,
-                security,
+                security.with_content(),  # executors may lack these files
                 bounds["request_timeout_s"],
             )
             options = {"kafka.bootstrap.servers": servers, **_CONSUMER, **client.source_options(java, secrets_path)}
