@@ -163,6 +163,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     gates,
     invariants,
     phase,
+    plain_restart,
     restart,
     restart_plan,
     rollback,
@@ -170,11 +171,16 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     transitions,
     zk_controller,
 )
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.advice import shown
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import log_ends, topics
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster_admin import ClusterAdmin, OtherCluster
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import WireError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.security import SecurityError
 
 # Every restart but that of new controllers, which are started together
 KINDS = {name: one for name, one in transitions.TRANSITIONS.items() if name != "controller"}
+PLAIN = transitions.RESTARTS
 
 
 def main():
@@ -182,7 +188,7 @@ def main():
     module = ProbeModule(
         {
             "state": {"type": "str", "required": True, "choices": ["planned", "admitted", "settled", "batches"]},
-            "kind": {"type": "str", "choices": list(KINDS)},
+            "kind": {"type": "str", "choices": [*KINDS, *PLAIN]},
             "canary": {"type": "str"},
             "concurrency": {"type": "int", "default": 1},
             "since": {"type": "float", "default": 0},
@@ -200,6 +206,8 @@ def main():
     if state != "batches" and not module.params["kind"]:
         module.fail_json(msg=f"kind is required with state {state}")
     work = {"planned": planned, "batches": batches}.get(state, awaited)
+    if module.params["kind"] in PLAIN and state != "batches":
+        work = plain_planned if state == "planned" else plain_awaited
     module.run(lambda: work(module))
 
 
@@ -297,6 +305,79 @@ def awaited(module):
     if not (result["done"] and (admitting or to_zk)):
         result.pop("gate_token", None)
     return result
+
+
+def plain_planned(module):
+    """Return the plan of plain restarts: the batches of one role."""
+    facts, given = module.facts(), module.params
+    kind, detected = given["kind"], phase.detect(facts)
+    refused = plain_restart.refused(facts, detected)
+    if refused:
+        module.fail_json(msg=f"{refused}. Nothing was changed.")
+    role, hosts = PLAIN[kind].role, phase.controllers(facts)
+    if role == transitions.CONTROLLER and (detected.phase == phase.ZK or not hosts):
+        return {"plan": {**restart.Plan([], [], {}, {})._asdict(), "min_isr": {}, "kind": kind}}
+    try:
+        if role == transitions.CONTROLLER:
+            quorum = restart_plan.of_quorum(facts["quorum"])
+            plan = restart_plan.of_hosts(facts, role, quorum, None, 1, given["since"])
+            return {"plan": {**plan._asdict(), "unavoidable": {}, "min_isr": {}, "kind": kind}}
+        min_isr = module.min_isr(facts["topics"].get("partitions") or {}) if facts["topics"]["reached"] else {}
+        cluster = restart_plan.of_facts(facts, min_isr)
+        canary = given["canary"] or restart_plan.canary(facts, cluster, given["since"])
+        plan = restart_plan.of_hosts(facts, role, cluster, canary, given["concurrency"], given["since"])
+    except ValueError as error:
+        module.fail_json(msg=f"{error}. Nothing was changed.")
+    numbers = phase.ids(facts["nodes"][host] for batch in plan.batches for host in batch)
+    needed = plain_restart.unaccepted(cluster.partitions, min_isr, numbers, given["accept"])
+    return {"plan": {**plan._asdict(), "min_isr": min_isr, "kind": kind}, "unaccepted": needed}
+
+
+def plain_awaited(module):
+    """Wait until the batch of plain restarts may be stopped, or until the cluster is healthy after the last one."""
+    given, plan = module.params, module.params["plan"]
+    kind, batch = given["kind"], given["batch"] if given["state"] == "admitted" else []
+    if given["state"] == "admitted" and not batch:
+        module.fail_json(msg="the batch is empty. Nothing was changed.")
+    module.known_min_isr.update(plan.get("min_isr") or {})
+
+    def gather():
+        facts = module.facts()
+        detected = phase.detect(facts)
+        min_isr = module.min_isr(facts["topics"].get("partitions") or {}) if facts["topics"]["reached"] else {}
+        reading = invariants.Reading(facts, detected.phase, min_isr, facts["quorum"], given["lag_s"])
+        verdict = plain_restart.evaluate(reading, detected, kind, batch, given["accept"])
+        if batch and verdict.lasting:
+            module.fail_json(msg=f"no node is stopped: {'; '.join(verdict.lasting)}. Nothing was changed.")
+        troubles = list(verdict.troubles)
+        if batch and not troubles and not verdict.only_start:
+            troubles += reassignments(module)
+        token = gates.make_token(gates.RESTART, detected.phase, given["run"], facts, batch, verdict.only_start)
+        return troubles, {"phase": detected.phase, "gate_token": token, "only_start": verdict.only_start}
+
+    what = f"{', '.join(batch)} may be stopped" if batch else "the cluster to be healthy after the restarts"
+    result = module.wait(gather, given["stable_s"], given["timeout_s"], what)
+    if not (result["done"] and batch):
+        result.pop("gate_token", None)
+    return result
+
+
+def reassignments(module):
+    """Return why no node is stopped while replicas are moved."""
+    connections = module.connections
+    try:
+        found = ClusterAdmin(
+            connections.bootstrap, connections.client, connections.timeout, module.params["cluster_id"]
+        ).in_flight()
+    except (WireError, SecurityError, OtherCluster) as error:
+        return [f"whether reassignments are in flight could not be read: {error}"]
+    names = sorted(f"{topic}-{number}" for topic, number in found)
+    if not names:
+        return []
+    return [
+        f"{len(names)} partitions are being reassigned: {shown(names)}. Wait for their end, or cancel them: "
+        "kafka-reassign-partitions.sh --cancel"
+    ]
 
 
 def of_rollback(facts, detected, kind, admitting):
