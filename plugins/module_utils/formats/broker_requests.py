@@ -266,24 +266,16 @@ def ends_of_replicas(partitions: Iterable[Tuple[str, int]]) -> bytes:
 
 # --- answers ---------------------------------------------------------------------------------------------
 
-_READERS = {
-    request.api_key: struct_reader(request.fields, request.version)
-    for request in (
-        DESCRIBE_CONFIGS,
-        DESCRIBE_CLIENT_QUOTAS,
-        DESCRIBE_SCRAM,
-        DESCRIBE_ACLS,
-        DESCRIBE_TOKENS,
-        LIST_OFFSETS,
-    )
-}
+_READERS: Dict[Request, Any] = {}
 _UNFIT = (IndexError, ValueError, struct.error)
 
 
 def read(request: Request, answer: bytes) -> Dict[str, Any]:
     """Return the fields of an answer. Raises MalformedAnswer."""
+    if request not in _READERS:
+        _READERS[request] = struct_reader(request.fields, request.version)
     try:
-        fields, end = _READERS[request.api_key](answer, 0)
+        fields, end = _READERS[request](answer, 0)
     except _UNFIT as error:
         raise MalformedAnswer(request, error) from error
     _check_end(request, answer, end)

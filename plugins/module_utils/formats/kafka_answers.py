@@ -10,7 +10,7 @@ struct.error for bytes that do not match. Requests of a broker's metadata are in
 
 from __future__ import annotations
 
-from typing import Dict, List, NamedTuple, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_primitives import Reader
 
@@ -47,7 +47,8 @@ class Replica(NamedTuple):
 class Quorum(NamedTuple):
     """The metadata quorum as its leader describes it (DescribeQuorumResponse, KIP-595, KIP-836, KIP-853).
 
-    Brokers that follow the metadata log are observers, including brokers in migration mode.
+    Brokers that follow the metadata log are observers, including brokers in migration mode. `endpoints` maps a voter to
+    its (host, port), from version 2 on.
     """
 
     leader_id: int
@@ -55,6 +56,7 @@ class Quorum(NamedTuple):
     high_watermark: int
     voters: Tuple[Replica, ...]
     observers: Tuple[Replica, ...]
+    endpoints: Mapping[int, Tuple[str, int]] = {}
 
 
 class ErrorCode(Exception):
@@ -143,24 +145,25 @@ def decode_quorum(answer: bytes, version: int) -> Quorum:
         read.tags()
         return partitions
 
-    def listener() -> None:
-        read.compact_string(), read.compact_string(), read.int16()
+    def listener() -> Tuple[str, int]:
+        read.compact_string()  # name
+        found = read.compact_string(), read.int16() & 0xFFFF
         read.tags()
+        return found
 
-    def node() -> None:
-        read.int32()
-        read.compact_array(listener)
+    def node() -> Tuple[int, List[Tuple[str, int]]]:
+        found = read.int32(), read.compact_array(listener)
         read.tags()
+        return found
 
     code = read.int16()
     raise_for(code, read.compact_string() if version >= 2 else None)
     partitions = [quorum for quorums in read.compact_array(topic) for quorum in quorums]
-    if version >= 2:
-        read.compact_array(node)
+    nodes = read.compact_array(node) if version >= 2 else []
     read.tags()
     if len(partitions) != 1:
         raise ValueError(f"{len(partitions)} partitions instead of one")
-    return partitions[0]
+    return partitions[0]._replace(endpoints={one: listeners[0] for one, listeners in nodes if listeners})
 
 
 def decode_unregistered(answer: bytes, _version: int) -> None:

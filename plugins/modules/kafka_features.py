@@ -1,0 +1,181 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: kafka_features
+short_description: Update the finalized features of a Kafka cluster in KRaft mode
+version_added: 0.1.0
+description:
+  - Raises, lowers or deletes the finalized level of features (KIP-584), then waits until every broker and controller
+    serves the levels.
+  - Before that, the controller validates the change without making it (C(ValidateOnly)); check mode ends there.
+  - It refuses a level outside a node's range and names the node, an unknown feature, a downgrade without permission,
+    any change during a migration to KRaft, and C(kraft.version) with static voters.
+  - Its principal needs the operation Alter on the cluster.
+options:
+  features:
+    description:
+      - The level of each feature, a number. For C(metadata.version) it may also be V(3.9-IV0), or V(3.9) for the last
+        level of that release. V(0) deletes the finalized feature.
+    type: dict
+    default: {}
+  upgrade_all:
+    description:
+      - Raise each feature to the highest level that every node supports. O(features) overrides it for the features that
+        it names. C(kraft.version) of static voters stays.
+    type: bool
+    default: false
+  downgrade:
+    description:
+      - Whether a level may go down. V(safe) permits it where no metadata is lost, V(unsafe) also where some is
+        lost. Kafka 3.9 refuses V(unsafe) for C(metadata.version).
+    type: str
+    choices: ["no", safe, unsafe]
+    default: "no"
+  wait_timeout_s:
+    description: How long to wait, in seconds, until every node serves the new levels.
+    type: float
+    default: 120
+  cluster_id:
+    description: The cluster's id. Brokers of another cluster are refused.
+    type: str
+  controllers:
+    description:
+      - Addresses of the controllers, as C(host:port). Brokers from 3.9 on name them, so it is needed for older ones
+        alone.
+    type: list
+    elements: str
+    default: []
+extends_documentation_fragment:
+  - quorumshift.kafka.connection
+  - quorumshift.kafka.zookeeper
+attributes:
+  check_mode: {support: full, description: The controller validates the change and does not make it.}
+  diff_mode: {support: full, description: Shows the levels before and after.}
+author: Quorumshift maintainers (@quorumshift)
+"""
+
+EXAMPLES = r"""
+- name: Raise every feature as far as all nodes support it
+  quorumshift.kafka.kafka_features:
+    bootstrap_servers: b1:9092,b2:9092
+    cluster_id: "{{ my_cluster_id }}"
+    upgrade_all: true
+
+- name: Set one feature
+  quorumshift.kafka.kafka_features:
+    bootstrap_servers: b1:9092,b2:9092
+    features:
+      metadata.version: "3.9"
+"""
+
+RETURN = r"""
+results:
+  description: Each changed feature with its levels C(before) and C(after), their names, and C(error) by Kafka's name.
+  type: list
+  elements: dict
+  returned: always
+finalized:
+  description: The finalized levels after the change, as the node with the highest epoch serves them.
+  type: dict
+  returned: success
+epoch:
+  description: The epoch of the finalized features.
+  type: int
+  returned: success
+waited_s:
+  description: How long it took until every node served the levels, in seconds.
+  type: float
+  returned: success
+"""
+
+import time
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_host_port
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin_module import AdminModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import features as core_features
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import admin_requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import features
+
+
+def main():
+    """Update the features and exit."""
+    module = AdminModule(
+        {
+            "features": {"type": "dict", "default": {}},
+            "upgrade_all": {"type": "bool", "default": False},
+            "downgrade": {"type": "str", "choices": ["no", "safe", "unsafe"], "default": "no"},
+            "wait_timeout_s": {"type": "float", "default": 120},
+            "controllers": {"type": "list", "elements": "str", "default": []},
+        }
+    )
+    module.run(lambda admin, connections: updated(module, admin, connections), (core_features.FeatureError,))
+
+
+def updated(module, admin, connections):
+    """Make the changes and return the module's result."""
+    given = module.params
+    more = [parse_host_port(text) for text in given["controllers"]]
+
+    def gather():
+        return features.gather(admin, connections.client, connections.controller_client, more, connections.timeout)
+
+    found = gather()
+    supported, static = features.supported(found), bool(found["static_voters"])
+    levels = core_features.wanted_levels(given["features"], given["upgrade_all"], supported, found["finalized"], static)
+    changes = core_features.updates(levels, found["finalized"])
+    refused = core_features.unready(found) if changes else None
+    refused = refused or core_features.refusal(changes, supported, given["downgrade"], found["migrating"], static)
+    if refused:
+        module.fail_json(msg=f"{refused}. Nothing was changed", results=[])
+    results = [{**one._asdict(), **core_features.names(one)} for one in changes]
+    answer = {"finalized": found["finalized"], "epoch": found["epoch"], "results": results, "waited_s": 0.0}
+    if module._diff:
+        answer["diff"] = core_features.diff(changes)
+    if not changes:
+        return answer
+    asked = {one.feature: (one.after, _kind(one, given["downgrade"])) for one in changes}
+    for validate_only in (True,) if module.check_mode else (True, False):
+        error, errors = admin.update_features(asked, validate_only)
+        failed = {name: one for name, one in errors.items() if one}
+        if error or failed:
+            for one in results:
+                cause = errors.get(one["feature"]) or error
+                one["error"] = cause.name if cause else None
+            listed = "; ".join(f"{name}: {one}" for name, one in sorted(failed.items())) or str(error)
+            done = "Nothing was changed" if validate_only else "Run quorumshift.kafka.kafka_features_info to see levels"
+            module.fail_json(msg=f"the controller refused the change: {listed}. {done}", results=results)
+    if module.check_mode:
+        return {**answer, "changed": True}
+    began = time.monotonic()
+    while True:
+        admin.refresh()
+        found = gather()
+        behind = core_features.behind(found["nodes"], levels)
+        waited = round(time.monotonic() - began, 3)
+        if not behind:
+            break
+        if waited > given["wait_timeout_s"]:
+            module.fail_json(
+                msg=f"the change was made, and after {waited:.0f} s these nodes do not serve it: {'; '.join(behind)}. "
+                "Check those nodes, then run again",
+                changed=True,
+                results=results,
+            )
+        time.sleep(0.2)
+    return {**answer, "changed": True, "finalized": found["finalized"], "epoch": found["epoch"], "waited_s": waited}
+
+
+def _kind(change, downgrade):
+    """Return the upgrade type of a change."""
+    if not change.lowers:
+        return admin_requests.UPGRADE
+    return admin_requests.UNSAFE_DOWNGRADE if downgrade == "unsafe" else admin_requests.SAFE_DOWNGRADE
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: kafka_features_info
+short_description: Show which features a Kafka cluster supports and has finalized
+version_added: 0.1.0
+description:
+  - Asks every live broker and controller for the range of each feature that it supports (KIP-584), the finalized
+    levels, and their epoch. Levels of C(metadata.version) have their names too, V(21) is V(3.9-IV0).
+  - In ZooKeeper mode it reads C(/feature) too, if O(zookeeper_connect) is given, and says what applies.
+  - Runs on any host that reaches the brokers and controllers. It changes nothing and needs no principal's rights, since
+    servers answer C(ApiVersions) before authentication.
+options:
+  cluster_id:
+    description: The cluster's id. Brokers of another cluster are refused.
+    type: str
+  controllers:
+    description:
+      - Addresses of the controllers, as C(host:port). Brokers from 3.9 on name them, so it is needed for older ones
+        alone.
+    type: list
+    elements: str
+    default: []
+extends_documentation_fragment:
+  - quorumshift.kafka.connection
+  - quorumshift.kafka.zookeeper
+attributes:
+  check_mode: {support: full, description: It changes nothing.}
+  diff_mode: {support: none, description: It changes nothing.}
+author: Quorumshift maintainers (@quorumshift)
+"""
+
+EXAMPLES = r"""
+- name: Show the features
+  quorumshift.kafka.kafka_features_info:
+    bootstrap_servers: b1:9092,b2:9092
+  register: my_features
+"""
+
+RETURN = r"""
+mode:
+  description: V(zookeeper), V(migration), V(kraft) or V(unknown).
+  type: str
+  returned: success
+static_voters:
+  description: Whether the quorum has static voters; null in ZooKeeper mode.
+  type: bool
+  returned: success
+finalized:
+  description: The finalized level of each feature as the node with the highest epoch serves it, with its name.
+  type: dict
+  returned: success
+  sample: {metadata.version: {level: 21, name: 3.9-IV0}}
+epoch:
+  description: The epoch of the finalized features, -1 if they are unknown.
+  type: int
+  returned: success
+highest_common:
+  description: The highest level of each feature that every node supports, with its name.
+  type: dict
+  returned: success
+nodes:
+  description:
+    - What each broker and controller answers, by its role, id and address. C(supported) has the lowest and highest
+      level of each feature, C(finalized) the levels, C(epoch) their epoch. C(error) says why a node gave no answer.
+  type: dict
+  returned: success
+voters_unknown:
+  description: Ids of voters that could not be asked, because their address is unknown. Name them in O(controllers).
+  type: list
+  elements: int
+  returned: success
+migrating:
+  description: What shows that a migration to KRaft is not finalized, else null.
+  type: str
+  returned: success
+zookeeper_feature:
+  description: What C(/feature) has in ZooKeeper mode, null if it is missing or was not read.
+  type: dict
+  returned: success
+notes:
+  description: What applies to this cluster in its mode, in words.
+  type: list
+  elements: str
+  returned: success
+"""
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_host_port
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin_module import AdminModule, znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import features as core_features
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes as formats
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import features
+
+
+def main():
+    """Gather the features and exit."""
+    module = AdminModule({"controllers": {"type": "list", "elements": "str", "default": []}})
+
+    def work(admin, connections):
+        more = [parse_host_port(text) for text in module.params["controllers"]]
+        clients = connections.client, connections.controller_client
+        found = features.gather(admin, *clients, more, connections.timeout)
+        stored = None
+        if found["mode"] == "zookeeper":
+            data = znodes(connections, formats.FEATURE)[formats.FEATURE]
+            stored = formats.feature(data) if data else None
+        supported = features.supported(found)
+        names = sorted({name for node in supported.values() for name in node})
+        return {
+            **found,
+            "finalized": {name: core_features.shown(name, level) for name, level in found["finalized"].items()},
+            "highest_common": {
+                name: core_features.shown(name, core_features.highest_common(name, supported)) for name in names
+            },
+            "zookeeper_feature": stored,
+            "notes": core_features.notes(found["mode"], found["static_voters"], stored),
+        }
+
+    module.run(work, (formats.ZnodeError,))
+
+
+if __name__ == "__main__":
+    main()

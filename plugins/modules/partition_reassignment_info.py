@@ -1,0 +1,162 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: partition_reassignment_info
+short_description: Show reassignments in flight, throttles, and plans to drain or fill a broker
+version_added: 0.1.0
+description:
+  - Lists the reassignments in flight (KIP-455) with their replicas, what is left to copy, and every throttle on the
+    brokers and on the topics in flight.
+  - Generates a plan to drain a broker or to give a broker its share. Plans keep each partition on as many racks as it
+    is on, where brokers allow it, and move one replica of a partition at most.
+  - In ZooKeeper mode it shows C(/admin/reassign_partitions) too, if O(zookeeper_connect) is given.
+  - Runs on any host that reaches the brokers, and changes nothing.
+options:
+  drain:
+    description: Generate a plan after which this broker has no replica.
+    type: int
+  add:
+    description:
+      - Generate a plan that gives this broker its share of replicas. V(least_loaded) chooses the broker with the fewest
+        replicas in the least-loaded rack.
+    type: str
+  topics:
+    description: Topics that a plan considers. By default all.
+    type: list
+    elements: str
+    default: []
+  cluster_id:
+    description: The cluster's id. Brokers of another cluster are refused.
+    type: str
+extends_documentation_fragment:
+  - quorumshift.kafka.connection
+  - quorumshift.kafka.zookeeper
+  - quorumshift.kafka.host_record
+attributes:
+  check_mode: {support: full, description: It changes nothing.}
+  diff_mode: {support: none, description: It changes nothing.}
+author: Quorumshift maintainers (@quorumshift)
+"""
+
+EXAMPLES = r"""
+- name: Plan to drain broker 3
+  quorumshift.kafka.partition_reassignment_info:
+    bootstrap_servers: b1:9092,b2:9092
+    drain: 3
+  register: my_plan
+"""
+
+RETURN = r"""
+reassignments:
+  description: Each partition in flight with its C(replicas), C(adding) and C(removing) ones.
+  type: list
+  elements: dict
+  returned: success
+progress:
+  description: How many partitions and bytes are left of all reassignments in flight.
+  type: dict
+  returned: success
+throttles:
+  description: Every replication throttle that is set, with its C(resource), C(key) and C(value).
+  type: list
+  elements: dict
+  returned: success
+recorded_throttles:
+  description:
+    - Throttles that M(quorumshift.kafka.partition_reassignment) set from this host and has not removed yet. Running it
+      again once the partitions have moved removes them.
+  type: list
+  elements: dict
+  returned: success
+legacy:
+  description: What C(/admin/reassign_partitions) asks for, null if it does not exist or was not read.
+  type: str
+  returned: success
+plan:
+  description: The plan, as a reassignment file of C(kafka-reassign-partitions). Null without O(drain) and O(add).
+  type: dict
+  returned: success
+rollback:
+  description: The reassignment that leads back to the replicas before the plan.
+  type: dict
+  returned: success
+broker:
+  description: The broker that the plan is about.
+  type: int
+  returned: with O(drain) or O(add)
+rack_load:
+  description: Replicas a broker, on average, of each rack.
+  type: dict
+  returned: success
+cluster_id:
+  description: The cluster's id.
+  type: str
+  returned: success
+"""
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state, reassigning
+from ansible_collections.quorumshift.kafka.plugins.module_utils.admin_module import AdminModule, znodes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import reassignment
+
+
+def main():
+    """Gather and exit."""
+    module = AdminModule(
+        {
+            "drain": {"type": "int"},
+            "add": {"type": "str"},
+            "topics": {"type": "list", "elements": "str", "default": []},
+            **host_state.OPTIONS,
+        },
+        mutually_exclusive=[("drain", "add")],
+    )
+    errors = reassignment.ReassignmentError, reassigning.RecordError
+    module.run(lambda admin, connections: gathered(module.params, admin, connections), errors)
+
+
+def gathered(given, admin, connections):
+    """Return the module's result."""
+    in_flight = admin.in_flight()
+    throttles = reassigning.Throttles(admin, given["state_dir"])
+    assignments = {
+        one: found["replicas"]
+        for one, found in admin.partitions.items()
+        if not given["topics"] or one[0] in given["topics"]
+    }
+    racks = {broker: rack for broker, (_address, rack) in admin.brokers.items()}
+    planned, broker = None, given["drain"]
+    if given["drain"] is not None:
+        planned = reassignment.drain(given["drain"], assignments, racks)
+    elif given["add"] is not None:
+        wanted = None if given["add"] == "least_loaded" else reassignment.broker_id(given["add"])
+        broker, planned = reassignment.add(wanted, assignments, racks)
+    if planned and in_flight:
+        raise reassignment.ReassignmentError(
+            f"{len(in_flight)} partitions are in flight, and a plan needs settled replicas. Wait for them, or cancel "
+            "them with state: cancelled"
+        )
+    back = None if planned is None else reassignment.written({one: assignments[one] for one in planned})
+    topics = {topic for topic, _number in [*in_flight, *throttles.partitions]} & {one[0] for one in admin.partitions}
+    return {
+        "reassignments": [
+            {"topic": topic, "partition": number, **in_flight[topic, number]} for topic, number in sorted(in_flight)
+        ],
+        "progress": reassigning.progress(admin, in_flight),
+        "throttles": reassigning.throttles_of(admin, topics),
+        "recorded_throttles": throttles.values,
+        "legacy": reassigning.legacy(znodes(connections, reassigning.LEGACY)[reassigning.LEGACY]),
+        "plan": None if planned is None else reassignment.written(planned),
+        "rollback": back,
+        "broker": broker,
+        "rack_load": reassignment.rack_load(assignments, racks),
+        "cluster_id": admin.cluster_id,
+    }
+
+
+if __name__ == "__main__":
+    main()

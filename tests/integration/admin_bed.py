@@ -1,0 +1,83 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run a module of the collection as Ansible does, in a process of its own, and clusters in both modes for it."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import subprocess
+import sys
+from typing import Any, Iterator, List
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
+from confluent_kafka.admin import AdminClient
+
+from tests.integration import servers
+
+_START = (
+    "import json, sys; from ansible.module_utils import basic; "
+    "from ansible.module_utils.testing import patch_module_args; import importlib; "
+    "name, given = sys.argv[1], json.loads(sys.argv[2]); "
+    "module = importlib.import_module('ansible_collections.quorumshift.kafka.plugins.modules.' + name)\n"
+    "with patch_module_args(given): module.main()"
+)
+
+
+def command(name: str, check: bool = False, **options: Any) -> List[str]:
+    """Return the command that runs a module with these options, in check mode or not, always with its difference."""
+    given = {**options, "_ansible_check_mode": check, "_ansible_diff": True}
+    return [sys.executable, "-c", _START, name, json.dumps(given)]
+
+
+def run(name: str, check: bool = False, **options: Any) -> dict:
+    """Return the result of a module."""
+    importlib.invalidate_caches()
+    done = subprocess.run(command(name, check, **options), capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout, done.stderr
+    return json.loads(done.stdout)
+
+
+@contextlib.contextmanager
+def kraft(name: str, brokers: int = 1, settings: dict | None = None) -> Iterator[tuple]:
+    """Run one controller (3000) and brokers 1, 2, ... on racks r1 and r2 in turn; yield (home, controller, brokers)."""
+    with servers.workdir(name) as home, contextlib.ExitStack() as stack:
+        address = HostPort("127.0.0.1", servers.free_port())
+        voters = f"3000@{address}"
+        controller = stack.enter_context(servers.kraft_controller(home, 3000, address, voters, settings))
+        started = [
+            stack.enter_context(servers.kraft_broker(home, one, voters, {"broker.rack": f"r{1 + one % 2}"}))
+            for one in range(1, brokers + 1)
+        ]
+        ready(started)
+        yield home, controller, started
+
+
+@contextlib.contextmanager
+def zookeeper(name: str, brokers: int = 1) -> Iterator[tuple]:
+    """Run ZooKeeper and brokers 1, 2, ... on it; yield (home, connect string, brokers)."""
+    with servers.workdir(name) as home, servers.zookeeper(home) as ensemble, contextlib.ExitStack() as stack:
+        connect = f"{ensemble.connect}/kafka"
+        started = [
+            stack.enter_context(servers.zk_broker(home, one, connect, {"broker.rack": f"r{1 + one % 2}"}))
+            for one in range(1, brokers + 1)
+        ]
+        ready(started)
+        yield home, connect, started
+
+
+def ready(brokers: list) -> None:
+    """Wait until each broker knows all of them and the controller."""
+    for broker in brokers:
+        admin = AdminClient({"bootstrap.servers": str(broker.address)})
+        servers.wait_for(
+            lambda admin=admin: servers.knows_controller(admin, len(brokers)), 60, f"{broker.name} knows all"
+        )
+
+
+def environment() -> dict:
+    """Return the environment of a module that is started by hand."""
+    return dict(os.environ)

@@ -1,0 +1,102 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Names of levels, and which update of features is allowed."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import features
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.features import Range
+
+MV, KRAFT = features.METADATA_VERSION, features.KRAFT_VERSION
+NODES = {
+    "broker 1": {MV: Range(1, 25), KRAFT: Range(0, 1), "group.version": Range(0, 1)},
+    "controller 2": {MV: Range(1, 21), KRAFT: Range(0, 1)},
+}
+NOW = {MV: 20}
+
+
+@pytest.mark.parametrize(
+    ("text", "level"), [("3.9", 21), ("3.9-IV0", 21), (21, 21), ("21", 21), ("3.7", 19), ("3.3", 7), ("4.0", 25)]
+)
+def test_levels_of_names(text, level):
+    assert features.level_of(MV, text) == level
+
+
+def test_names_of_levels():
+    named = [features.name_of(MV, level) for level in (1, 8, 14, 19, 20, 21, 25, 99)]
+    assert named == ["3.0-IV1", "3.4-IV0", "3.6-IV2", "3.7-IV4", "3.8-IV0", "3.9-IV0", "4.0-IV3", "99"]
+    assert all(features.level_of(MV, name) == level for level, name in features.LEVEL_NAMES.items())
+
+
+@pytest.mark.parametrize(("feature", "text"), [(MV, "2.8"), (MV, "IV0"), (KRAFT, "3.9")])
+def test_what_is_no_level(feature, text):
+    with pytest.raises(features.FeatureError):
+        features.level_of(feature, text)
+
+
+def test_all_are_raised_as_far_as_every_node_supports_them():
+    def levels(static):
+        return features.wanted_levels({}, True, NODES, NOW, static)
+
+    assert levels(True) == {MV: 21} and levels(False) == {MV: 21, KRAFT: 1}
+    assert features.wanted_levels({}, True, NODES, {MV: 25}, True) == {}
+
+
+def refusal(wanted, finalized=NOW, downgrade="no", migrating=None, static=True):
+    changes = features.updates(features.wanted_levels(wanted, False, NODES, finalized, static), finalized)
+    return features.refusal(changes, NODES, downgrade, migrating, static)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "options", "text"),
+    [
+        ({MV: 21}, {}, None),
+        ({MV: 20}, {"migrating": "broker 1"}, None),
+        ({MV: 21}, {"migrating": "broker 1 runs in migration mode"}, "broker 1 runs in migration mode"),
+        ({MV: 22}, {}, "controller 2 supports 3.0-IV1 to 3.9-IV0"),
+        ({"group.version": 1}, {}, "controller 2 supports no level"),
+        ({"other": 1}, {}, "no node knows the feature other"),
+        ({KRAFT: 1}, {}, "static voters"),
+        ({KRAFT: 1}, {"static": False}, None),
+        ({MV: 19}, {}, "downgrade: safe"),
+        ({MV: 0}, {}, "downgrade: safe"),
+        ({MV: 19}, {"downgrade": "safe"}, None),
+        ({MV: 0}, {"downgrade": "unsafe"}, None),
+    ],
+)
+def test_refusals(wanted, options, text):
+    refused = refusal(wanted, **options)
+    assert (refused is None) if text is None else (text in refused)
+
+
+FOUND = {"mode": "kraft", "static_voters": True, "migrating": None, "voters_unknown": [], "nodes": {"broker 1": {}}}
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({}, None),
+        ({"mode": "zookeeper"}, "ZooKeeper mode"),
+        ({"nodes": {"broker 1": {"error": "refused"}}}, "broker 1: refused"),
+        ({"voters_unknown": [3]}, "[3]"),
+        ({"static_voters": None}, "no leader"),
+    ],
+)
+def test_clusters_whose_features_cannot_be_updated(change, text):
+    refused = features.unready({**FOUND, **change})
+    assert (refused is None) if text is None else (text in refused)
+
+
+def test_who_does_not_serve_a_level():
+    nodes = {
+        "broker 1": {"finalized": {MV: 21}, "epoch": 9},
+        "broker 2": {"finalized": {MV: 20}, "epoch": 5},
+        "controller 3": {"error": "unreachable"},
+    }
+    assert features.behind(nodes, {MV: 21}) == (
+        "broker 2 serves metadata.version 20 at epoch 5",
+        "controller 3: unreachable",
+    )
+    assert features.behind({"broker 1": {"finalized": {}, "epoch": 1}}, {MV: 0}) == ()
