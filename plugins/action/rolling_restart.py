@@ -47,9 +47,11 @@ class ActionModule(QuorumshiftAction):
             self._show(result["plan"], f"plan-{kind}.json of the run artifacts")
             needed = result.pop("unaccepted", "")
             if needed:
-                return {**result, "failed": True, "msg": f"{needed}. Nothing was changed."}
+                return {"failed": True, "msg": f"{needed}. Nothing was changed."}
             if not self._task.check_mode:
                 self.artifacts().save(f"plan-{kind}.json", json.dumps(result["plan"], indent=1))
+            if result["plan"]["batches"]:
+                self.say(f"if the run stops, go on with -e restart_since={result['since']}")
             return result
         if state == "planned":
             self.artifacts().save(f"plan-{kind}.json", json.dumps(result["plan"], indent=1))

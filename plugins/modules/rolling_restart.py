@@ -314,14 +314,15 @@ def plain_planned(module):
     refused = plain_restart.refused(facts, detected)
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed.")
+    times = {"began": facts["time"], "since": given["since"] or int(facts["time"])}
     role, hosts = PLAIN[kind].role, phase.controllers(facts)
     if role == transitions.CONTROLLER and (detected.phase == phase.ZK or not hosts):
-        return {"plan": {**restart.Plan([], [], {}, {})._asdict(), "min_isr": {}, "kind": kind}}
+        return {"plan": {**restart.Plan([], [], {}, {})._asdict(), "min_isr": {}, "kind": kind}, **times}
     try:
         if role == transitions.CONTROLLER:
             quorum = restart_plan.of_quorum(facts["quorum"])
             plan = restart_plan.of_hosts(facts, role, quorum, None, 1, given["since"])
-            return {"plan": {**plan._asdict(), "unavoidable": {}, "min_isr": {}, "kind": kind}}
+            return {"plan": {**plan._asdict(), "unavoidable": {}, "min_isr": {}, "kind": kind}, **times}
         min_isr = module.min_isr(facts["topics"].get("partitions") or {}) if facts["topics"]["reached"] else {}
         cluster = restart_plan.of_facts(facts, min_isr)
         canary = given["canary"] or restart_plan.canary(facts, cluster, given["since"])
@@ -330,7 +331,7 @@ def plain_planned(module):
         module.fail_json(msg=f"{error}. Nothing was changed.")
     numbers = phase.ids(facts["nodes"][host] for batch in plan.batches for host in batch)
     needed = plain_restart.unaccepted(cluster.partitions, min_isr, numbers, given["accept"])
-    return {"plan": {**plan._asdict(), "min_isr": min_isr, "kind": kind}, "unaccepted": needed}
+    return {"plan": {**plan._asdict(), "min_isr": min_isr, "kind": kind}, "unaccepted": needed, **times}
 
 
 def plain_awaited(module):

@@ -54,8 +54,8 @@ def unaccepted(partitions: Partitions, min_isr: Mapping[str, int], nodes: Collec
     if not affected or token(found) in accept:
         return ""
     return (
-        f"No order keeps {len(affected)} partitions at min.insync.replicas: {advice.shown(sorted(affected))}. "
-        f"{restart.acceptable({UNAVOIDABLE: found})}"
+        f"no order of restarts keeps {len(affected)} partitions at min.insync.replicas: "
+        f"{advice.shown(sorted(affected))}. {restart.acceptable({UNAVOIDABLE: found})}"
     )
 
 
