@@ -62,7 +62,10 @@ def _is_due(spec: Mapping[str, Any], state: Mapping[str, Any]) -> bool:
 def kept_mode(spec: Mapping[str, Any]) -> str:
     """Return the mode that a node keeps in a plain restart. Raises RestartError where its file has another mode than
     the one in which it runs, or one of a migration."""
-    values, allowed = properties.parse(restart_files.read_text(spec["config_file"])), transitions.KEPT_MODES[spec["kind"]]
+    values, allowed = (
+        properties.parse(restart_files.read_text(spec["config_file"])),
+        transitions.KEPT_MODES[spec["kind"]],
+    )
     mode = kraft_config.mode_at_next_start(values)
     if mode not in allowed:
         raise RestartError(
