@@ -44,8 +44,9 @@ def refused(facts: ClusterFacts, detected: phase.PhaseResult) -> str | None:
 def unaccepted(
     partitions: Partitions, min_isr: Mapping[str, int], nodes: Collection[int], accept: Iterable[str]
 ) -> str:
-    """Return how to accept that partitions of these nodes cannot keep min.insync.replicas; '' if there are none or they
-    are accepted. One token accepts all such partitions of the cluster, so that it is the same for each batch."""
+    """Return that partitions of these nodes cannot keep min.insync.replicas, and how to accept it. '' if there are none
+    or they are accepted. One token accepts all such partitions of the cluster, so that it is the same for each batch.
+    """
     found = restart.unavoidable(partitions, min_isr)
     affected = [
         f"{topic}-{number}"
