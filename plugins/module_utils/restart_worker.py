@@ -69,8 +69,8 @@ def kept_mode(spec: Mapping[str, Any]) -> str:
     mode = kraft_config.mode_at_next_start(values)
     if mode not in allowed:
         raise RestartError(
-            f"{spec['config_file']} has mode {mode}, a plain restart needs {' or '.join(allowed)}. Finish the migration "
-            "with quorumshift.kafka.migrate, or take it back with quorumshift.kafka.rollback"
+            f"{spec['config_file']} has mode {mode}, a plain restart needs {' or '.join(allowed)}. Finish the "
+            "migration with quorumshift.kafka.migrate, or take it back with quorumshift.kafka.rollback"
         )
     running = own_node.running_mode(values, spec["config_file"], spec["service"])
     if running not in (None, mode):
