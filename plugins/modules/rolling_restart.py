@@ -29,6 +29,9 @@ description:
   - O(state=batches) shows which nodes could restart together without any change of their mode. It reads only, and
     admits nothing. No partition loses more in-sync replicas than min.insync.replicas allows, counting the whole batch
     at once. A batch is within one rack, if brokers have racks. Controllers restart one at a time.
+  - In plain restarts a batch may have several hosts, and its token names each of them. Before it the whole cluster is
+    healthy, no reassignment is in flight, and no partition falls under C(min.insync.replicas) by the stop of the whole
+    batch. Partitions that no order keeps at C(min.insync.replicas) need a token of O(accept).
 options:
   state:
     description: What to do.
@@ -40,21 +43,30 @@ options:
       - The kind of restart. V(zk_migration), V(kraft) and V(controller_final) lead forward. V(controller_migration)
         takes controllers back to migration mode before the migration has ended, V(hybrid) brokers from KRaft mode
         back to migration mode, V(zk) from there to plain ZooKeeper mode.
+      - V(restart_broker) and V(restart_controller) restart nodes in the mode in which they run, outside of a migration.
       - Required unless O(state=batches).
     type: str
-    choices: [zk_migration, kraft, controller_final, controller_migration, hybrid, zk]
+    choices:
+      - zk_migration
+      - kraft
+      - controller_final
+      - controller_migration
+      - hybrid
+      - zk
+      - restart_broker
+      - restart_controller
   canary:
     description:
       - The host to restart first; by default the broker that leads the fewest partitions. With O(state=batches), by
-        default none.
+        default none. In plain restarts it is never by default the controller, and there is none once nodes are done.
     type: str
   concurrency:
-    description: With O(state=batches), how many brokers may be in a batch.
+    description: With O(state=batches) and in plain restarts, how many brokers may be in a batch.
     type: int
     default: 1
   since:
     description:
-      - With O(state=batches), the time of the change that the restarts are for, in seconds since 1970. Nodes that
+      - With O(state=batches) and in plain restarts, the time of the change that the restarts are for, in seconds since 1970. Nodes that
         started later, by their host's clock, need no restart. V(0) restarts all.
     type: float
     default: 0
@@ -66,7 +78,8 @@ options:
     elements: str
     default: []
   batch:
-    description: The host to be restarted, with O(state=admitted). A batch of another size is rejected.
+    description:
+      - The host to be restarted, with O(state=admitted). A batch of another size is rejected, except in plain restarts.
     type: list
     elements: str
     default: []
@@ -80,7 +93,8 @@ options:
     required: true
   accept:
     description:
-      - In a rollback, tokens of what is degraded and may stay so, as M(quorumshift.kafka.gate) takes them.
+      - In a rollback and in plain restarts, tokens of what is degraded and may stay so, as M(quorumshift.kafka.gate)
+        takes them. In plain restarts, also that of partitions that cannot keep C(min.insync.replicas).
     type: list
     elements: str
     default: []
@@ -117,6 +131,18 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+unaccepted:
+  description: In plain restarts, which partitions cannot keep C(min.insync.replicas), and how to accept it.
+  type: str
+  returned: with O(state=planned) of V(restart_broker)
+began:
+  description: When plain restarts were planned, in seconds since 1970.
+  type: float
+  returned: with O(state=planned) of plain restarts
+since:
+  description: The O(since) with which a later run leaves out what this one restarts.
+  type: float
+  returned: with O(state=planned) of plain restarts
 plan:
   description: Batches of hosts, hosts that need no restart, reasons, and partitions that cannot stay available.
   type: dict
