@@ -66,8 +66,8 @@ options:
     default: 1
   since:
     description:
-      - With O(state=batches) and in plain restarts, the time of the change that the restarts are for, in seconds since 1970. Nodes that
-        started later, by their host's clock, need no restart. V(0) restarts all.
+      - With O(state=batches) and in plain restarts, the time of the change that the restarts are for, in seconds since
+        1970. Nodes that started later, by their host's clock, need no restart. V(0) restarts all.
     type: float
     default: 0
   planned:

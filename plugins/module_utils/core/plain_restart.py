@@ -109,6 +109,8 @@ def evaluate(
         troubles += invariants.health(reading._replace(node=restarts[0], accepted=accept))
     else:
         troubles += invariants.health(reading._replace(accepted=accept))
+    if (facts["zookeeper"].get("reassign_partitions") or {}).get("exists"):
+        troubles.append("/admin/reassign_partitions exists: a reassignment has not ended. Wait until it is gone")
     if reading.facts["topics"].get("reached"):
         troubles += _falling(reading, batch, accept)
     return Verdict(list(dict.fromkeys(troubles)), lasting, False)

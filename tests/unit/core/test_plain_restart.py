@@ -107,6 +107,12 @@ def test_controllers_that_do_not_run_yet_are_not_awaited_in_zookeeper_mode():
     assert evaluate(facts, "b1").troubles == []
 
 
+def test_no_batch_is_stopped_while_a_reassignment_waits_in_zookeeper():
+    facts = cluster("zk")
+    facts["zookeeper"]["reassign_partitions"] = {"exists": True}
+    assert evaluate(facts, "b1").troubles[0].startswith("/admin/reassign_partitions exists")
+
+
 def test_partitions_that_cannot_keep_min_isr_need_their_token():
     facts = cluster("finalized", ([1], [1]), (ALL, ALL))
     (needed,) = evaluate(facts, "b1").troubles
