@@ -48,6 +48,8 @@ RETURNS_REASONS = (
     "core/gates.py:trailing",
     "core/phase.py:_modeless_text",
     "core/phase.py:not_ready",
+    "core/plain_restart.py:evaluate",
+    "core/plain_restart.py:unaccepted",
     "core/restart.py:acceptable",
     "modules/initial_copy.py:awaited",
     "modules/rolling_restart.py:awaited",

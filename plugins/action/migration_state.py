@@ -23,6 +23,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     history,
     identity,
     phase,
+    plain_restart,
     planning,
     planning_screen,
     rollback,
@@ -48,7 +49,8 @@ class ActionModule(QuorumshiftAction):
     def act(self, args):
         direction, shows = self.own.get("direction", ""), self.own.get("show", False)
         target = (self.variable("quorumshift_rollback_to") or "") if direction in ("", run_lock.BACK) else ""
-        asked, known = self.own.get("plan", "none"), target in ("", *rollback.TARGETS)
+        asked = self.own.get("plan", "none") if direction != run_lock.RESTART else "none"
+        known = target in ("", *rollback.TARGETS)
         result = self.module(self.filled({**args, **({"plan_to": target} if asked != "none" and known else {})}))
         if result.get("failed"):
             return result
@@ -111,6 +113,8 @@ class ActionModule(QuorumshiftAction):
             return refused
         # A restart that was left half done is finished first, whatever the phase
         finishes = bool(result["unfinished"])
+        if direction == run_lock.RESTART:
+            return plain_restart.refused(facts, detected)
         if direction == run_lock.BACK and not finishes:
             return rollback.refused(facts, detected, target)
         if direction == run_lock.FORWARD and self._removes_backups() and backups.refused(result["phase"]):
@@ -141,6 +145,8 @@ class ActionModule(QuorumshiftAction):
 
     def _idle(self, direction, facts, detected, target):
         """Return whether a run of this direction has nothing to change now."""
+        if direction == run_lock.RESTART:
+            return False
         if direction == run_lock.RESTORE:
             return not self.variable("quorumshift_restore_token")
         if direction == run_lock.BACK:

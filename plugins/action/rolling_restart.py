@@ -7,7 +7,12 @@ from __future__ import annotations
 
 import json
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import admission, planning, stuck_leaders
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
+    admission,
+    planning,
+    stuck_leaders,
+    transitions,
+)
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction
 
 LISTED = 5
@@ -38,6 +43,16 @@ class ActionModule(QuorumshiftAction):
         result = self.in_slices(self.filled(args))
         if result.get("failed"):
             return result
+        if state == "planned" and kind in transitions.RESTARTS:
+            self._show(result["plan"], f"plan-{kind}.json of the run artifacts")
+            needed = result.pop("unaccepted", "")
+            if needed:
+                return {"failed": True, "msg": f"{needed}. Nothing was changed."}
+            if not self._task.check_mode:
+                self.artifacts().save(f"plan-{kind}.json", json.dumps(result["plan"], indent=1))
+            if result["plan"]["batches"]:
+                self.say(f"if the run stops, go on with -e restart_since={result['since']}")
+            return result
         if state == "planned":
             self.artifacts().save(f"plan-{kind}.json", json.dumps(result["plan"], indent=1))
             self._show(result["plan"], f"plan-{kind}.json of the run artifacts")
@@ -56,13 +71,14 @@ class ActionModule(QuorumshiftAction):
             self._first(stuck_leaders.Stuck(**first), kind)
             if first["host"] not in args["batch"]:
                 return
-        host = first.get("host") or args["batch"][0]
+        hosts = [first["host"]] if first else list(args["batch"])
+        host = hosts[0]
         if waits:
             self.say(f"{waits} leads the quorum now and is restarted after the others: {host} is restarted before it")
         if result.get("only_start"):
-            self._started(host, result.get("unresponsive") or [])
+            self._started(", ".join(hosts), result.get("unresponsive") or [])
         self.artifacts().note("phase", result["phase"])
-        admitted = {"mode": kind, "hosts": [host], "waited_s": result["waited_s"]}
+        admitted = {"mode": kind, "hosts": hosts, "waited_s": result["waited_s"]}
         self.artifacts().note("event", planning.ADMITTED, **admitted)
 
     def _first(self, leader: stuck_leaders.Stuck, kind: str) -> None:
@@ -103,13 +119,16 @@ class ActionModule(QuorumshiftAction):
     def _not_planned(self, args: dict) -> str | None:
         """Return why this batch is not the plan's next: --limit silently changes the batches, and a host that
         became unreachable does not stop the batch after it."""
-        refused = admission.not_one(args["batch"])
+        plain = args["kind"] in transitions.RESTARTS
+        refused = None if plain else admission.not_one(args["batch"])
         if refused:
             return f"{refused}. Run without --limit"
         missing = sorted(set(self.vars["ansible_play_hosts_all"]) - set(self.vars["ansible_play_hosts"]))
         if missing:
             return f"{', '.join(missing)} failed or became unreachable in an earlier batch: no further node is stopped"
-        if args["batch"] not in args["plan"]["batches"]:
+        # Where gate tokens expired on some hosts of a batch, these alone are admitted again
+        rest = [batch for batch in args["plan"]["batches"] if plain and set(args["batch"]) <= set(batch)]
+        if args["batch"] not in args["plan"]["batches"] and not rest:
             planned = " | ".join(", ".join(batch) for batch in args["plan"]["batches"])
             return f"this batch is {', '.join(args['batch'])}, the plan is {planned}. Run without --limit"
         return None

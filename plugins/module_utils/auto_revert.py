@@ -29,7 +29,7 @@ def after(spec: Mapping[str, Any], record: Record, directory: str, error: Except
     restart_worker.begin.
     """
     record.forgiving = True
-    transition = transitions.TRANSITIONS[spec["kind"]]
+    transition = transitions.of(spec["kind"])
     unit, mode, earlier = spec["service"], spec["mode"], transition.before
     why = f"{unit} did not come up in mode {mode}: {error}."
     excerpt = getattr(error, "excerpt", "")

@@ -47,8 +47,38 @@ def planned(spec: Mapping[str, Any]) -> dict:
     new = restart_files.new_text(spec, old)
     values = properties.parse(old)
     running = own_node.running_mode(values, spec["config_file"], spec["service"]) if old else None
-    needed = old != new or running != spec["mode"] or not service.state(spec["service"])["active"]
+    state = service.state(spec["service"])
+    needed = old != new or running != spec["mode"] or not state["active"] or _is_due(spec, state)
     return {"needed": needed, **_masked(old, new)}
+
+
+def _is_due(spec: Mapping[str, Any], state: Mapping[str, Any]) -> bool:
+    """Return whether a node that is as it should be is restarted all the same: in a plain restart, unless its process
+    started after `since`."""
+    since = spec.get("since") or 0
+    return spec["kind"] in transitions.RESTARTS and not (since and (state.get("started_at") or 0) >= since)
+
+
+def kept_mode(spec: Mapping[str, Any]) -> str:
+    """Return the mode that a node keeps in a plain restart. Raises RestartError where its file has another mode than
+    the one in which it runs, or one of a migration."""
+    values, allowed = (
+        properties.parse(restart_files.read_text(spec["config_file"])),
+        transitions.KEPT_MODES[spec["kind"]],
+    )
+    mode = kraft_config.mode_at_next_start(values)
+    if mode not in allowed:
+        raise RestartError(
+            f"{spec['config_file']} has mode {mode}, a plain restart needs {' or '.join(allowed)}. Finish the "
+            "migration with quorumshift.kafka.migrate, or take it back with quorumshift.kafka.rollback"
+        )
+    running = own_node.running_mode(values, spec["config_file"], spec["service"])
+    if running not in (None, mode):
+        raise RestartError(
+            f"the node runs in mode {running}, and {spec['config_file']} has mode {mode}: a plain restart would change "
+            "its mode. Correct the file"
+        )
+    return mode
 
 
 def _masked(old: str, new: str) -> dict[str, str]:

@@ -53,10 +53,10 @@ options:
   direction:
     description:
       - The direction of a run that changes something. V(forward) fails in a phase from which no migration can continue,
-        and during a restore. V(back) fails where no rollback is possible. Each direction fails while another run holds
-        the run lock. Handled by the action plugin.
+        and during a restore. V(back) fails where no rollback is possible. V(restart) fails while a migration is under
+        way. Each direction fails while another run holds the run lock. Handled by the action plugin.
     type: str
-    choices: ["", forward, back, restore]
+    choices: ["", forward, back, restore, restart]
     default: ""
   plan:
     description:
@@ -225,7 +225,7 @@ OF_ACTION = {
     "record": {"type": "bool", "default": True},
     "announce": {"type": "bool", "default": True},
     "gate": {"type": "str"},
-    "direction": {"type": "str", "choices": ["", "forward", "back", "restore"], "default": ""},
+    "direction": {"type": "str", "choices": ["", "forward", "back", "restore", "restart"], "default": ""},
     "plan": {"type": "str", "choices": ["none", "run", "alone"], "default": "none"},
 }
 

@@ -38,9 +38,27 @@ options:
     type: str
     required: true
   kind:
-    description: The kind of restart. Required with O(action=begin).
+    description:
+      - The kind of restart. Required with O(action=begin).
+      - V(restart_broker) and V(restart_controller) restart a node in the mode in which it runs, without a change of its
+        properties file. They fail in a mode of a migration, and where the file has another mode.
     type: str
-    choices: [controller, zk_migration, kraft, controller_final, controller_migration, hybrid, zk]
+    choices:
+      - controller
+      - zk_migration
+      - kraft
+      - controller_final
+      - controller_migration
+      - hybrid
+      - zk
+      - restart_broker
+      - restart_controller
+  since:
+    description:
+      - With V(restart_broker) and V(restart_controller), the time of the change that the restart is for, in seconds
+        since 1970. A node whose process started later, by its host's clock, is not restarted. V(0) restarts all.
+    type: float
+    default: 0
   node_id:
     description: The node's id.
     type: int
@@ -194,7 +212,8 @@ def main():
         argument_spec={
             "action": {"type": "str", "choices": ["begin", "finish", "watch"], "default": "begin"},
             "restart_id": {"type": "str", "required": True},
-            "kind": {"type": "str", "choices": list(transitions.TRANSITIONS)},
+            "kind": {"type": "str", "choices": [*transitions.TRANSITIONS, *transitions.RESTARTS]},
+            "since": {"type": "float", "default": 0},
             **host_state.HELD_OPTIONS,
             "node_id": {"type": "int", "required": True},
             "gate_token": {"type": "dict", "no_log": False},
@@ -236,11 +255,15 @@ def main():
     spec = {
         **given,
         "id": given["restart_id"],
-        "mode": transitions.TRANSITIONS[given["kind"]].after if given["kind"] else None,
+        "mode": transitions.of(given["kind"]).after if given["kind"] else None,
         "format": given["format_command"],
         "only_start": bool((given["gate_token"] or {}).get("only_start")),
     }
     try:
+        if given["kind"] in transitions.RESTARTS and given["action"] == "begin":
+            if given["changes"] or given["content"]:
+                module.fail_json(msg="a plain restart changes no properties file. Nothing was changed on this host.")
+            spec["mode"] = restart_worker.kept_mode(spec)
         if module.check_mode:
             plan = restart_worker.planned(spec)
             changed = finishing or plan["needed"]

@@ -29,6 +29,9 @@ description:
   - O(state=batches) shows which nodes could restart together without any change of their mode. It reads only, and
     admits nothing. No partition loses more in-sync replicas than min.insync.replicas allows, counting the whole batch
     at once. A batch is within one rack, if brokers have racks. Controllers restart one at a time.
+  - In plain restarts a batch may have several hosts, and its token names each of them. Before it the whole cluster is
+    healthy, no reassignment is in flight, and no partition falls under C(min.insync.replicas) by the stop of the whole
+    batch. Partitions that no order keeps at C(min.insync.replicas) need a token of O(accept).
 options:
   state:
     description: What to do.
@@ -40,22 +43,31 @@ options:
       - The kind of restart. V(zk_migration), V(kraft) and V(controller_final) lead forward. V(controller_migration)
         takes controllers back to migration mode before the migration has ended, V(hybrid) brokers from KRaft mode
         back to migration mode, V(zk) from there to plain ZooKeeper mode.
+      - V(restart_broker) and V(restart_controller) restart nodes in the mode in which they run, outside of a migration.
       - Required unless O(state=batches).
     type: str
-    choices: [zk_migration, kraft, controller_final, controller_migration, hybrid, zk]
+    choices:
+      - zk_migration
+      - kraft
+      - controller_final
+      - controller_migration
+      - hybrid
+      - zk
+      - restart_broker
+      - restart_controller
   canary:
     description:
       - The host to restart first; by default the broker that leads the fewest partitions. With O(state=batches), by
-        default none.
+        default none. In plain restarts it is never by default the controller, and there is none once nodes are done.
     type: str
   concurrency:
-    description: With O(state=batches), how many brokers may be in a batch.
+    description: With O(state=batches) and in plain restarts, how many brokers may be in a batch.
     type: int
     default: 1
   since:
     description:
-      - With O(state=batches), the time of the change that the restarts are for, in seconds since 1970. Nodes that
-        started later, by their host's clock, need no restart. V(0) restarts all.
+      - With O(state=batches) and in plain restarts, the time of the change that the restarts are for, in seconds since
+        1970. Nodes that started later, by their host's clock, need no restart. V(0) restarts all.
     type: float
     default: 0
   planned:
@@ -66,7 +78,8 @@ options:
     elements: str
     default: []
   batch:
-    description: The host to be restarted, with O(state=admitted). A batch of another size is rejected.
+    description:
+      - The host to be restarted, with O(state=admitted). A batch of another size is rejected, except in plain restarts.
     type: list
     elements: str
     default: []
@@ -80,7 +93,8 @@ options:
     required: true
   accept:
     description:
-      - In a rollback, tokens of what is degraded and may stay so, as M(quorumshift.kafka.gate) takes them.
+      - In a rollback and in plain restarts, tokens of what is degraded and may stay so, as M(quorumshift.kafka.gate)
+        takes them. In plain restarts, also that of partitions that cannot keep C(min.insync.replicas).
     type: list
     elements: str
     default: []
@@ -117,6 +131,18 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+unaccepted:
+  description: In plain restarts, which partitions cannot keep C(min.insync.replicas), and how to accept it.
+  type: str
+  returned: with O(state=planned) of V(restart_broker)
+began:
+  description: When plain restarts were planned, in seconds since 1970.
+  type: float
+  returned: with O(state=planned) of plain restarts
+since:
+  description: The O(since) with which a later run leaves out what this one restarts.
+  type: float
+  returned: with O(state=planned) of plain restarts
 plan:
   description: Batches of hosts, hosts that need no restart, reasons, and partitions that cannot stay available.
   type: dict
@@ -163,6 +189,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     gates,
     invariants,
     phase,
+    plain_restart,
     restart,
     restart_plan,
     rollback,
@@ -170,11 +197,16 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     transitions,
     zk_controller,
 )
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.advice import shown
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import log_ends, topics
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster_admin import ClusterAdmin, OtherCluster
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import WireError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.security import SecurityError
 
 # Every restart but that of new controllers, which are started together
 KINDS = {name: one for name, one in transitions.TRANSITIONS.items() if name != "controller"}
+PLAIN = transitions.RESTARTS
 
 
 def main():
@@ -182,7 +214,7 @@ def main():
     module = ProbeModule(
         {
             "state": {"type": "str", "required": True, "choices": ["planned", "admitted", "settled", "batches"]},
-            "kind": {"type": "str", "choices": list(KINDS)},
+            "kind": {"type": "str", "choices": [*KINDS, *PLAIN]},
             "canary": {"type": "str"},
             "concurrency": {"type": "int", "default": 1},
             "since": {"type": "float", "default": 0},
@@ -200,6 +232,8 @@ def main():
     if state != "batches" and not module.params["kind"]:
         module.fail_json(msg=f"kind is required with state {state}")
     work = {"planned": planned, "batches": batches}.get(state, awaited)
+    if module.params["kind"] in PLAIN and state != "batches":
+        work = plain_planned if state == "planned" else plain_awaited
     module.run(lambda: work(module))
 
 
@@ -297,6 +331,80 @@ def awaited(module):
     if not (result["done"] and (admitting or to_zk)):
         result.pop("gate_token", None)
     return result
+
+
+def plain_planned(module):
+    """Return the plan of plain restarts: the batches of one role."""
+    facts, given = module.facts(), module.params
+    kind, detected = given["kind"], phase.detect(facts)
+    refused = plain_restart.refused(facts, detected)
+    if refused:
+        module.fail_json(msg=f"{refused}. Nothing was changed.")
+    times = {"began": facts["time"], "since": given["since"] or int(facts["time"])}
+    role, hosts = PLAIN[kind].role, phase.controllers(facts)
+    if role == transitions.CONTROLLER and (detected.phase == phase.ZK or not hosts):
+        return {"plan": {**restart.Plan([], [], {}, {})._asdict(), "min_isr": {}, "kind": kind}, **times}
+    try:
+        if role == transitions.CONTROLLER:
+            quorum = restart_plan.of_quorum(facts["quorum"])
+            plan = restart_plan.of_hosts(facts, role, quorum, None, 1, given["since"])
+            return {"plan": {**plan._asdict(), "unavoidable": {}, "min_isr": {}, "kind": kind}, **times}
+        min_isr = module.min_isr(facts["topics"].get("partitions") or {}) if facts["topics"]["reached"] else {}
+        cluster = restart_plan.of_facts(facts, min_isr)
+        canary = given["canary"] or restart_plan.canary(facts, cluster, given["since"])
+        plan = restart_plan.of_hosts(facts, role, cluster, canary, given["concurrency"], given["since"])
+    except ValueError as error:
+        module.fail_json(msg=f"{error}. Nothing was changed.")
+    numbers = phase.ids(facts["nodes"][host] for batch in plan.batches for host in batch)
+    needed = plain_restart.unaccepted(cluster.partitions, min_isr, numbers, given["accept"])
+    return {"plan": {**plan._asdict(), "min_isr": min_isr, "kind": kind}, "unaccepted": needed, **times}
+
+
+def plain_awaited(module):
+    """Wait until the batch of plain restarts may be stopped, or until the cluster is healthy after the last one."""
+    given, plan = module.params, module.params["plan"]
+    kind, batch = given["kind"], given["batch"] if given["state"] == "admitted" else []
+    if given["state"] == "admitted" and not batch:
+        module.fail_json(msg="the batch is empty. Nothing was changed.")
+    module.known_min_isr.update(plan.get("min_isr") or {})
+
+    def gather():
+        facts = module.facts()
+        detected = phase.detect(facts)
+        min_isr = module.min_isr(facts["topics"].get("partitions") or {}) if facts["topics"]["reached"] else {}
+        reading = invariants.Reading(facts, detected.phase, min_isr, facts["quorum"], given["lag_s"])
+        verdict = plain_restart.evaluate(reading, detected, kind, batch, given["accept"])
+        if batch and verdict.lasting:
+            module.fail_json(msg=f"no node is stopped: {'; '.join(verdict.lasting)}. Nothing was changed.")
+        troubles = list(verdict.troubles)
+        if batch and not troubles and not verdict.only_start:
+            troubles += reassignments(module)
+        token = gates.make_token(gates.RESTART, detected.phase, given["run"], facts, batch, verdict.only_start)
+        return troubles, {"phase": detected.phase, "gate_token": token, "only_start": verdict.only_start}
+
+    what = f"{', '.join(batch)} may be stopped" if batch else "the cluster to be healthy after the restarts"
+    result = module.wait(gather, given["stable_s"], given["timeout_s"], what)
+    if not (result["done"] and batch):
+        result.pop("gate_token", None)
+    return result
+
+
+def reassignments(module):
+    """Return why no node is stopped while replicas are moved."""
+    connections = module.connections
+    try:
+        found = ClusterAdmin(
+            connections.bootstrap, connections.client, connections.timeout, module.params["cluster_id"]
+        ).in_flight()
+    except (WireError, SecurityError, OtherCluster) as error:
+        return [f"whether reassignments are in flight could not be read: {error}"]
+    names = sorted(f"{topic}-{number}" for topic, number in found)
+    if not names:
+        return []
+    return [
+        f"{len(names)} partitions are being reassigned: {shown(names)}. Wait for their end, or cancel them: "
+        "kafka-reassign-partitions.sh --cancel"
+    ]
 
 
 def of_rollback(facts, detected, kind, admitting):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Mapping
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kraft_config
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kraft_config, transitions
 from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import seal_properties
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import (
     GROUPS,
@@ -30,6 +30,8 @@ def of_restart(action: QuorumshiftAction, kind: str, host: str, values: Mapping[
         extra = _own_settings(action, "quorumshift_broker_config")
         changes = kraft_config.to_migration_mode(values, node["node_id"], _voters(action), listener, protocol, extra)
         return {"node_id": node["node_id"], "changes": changes}
+    if kind in transitions.RESTARTS:
+        return {"node_id": int(action.nodes()[host]["node_id"])}
     if kind == "hybrid":  # the host reverts the keys from the file that it kept before the restart in KRaft mode
         return {"node_id": node["node_id"], "changes": {}}
     if kind == "zk":

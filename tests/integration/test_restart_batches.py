@@ -6,20 +6,26 @@
 from __future__ import annotations
 
 import contextlib
+import os
+from types import SimpleNamespace
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_zookeeper_connect
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import restart_plan
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import plain_restart, restart_plan
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import admin_requests
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, topics
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster_admin import ClusterAdmin
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security, ZkSecurity
+from ansible_collections.quorumshift.kafka.plugins.modules import rolling_restart
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.integration import servers
+from tests.integration import admin_bed, servers
 
 pytestmark = pytest.mark.real
 
 RACKS = {1: "a", 2: "a", 3: "b", 4: "b"}
+SERVICE = {"manager": "systemd", "name": "kafka", "active": True, "active_state": "active"}
 SPREAD = [[1, 3], [2, 4], [1, 4], [2, 3]]  # each partition in both racks
 
 
@@ -114,3 +120,52 @@ def test_a_rack_restarts_together_and_what_shares_a_partition_restarts_apart():
         assert again.batches == [["b1", "b2"], ["b3"], ["b4"]]
         assert again.reasons["b1"] == again.reasons["b2"] == "down: started first"
         assert "has no in-sync replica to spare now" in again.reasons["b3"]
+
+
+def admission(nodes, connections, *batch, accept=()):
+    """Return the module's first answer: the token, or `progress` with what keeps the batch up."""
+    given = {
+        host: {
+            **{**node, "service": SERVICE},
+            "file": {"mode": "zk", "properties": {"advertised.listeners": f"PLAINTEXT://{node['address']}"}},
+        }
+        for host, node in nodes.items()
+    }
+    return admin_bed.run(
+        "rolling_restart",
+        **{"state": "admitted", "kind": "restart_broker", "batch": list(batch), "run": "r", "nodes": given},
+        **{"bootstrap_servers": bootstrap(connections).split(","), "zookeeper_connect": str(connections.zookeeper)},
+        **{"accept": list(accept), "stable_s": 0, "timeout_s": 60},
+    )
+
+
+def test_a_batch_of_a_rack_is_admitted_by_one_token_unless_it_shares_a_partition_or_replicas_are_moved():
+    with racks_of_two() as (_brokers, nodes, connections):
+        servers.wait_for(lambda: is_healthy(nodes, connections), 60, "all replicas in sync")
+        assert "single-0" in admission(nodes, connections, "b1", "b2")["progress"]  # not accepted
+        word = plain_restart.token(["single-0"])
+        admitted = admission(nodes, connections, "b1", "b2", accept=[word])
+        assert admitted["done"] and admitted["gate_token"]["hosts"] == {"b1": 1, "b2": 2}, admitted
+        refused = admission(nodes, connections, "b3", "b4", accept=[word])
+        assert "the batch cannot stop at once: one_rack-0" in refused["progress"] and "gate_token" not in refused
+
+        producer = Producer({"bootstrap.servers": bootstrap(connections)})
+        for _number in range(200):  # more than one fetch of a follower, which no throttle divides
+            producer.produce("single", os.urandom(100_000), partition=0)
+        assert producer.flush(60) == 0
+        admin = ClusterAdmin(connections.bootstrap, connections.client, 5, None)
+        slow = {
+            (admin_requests.TOPIC, "single"): {"leader.replication.throttled.replicas": "*"},
+            (admin_requests.BROKER, "2"): {"leader.replication.throttled.rate": "1000"},
+        }
+        assert admin.alter_configs(slow) == {}
+        assert admin.reassign({("single", 0): [4]}) == {("single", 0): None}
+        assert admin.in_flight()
+        # The replica that is added is out of sync, which keeps the batch up as well
+        moving = admission(nodes, connections, "b1", accept=[word])
+        assert admin.in_flight() and not moving["done"] and "gate_token" not in moving, moving
+        found = rolling_restart.reassignments(SimpleNamespace(connections=connections, params={"cluster_id": None}))
+        assert found[0].startswith("1 partitions are being reassigned: single-0")
+        assert admin.reassign({("single", 0): None}) == {("single", 0): None}
+        servers.wait_for(lambda: not admin.in_flight(), 60, "the reassignment to be cancelled")
+        assert admission(nodes, connections, "b1", accept=[word])["done"]

@@ -437,3 +437,48 @@ def test_finish_reverts_a_broker_that_does_not_come_up(host):
     node.zookeeper["controller"] = {"broker_id": 5, "ephemeral": True}
     record = node.finish()
     assert record["outcome"] == "reverted" and node.active and node.file.read_text() == before
+
+
+# Plain restarts ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [PLAIN, KRAFT])
+def test_a_plain_restart_keeps_mode_and_file(host, text):
+    node = host(text)
+    before = node.file.read_text()
+    spec = {"kind": "restart_broker", "config_file": str(node.file), "service": "kafka"}
+    record = node.restart("restart_broker", None, mode=restart_worker.kept_mode(spec))
+    assert record["outcome"] == "done" and node.steps(record) == ["begun", "stop", "start", "register"]
+    assert node.file.read_text() == before and node.invocation == 2
+
+
+def test_a_broker_that_does_not_come_up_after_a_plain_restart_stays_in_its_mode(host):
+    node = host(KRAFT)
+    node.broken.add("kraft")
+    before = node.file.read_text()
+    record = node.restart("restart_broker", None, mode="kraft")
+    assert record["outcome"] == "failed" and "a plain restart changes no file" in record["message"]
+    assert node.file.read_text() == before
+
+
+@pytest.mark.parametrize(("text", "kind"), [(HYBRID, "restart_broker"), (CONTROLLER, "restart_controller")])
+def test_a_plain_restart_is_refused_in_a_mode_of_a_migration(host, text, kind):
+    spec = {"kind": kind, "config_file": str(host(text).file), "service": "kafka"}
+    with pytest.raises(restart_record.RestartError, match="a plain restart needs"):
+        restart_worker.kept_mode(spec)
+
+
+def test_a_plain_restart_is_refused_where_the_file_would_change_the_mode(host, monkeypatch):
+    node = host(KRAFT)
+    monkeypatch.setattr(own_node, "running_mode", lambda *_given: "zk")
+    spec = {"kind": "restart_broker", "config_file": str(node.file), "service": "kafka"}
+    with pytest.raises(restart_record.RestartError, match="would change its mode"):
+        restart_worker.kept_mode(spec)
+
+
+def test_a_node_that_started_after_the_change_is_not_restarted(host):
+    node = host(PLAIN)  # its process started at 1.0
+    spec = {"kind": "restart_broker", "mode": "zk", "config_file": str(node.file), "service": "kafka", "run_key": "k"}
+    assert restart_worker.planned({**spec, "since": 0.5})["needed"] is False
+    assert restart_worker.planned({**spec, "since": 1.5})["needed"] is True
+    assert restart_worker.planned({**spec, "since": 0})["needed"] is True

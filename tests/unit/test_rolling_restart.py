@@ -264,3 +264,50 @@ def test_batches_cannot_be_planned_without_metadata_or_for_a_wrong_canary():
     facts["topics"] = {"reached": False, "error": "the brokers' metadata could not be read: timed out"}
     with pytest.raises(Failed, match=r"could not be read: timed out\. Nothing was changed"):
         together(facts)
+
+
+# Plain restarts ------------------------------------------------------------------------------------------------------
+
+
+def plain(facts, *batch, in_flight=(), monkeypatch=None):
+    partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2", "b3"))
+    module = Module(facts, "restart_broker", list(batch))
+    monkeypatch.setattr(rolling_restart, "reassignments", lambda _module: list(in_flight))
+    return rolling_restart.plain_awaited(module)
+
+
+def test_a_batch_of_two_gets_one_token_that_names_both(monkeypatch):
+    facts = recorded.facts("zk")
+    result = plain(facts, "b1", "b2", monkeypatch=monkeypatch)
+    assert result["done"] and result["gate_token"]["gate"] == "restart"
+    assert result["gate_token"]["hosts"] == dict(zip(("b1", "b2"), ids(facts, "b1", "b2")))
+
+
+def test_no_batch_is_stopped_while_a_reassignment_is_in_flight(monkeypatch):
+    result = plain(recorded.facts("zk"), "b1", in_flight=["1 partitions are being reassigned"], monkeypatch=monkeypatch)
+    assert not result["done"] and "gate_token" not in result
+
+
+def test_an_empty_batch_gets_no_token(monkeypatch):
+    with pytest.raises(Failed, match="the batch is empty"):
+        plain(recorded.facts("zk"), monkeypatch=monkeypatch)
+
+
+def test_plain_restarts_are_not_planned_during_a_migration():
+    module = Module(recorded.facts("hybrid"), "restart_broker", [], "planned")
+    module.params.update(canary=None, concurrency=1, since=0)
+    with pytest.raises(Failed, match="a migration is under way"):
+        rolling_restart.plain_planned(module)
+
+
+def test_the_canary_of_plain_restarts_goes_first_and_is_not_the_controller():
+    facts = recorded.facts("zk")
+    facts["zookeeper"]["controller"]["broker_id"] = facts["nodes"]["b1"]["node_id"]
+    partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b2", "b1", "b3"))
+    module = Module(facts, "restart_broker", [], "planned")
+    module.params.update(canary=None, concurrency=3, since=0)
+    module.known_min_isr = {"orders": 1}
+    plan = rolling_restart.plain_planned(module)["plan"]
+    assert plan["batches"] == [["b3"], ["b2"], ["b1"]]  # b2 leads, b1 is the controller
+    module.params["since"] = max(node["service"]["started_at"] for node in facts["nodes"].values() if node["running"])
+    assert len(rolling_restart.plain_planned(module)["plan"]["done"]) == 1

@@ -26,6 +26,7 @@ from .phase import (
     FINALIZED,
     FINALIZING,
     HYBRID,
+    KRAFT_NATIVE,
     REVERTING,
     ZK,
 )
@@ -94,6 +95,11 @@ GATES = {
     "after_finalize": Gate((FINALIZED,), "every controller is final", (METADATA_LOG, BROKER), by_hand=(FINALIZED,)),
 }
 
+# Before plain restarts, which are no step of a migration: only admissions make this token
+RESTART = "restart"
+PLAIN_PHASES = (ZK, FINALIZED, KRAFT_NATIVE)
+_RESTART = Gate(PLAIN_PHASES, "before nodes are restarted in the mode in which they run", ())
+
 # A token of no gate: every broker was seen running in plain ZooKeeper mode after a rollback's last roll
 BROKERS_PLAIN = "brokers_plain"
 WIPE = "wipe"
@@ -114,7 +120,7 @@ def by_hand(phase_seen: str) -> str | None:
 def closed_by(name: str, phase_result: phase.PhaseResult, health: list[str], excused: Iterable[str] = ()) -> list[str]:
     """Return why the gate is closed, as sentences; nothing when it is open. `health`: further reasons; `excused`: ids
     of blocks that do not close it now."""
-    gate = GATES[name]
+    gate = _RESTART if name == RESTART else GATES[name]
     reasons = []
     if phase_result.phase not in gate.phases:
         reasons.append(f"the phase is {phase_result.phase}, {name} opens in {' or '.join(gate.phases)}")
@@ -250,7 +256,7 @@ def refusal(
 ) -> str | None:
     """Return why a restart of this kind, or a controller's `wipe`, may not begin with the gate token given; None
     when it may. `host`: this host's inventory name."""
-    wanted = BROKERS_PLAIN if kind == WIPE else transitions.TRANSITIONS[kind].gate
+    wanted = BROKERS_PLAIN if kind == WIPE else transitions.of(kind).gate
     if not given:
         return f"no token of gate {wanted} was given. Run the whole playbook, without --start-at-task or --tags"
     if given.get("gate") != wanted:

@@ -107,14 +107,19 @@ def plan(
     return Batches(batches, finished, reasons, unavoidable)
 
 
-def unsafe(cluster: Cluster, batch: Iterable[int]) -> dict[str, str]:
+def unsafe(cluster: Cluster, batch: Iterable[int], accepted: Iterable[str] = ()) -> dict[str, str]:
     """Return the partitions that fall below min.insync.replicas if the whole batch stops now, {topic-partition:
     sentence}. A partition whose in-sync replicas are all elsewhere is not among them: the batch takes nothing from it.
+
+    `accepted`: unavoidable partitions that may fall below. Such a partition may lose one in-sync replica, and the last
+    one only if it has no other replica.
     """
-    stopping, found = set(batch), {}
+    stopping, may_fall, found = set(batch), set(accepted), {}
     for name, one, least in _each(cluster):
         in_sync = _in_sync(cluster, name, one)
         left = [replica for replica in in_sync if replica not in stopping]
+        if name in may_fall and len(in_sync) - len(left) == 1 and (left or len(one["replicas"]) == 1):
+            continue
         if len(left) < len(in_sync) and len(left) < least:
             found[name] = f"{len(left)} of {len(one['replicas'])} replicas in sync left, min.insync.replicas {least}"
     return found
@@ -314,6 +319,18 @@ def of_hosts(
     batches = [[hosts[one] for one in batch] for batch in found.batches]
     reasons = {hosts[one]: why for one, why in found.reasons.items()}
     return restart.Plan(batches, [hosts[one] for one in found.done], reasons, found.unavoidable)
+
+
+def canary(facts: ClusterFacts, cluster: Cluster, since: float) -> str | None:
+    """Return the host of the canary where none is chosen: the broker that leads the fewest partitions, but not the
+    controller. None where nodes are restarted already, or where there is no other broker."""
+    nodes = _of_role(facts, "broker")
+    if since and any(restarted_at(node) >= since for node in nodes.values()):
+        return None
+    led = restart.leaderships(cluster.partitions)
+    numbers = {host: int(node["node_id"]) for host, node in nodes.items() if node.get("node_id") is not None}
+    candidates = [host for host, one in numbers.items() if one in cluster.alive and one != cluster.controller]
+    return min(candidates, key=lambda host: (led.get(numbers[host], 0), host), default=None)
 
 
 def restarted_at(node: NodeFacts) -> float:

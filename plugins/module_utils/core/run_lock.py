@@ -18,7 +18,7 @@ from typing import Mapping, NamedTuple
 
 from ..facts import NodeFacts, RestartRecord, RunLock
 
-FORWARD, BACK, RESTORE = "forward", "back", "restore"
+FORWARD, BACK, RESTORE, RESTART = "forward", "back", "restore", "restart"
 _PROCESS = ("boot_id", "pid_namespace")
 
 

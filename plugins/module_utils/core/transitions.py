@@ -105,6 +105,24 @@ TRANSITIONS = {
 }
 
 
+RESTARTS = {
+    one.name: one
+    for one in (
+        Transition("restart_broker", BROKER, "", "", "restart", (), stays="a plain restart changes no file"),
+        Transition("restart_controller", CONTROLLER, "", "", "restart", (), stays="a plain restart changes no file"),
+    )
+}
+"""Plain restarts: the node keeps its mode and its properties file. They are no steps of a migration."""
+
+KEPT_MODES = {"restart_broker": (node_mode.ZK, node_mode.KRAFT), "restart_controller": (node_mode.CONTROLLER_FINAL,)}
+"""The modes in which a node may make each plain restart: those outside of a migration."""
+
+
+def of(kind: str) -> Transition:
+    """Return a kind of restart, of a migration or plain. Raises KeyError."""
+    return TRANSITIONS.get(kind) or RESTARTS[kind]
+
+
 def forward_to(mode: str) -> Transition | None:
     """Return the forward transition that leads a node into a mode; None for `zk`, in which brokers begin."""
     return next((one for one in TRANSITIONS.values() if one.after == mode and not one.rollback), None)

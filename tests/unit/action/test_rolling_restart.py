@@ -97,3 +97,28 @@ def test_batches_are_shown_with_reasons_and_the_place_of_what_is_not_listed(harn
         "    and 2 more, all in brokers.unavoidable of the result",
         "    restart of controllers: c2, then c1",
     ]
+
+
+TOGETHER = {**PLAN, "batches": [["b1"], ["b2", "b3"]], "done": [], "kind": "restart_broker"}
+PLAIN = {"state": "admitted", "kind": "restart_broker", "plan": TOGETHER}
+
+
+def test_a_batch_of_plain_restarts_may_have_several_hosts(harness):
+    harness.run("rolling_restart", {**PLAIN, "batch": ["b2", "b3"]}, ADMITTED)
+    assert harness.events("admitted")[0]["hosts"] == ["b2", "b3"]
+
+
+def test_hosts_whose_token_expired_are_admitted_again_without_the_rest_of_their_batch(harness):
+    harness.run("rolling_restart", {**PLAIN, "batch": ["b3"]}, ADMITTED)
+    assert harness.events("admitted")[0]["hosts"] == ["b3"]
+
+
+def test_hosts_of_two_batches_are_rejected(harness):
+    result = harness.run("rolling_restart", {**PLAIN, "batch": ["b1", "b2"]}, ADMITTED)
+    assert result["failed"] and "this batch is b1, b2, the plan is b1 | b2, b3" in result["msg"] and harness.asked == []
+
+
+def test_partitions_that_cannot_stay_available_need_a_token_before_the_first_restart(harness):
+    answer = {"plan": TOGETHER, "unaccepted": "no order of restarts keeps 1 partitions", "since": 1}
+    result = harness.run("rolling_restart", {"state": "planned", "kind": "restart_broker"}, answer)
+    assert result["failed"] and result["msg"].endswith("Nothing was changed.")

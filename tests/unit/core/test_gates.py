@@ -450,3 +450,17 @@ def test_a_controller_that_the_next_step_starts_need_not_have_caught_up(gate, ru
 def test_trailing_is_empty_where_the_leader_reports_no_times():
     assert gates.trailing({"reached": False, "error": "none"}, [1], 5) == []
     assert gates.trailing(quorum((101, 501, -1), (102, 0, -1)), [], 5) == []
+
+
+def test_a_token_of_plain_restarts_admits_no_other_restart_and_no_other_host():
+    facts = recorded.facts("finalized")
+    identity = (phase.cluster_id(facts), "r")
+    token = gates.make_token(gates.RESTART, "finalized", "r", facts, ["b1", "b2"])
+    assert gates.refusal("restart_broker", token, *identity, "b1", 1) is None
+    assert gates.refusal("restart_broker", token, *identity, "b2", 2) is None
+    assert gates.refusal("restart_broker", token, *identity, "b3", 5).startswith("the gate token is of b1, b2")
+    assert "node id" in gates.refusal("restart_broker", token, *identity, "b1", 5)
+    for kind in transitions.TRANSITIONS:
+        assert "is of gate restart" in gates.refusal(kind, token, *identity, "b1", 1)
+        other = gates.make_token(transitions.TRANSITIONS[kind].gate, "finalized", "r", facts, ["b1"])
+        assert "needs one of restart" in gates.refusal("restart_broker", other, *identity, "b1", 1)
