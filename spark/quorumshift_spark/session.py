@@ -11,14 +11,16 @@ import re
 import socket
 from typing import Iterator, List, Tuple
 
+from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 EXECUTOR_MODULES = ("pyarrow", "pandas", "kazoo", "confluent_kafka", "cryptography", "crc32c")
 _SECRET = "spark.authenticate.secret"
 _WITHOUT = (
-    "If these have none, and you trust the network, add to quorumshift_spark_conf: "
+    "If master and workers have none, and you trust the network, add to quorumshift_spark_conf: "
     '{spark.authenticate: "false", spark.network.crypto.enabled: "false"}'
 )
+_STOPPED = re.compile("Spark context stopped|stopped SparkContext|SparkContext (was|has been) shut ?down")
 _TASKS_A_CORE = 4  # so that, as a rule, each executor runs at least one
 
 
@@ -30,18 +32,18 @@ def start(name: str) -> SparkSession:
     """Return a new session whose executors can run the job. Raises SessionError, Spark's errors."""
     try:
         spark = SparkSession.builder.appName(name).getOrCreate()
+        try:
+            _check_executors(spark)
+        except BaseException:
+            spark.stop()
+            raise
+    except SessionError:
+        raise
     except Exception as error:
-        if _SECRET in str(error):
-            raise SessionError(
-                f"Spark has no {_SECRET}. Set it in conf/spark-defaults.conf of the Spark host (mode 0600), with the "
-                f"value of the master and the workers. {_WITHOUT}"
-            ) from None
-        raise
-    try:
-        _check_executors(spark)
-    except BaseException:
-        spark.stop()
-        raise
+        why = explained(str(error), SparkConf().get("spark.master", ""))
+        if why is None:
+            raise
+        raise SessionError(why) from None
     return spark
 
 
@@ -50,28 +52,32 @@ def _check_executors(spark: SparkSession) -> None:
     if context.master.startswith("local"):
         return
     tasks = _TASKS_A_CORE * context.defaultParallelism
-    try:
-        found = context.parallelize(range(tasks), tasks).mapPartitions(_missing).collect()
-    except Exception as error:
-        mismatch = _mismatch(str(error))
-        if mismatch is None:
-            raise
-        raise mismatch from None
-    problem = unusable(found)
+    problem = unusable(context.parallelize(range(tasks), tasks).mapPartitions(_missing).collect())
     if problem:
         raise SessionError(problem)
 
 
-def _mismatch(text: str) -> SessionError | None:
-    """Return the error for Spark's own check of the executors' Python version, which names the host."""
-    if "PYTHON_VERSION_MISMATCH" not in text:
-        return None
-    host = re.search(r"\((\S+) executor ", text)
-    return SessionError(
-        f"executor {host[1] if host else ''}: Python has another version than the driver's, "
-        f"{platform.python_version()}. Install that version on the executor's host and name it with "
-        "spark.pyspark.python in quorumshift_spark_conf"
-    )
+def explained(text: str, master: str) -> str | None:
+    """Return what to do about Spark's error at the start, None for other errors."""
+    if "PYTHON_VERSION_MISMATCH" in text:
+        host = re.search(r"\((\S+) executor ", text)
+        return (
+            f"executor {host[1] if host else ''}: Python has another version than the driver's, "
+            f"{platform.python_version()}. Install that version on the executor's host and name it with "
+            "spark.pyspark.python in quorumshift_spark_conf"
+        )
+    if _SECRET in text:
+        return (
+            f"Spark has no {_SECRET}. Set it in conf/spark-defaults.conf of the Spark host (mode 0600), with the value "
+            f"of the master and the workers. {_WITHOUT}"
+        )
+    if _STOPPED.search(text):
+        return (
+            "Spark stopped before it had an executor. If spark.log says that masters are unresponsive, "
+            f"{master} is down or has another {_SECRET} than the Spark host. Set the same value in "
+            f"conf/spark-defaults.conf of both. {_WITHOUT}"
+        )
+    return None
 
 
 def _missing(_numbers: Iterator[int]) -> List[Tuple[str, str]]:

@@ -307,4 +307,4 @@ def test_another_secret_than_the_clusters_is_named(home, cluster, compared):
     with submitted(home, cluster, compared.job["plain"], conf=conf) as (run, process, _events):
         finished(run, process)
     assert run.verdict == "error"
-    assert "spark.authenticate.secret" in run.result["reasons"][0]
+    assert f"{cluster.url} is down or has another spark.authenticate.secret" in run.result["reasons"][0], run.story()

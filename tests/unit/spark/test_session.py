@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import pytest
 from quorumshift_spark import session
 
 
@@ -17,5 +18,13 @@ def test_a_missing_module_names_the_host_and_the_command():
 
 def test_another_python_version_names_the_host():
     text = "Lost task 0.3 in stage 0.0 (TID 3) (10.0.0.7 executor 1): [PYTHON_VERSION_MISMATCH] Python in worker"
-    assert "executor 10.0.0.7: Python has another version" in str(session._mismatch(text))
-    assert session._mismatch("anything else") is None
+    assert session.explained(text, "").startswith("executor 10.0.0.7: Python has another version")
+    assert session.explained("anything else", "") is None
+
+
+@pytest.mark.parametrize(
+    "text", ["Spark context stopped while waiting for backend", "Job 0 cancelled because SparkContext was shut down"]
+)
+def test_a_master_that_does_not_answer_is_named(text):
+    said = session.explained(f"An error occurred: java.lang.IllegalStateException: {text}", "spark://m:7077")
+    assert "spark://m:7077 is down or has another spark.authenticate.secret" in said
