@@ -101,15 +101,19 @@ def result(output_dir: str, nonce: str, end: Mapping[str, Any]) -> dict:
     """Return the job's result, or one with the reason if there is no valid result.
 
     A result is invalid if it is incomplete, of another submission or of another version: verdict `error`. A driver that
-    was killed found nothing wrong, and nothing right: verdict `incomplete`.
+    was killed found nothing wrong, and nothing right: verdict `incomplete`, also if its Python lived long enough to
+    write that it lost Spark.
     """
     found = host_state.read_json(os.path.join(output_dir, RESULT))
     why = _invalid(found, nonce)
+    killed = _killed_by(end) or end.get("reason") == _SUPERVISOR_DIED["reason"]
     if why is None and found is not None:
-        return found
+        if not (killed and found["verdict"] == "error"):
+            return found
+        found, why = None, "the Spark job lost its driver"
     log = _last_lines(os.path.join(output_dir, LOG))
     text = f"{why}: {end.get('reason') or _how(end)}{log}"
-    if found is None and (_killed_by(end) or end.get("reason") == _SUPERVISOR_DIED["reason"]):
+    if found is None and killed:
         return {"verdict": "incomplete", "nonce": nonce, "reasons": [f"{text}. Run the gate again"]}
     return {"verdict": "error", "nonce": nonce, "reasons": [text]}
 

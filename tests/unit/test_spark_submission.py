@@ -63,7 +63,7 @@ def test_invalid_result_is_an_error_with_the_reason(submit, script, reason):
     assert result["verdict"] == "error" and reason in result["reasons"][0]
 
 
-@pytest.mark.parametrize("script", ["kill -9 $$", "exit 137"])
+@pytest.mark.parametrize("script", ["kill -9 $$", "exit 137", writes(verdict="error") + "; kill -9 $$"])
 def test_a_killed_driver_leaves_the_verdict_incomplete(submit, script):
     _end, result = submit(script)
     assert result["verdict"] == "incomplete" and "was killed by signal 9" in result["reasons"][0]
