@@ -58,7 +58,7 @@ class Throttles:
                 f"{found['error']}. It lists throttles of an earlier run: remove these by hand, then the file"
             )
         self.values: List[Dict[str, Any]] = found.get("values", [])
-        self.partitions: List[Partition] = [(topic, number) for topic, number in found.get("partitions", [])]
+        self.partitions: List[Partition] = list(map(tuple, found.get("partitions", [])))
 
     def left_over(self, in_flight: Iterable[Partition]) -> bool:
         """Return whether there are throttles to remove: no partition for which they were set is still in flight."""

@@ -29,12 +29,12 @@ class Log:
 
     def __init__(self, seed):
         self.random = random.Random(seed)
-        self.names = [self._name() for _ in range(self.random.choice((1, 2, 3, 8, 30, 120)))]
+        self.names = [self._name() for dummy in range(self.random.choice((1, 2, 3, 8, 30, 120)))]
         self.users = set()
         self.parts = 0
 
     def _name(self):
-        return "".join(self.random.choice("abcXYZ019-_.ü日\U0001f600") for _ in range(self.random.randint(1, 12)))
+        return "".join(self.random.choice("abcXYZ019-_.ü日\U0001f600") for dummy in range(self.random.randint(1, 12)))
 
     def change(self):
         """Return the record of a change: a user is set, or one that is there is removed."""
@@ -48,7 +48,7 @@ class Log:
 
     def part(self):
         """Return a batch of changes, or batches of a transaction, which may be aborted."""
-        changes = [self.change() for _ in range(self.random.randint(1, 8))]
+        changes = [self.change() for dummy in range(self.random.randint(1, 8))]
         if self.random.random() < 0.7:
             return [changes]
         self.parts += 1
@@ -59,7 +59,7 @@ class Log:
         offset = 0
         if self.random.random() < 0.5:
             offset = 100
-            values = [change for _ in range(self.random.randint(0, 3)) for change in self._sets()]
+            values = [change for dummy in range(self.random.randint(0, 3)) for change in self._sets()]
             parts = [[batches.SNAPSHOT_HEADER], *([values] if values else []), [batches.SNAPSHOT_FOOTER]]
             raw, at = b"", 0
             for part in parts:

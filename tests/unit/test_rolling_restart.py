@@ -217,13 +217,13 @@ def together(facts, **given):
     return rolling_restart.batches(module)
 
 
-def racked(facts, **racks):
+def racked(facts, racks=()):
     """Give brokers these racks, and no other ones, in their registrations."""
     for node in facts["nodes"].values():
         for number, one in ((node.get("metadata_log") or {}).get("brokers") or {}).items():
-            one["rack"] = racks.get(f"rack_of_{number}")
+            one["rack"] = dict(racks).get(number)
     for number, one in (facts["zookeeper"].get("broker_ids") or {}).items():
-        one["rack"] = racks.get(f"rack_of_{number}")
+        one["rack"] = dict(racks).get(number)
     return facts
 
 
@@ -239,8 +239,8 @@ def test_brokers_that_share_no_partition_are_in_one_batch_and_controllers_are_no
 def test_brokers_of_two_racks_are_in_two_batches():
     facts = partition(recorded.facts("dual_write"), [5], [5])
     b1, b2, b3 = ids(facts, "b1", "b2", "b3")
-    racks = {f"rack_of_{b1}": "a", f"rack_of_{b2}": "b", f"rack_of_{b3}": "a"}
-    assert together(racked(facts, **racks))["brokers"]["batches"] == [["b1", "b3"], ["b2"]]
+    racks = {str(b1): "a", str(b2): "b", str(b3): "a"}
+    assert together(racked(facts, racks))["brokers"]["batches"] == [["b1", "b3"], ["b2"]]
 
 
 def test_brokers_of_one_partition_restart_one_at_a_time():

@@ -44,7 +44,8 @@ def test_all_are_raised_as_far_as_every_node_supports_them():
     assert features.wanted_levels({}, True, NODES, {MV: 25}, True) == {}
 
 
-def refusal(wanted, finalized=NOW, downgrade="no", migrating=None, static=True):
+def refusal(wanted, finalized=None, downgrade="no", migrating=None, static=True):
+    finalized = NOW if finalized is None else finalized
     changes = features.updates(features.wanted_levels(wanted, False, NODES, finalized, static), finalized)
     return features.refusal(changes, NODES, downgrade, migrating, static)
 
