@@ -152,7 +152,7 @@ brokers:
   type: dict
   returned: with O(state=batches)
 controllers:
-  description: The same of the quorum's controllers; none without a group C(kafka_controller).
+  description: The same of the quorum's controllers; none without a group C(kafka_controller), or in phase C(zk).
   type: dict
   returned: with O(state=batches)
 gate_token:
@@ -245,7 +245,7 @@ def batches(module):
         cluster = restart_plan.of_facts(facts, min_isr)
         how = (given["canary"], given["concurrency"], given["since"])
         found = {"brokers": restart_plan.of_hosts(facts, transitions.BROKER, cluster, *how)._asdict()}
-        if phase.controllers(facts):
+        if phase.controllers(facts) and phase.detect(facts).phase != phase.ZK:  # there they need not run yet
             quorum = restart_plan.of_quorum(facts["quorum"])
             one_by_one = (None, 1, given["since"])
             controllers = restart_plan.of_hosts(facts, transitions.CONTROLLER, quorum, *one_by_one)

@@ -236,6 +236,11 @@ def test_brokers_that_share_no_partition_are_in_one_batch_and_controllers_are_no
     assert found["controllers"]["batches"][-1] == [leader]
 
 
+def test_controllers_that_do_not_run_yet_have_no_batches():
+    found = together(partition(recorded.facts("zk"), [5], [5]))
+    assert "controllers" not in found and found["brokers"]["batches"]
+
+
 def test_brokers_of_two_racks_are_in_two_batches():
     facts = partition(recorded.facts("dual_write"), [5], [5])
     b1, b2, b3 = ids(facts, "b1", "b2", "b3")
