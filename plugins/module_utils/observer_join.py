@@ -203,7 +203,8 @@ def _leader_zxid(given: Mapping[str, Any], planned: Plan) -> int:
         raise JoinError(
             f"the source's leader {planned.leader} gives no zxid: {status['error'] or 'no srvr'}. Run again"
         )
-    return status["zxid"]
+    servers = parse_zookeeper_connect(given["zookeeper_connect"]).servers
+    return zk_observer.to_process(status["zxid"], zk_servers.gather(servers, planned.context, given["timeout"]))
 
 
 def _status(address: HostPort, context: Any, timeout: float) -> dict:

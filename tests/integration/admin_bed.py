@@ -16,8 +16,10 @@ from typing import Any, Iterator, List
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
 from confluent_kafka.admin import AdminClient
 
+from tests import modules
 from tests.integration import servers
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(modules.ROOT / ".build")}
 _START = (
     "import json, sys; from ansible.module_utils import basic; "
     "from ansible.module_utils.testing import patch_module_args; import importlib; "
@@ -36,7 +38,8 @@ def command(name: str, check: bool = False, **options: Any) -> List[str]:
 def run(name: str, check: bool = False, **options: Any) -> dict:
     """Return the result of a module."""
     importlib.invalidate_caches()
-    done = subprocess.run(command(name, check, **options), capture_output=True, text=True, timeout=300, check=False)
+    words = command(name, check, **options)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False, env=ENVIRONMENT)
     assert done.stdout, done.stderr
     return json.loads(done.stdout)
 
@@ -76,8 +79,3 @@ def ready(brokers: list) -> None:
         servers.wait_for(
             lambda admin=admin: servers.knows_controller(admin, len(brokers)), 60, f"{broker.name} knows all"
         )
-
-
-def environment() -> dict:
-    """Return the environment of a module that is started by hand."""
-    return dict(os.environ)

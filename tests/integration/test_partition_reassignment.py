@@ -108,7 +108,9 @@ def test_reassignments_in_kraft_mode():
         command = admin_bed.command(
             "partition_reassignment", **bed.options, partitions=one("big", 1, 2), throttle_bytes_s=100_000
         )
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+        with subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=admin_bed.ENVIRONMENT
+        ) as run:
             servers.wait_for(lambda: bed.admin().in_flight(), 60, "the reassignment of the run that is killed")
             run.kill()
         assert bed.info()["recorded_throttles"]

@@ -324,6 +324,17 @@ def _session_ms(settings: Mapping[str, str], key: str, ticks: int) -> int:
     return given if given != -1 else int(settings.get("tickTime") or 3000) * ticks
 
 
+def to_process(leader: int, status: Mapping[str, Mapping[str, Any]]) -> int:
+    """Return the zxid of the last transaction that a server must have processed. `leader`: the leader's zxid.
+
+    A leader that was just elected has the zxid 0 of its epoch, which is no transaction (Leader.lead). Its learners keep
+    the last one before, until there is a new one. So the followers' zxid counts, by `status` of the servers.
+    """
+    if leader & 0xFFFFFFFF:
+        return leader
+    return max((one["zxid"] or 0 for one in status.values() if one["mode"] == "follower"), default=0)
+
+
 def unjoined(status: Mapping[str, Any], wanted: int) -> str:
     """Return why a server is no observer that serves and has caught up with the zxid `wanted`; '' if it is."""
     if status["error"]:

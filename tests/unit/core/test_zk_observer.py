@@ -193,3 +193,14 @@ def test_joined_is_an_observer_that_has_caught_up():
     for changed in ({"error": "no quorum"}, {"mode": "follower"}, {"mode": None}, {"zxid": None}):
         assert observer.unjoined({**status, **changed}, 100), changed
     assert "newer version" in observer.hints(["WARN restarting leader election"]) and not observer.hints(["INFO"])
+
+
+def test_the_zxid_of_a_new_epoch_is_no_transaction():
+    followers = {
+        "a": {"mode": "follower", "zxid": 0x100000007},
+        "b": {"mode": "follower", "zxid": 0x100000009},
+        "c": {"mode": None, "zxid": None},
+        "d": {"mode": "leader", "zxid": 0x200000000},
+    }
+    assert observer.to_process(0x200000000, followers) == 0x100000009
+    assert observer.to_process(0x200000001, followers) == 0x200000001
