@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import signal
 
 import pytest
@@ -40,6 +41,9 @@ def test_each_failed_write_is_reported(ensemble):
             write()
         os.kill(ensemble.pid, signal.SIGSTOP)
         try:
+            # its threads stop one after another, and one of them could still answer
+            state = pathlib.Path(f"/proc/{ensemble.pid}/stat")
+            servers.wait_for(lambda: state.read_text().rpartition(") ")[2][0] == "T", 10, "the server to stop")
             with pytest.raises(WriteError, match=r"^/one was not set: ZooKeeper did not answer in time"):
                 write()
         finally:
