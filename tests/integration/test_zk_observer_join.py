@@ -31,7 +31,7 @@ home={home}/$1; pid=$(cat $home/pid 2>/dev/null)
 case $2 in
   start) setsid {java} org.apache.zookeeper.server.quorum.QuorumPeerMain $home/zoo.cfg \\
            </dev/null >>$home/server.log 2>&1 & echo $! >$home/pid ;;
-  stop) kill $pid; while kill -0 $pid 2>/dev/null; do sleep 0.1; done ;;
+  stop) kill $pid; while grep -q . /proc/$pid/cmdline 2>/dev/null; do sleep 0.1; done ;;  # a zombie has stopped
   status) [ -n "$pid" ] && grep -q . /proc/$pid/cmdline 2>/dev/null ;;
 esac
 """
