@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Documentation of the options in argument_specs.CONNECTION, except ZooKeeper's (zookeeper.py)."""
+"""Documentation of the options in argument_specs.CONNECTION, except ZooKeeper's (zookeeper.py), and of admin_module."""
 
 from __future__ import annotations
 
@@ -129,4 +129,22 @@ options:
       - Timeout in seconds of each probe of one server, including name resolution, TLS and authentication.
     type: float
     default: 5.0
+"""
+
+    CLUSTER = r"""
+options:
+  cluster_id:
+    description: The cluster's id. Brokers of another cluster are refused.
+    type: str
+"""
+
+    CONTROLLERS = r"""
+options:
+  controllers:
+    description:
+      - Addresses of the controllers, as C(host:port). Brokers from 3.9 on name them, so it is needed for older ones
+        alone.
+    type: list
+    elements: str
+    default: []
 """

@@ -40,18 +40,10 @@ options:
     description: How long to wait, in seconds, until every node serves the new levels.
     type: float
     default: 120
-  cluster_id:
-    description: The cluster's id. Brokers of another cluster are refused.
-    type: str
-  controllers:
-    description:
-      - Addresses of the controllers, as C(host:port). Brokers from 3.9 on name them, so it is needed for older ones
-        alone.
-    type: list
-    elements: str
-    default: []
 extends_documentation_fragment:
   - quorumshift.kafka.connection
+  - quorumshift.kafka.connection.cluster
+  - quorumshift.kafka.connection.controllers
   - quorumshift.kafka.zookeeper
 attributes:
   check_mode: {support: full, description: The controller validates the change and does not make it.}

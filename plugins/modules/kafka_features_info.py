@@ -15,19 +15,10 @@ description:
   - In ZooKeeper mode it reads C(/feature) too, if O(zookeeper_connect) is given, and says what applies.
   - Runs on any host that reaches the brokers and controllers. It changes nothing and needs no principal's rights, since
     servers answer C(ApiVersions) before authentication.
-options:
-  cluster_id:
-    description: The cluster's id. Brokers of another cluster are refused.
-    type: str
-  controllers:
-    description:
-      - Addresses of the controllers, as C(host:port). Brokers from 3.9 on name them, so it is needed for older ones
-        alone.
-    type: list
-    elements: str
-    default: []
 extends_documentation_fragment:
   - quorumshift.kafka.connection
+  - quorumshift.kafka.connection.cluster
+  - quorumshift.kafka.connection.controllers
   - quorumshift.kafka.zookeeper
 attributes:
   check_mode: {support: full, description: It changes nothing.}

@@ -57,11 +57,9 @@ options:
     description: Fail after this many seconds in which no partition ended and no bytes were copied.
     type: float
     default: 900
-  cluster_id:
-    description: The cluster's id. Brokers of another cluster are refused.
-    type: str
 extends_documentation_fragment:
   - quorumshift.kafka.connection
+  - quorumshift.kafka.connection.cluster
   - quorumshift.kafka.zookeeper
   - quorumshift.kafka.host_record
 attributes:

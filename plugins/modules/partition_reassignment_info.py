@@ -30,11 +30,9 @@ options:
     type: list
     elements: str
     default: []
-  cluster_id:
-    description: The cluster's id. Brokers of another cluster are refused.
-    type: str
 extends_documentation_fragment:
   - quorumshift.kafka.connection
+  - quorumshift.kafka.connection.cluster
   - quorumshift.kafka.zookeeper
   - quorumshift.kafka.host_record
 attributes:

@@ -26,8 +26,9 @@ import subprocess
 import time
 from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zk_wire
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort, parse_zookeeper_connect
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, zk_wire
+from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security, ZkSecurity
 from confluent_kafka.admin import AdminClient
 
 BUILD = pathlib.Path(__file__).resolve().parents[2] / ".build"
@@ -234,6 +235,18 @@ class KafkaServer(JavaServer):
     def is_started(self) -> bool:
         """Return whether the server has logged that it started."""
         return self.printed("started (kafka.server.")
+
+
+def connections(brokers: Sequence[HostPort], connect: str, timeout: float = 5) -> cluster.Connections:
+    """Return how the tool reaches a plaintext cluster in ZooKeeper mode."""
+    return cluster.Connections(
+        tuple(brokers),
+        Security.from_options(None, "client"),
+        Security.from_options(None, "controller_client"),
+        parse_zookeeper_connect(connect),
+        ZkSecurity.from_options(None, "zookeeper_client"),
+        timeout,
+    )
 
 
 def compile_java(source: pathlib.Path, home: pathlib.Path) -> pathlib.Path:

@@ -10,10 +10,8 @@ import os
 import signal
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_zookeeper_connect
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import admission, invariants, phase
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster
-from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security, ZkSecurity
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.integration import servers
@@ -33,17 +31,7 @@ def three_brokers():
         admin = AdminClient({"bootstrap.servers": ",".join(str(broker.address) for broker in brokers.values())})
         servers.wait_for(lambda: servers.knows_controller(admin, 3), 60, "all brokers to know the controller")
         admin.create_topics([NewTopic(TOPIC, 1, replica_assignment=[[2, 1]])])[TOPIC].result(60)
-        yield (
-            brokers,
-            cluster.Connections(
-                (brokers[3].address,),
-                Security.from_options(None, "client"),
-                Security.from_options(None, "controller_client"),
-                parse_zookeeper_connect(connect),
-                ZkSecurity.from_options(None, "zookeeper_client"),
-                2,
-            ),
-        )
+        yield brokers, servers.connections([brokers[3].address], connect, 2)
 
 
 @contextlib.contextmanager

@@ -10,12 +10,10 @@ import os
 from types import SimpleNamespace
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_zookeeper_connect
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import plain_restart, restart_plan
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import admin_requests
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, topics
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster_admin import ClusterAdmin
-from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security, ZkSecurity
 from ansible_collections.quorumshift.kafka.plugins.modules import rolling_restart
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -42,14 +40,7 @@ def racks_of_two():
             f"b{n}": {"role": "broker", "reached": True, "node_id": n, "address": str(one.address)}
             for n, one in brokers.items()
         }
-        connections = cluster.Connections(
-            tuple(broker.address for broker in brokers.values()),
-            Security.from_options(None, "client"),
-            Security.from_options(None, "controller_client"),
-            parse_zookeeper_connect(connect),
-            ZkSecurity.from_options(None, "zookeeper_client"),
-            5,
-        )
+        connections = servers.connections([broker.address for broker in brokers.values()], connect)
         admin = AdminClient({"bootstrap.servers": bootstrap(connections)})
         servers.wait_for(lambda: servers.knows_controller(admin, len(RACKS)), 60, "all brokers to know the controller")
         config = {"min.insync.replicas": "1"}

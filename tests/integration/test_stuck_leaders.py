@@ -13,7 +13,6 @@ import types
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils import zk_controller_restore
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_zookeeper_connect
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import restart, stuck_leaders, zk_controller
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import (
     metadata_image,
@@ -23,7 +22,6 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import (
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import cluster, log_ends, topics
-from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security, ZkSecurity
 from ansible_collections.quorumshift.kafka.plugins.modules import rolling_restart
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
@@ -104,14 +102,7 @@ def restored_zk_controller():
             zk_controller_restore.restore_zk_controller(client, cluster_id, [last_epoch], epochs, 10, 60)
             plain = dict.fromkeys(quorum.to_migration)
             plain["zookeeper.connect"] = connect
-            connections = cluster.Connections(
-                tuple(broker.address for broker in brokers.values()),
-                Security.from_options(None, "client"),
-                Security.from_options(None, "controller_client"),
-                parse_zookeeper_connect(connect),
-                ZkSecurity.from_options(None, "zookeeper_client"),
-                5,
-            )
+            connections = servers.connections([broker.address for broker in brokers.values()], connect)
             yield brokers, client, connections, plain
 
 

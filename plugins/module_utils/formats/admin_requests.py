@@ -28,18 +28,18 @@ _NULL = b"\0"
 Partition = Tuple[str, int]
 """A topic and the number of its partition."""
 
+
+def _topics(name: str, partition: Tuple[Field, ...]) -> Field:
+    """Return an array of topics by name, each with its partitions."""
+    return Field(name, "[]struct", fields=(Field("name", "string"), Field("partitions", "[]struct", fields=partition)))
+
+
 _ALTERED = (Field("partitionIndex", "int32"), *_ERROR)
 ALTER_REASSIGNMENTS = Request(
     "AlterPartitionReassignments",
     45,
     0,
-    (
-        _THROTTLE,
-        *_ERROR,
-        Field(
-            "responses", "[]struct", fields=(Field("name", "string"), Field("partitions", "[]struct", fields=_ALTERED))
-        ),
-    ),
+    (_THROTTLE, *_ERROR, _topics("responses", _ALTERED)),
 )
 
 _IN_FLIGHT = (
@@ -52,13 +52,7 @@ LIST_REASSIGNMENTS = Request(
     "ListPartitionReassignments",
     46,
     0,
-    (
-        _THROTTLE,
-        *_ERROR,
-        Field(
-            "topics", "[]struct", fields=(Field("name", "string"), Field("partitions", "[]struct", fields=_IN_FLIGHT))
-        ),
-    ),
+    (_THROTTLE, *_ERROR, _topics("topics", _IN_FLIGHT)),
 )
 
 UPDATE_FEATURES = Request(
@@ -87,7 +81,7 @@ _REPLICA = (
 _LOG_DIR = (
     Field("errorCode", "int16"),
     Field("logDir", "string"),
-    Field("topics", "[]struct", fields=(Field("name", "string"), Field("partitions", "[]struct", fields=_REPLICA))),
+    _topics("topics", _REPLICA),
     Field("totalBytes", "int64"),
     Field("usableBytes", "int64"),
 )
@@ -139,8 +133,10 @@ def alter_configs(changes: Mapping[Tuple[int, str], Mapping[str, str | None]]) -
     return resources + struct.pack(">?", False) + NO_TAGS
 
 
-def log_dirs(partitions: Iterable[Partition]) -> bytes:
-    """Return a request for the sizes of the broker's own replicas of these partitions."""
+def log_dirs(partitions: Iterable[Partition] | None) -> bytes:
+    """Return a request for the broker's own replicas of these partitions, None for all that it has."""
+    if partitions is None:
+        return _NULL + NO_TAGS
     numbers: dict = {}
     for topic, number in partitions:
         numbers.setdefault(topic, []).append(number)

@@ -15,13 +15,13 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort, parse_host_port
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import broker_requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import admin_requests, broker_requests
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.broker_requests import Request
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_primitives import (
     NO_TAGS,
     compact_array,
     compact_string,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_records import struct_reader
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import Field
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import topics as topic_probe
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.kafka_wire import KafkaConnection
@@ -59,57 +59,32 @@ _TRANSACTIONAL_ID_NOT_FOUND = 105
 _TRANSIENT = (14, 15, 16)  # COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
 _LARGEST = 1 << 30
 
-# Keys, versions and answers of requests, in the layout of broker_requests
-_LIST_TRANSACTIONS, _DESCRIBE_TRANSACTIONS = 66, 65
 _THROTTLE = Field("throttleTimeMs", "int32")
 _ID = Field("transactionalId", "string")
-_LISTED = struct_reader(
+_LISTED = (_ID, Field("producerId", "int64"), Field("state", "string"))
+_LIST_TRANSACTIONS = Request(
+    "ListTransactions",
+    66,
+    0,
     (
         _THROTTLE,
         Field("errorCode", "int16"),
         Field("unknownStateFilters", "[]string"),
-        Field("states", "[]struct", fields=(_ID, Field("producerId", "int64"), Field("state", "string"))),
+        Field("states", "[]struct", fields=_LISTED),
     ),
-    0,
 )
-_TOPIC = (Field("topic", "string"), Field("partitions", "[]int32"))
-_DESCRIBED = struct_reader(
-    (
-        _THROTTLE,
-        Field(
-            "states",
-            "[]struct",
-            fields=(
-                Field("errorCode", "int16"),
-                _ID,
-                Field("state", "string"),
-                Field("timeoutMs", "int32"),
-                Field("startTimeMs", "int64"),
-                Field("producerId", "int64"),
-                Field("producerEpoch", "int16"),
-                Field("topics", "[]struct", fields=_TOPIC),
-            ),
-        ),
-    ),
-    0,
-)
-
-_DESCRIBE_LOG_DIRS, _LOG_DIRS_VERSION = 35, 4
-_LOG = (
-    Field("partitionIndex", "int32"),
-    Field("partitionSize", "int64"),
-    Field("offsetLag", "int64"),
-    Field("isFutureKey", "bool"),
-)
-_LOG_DIR = (
+_DESCRIBED = (
     Field("errorCode", "int16"),
-    Field("logDir", "string"),
-    Field("topics", "[]struct", fields=(Field("name", "string"), Field("partitions", "[]struct", fields=_LOG))),
-    Field("totalBytes", "int64"),
-    Field("usableBytes", "int64"),
+    _ID,
+    Field("state", "string"),
+    Field("timeoutMs", "int32"),
+    Field("startTimeMs", "int64"),
+    Field("producerId", "int64"),
+    Field("producerEpoch", "int16"),
+    Field("topics", "[]struct", fields=(Field("topic", "string"), Field("partitions", "[]int32"))),
 )
-_LOG_DIRS = struct_reader(
-    (_THROTTLE, Field("errorCode", "int16"), Field("results", "[]struct", fields=_LOG_DIR)), _LOG_DIRS_VERSION
+_DESCRIBE_TRANSACTIONS = Request(
+    "DescribeTransactions", 65, 0, (_THROTTLE, Field("states", "[]struct", fields=_DESCRIBED))
 )
 
 
@@ -160,11 +135,7 @@ class Cluster:
             try:
                 address = parse_host_port(server)
                 with KafkaConnection(address, self._security, self._seconds) as connection:
-                    request = broker_requests.METADATA
-                    body, largest = broker_requests.metadata(None), broker_requests.LARGEST_METADATA
-                    answer = connection.request(
-                        request.api_key, request.version, body, request.name, self._seconds, largest
-                    )
+                    answer = self._send(connection, broker_requests.METADATA, broker_requests.metadata(None))
                 head, topics = broker_requests.read_metadata(answer)
                 return _metadata(head, topics)
             except (WireError, ValueError) as error:
@@ -194,10 +165,8 @@ class Cluster:
         """Return the topics of which a broker has replicas. Raises ClusterError."""
         try:
             with KafkaConnection(address, self._security, self._seconds) as connection:
-                body, name = b"\0" + NO_TAGS, "DescribeLogDirs"  # null: all topics
-                answer = connection.request(_DESCRIBE_LOG_DIRS, _LOG_DIRS_VERSION, body, name, self._seconds, _LARGEST)
-            listed = _LOG_DIRS(answer, 0)[0]
-        except (WireError, ValueError, IndexError) as error:
+                listed = self._ask(connection, admin_requests.DESCRIBE_LOG_DIRS, admin_requests.log_dirs(None))
+        except (WireError, ValueError) as error:
             raise ClusterError(f"{address}: the list of replicas: {error}") from error
         if listed["errorCode"] == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
             why = "without it, brokers leave out topics and groups that are then not compared"
@@ -291,23 +260,26 @@ class Cluster:
         found: Dict[str, Transaction] = {}
         try:
             with KafkaConnection(address, self._security, self._seconds) as connection:
-
-                def ask(key: int, name: str, body: bytes, read: Any) -> Dict[str, Any]:
-                    return read(connection.request(key, 0, body + NO_TAGS, name, self._seconds, _LARGEST), 0)[0]
-
-                listed = ask(_LIST_TRANSACTIONS, "ListTransactions", compact_array(()) * 2, _LISTED)
+                listed = self._ask(connection, _LIST_TRANSACTIONS, compact_array(()) * 2 + NO_TAGS)
                 _check(listed["errorCode"], f"{address}: the list of transactions")
                 names = [state["transactionalId"] for state in listed["states"]]
                 for first in range(0, len(names), 1000):
-                    body = compact_array(map(compact_string, names[first : first + 1000]))
-                    for state in ask(_DESCRIBE_TRANSACTIONS, "DescribeTransactions", body, _DESCRIBED)["states"]:
+                    body = compact_array(map(compact_string, names[first : first + 1000])) + NO_TAGS
+                    for state in self._ask(connection, _DESCRIBE_TRANSACTIONS, body)["states"]:
                         if state["errorCode"] == _TRANSACTIONAL_ID_NOT_FOUND:  # expired since
                             continue
                         _check(state["errorCode"], f"{address}: transactional id {state['transactionalId']}")
                         found[state["transactionalId"]] = Transaction(state["producerId"], state["producerEpoch"])
-        except (WireError, ValueError, IndexError) as error:
+        except (WireError, ValueError) as error:
             raise ClusterError(f"{address}: the list of transactions: {error}") from error
         return found
+
+    def _ask(self, connection: KafkaConnection, request: Request, body: bytes) -> Dict[str, Any]:
+        """Return the answer. Raises WireError, MalformedAnswer."""
+        return broker_requests.read(request, self._send(connection, request, body))
+
+    def _send(self, connection: KafkaConnection, request: Request, body: bytes) -> bytes:
+        return connection.request(request.api_key, request.version, body, request.name, self._seconds, _LARGEST)
 
     def retentions(self, found: Metadata) -> Dict[str, int]:
         """Return the shortest value of the brokers, in ms, of offsets.retention.minutes and
