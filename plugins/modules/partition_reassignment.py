@@ -257,7 +257,8 @@ def after_failure(throttles):
         left = throttles.remove()
     except WireError as error:
         return f"The throttles could not be removed ({error}): run again, which removes them"
-    return "The throttles were removed" + (f", except those that someone else set: {'; '.join(left)}" if left else "")
+    others = f", except those that someone else set: {'; '.join(left)}" if left else ""
+    return f"The throttles were removed{others}. What is in flight goes on without them"
 
 
 def shown(step):

@@ -33,6 +33,14 @@ def elsewhere(master: str | None) -> bool:
     return not (master or LOCAL).startswith("local")
 
 
+def _not_taken(host: str, taken: Mapping[str, Any]) -> str:
+    """Return why a host gave no snapshot of its log, in one line, and what to do."""
+    said = " ".join(str(taken.get("msg", "")).split()).rstrip(".")
+    if taken.get("unreachable"):
+        return f"{host} is unreachable ({said}). Check it with: ssh {host}. Then run the playbook again"
+    return f"{host}: {said or 'its snapshot did not end'}. Run the playbook again"
+
+
 class Job(abc.ABC):
     """A job that `action` (spark_job) submits. `own`: the task's options."""
 
@@ -175,8 +183,7 @@ class MetadataParity(Job):
                 self.action.upload(os.path.join(here, host, os.path.basename(taken["path"])), path)
                 entry.update(archive=path, sha256=taken["sha256"], end_offset=taken["end_offset"])
             else:
-                why = taken.get("msg") or "its snapshot did not end. Run again"
-                entry["error"] = f"{host}: {why}" if host else why
+                entry["error"] = _not_taken(host, taken) if host else taken["msg"]
             entries.append(entry)
         return entries
 

@@ -133,7 +133,7 @@ def test_each_voter_has_a_log_or_the_reason_why_not(spark, tmp_path):
     nodes = {f"c{one}": {"role": "controller", "id": 100 + one} for one in (1, 2, 3, 4)}
     seen = {**SEEN, "quorum": {"leader_id": 101, "voters": voters}, "nodes": nodes}
     taken = {"path": "/state/7.tar.gz", "sha256": "ab", "end_offset": 7}
-    others = {"c2": taken, "c3": {"unreachable": True, "msg": "no route"}, "c4": {"finished": 0}}
+    others = {"c2": taken, "c3": {"unreachable": True, "msg": "Task failed: no\nroute.\n"}, "c4": {"finished": 0}}
     given = {
         "gate": "before_kraft",
         "seen": seen,
@@ -153,8 +153,11 @@ def test_each_voter_has_a_log_or_the_reason_why_not(spark, tmp_path):
         and os.path.basename(read["archive"]) == "metadata_log.of_102.tar.gz"
     )
     assert unread == [
-        {"node": 103, "error": "c3: no route"},
-        {"node": 104, "error": "c4: its snapshot did not end. Run again"},
+        {
+            "node": 103,
+            "error": "c3 is unreachable (Task failed: no route). Check it with: ssh c3. Then run the playbook again",
+        },
+        {"node": 104, "error": "c4: its snapshot did not end. Run the playbook again"},
         {"node": 105, "error": "no host of the inventory has this node id"},
     ]
 
