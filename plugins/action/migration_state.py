@@ -22,6 +22,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     gates,
     history,
     identity,
+    invariants,
     phase,
     plain_restart,
     planning,
@@ -186,6 +187,8 @@ class ActionModule(QuorumshiftAction):
         command = self.command(result["next"], result["token"])
         lines = before + screen.render(result, passed, command, other, doubts)
         lines += [f"  ! {text}." for text in excluded.returning(self._excluded_paths(result["cluster_id"]), target)]
+        # Any restart, planned or not, would lock clients out
+        lines += [f"  ! {text}." for text in invariants.credentials_lost(facts, result["phase"])]
         if result["phase"] == phase.FINALIZED and not (self._removes_backups() and not self._task.check_mode):
             reminders = backups.reminders(facts["nodes"], result["cluster_id"], facts["time"])
             lines += [f"  ! {text}." for text in reminders]

@@ -206,12 +206,17 @@ def _leads(quorum: Quorum, node_id: int | None) -> bool:
 
 def credentials(reading: Reading) -> list[str]:
     """Return why the node, or one that is to be restarted after the gate, would lose SCRAM credentials at its start."""
-    if reading.phase not in _UNDER_QUORUM:
+    return credentials_lost(reading.facts, reading.phase, reading.node.host if reading.node else None)
+
+
+def credentials_lost(facts: ClusterFacts, phase_name: str, only: str | None = None) -> list[str]:
+    """Return which nodes (or `only` this host) would lose SCRAM credentials at their next start, as sentences."""
+    if phase_name not in _UNDER_QUORUM:
         return []
-    nodes, log = reading.facts["nodes"], phase.longest_log(phase.controllers(reading.facts))
+    log = phase.longest_log(phase.controllers(facts))
     found: dict[tuple[str, str], list[str]] = {}
-    for host, node in sorted(nodes.items()):
-        if reading.node and reading.node.host != host:
+    for host, node in sorted(facts["nodes"].items()):
+        if only and only != host:
             continue
         if node["role"] == "controller" or node.get("running") == "kraft":
             losses = ((node.get("metadata_log") or {}).get("scram_losses") or {}).get("restart")
@@ -222,9 +227,10 @@ def credentials(reading: Reading) -> list[str]:
         for mechanism, users in (losses or {}).items():
             found.setdefault((mechanism, shown(users)), []).append(host)
     return [
-        f"{shown(hosts)} would lose all {mechanism} credentials at the start, since a user was removed: {users}. Kafka "
-        "3.9 has this fault. Add the user again with a random password (kafka-configs.sh). Remove it when all nodes "
-        "have run for metadata.log.max.snapshot.interval.ms"
+        f"{shown(hosts)} would lose all {mechanism} credentials at the next start, since a user was removed: {users}. "
+        "Kafka 3.9 has this fault. Add the user again with a random password (kafka-configs.sh). Then restart a broker "
+        "that started since the removal. Remove the user when all nodes have run for "
+        "metadata.log.max.snapshot.interval.ms"
         for (mechanism, users), hosts in found.items()
     ]
 

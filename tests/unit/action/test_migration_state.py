@@ -82,6 +82,15 @@ def test_the_status_of_a_finalized_cluster_reminds_of_backups(fresh):
     assert "2 h 0 min old" in line and "-e quorumshift_remove_backups=true" in line
 
 
+def test_the_status_names_nodes_whose_next_start_loses_credentials(fresh):
+    given = state("dual_write")
+    for node in given["facts"]["nodes"].values():
+        node["metadata_log"] = {"scram_losses": {"restart": {"SCRAM-SHA-512": ["bob"]}}}
+    fresh.run("migration_state", {"show": True}, given)
+    (line,) = [line for line in fresh.printed if "SCRAM" in line]
+    assert line.startswith("  ! ") and "would lose all SCRAM-SHA-512 credentials at the next start" in line
+
+
 def test_the_status_before_does_not_remind_of_backups(fresh):
     fresh.run("migration_state", {"show": True}, with_backups("dual_write")[1])
     assert not any("backup" in line for line in fresh.printed)
