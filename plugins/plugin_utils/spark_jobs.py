@@ -34,7 +34,7 @@ def elsewhere(master: str | None) -> bool:
 
 
 def _not_taken(host: str, taken: Mapping[str, Any]) -> str:
-    """Return why a host gave no snapshot of its log, in one line, and what to do."""
+    """Describe in one line why a host gave no snapshot of its log, and what to do."""
     said = " ".join(str(taken.get("msg", "")).split()).rstrip(".")
     if taken.get("unreachable"):
         return f"{host} is unreachable ({said}). Check it with: ssh {host}. Then run the playbook again"

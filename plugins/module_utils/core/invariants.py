@@ -210,7 +210,7 @@ def credentials(reading: Reading) -> list[str]:
 
 
 def credentials_lost(facts: ClusterFacts, phase_name: str, only: str | None = None) -> list[str]:
-    """Return which nodes (or `only` this host) would lose SCRAM credentials at their next start, as sentences."""
+    """Return why nodes (or `only` this host) would lose SCRAM credentials at their next start, as sentences."""
     if phase_name not in _UNDER_QUORUM:
         return []
     log = phase.longest_log(phase.controllers(facts))
