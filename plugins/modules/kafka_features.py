@@ -11,7 +11,7 @@ short_description: Update the finalized features of a Kafka cluster in KRaft mod
 version_added: 0.1.0
 description:
   - Raises, lowers or deletes the finalized level of features (KIP-584), then waits until every broker and controller
-    serves the levels.
+    serves the levels at an epoch after the change.
   - Before that, the controller validates the change without making it (C(ValidateOnly)); check mode ends there.
   - It refuses a level outside a node's range and names the node, an unknown feature, a downgrade without permission,
     any change during a migration to KRaft, and C(kraft.version) with static voters.
@@ -128,8 +128,32 @@ def updated(module, admin, connections):
     answer = {"finalized": found["finalized"], "epoch": found["epoch"], "results": results, "waited_s": 0.0}
     if module._diff:
         answer["diff"] = core_features.diff(changes)
-    if not changes:
-        return answer
+
+    def served(after, changed):
+        """Wait until every node serves the levels at an epoch after this one."""
+        began = time.monotonic()
+        while True:
+            admin.refresh()
+            found = gather()
+            behind = core_features.behind(found["nodes"], levels, after)
+            waited = round(time.monotonic() - began, 3)
+            if not behind:
+                now = {"finalized": found["finalized"], "epoch": found["epoch"], "waited_s": waited}
+                return {**answer, "changed": changed, **now}
+            if waited > given["wait_timeout_s"]:
+                module.fail_json(
+                    msg=f"the levels are set, and after {waited:.0f} s these nodes do not serve them: "
+                    f"{'; '.join(behind)}. Check those nodes, then run again",
+                    changed=changed,
+                    results=results,
+                )
+            time.sleep(0.2)
+
+    if not changes:  # an earlier run may have ended while nodes were behind
+        answering = {name: node for name, node in found["nodes"].items() if "error" not in node}
+        late = not module.check_mode and core_features.behind(answering, levels)
+        return served(core_features.NO_EPOCH, False) if late else answer
+    newest = core_features.newest_epoch(found["nodes"])
     asked = {one.feature: (one.after, _kind(one, given["downgrade"])) for one in changes}
     for validate_only in (True,) if module.check_mode else (True, False):
         error, errors = admin.update_features(asked, validate_only)
@@ -143,23 +167,7 @@ def updated(module, admin, connections):
             module.fail_json(msg=f"the controller refused the change: {listed}. {done}", results=results)
     if module.check_mode:
         return {**answer, "changed": True}
-    began = time.monotonic()
-    while True:
-        admin.refresh()
-        found = gather()
-        behind = core_features.behind(found["nodes"], levels)
-        waited = round(time.monotonic() - began, 3)
-        if not behind:
-            break
-        if waited > given["wait_timeout_s"]:
-            module.fail_json(
-                msg=f"the change was made, and after {waited:.0f} s these nodes do not serve it: {'; '.join(behind)}. "
-                "Check those nodes, then run again",
-                changed=True,
-                results=results,
-            )
-        time.sleep(0.2)
-    return {**answer, "changed": True, "finalized": found["finalized"], "epoch": found["epoch"], "waited_s": waited}
+    return served(newest, True)
 
 
 def _kind(change, downgrade):

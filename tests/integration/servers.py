@@ -23,6 +23,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence
 
@@ -32,7 +33,14 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.security import 
 from confluent_kafka.admin import AdminClient
 
 BUILD = pathlib.Path(__file__).resolve().parents[2] / ".build"
-JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xms64m", "-Xmx256m")
+# Kafka 4 has Log4j 2, which reads a file of Log4j 1 only if told
+JVM_FLAGS = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Xms64m",
+    "-Xmx256m",
+    "-Dlog4j1.compatibility=true",
+)
 START_SECONDS = 120.0
 STOP_SECONDS = 30.0
 CLUSTER_ID = "Qs7KfZk2TIK1n0nQ5Qm3Tw"
@@ -473,6 +481,13 @@ def _log4j(home: pathlib.Path) -> str:
     config = home / "log4j.properties"
     config.write_text(_LOG4J)
     return f"-Dlog4j.configuration=file:{config}"
+
+
+def libs_of(release: str) -> pathlib.Path:
+    """Return the directory of the jars of another release of Kafka, resolved by Maven at first."""
+    script = BUILD.parent / "extensions" / "molecule" / "testbed" / "testbed.py"
+    subprocess.run([sys.executable, str(script), "jars", release], check=True, timeout=900)
+    return BUILD / f"kafka-{release}" / "libs"
 
 
 def _four_letters(address: HostPort) -> bytes:

@@ -24,7 +24,9 @@ def test_features_in_kraft_mode():
         assert found["finalized"]["metadata.version"] == {"level": 20, "name": "3.8-IV0"}
         assert found["highest_common"]["metadata.version"] == {"level": 21, "name": "3.9-IV0"}
         assert set(found["nodes"]) == {f"broker 1 at {broker.address}", f"controller 3000 at {controller.address}"}
-        assert all(node["supported"]["metadata.version"] == [1, 21] for node in found["nodes"].values())
+        for node in found["nodes"].values():
+            assert node["supported"]["metadata.version"] == [1, 21]
+            assert node["supported"]["kraft.version"] == [0, 1], "version 4 of ApiVersions names it (KAFKA-17011)"
 
         def refused(**options):
             result = admin_bed.run("kafka_features", **at, **options)
@@ -52,12 +54,33 @@ def test_features_in_kraft_mode():
         assert raised["changed"] and [(one["feature"], one["after"]) for one in raised["results"]] == [
             ("metadata.version", 21)
         ]
-        found = admin_bed.run("kafka_features_info", **at)
-        assert all(node["finalized"]["metadata.version"] == 21 for node in found["nodes"].values())
+        before, found = found, admin_bed.run("kafka_features_info", **at)
+        for node in found["nodes"].values():
+            assert node["finalized"]["metadata.version"] == 21
+            assert node["epoch"] > before["epoch"], "every node serves an epoch of after the update"
         assert admin_bed.run("kafka_features", **at, **wanted)["changed"] is False
         # no metadata changed between the two releases, so the controller allows it
         lowered = admin_bed.run("kafka_features", **at, features={"metadata.version": "3.8"}, downgrade="safe")
         print(lowered)
+
+
+def test_features_whose_lowest_level_is_0(monkeypatch):
+    monkeypatch.setenv("QUORUMSHIFT_KAFKA_LIBS", str(servers.libs_of("4.1.1")))
+    with admin_bed.kraft("features-4.1") as (_home, _controller, (broker,)):
+        at = {"bootstrap_servers": [str(broker.address)]}
+        before = admin_bed.run("kafka_features_info", **at)
+        assert before["finalized"]["metadata.version"] == {"level": 27, "name": "4.1-IV1"}
+        assert before["finalized"]["group.version"] == {"level": 1, "name": "1"}
+        assert all(node["supported"]["group.version"] == [0, 1] for node in before["nodes"].values())
+        for level, downgrade in ((0, "safe"), (1, "no")):
+            changed = admin_bed.run("kafka_features", **at, features={"group.version": level}, downgrade=downgrade)
+            assert changed["changed"] and changed["finalized"].get("group.version", 0) == level
+            found = admin_bed.run("kafka_features_info", **at)
+            assert all(node["epoch"] > before["epoch"] for node in found["nodes"].values())
+            before = found
+        assert "static voters" in admin_bed.run("kafka_features", **at, features={"kraft.version": 1})["msg"]
+        lowered = admin_bed.run("kafka_features", **at, features={"metadata.version": "3.9"}, downgrade="safe")
+        assert lowered["failed"] and "INVALID_UPDATE_VERSION" in lowered["msg"]
 
 
 def test_features_in_zookeeper_mode():

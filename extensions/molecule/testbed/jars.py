@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from layout import CHECKOUT, LIBS, SPARK_JARS, TESTBED, TestbedError, digest_of
+from layout import CHECKOUT, LIBS, SPARK_JARS, TESTBED, TestbedError, digest_of, release_libs
 
 _COMPLETE = ".complete"
 
@@ -21,6 +21,15 @@ def resolve() -> bool:
     Raise TestbedError.
     """
     return any([_resolve(TESTBED / "pom.xml", LIBS), _resolve(CHECKOUT / "spark" / "pom.xml", SPARK_JARS)])
+
+
+def resolve_release(version: str) -> bool:
+    """Fill release_libs(version) unless it is complete; return whether anything was done. Raise TestbedError."""
+    pom = TESTBED / "releases" / version / "pom.xml"
+    if not pom.exists():
+        known = ", ".join(sorted(one.name for one in pom.parents[1].iterdir()))
+        raise TestbedError(f"the testbed has no jars of Kafka {version}. It has those of {known}")
+    return _resolve(pom, release_libs(version))
 
 
 def _resolve(pom: Path, libs: Path) -> bool:

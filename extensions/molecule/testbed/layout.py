@@ -182,6 +182,11 @@ CONTROLLERS = tuple(host for host in HOSTS if not host.is_broker)
 ZOOKEEPERS = tuple(host for host in HOSTS if host.has_zookeeper)
 
 
+def release_libs(version: str) -> Path:
+    """Return where the jars of another release of Kafka are, which jars.resolve_release resolves."""
+    return BUILD / f"kafka-{version}" / "libs"
+
+
 def renamed() -> dict[str, str]:
     """Return the collection's variables that differ from their defaults, which the default layout has."""
     return {name: value for name, value in LAYOUT.names.items() if value != _DEFAULT.names[name]}

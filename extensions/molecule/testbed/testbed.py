@@ -72,7 +72,7 @@ def _change(arguments: argparse.Namespace) -> None:
     begun = time.monotonic()
     with _locked():
         if arguments.command == "jars":
-            changed = jars.resolve()
+            changed = any([jars.resolve(), *map(jars.resolve_release, arguments.releases)])
             _timed("jars resolved and checked" if changed else "jars are complete", begun)
             return
         podman.require_tools()
@@ -106,7 +106,12 @@ def main() -> int:
         ("down", "remove the hosts; keep image and seed"),
         ("clean", "remove hosts, network, images and storage"),
     ):
-        commands.add_parser(name, help=text).set_defaults(run=_change)
+        command = commands.add_parser(name, help=text)
+        command.set_defaults(run=_change)
+        if name == "jars":
+            command.add_argument(
+                "releases", nargs="*", metavar="RELEASE", help="another release of Kafka, such as 4.1.1"
+            )
     commands.add_parser("status", help="show the hosts and the cluster's health").set_defaults(run=_status)
     ssh = commands.add_parser("ssh", help="open a shell or run a command on a host")
     ssh.add_argument("host", metavar="HOST")

@@ -12,6 +12,8 @@ import re
 from typing import Any, Dict, Mapping, NamedTuple, Tuple
 
 METADATA_VERSION, KRAFT_VERSION = "metadata.version", "kraft.version"
+NO_EPOCH = -1
+"""The epoch of finalized features of a node that serves none."""
 # the metadata.version of the first and the last level of each release; levels between them count on
 _FIRST_LEVELS = {
     "3.0": (1, 1),
@@ -221,17 +223,27 @@ def unready(found: Mapping[str, Any]) -> str | None:
     return None
 
 
-def behind(nodes: Mapping[str, Mapping[str, Any]], levels: Mapping[str, int]) -> Tuple[str, ...]:
-    """Return which nodes do not serve these levels (0: not finalized), and what they serve."""
+def newest_epoch(nodes: Mapping[str, Mapping[str, Any]]) -> int:
+    """Return the highest epoch of finalized features that any node serves."""
+    return max((node.get("epoch", NO_EPOCH) for node in nodes.values()), default=NO_EPOCH)
+
+
+def behind(nodes: Mapping[str, Mapping[str, Any]], levels: Mapping[str, int], after: int = NO_EPOCH) -> Tuple[str, ...]:
+    """Return which nodes do not serve these levels (0: not finalized) at an epoch after `after`, and what they serve.
+
+    An epoch is an offset of the metadata log, so that an update's is after each that was served before it. Brokers
+    raise it with each record that they publish, controllers with each change of a feature.
+    """
     found = []
     for name, node in sorted(nodes.items()):
         if "error" in node:
             found.append(f"{name}: {node['error']}")
             continue
         late = [feature for feature, level in sorted(levels.items()) if node["finalized"].get(feature, 0) != level]
-        if late:
-            served = ", ".join(f"{feature} {node['finalized'].get(feature, 0)}" for feature in late)
-            found.append(f"{name} serves {served} at epoch {node['epoch']}")
+        if late or node["epoch"] <= after != NO_EPOCH:
+            served = ", ".join(f"{feature} {node['finalized'].get(feature, 0)}" for feature in late or sorted(levels))
+            before = "" if late else f", and the update is after epoch {after}"
+            found.append(f"{name} serves {served} at epoch {node['epoch']}{before}")
     return tuple(found)
 
 

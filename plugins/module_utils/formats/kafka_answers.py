@@ -14,6 +14,8 @@ from typing import Dict, List, Mapping, NamedTuple, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_primitives import Reader
 
+_API_VERSIONS = 18
+
 
 class ApiVersions(NamedTuple):
     """A server's ApiVersions, which need no authentication (ApiVersionsResponse, KIP-35, KIP-584, KIP-866).
@@ -75,7 +77,10 @@ def raise_for(code: int, server_message: str | None = None) -> None:
 
 
 def decode_api_versions(answer: bytes, version: int) -> ApiVersions:
-    """Decode an ApiVersionsResponse body of version 0 or 3."""
+    """Decode an ApiVersionsResponse body of version 0, 3 or 4.
+
+    Versions 3 and 4 have one layout; 3 leaves out supported features whose lowest level is 0 (KAFKA-17011).
+    """
     read = Reader(answer)
     raise_for(read.int16())
     if version == 0:
@@ -115,6 +120,15 @@ def decode_api_versions(answer: bytes, version: int) -> ApiVersions:
         elif tag == 3:
             ready = bool(read.int8())
     return ApiVersions(dict(keys), dict(supported), dict(finalized), epoch, ready)
+
+
+def decode_newest_api_versions(answer: bytes, _version: int) -> int:
+    """Return the newest version of ApiVersions that a server knows, by its answer to one that it does not: version 0
+    with UNSUPPORTED_VERSION (KIP-511), without keys from servers before 2.4."""
+    read = Reader(answer)
+    read.int16()
+    keys = read.array(lambda: (read.int16(), read.int16(), read.int16()))
+    return max((highest for key, _lowest, highest in keys if key == _API_VERSIONS), default=0)
 
 
 def decode_quorum(answer: bytes, version: int) -> Quorum:

@@ -24,6 +24,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_an
     decode_authenticate,
     decode_cluster,
     decode_handshake,
+    decode_newest_api_versions,
     decode_quorum,
     decode_unregistered,
 )
@@ -73,6 +74,7 @@ _CLIENT_VERSION = "1"
 _LARGEST_ANSWER = 16 << 20
 _UNSUPPORTED_VERSION, _NOT_LEADER, _UNSUPPORTED_SASL_MECHANISM, _SASL_AUTHENTICATION_FAILED = 35, 6, 33, 58
 _BROKER_ID_NOT_REGISTERED = 102
+_UNSUPPORTED = struct.pack(">h", _UNSUPPORTED_VERSION)
 
 ERROR_NAMES = {
     -1: "UNKNOWN_SERVER_ERROR",
@@ -230,16 +232,24 @@ class KafkaConnection:
         self._wire.close()
 
     def api_versions(self) -> ApiVersions:
-        """Return ApiVersions v3, or v0 from an older server; the request is sent once a connection."""
+        """Return ApiVersions v4, or v3 or v0 from an older server; it is asked for once a connection.
+
+        Version 3 leaves out features whose lowest level is 0 (KAFKA-17011). A server that does not know the version
+        answers in version 0, with the versions that it knows (KIP-511).
+        """
         if self._api_versions is None:
-            body = compact_string(_CLIENT_NAME) + compact_string(_CLIENT_VERSION) + NO_TAGS
-            answer = self._ask(API_VERSIONS, 3, body, "ApiVersions", flexible=True, flexible_answer=False)
-            if len(answer) >= 2 and answer[:2] == struct.pack(">h", _UNSUPPORTED_VERSION):
-                answer = self._ask(API_VERSIONS, 0, b"", "ApiVersions", flexible=False)
-                self._api_versions = self._decoded(decode_api_versions, answer, 0, "ApiVersions")
-            else:
-                self._api_versions = self._decoded(decode_api_versions, answer, 3, "ApiVersions")
+            version = 4
+            answer = self._ask_api_versions(version)
+            if answer[:2] == _UNSUPPORTED:
+                known = self._decoded(decode_newest_api_versions, answer, 0, "ApiVersions")
+                version = 3 if known >= 3 else 0
+                answer = self._ask_api_versions(version)
+            self._api_versions = self._decoded(decode_api_versions, answer, version, "ApiVersions")
         return self._api_versions
+
+    def _ask_api_versions(self, version: int) -> bytes:
+        body = b"" if version < 3 else compact_string(_CLIENT_NAME) + compact_string(_CLIENT_VERSION) + NO_TAGS
+        return self._ask(API_VERSIONS, version, body, "ApiVersions", flexible=version >= 3, flexible_answer=False)
 
     def describe_quorum(self) -> Quorum:
         """Return DescribeQuorum of `__cluster_metadata`, after authentication if the security requires it."""

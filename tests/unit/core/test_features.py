@@ -101,3 +101,17 @@ def test_who_does_not_serve_a_level():
         "controller 3: unreachable",
     )
     assert features.behind({"broker 1": {"finalized": {}, "epoch": 1}}, {MV: 0}) == ()
+
+
+def test_a_level_of_before_the_update_is_behind():
+    nodes = {
+        "broker 1": {"finalized": {MV: 21}, "epoch": 12},
+        "controller 3": {"finalized": {MV: 21}, "epoch": 9},
+        "controller 4": {"finalized": {MV: 21}, "epoch": -1},
+    }
+    assert features.newest_epoch(nodes) == 12 and features.newest_epoch({"broker 1": {"error": "no"}}) == -1
+    assert features.behind(nodes, {MV: 21}, after=9) == (
+        "controller 3 serves metadata.version 21 at epoch 9, and the update is after epoch 9",
+        "controller 4 serves metadata.version 21 at epoch -1, and the update is after epoch 9",
+    )
+    assert features.behind(nodes, {MV: 21}) == ()

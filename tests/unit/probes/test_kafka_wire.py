@@ -28,7 +28,7 @@ def recorded(name, kind):
 def test_api_versions_of_a_controller():
     answer = kafka_answers.decode_api_versions(*recorded("controller_migration", "api_versions"))
     assert answer.api_keys[kafka_wire.DESCRIBE_QUORUM] == (0, 2) and answer.api_keys[1] == (0, 17)
-    assert answer.supported_features == {"metadata.version": (1, 21)}
+    assert answer.supported_features == {"kraft.version": (0, 1), "metadata.version": (1, 21)}
     assert answer.finalized_features == {"metadata.version": (21, 21)}
     assert answer.finalized_features_epoch > 0
     assert answer.zk_migration_ready is True
@@ -129,6 +129,19 @@ def test_old_server_is_asked_again_with_version_0():
     keys = struct.pack(">hihhh", 35, 1, 18, 0, 2)
     body = struct.pack(">hihhh", 0, 1, 18, 0, 2)
     with Server(framed(1, keys), framed(2, body)) as server:
+        assert kafka_wire.api_versions(server.address).api_keys == {18: (0, 2)}
+
+
+def test_server_that_knows_version_3_is_asked_again_with_it():
+    keys = struct.pack(">hihhh", 35, 1, 18, 0, 3)
+    answer, _version = recorded("kraft", "api_versions")
+    with Server(framed(1, keys), framed(2, answer)) as server:
+        assert kafka_wire.api_versions(server.address) == kafka_answers.decode_api_versions(answer, 3)
+
+
+def test_server_without_the_versions_that_it_knows_is_asked_with_version_0():
+    body = struct.pack(">hihhh", 0, 1, 18, 0, 2)
+    with Server(framed(1, struct.pack(">hi", 35, 0)), framed(2, body)) as server:
         assert kafka_wire.api_versions(server.address).api_keys == {18: (0, 2)}
 
 
