@@ -33,7 +33,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.security import 
 from confluent_kafka.admin import AdminClient
 
 BUILD = pathlib.Path(__file__).resolve().parents[2] / ".build"
-# Kafka 4 has Log4j 2, which reads a file of Log4j 1 only if told
+# Kafka 4 has Log4j 2, which reads a file of Log4j 1 only with this property
 JVM_FLAGS = (
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",

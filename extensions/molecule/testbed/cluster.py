@@ -111,6 +111,8 @@ def _prepare(say: Say) -> tuple[Network, dict[str, str]]:
         say(f"subnet {network.subnet}")
     secrets = secrets_store.ensure()
     jars.resolve()
+    for release in LAYOUT.more_releases:
+        jars.resolve_release(release)
     inventory.write(network, secrets)
     begun = time.monotonic()
     if image.build():

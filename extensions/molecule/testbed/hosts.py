@@ -28,10 +28,13 @@ from layout import (
     ZOOKEEPERS,
     Host,
     Network,
+    release_home,
+    release_libs,
 )
 
 TEMPLATES = TESTBED / "templates"
 _LOGIN_UID = 1500
+_IMAGE_HOME = TESTBED / "image/root/opt/kafka"
 
 
 def start(host: Host, network: Network, secrets: dict[str, str], seed: Path | None) -> None:
@@ -75,6 +78,7 @@ def _options(host: Host, network: Network, live: Path, seeded: bool) -> list[str
     names = [f"--add-host={h.name}{suffix}:{network.address(h)}" for h in HOSTS for suffix in (".testbed", "")]
     mounted = {"kafka": LAYOUT.data_dir, "zookeeper": "/var/lib/zookeeper"}
     volumes = [f"--volume={directory}:{mounted[directory.name]}" for directory in sorted(live.iterdir())]
+    volumes += [f"--volume={release_libs(one)}:{release_home(one)}/libs:ro" for one in LAYOUT.more_releases]
     return [
         f"--name={host.container}",
         f"--hostname={host.name}",
@@ -98,6 +102,7 @@ def _provision(host: Host, network: Network, secrets: dict[str, str]) -> None:
     try:
         _put(root / "root/.ssh/authorized_keys", SSH_KEY.with_suffix(".pub").read_text(), 0, 0o600)
         _provision_user(root)
+        _provision_homes(root)
         config = root / LAYOUT.config_dir[1:]
         for name, store in secrets_store.keystores(host, network, secrets).items():
             _put(config / "ssl" / name, store.read_bytes(), LAYOUT.uid, 0o640)
@@ -137,7 +142,21 @@ def _provision_user(root: Path) -> None:
         return
     _add_user(root, user, uid, LAYOUT.data_dir, "/usr/sbin/nologin")
     _own(root / LAYOUT.log_dir[1:], uid)
-    (root / LAYOUT.kafka_home[1:]).symlink_to("/opt/kafka")
+
+
+def _provision_homes(root: Path) -> None:
+    """Install the layout's further releases, with the image's scripts, and link Kafka's directory to the first."""
+    for release in LAYOUT.more_releases:
+        home = release_home(release)
+        for file in (path for path in (_IMAGE_HOME / "bin").iterdir()):
+            # the image's archive of classes is for its own class path; Kafka 4 has Log4j 2
+            text = file.read_text().replace("/opt/kafka", home).replace("${KAFKA_CDS_OPTS--", "${KAFKA_CDS_OPTS:+-")
+            text = text.replace("-Dlog4j.configuration=", "-Dlog4j1.compatibility=true -Dlog4j.configuration=")
+            _put(root / home[1:] / "bin" / file.name, text, mode=0o755)
+        for file in (_IMAGE_HOME / "config").iterdir():
+            _put(root / home[1:] / "config" / file.name, file.read_text())
+    if LAYOUT.kafka_home != "/opt/kafka":
+        (root / LAYOUT.kafka_home[1:]).symlink_to(LAYOUT.first_home)
 
 
 def _add_user(root: Path, name: str, uid: int, home: str, shell: str) -> None:

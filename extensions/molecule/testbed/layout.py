@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 TESTBED = Path(__file__).resolve().parent
@@ -22,8 +22,9 @@ SPARK_JARS = BUILD / "spark" / "jars"
 CHECKOUT_ID = hashlib.sha256(str(CHECKOUT).encode()).hexdigest()[:8]
 
 # `secure` secures every listener (security.py); `other` has another layout (_OTHER); `sudo` logs in as a user who may
-# use sudo, and logind ends whatever a login leaves running (hosts.py).
-VARIANTS = ("default", "secure", "other", "sudo")
+# use sudo, and logind ends whatever a login leaves running (hosts.py); `journey` begins with an older release, and has
+# newer ones beside it (_JOURNEY).
+VARIANTS = ("default", "secure", "other", "sudo", "journey")
 VARIANT = os.environ.get("TESTBED_VARIANT") or "default"
 SECURED = VARIANT == "secure"
 SUDO = VARIANT == "sudo"
@@ -90,8 +91,17 @@ class Layout:
     clients_port: int
     zookeeper_port: int
     chroot: str
+    # The release that runs first, "" for the image's; and others that are installed, each in /opt/kafka-<release>.
+    release: str
+    more_releases: tuple[str, ...]
+    protocol_version: str  # inter.broker.protocol.version
     # An authorizer, password.encoder.secret and delegation tokens: without, the seed has nothing that needs them.
     protected: bool
+
+    @property
+    def first_home(self) -> str:
+        """Where the release is that runs first."""
+        return release_home(self.release) if self.release else "/opt/kafka"  # image/root
 
     @property
     def metadata_log_dir(self) -> str:
@@ -142,7 +152,18 @@ _DEFAULT = Layout(
     clients_port=9094,
     zookeeper_port=2181,
     chroot="/prod/kafka-eu",
+    release="",
+    more_releases=(),
+    protocol_version="3.9",
     protected=True,
+)
+# Kafka's directory is a link, as an upgrade needs it: first to the older release.
+_JOURNEY = replace(
+    _DEFAULT,
+    kafka_home="/opt/kafka-current",
+    release="3.7.2",
+    more_releases=("3.7.2", "4.1.1"),
+    protocol_version="3.7",
 )
 _OTHER = Layout(
     hosts=(
@@ -173,9 +194,12 @@ _OTHER = Layout(
     clients_port=19094,
     zookeeper_port=22181,
     chroot="",
+    release="",
+    more_releases=(),
+    protocol_version="",
     protected=False,
 )
-LAYOUT = _OTHER if VARIANT == "other" else _DEFAULT
+LAYOUT = {"other": _OTHER, "journey": _JOURNEY}.get(VARIANT, _DEFAULT)
 HOSTS = LAYOUT.hosts
 BROKERS = tuple(host for host in HOSTS if host.is_broker)
 CONTROLLERS = tuple(host for host in HOSTS if not host.is_broker)
@@ -185,6 +209,11 @@ ZOOKEEPERS = tuple(host for host in HOSTS if host.has_zookeeper)
 def release_libs(version: str) -> Path:
     """Return where the jars of another release of Kafka are, which jars.resolve_release resolves."""
     return BUILD / f"kafka-{version}" / "libs"
+
+
+def release_home(release: str) -> str:
+    """Return where a further release is on a host."""
+    return f"/opt/kafka-{release}"
 
 
 def renamed() -> dict[str, str]:

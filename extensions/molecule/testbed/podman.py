@@ -18,7 +18,7 @@ from typing import IO, Callable, Iterable, TypeVar
 
 from layout import BUILD, CHECKOUT_ID, HOSTS, SECURED, TESTBED_ID, Host, Network, TestbedError
 
-_HOME = BUILD / "podman"
+_HOME = (BUILD / "podman").resolve()  # podman rejects its storage under another name
 # The root of control groups (v1 or v2), the file of a group's CPU weight, and the weight of one process.
 _CPU_WEIGHTS = tuple(
     (root, name, weight)

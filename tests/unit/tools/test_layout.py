@@ -46,5 +46,5 @@ def test_the_other_layout_has_none_of_the_collections_defaults(layout):
 
 
 def test_variants_share_no_state(layout):
-    loaded = [layout(variant) for variant in ("default", "secure", "other")]
-    assert len({one.TESTBED_ID for one in loaded}) == len({one.STATE for one in loaded}) == 3
+    loaded = [layout(variant) for variant in ("default", "secure", "other", "journey")]
+    assert len({one.TESTBED_ID for one in loaded}) == len({one.STATE for one in loaded}) == 4
