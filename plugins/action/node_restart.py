@@ -9,7 +9,7 @@ import difflib
 import time
 from typing import Any
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase, strays
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase, strays, transitions
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.advice import shown
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import file_changes
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import RUN, QuorumshiftAction
@@ -21,6 +21,8 @@ _STEPS = {
     "revert the file": "gets its old properties file back",
     "write the file": "gets its new properties file",
     "format": "formats its log directory",
+    "switch the release": "gets its new release",
+    "switch the release back": "gets its earlier release back",
     "start": "starts",
     "start again": "ended because it was elected twice while its log was empty, and starts again",
     "register": "answers, waits for its registration",
@@ -74,8 +76,9 @@ class ActionModule(QuorumshiftAction):
         return result
 
     def ends_run(self, result):
-        """A broker that reverted left a registration in the quorum, which its role removes before the run ends."""
-        return result.get("outcome") != "reverted"
+        """A broker that reverted left a registration in the quorum, which its role removes before the run ends. In an
+        upgrade it keeps its registration."""
+        return result.get("outcome") != "reverted" or result.get("kind") in transitions.CHANGING
 
     def _changes_of_repair(self) -> dict:
         """Return {node_id} or {node_id, changes} for a node that is to run in the mode that its file says.

@@ -9,13 +9,21 @@ The restart worker on the host does it, so that it happens even if the control n
 from __future__ import annotations
 
 import os
-from typing import Any, Mapping
+from typing import Any, Mapping, NamedTuple
 
-from . import restart_files, restart_steps
+from . import home_link, restart_files, restart_steps
 from .core import auto_revert, kraft_config, restart_token, transitions
 from .formats import metadata_summary, properties
 from .probes import node, own_log, own_node, own_zookeeper, service
 from .restart_record import Record, RestartError
+
+
+class Earlier(NamedTuple):
+    """What a node had before its restart in an upgrade: the text of its properties file, and where the link of its
+    release led, None if the restart does not switch it."""
+
+    text: str
+    home: str | None
 
 
 class _Refused(RestartError):
@@ -59,6 +67,41 @@ def after(spec: Mapping[str, Any], record: Record, directory: str, error: Except
         f"{why} Its properties file was reverted and it is up in mode {earlier} again. Fix the cause and run again."
     )
     return "reverted", _joined(message, excerpt)
+
+
+def upgrade(spec: Mapping[str, Any], record: Record, earlier: Earlier, error: Exception) -> tuple[str, str]:
+    """Give a node that did not come up in an upgrade its earlier release and properties file back, and start it.
+
+    A node may always run the release of before the upgrade: inter.broker.protocol.version and metadata.version are not
+    raised before all nodes run the new one. Return as `after`.
+    """
+    record.forgiving = True
+    unit, release = spec["service"], spec.get("release") or {}
+    new = f"Kafka {release['version']}" if release else f"the new {spec['config_file']}"
+    why = f"{unit} did not come up with {new}: {error}."
+    excerpt = getattr(error, "excerpt", "")
+    try:
+        refused = restart_token.no_stop(spec)
+        if refused and not restart_steps.is_stopped(service.state(unit)):
+            raise _Refused(refused)
+        if not restart_steps.is_stopped(service.state(unit)):
+            restart_steps.stop(spec, record, "stop again")
+        if earlier.home:
+            record.step("switch the release back")
+            home_link.switch(release["home"], earlier.home)
+        if restart_files.read_text(spec["config_file"]) != earlier.text:
+            _write(spec, record, earlier.text)
+        values = properties.parse(earlier.text)
+        before = own_node.registration(values, spec["node_id"], spec["mode"])
+        restart_steps.start(spec, record, values, before)
+    except Exception as second:
+        now = f" {release['home']} leads to {home_link.target(release['home'])}." if release else ""
+        message = f"{why} Restoring what it had before failed too: {second}.{now} Fix the cause and run again."
+        second_excerpt = getattr(second, "excerpt", "")
+        same = own_log.without_times(second_excerpt) == own_log.without_times(excerpt)
+        return "failed", _joined(message, excerpt, "" if same else second_excerpt)
+    has = f"with {earlier.home}" if earlier.home else "with its earlier properties file"
+    return "reverted", _joined(f"{why} It is up again {has}. Fix the cause and run again.", excerpt)
 
 
 def _old_text(spec: Mapping[str, Any], directory: str, earlier: str) -> str:

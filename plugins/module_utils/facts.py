@@ -179,6 +179,7 @@ class RestartSpec(TypedDict, total=False):
     start_timeout_s: float
     registered: list[str]
     only_start: bool
+    release: dict[str, str] | None
     run_key: str
 
 

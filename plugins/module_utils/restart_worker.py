@@ -22,6 +22,7 @@ from . import (
     as_user,
     auto_revert,
     detached,
+    home_link,
     host_identity,
     host_state,
     restart_files,
@@ -54,7 +55,12 @@ def planned(spec: Mapping[str, Any]) -> dict:
 
 def _is_due(spec: Mapping[str, Any], state: Mapping[str, Any]) -> bool:
     """Return whether a node that is as it should be is restarted all the same: in a plain restart, unless its process
-    started after `since`."""
+    started after `since`; in an upgrade, if it runs another release, or started before its file was written."""
+    if spec["kind"] in transitions.CHANGING:
+        release = spec.get("release")
+        if release:
+            return home_link.running_version(spec["service"]) != release["version"]
+        return (state.get("started_at") or 0) < os.path.getmtime(spec["config_file"])
     since = spec.get("since") or 0
     return spec["kind"] in transitions.RESTARTS and not (since and (state.get("started_at") or 0) >= since)
 
@@ -91,7 +97,8 @@ def begin(spec: Mapping[str, Any]) -> dict:
     `spec`: {id, kind (core.transitions), mode (the node's mode after the restart), run, node_id, cluster_id,
     state_dir, service, config_file, changes ({key: value or None}) or content ({key: value}, the complete file), owner,
     format (argv that formats an empty log directory, or None), log_file, stop_timeout_s, start_timeout_s, registered
-    (ids, as text, of the brokers registered in the quorum), only_start (whether a running node must not be stopped)}.
+    (ids, as text, of the brokers registered in the quorum), only_start (whether a running node must not be stopped),
+    release ({home: a link, to: the directory to which it is switched, version: that is there}, or None)}.
     Raises RestartError when another restart or another run's lock holds the host.
     """
     plan = planned(spec)
@@ -270,18 +277,28 @@ def _bring_up(
     spec: Mapping[str, Any], record: Record, directory: str, new: str | None, before: Mapping[str, Any]
 ) -> None:
     """Write the file and start the node. On any error, revert it where that is safe."""
-    since = time.time()
+    since, release = time.time(), spec.get("release")
+    earlier = auto_revert.Earlier(restart_files.read_text(spec["config_file"]), None)
     try:
         if new is not None:
             record.step("write the file")
             restart_files.replace(spec["config_file"], new, spec.get("owner"))
+        if release:  # after the file, without which the release would use its own inter.broker.protocol.version
+            earlier = earlier._replace(home=home_link.target(release["home"]))
+            record.step("switch the release")
+            home_link.switch(release["home"], release["to"])
         values = properties.parse(restart_files.read_text(spec["config_file"]))
         if spec.get("format"):
             _format(spec, record, values)
         restart_steps.start(spec, record, values, before)
+        if release:
+            home_link.require(spec["service"], release["home"], release["version"])
         record.end("done")
     except Exception as error:
-        record.end(*auto_revert.after(spec, record, directory, error, since))
+        if spec["kind"] in transitions.CHANGING:
+            record.end(*auto_revert.upgrade(spec, record, earlier, error))
+        else:
+            record.end(*auto_revert.after(spec, record, directory, error, since))
 
 
 def _format(spec: Mapping, record: Record, values: Mapping[str, str]) -> None:

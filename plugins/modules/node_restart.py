@@ -42,6 +42,8 @@ options:
       - The kind of restart. Required with O(action=begin).
       - V(restart_broker) and V(restart_controller) restart a node in the mode in which it runs, without a change of its
         properties file. They fail in a mode of a migration, and where the file has another mode.
+      - V(upgrade_broker) and V(upgrade_controller) are the same with another release, V(protocol_broker) with another
+        C(inter.broker.protocol.version). A node that does not come up gets its earlier release and file back.
     type: str
     choices:
       - controller
@@ -53,6 +55,15 @@ options:
       - zk
       - restart_broker
       - restart_controller
+      - upgrade_broker
+      - upgrade_controller
+      - protocol_broker
+  release:
+    description:
+      - With V(upgrade_broker) and V(upgrade_controller), the release that the node is to run. C(home) is the link from
+        which its service starts Kafka, C(to) the directory to which it is switched, and C(version) that of Kafka there.
+        The action plugin fills it in.
+    type: dict
   since:
     description:
       - With V(restart_broker) and V(restart_controller), the time of the change that the restart is for, in seconds
@@ -213,6 +224,7 @@ def main():
             "action": {"type": "str", "choices": ["begin", "finish", "watch"], "default": "begin"},
             "restart_id": {"type": "str", "required": True},
             "kind": {"type": "str", "choices": [*transitions.TRANSITIONS, *transitions.RESTARTS]},
+            "release": {"type": "dict"},
             "since": {"type": "float", "default": 0},
             **host_state.HELD_OPTIONS,
             "node_id": {"type": "int", "required": True},
@@ -261,7 +273,7 @@ def main():
     }
     try:
         if given["kind"] in transitions.RESTARTS and given["action"] == "begin":
-            if given["changes"] or given["content"]:
+            if given["kind"] not in transitions.CHANGING and (given["changes"] or given["content"]):
                 module.fail_json(msg="a plain restart changes no properties file. Nothing was changed on this host.")
             spec["mode"] = restart_worker.kept_mode(spec)
         if module.check_mode:

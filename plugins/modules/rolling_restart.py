@@ -44,6 +44,7 @@ options:
         takes controllers back to migration mode before the migration has ended, V(hybrid) brokers from KRaft mode
         back to migration mode, V(zk) from there to plain ZooKeeper mode.
       - V(restart_broker) and V(restart_controller) restart nodes in the mode in which they run, outside of a migration.
+        V(upgrade_broker), V(upgrade_controller) and V(protocol_broker) are plain restarts too, in an upgrade.
       - Required unless O(state=batches).
     type: str
     choices:
@@ -55,6 +56,9 @@ options:
       - zk
       - restart_broker
       - restart_controller
+      - upgrade_broker
+      - upgrade_controller
+      - protocol_broker
   canary:
     description:
       - The host to restart first; by default the broker that leads the fewest partitions. With O(state=batches), by
@@ -70,6 +74,11 @@ options:
         1970. Nodes that started later, by their host's clock, need no restart. V(0) restarts all.
     type: float
     default: 0
+  ready:
+    description: In plain restarts, hosts that need no restart. In an upgrade, those that run the new release.
+    type: list
+    elements: str
+    default: []
   planned:
     description:
       - With O(state=planned), the brokers in the order of the run's own plan. The module keeps this order if no broker
@@ -218,6 +227,7 @@ def main():
             "canary": {"type": "str"},
             "concurrency": {"type": "int", "default": 1},
             "since": {"type": "float", "default": 0},
+            "ready": {"type": "list", "elements": "str", "default": []},
             "planned": {"type": "list", "elements": "str", "default": []},
             "batch": {"type": "list", "elements": "str", "default": []},
             "plan": {"type": "dict", "default": {}},
@@ -347,12 +357,13 @@ def plain_planned(module):
     try:
         if role == transitions.CONTROLLER:
             quorum = restart_plan.of_quorum(facts["quorum"])
-            plan = restart_plan.of_hosts(facts, role, quorum, None, 1, given["since"])
+            plan = restart_plan.of_hosts(facts, role, quorum, None, 1, given["since"], given["ready"])
             return {"plan": {**plan._asdict(), "unavoidable": {}, "min_isr": {}, "kind": kind}, **times}
         min_isr = module.min_isr(facts["topics"].get("partitions") or {}) if facts["topics"]["reached"] else {}
         cluster = restart_plan.of_facts(facts, min_isr)
-        canary = given["canary"] or restart_plan.canary(facts, cluster, given["since"])
-        plan = restart_plan.of_hosts(facts, role, cluster, canary, given["concurrency"], given["since"])
+        canary = given["canary"] or (None if given["ready"] else restart_plan.canary(facts, cluster, given["since"]))
+        how = (given["concurrency"], given["since"], given["ready"])
+        plan = restart_plan.of_hosts(facts, role, cluster, canary, *how)
     except ValueError as error:
         module.fail_json(msg=f"{error}. Nothing was changed.")
     numbers = phase.ids(facts["nodes"][host] for batch in plan.batches for host in batch)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Mapping
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kraft_config, transitions
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kraft_config, releases, transitions, upgrade
 from ansible_collections.quorumshift.kafka.plugins.module_utils.seal import seal_properties
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import (
     GROUPS,
@@ -31,7 +31,7 @@ def of_restart(action: QuorumshiftAction, kind: str, host: str, values: Mapping[
         changes = kraft_config.to_migration_mode(values, node["node_id"], _voters(action), listener, protocol, extra)
         return {"node_id": node["node_id"], "changes": changes}
     if kind in transitions.RESTARTS:
-        return {"node_id": int(action.nodes()[host]["node_id"])}
+        return {"node_id": int(action.nodes()[host]["node_id"]), **_of_upgrade(action, kind, host, values)}
     if kind == "hybrid":  # the host reverts the keys from the file that it kept before the restart in KRaft mode
         return {"node_id": node["node_id"], "changes": {}}
     if kind == "zk":
@@ -50,6 +50,26 @@ def of_restart(action: QuorumshiftAction, kind: str, host: str, values: Mapping[
     # With "=", because a cluster id may begin with a dash
     command = [storage, "format", f"--cluster-id={action.session.get('cluster_id')}", "--config", config_file]
     return {"node_id": node_id, "content": content, "format_command": command}
+
+
+def _of_upgrade(action: QuorumshiftAction, kind: str, host: str, values: Mapping[str, str]) -> dict:
+    """Return {release, changes} of a restart in an upgrade, {} of another plain restart.
+
+    A new release would use its own inter.broker.protocol.version where the file names none: the earlier one is written
+    into the file first.
+    """
+    if kind not in transitions.CHANGING:
+        return {}
+    version = str(action.variable("upgrade_to"))
+    if kind == "protocol_broker":
+        return {"changes": {upgrade.PROTOCOL: releases.written(releases.release(version) or ())}}
+    planned = action.vars["hostvars"]["localhost"]["upgrade_planned"]
+    home, to = action.variable("quorumshift_kafka_home", host), action.variable("upgrade_home", host)
+    pinned = planned["protocol"] if kind == upgrade.BROKERS and upgrade.PROTOCOL not in values else ""
+    return {
+        "release": {"home": home, "to": str(to), "version": version},
+        **({"changes": {upgrade.PROTOCOL: pinned}} if pinned else {}),
+    }
 
 
 def of_controller(action: QuorumshiftAction, host: str) -> dict[str, str]:

@@ -88,6 +88,17 @@ def level_of(feature: str, text: object) -> int:
     raise FeatureError(f"{feature} {written!r} is no level: levels of this feature are numbers")
 
 
+def highest_of(release: Tuple[int, int]) -> int | None:
+    """Return the highest metadata.version of a release as (3, 9); None for a release that is not known."""
+    written = f"{release[0]}.{release[1]}"
+    return level_of(METADATA_VERSION, written) if written in _FIRST_LEVELS else None
+
+
+def oldest_of_4() -> int:
+    """Return the lowest metadata.version that Kafka 4 supports, 3.3-IV3 (MetadataVersion.MINIMUM_VERSION)."""
+    return level_of(METADATA_VERSION, "3.3-IV3")
+
+
 def highest_common(feature: str, supported: Mapping[str, Mapping[str, Range]]) -> int:
     """Return the highest level that every node supports; a node without the feature supports level 0 alone."""
     return min(nodes.get(feature, Range(0, 0)).highest for nodes in supported.values())

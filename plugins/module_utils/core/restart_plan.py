@@ -302,10 +302,19 @@ def of_facts(facts: ClusterFacts, min_isr: Mapping[str, int]) -> Cluster:
 
 
 def of_hosts(
-    facts: ClusterFacts, role: str, cluster: Cluster, canary: str | None, concurrency: int, since: float
+    facts: ClusterFacts,
+    role: str,
+    cluster: Cluster,
+    canary: str | None,
+    concurrency: int,
+    since: float,
+    ready: Iterable[str] = (),
 ) -> restart.Plan:
-    """Return the plan of the hosts of a role. Those whose process started after `since` (seconds since 1970 by the
-    host's own clock; 0: none) are done. Raises ValueError as `plan`, and for a host whose id is unknown."""
+    """Return the plan of the hosts of a role.
+
+    Those whose process started after `since` (seconds since 1970 by the host's own clock; 0: none) are done, and so are
+    the hosts in `ready`. Raises ValueError as `plan`, and for a host whose id is unknown.
+    """
     nodes = _of_role(facts, role)
     unknown = sorted(host for host, node in nodes.items() if node.get("node_id") is None)
     if unknown:
@@ -313,7 +322,8 @@ def of_hosts(
     hosts = {int(node["node_id"]): host for host, node in nodes.items()}
     if canary is not None and canary not in nodes:
         raise ValueError(f"the canary is {canary}, which is not in the group kafka_{role}")
-    done = [number for number, host in hosts.items() if since and restarted_at(nodes[host]) >= since]
+    kept = set(ready)
+    done = [number for number, host in hosts.items() if host in kept or (since and restarted_at(nodes[host]) >= since)]
     first = int(nodes[canary]["node_id"]) if canary is not None else None
     found = plan(cluster, hosts, done, first, concurrency)
     batches = [[hosts[one] for one in batch] for batch in found.batches]

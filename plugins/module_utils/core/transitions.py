@@ -110,12 +110,20 @@ RESTARTS = {
     for one in (
         Transition("restart_broker", BROKER, "", "", "restart", (), stays="a plain restart changes no file"),
         Transition("restart_controller", CONTROLLER, "", "", "restart", (), stays="a plain restart changes no file"),
+        Transition("upgrade_broker", BROKER, "", "", "restart", ()),
+        Transition("upgrade_controller", CONTROLLER, "", "", "restart", ()),
+        Transition("protocol_broker", BROKER, "", "", "restart", ()),
     )
 }
-"""Plain restarts: the node keeps its mode and its properties file. They are no steps of a migration."""
+"""Plain restarts: the node keeps its mode. They are no steps of a migration. An upgrade changes the release, and
+inter.broker.protocol.version; a node that does not come up with the new one gets the earlier one back."""
 
-KEPT_MODES = {"restart_broker": (node_mode.ZK, node_mode.KRAFT), "restart_controller": (node_mode.CONTROLLER_FINAL,)}
+_OUTSIDE = {BROKER: (node_mode.ZK, node_mode.KRAFT), CONTROLLER: (node_mode.CONTROLLER_FINAL,)}
+KEPT_MODES = {**{name: _OUTSIDE[one.role] for name, one in RESTARTS.items()}, "protocol_broker": (node_mode.ZK,)}
 """The modes in which a node may make each plain restart: those outside of a migration."""
+
+CHANGING = tuple(name for name, one in RESTARTS.items() if not one.stays)
+"""Plain restarts that change something on the host."""
 
 
 def of(kind: str) -> Transition:

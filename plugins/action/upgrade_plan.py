@@ -1,0 +1,63 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""upgrade_plan: ask the probe host, and show what an upgrade does and how it goes on."""
+
+from __future__ import annotations
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import features
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.advice import shown
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROBE, QuorumshiftAction
+
+_ROLES = {"upgrade_broker": "brokers", "upgrade_controller": "controllers"}
+
+
+class ActionModule(QuorumshiftAction):
+    """Judges one step of an upgrade and shows it."""
+
+    FILLS = PROBE
+
+    def act(self, args):
+        hostvars = self.vars["hostvars"]
+        if args["step"] == "binaries":
+            read = {host: hostvars[host].get("upgrade_home_read") or {} for host in self.nodes()}
+            args["homes"] = {host: found for host, found in read.items() if "home" in found}
+        result = super().act({**args, "to": str(args["to"])})
+        if not result.get("failed"):
+            (self._binaries if args["step"] == "binaries" else self._versions)(args, result)
+        return result
+
+    def _binaries(self, args, result):
+        self.say(f"to Kafka {args['to']}: {', then '.join(_ROLES[kind] for kind in result['order'])}")
+        if result["ready"]:
+            self.say(f"run it already: {shown(result['ready'])}")
+        if result["switched"]:
+            self.say(f"no node runs, the link alone is switched: {shown(result['switched'])}")
+        hosts: dict[str, list[str]] = {}
+        instead: dict[str, str] = {}
+        for host, keys in result["removed"].items():
+            for key, more in keys.items():
+                hosts.setdefault(key, []).append(host)
+                instead[key] = more
+        for key, found in sorted(hosts.items()):
+            how = f"set {instead[key]} instead" if instead[key] else "remove it after the upgrade"
+            self.say(f"Kafka {args['to']} does not know {key} of {shown(found)}: {how}")
+
+    def _versions(self, args, result):
+        if not result["needed"]:
+            self.say("nothing is left to raise: the upgrade is complete")
+            return
+        if result["protocol"]:
+            what = f"inter.broker.protocol.version from {result['before']} to {result['protocol']}"
+        else:
+            level = features.name_of(features.METADATA_VERSION, result["metadata_version"])
+            what = f"metadata.version from {result['before']} to {level}"
+        if result["confirmed"]:
+            self.say(f"raise {what}")
+            return
+        self.say(
+            f"every node runs Kafka {args['to']}, and what it uses stays as it was: the binaries can be taken back"
+        )
+        self.say(
+            f"to raise {what}, which cannot be taken back, run it again with -e upgrade_confirm={result['needed']}"
+        )

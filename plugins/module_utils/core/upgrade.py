@@ -1,0 +1,286 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A rolling upgrade of Kafka's binaries: which nodes need it, in which order, and why one may not begin. Pure.
+
+Sources: Kafka's documentation, "Upgrading" of 3.9, 4.0 and 4.1; the keys of KafkaConfig in the jars of 3.9.2, 4.0.1 and
+4.1.1, compared. An upgrade has two steps. The binaries can be taken back as long as the second step was not made, which
+raises inter.broker.protocol.version in ZooKeeper mode, and metadata.version in KRaft mode.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
+
+from ..facts import NodeFacts
+from . import features, releases
+from .advice import shown
+from .transitions import BROKER
+
+BROKERS, CONTROLLERS = "upgrade_broker", "upgrade_controller"
+PROTOCOL = "inter.broker.protocol.version"
+LAST_WITH_ZOOKEEPER, FIRST_WITHOUT = releases.WANTED, (4, 0)
+# The oldest software and metadata.version from which Kafka 4 can be reached
+OLDEST_FOR_4 = (3, 3)
+JAVA_OF_4 = 17
+
+# What to set in place of a key that a release does not know any more, "" if nothing replaces it
+_UNREPLACED = """
+alter.config.policy.kraft.compatibility.enable auto.include.jmx.reporter broker.id.generation.enable
+control.plane.listener.name controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
+eligible.leader.replicas.enable inter.broker.protocol.version leader.imbalance.per.broker.percentage
+log.message.downconversion.enable log.message.format.version offsets.commit.required.acks
+password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
+password.encoder.keyfactory.algorithm password.encoder.old.secret password.encoder.secret reserved.broker.max.id
+zookeeper.clientCnxnSocket zookeeper.connect zookeeper.connection.timeout.ms zookeeper.max.in.flight.requests
+zookeeper.metadata.migration.enable zookeeper.metadata.migration.min.batch.size zookeeper.session.timeout.ms
+zookeeper.set.acl zookeeper.ssl.cipher.suites zookeeper.ssl.client.enable zookeeper.ssl.crl.enable
+zookeeper.ssl.enabled.protocols zookeeper.ssl.endpoint.identification.algorithm zookeeper.ssl.keystore.location
+zookeeper.ssl.keystore.password zookeeper.ssl.keystore.type zookeeper.ssl.ocsp.enable zookeeper.ssl.protocol
+zookeeper.ssl.truststore.location zookeeper.ssl.truststore.password zookeeper.ssl.truststore.type
+"""
+REMOVED: Dict[Tuple[int, int], Dict[str, str]] = {
+    (4, 0): {
+        **dict.fromkeys(_UNREPLACED.split(), ""),
+        "delegation.token.master.key": "delegation.token.secret.key",
+        "log.message.timestamp.difference.max.ms": "log.message.timestamp.before.max.ms and "
+        "log.message.timestamp.after.max.ms",
+    },
+    (4, 1): dict.fromkeys(
+        (
+            "group.coordinator.new.enable",
+            "group.share.max.groups",
+            "metadata.log.segment.min.bytes",
+            "share.fetch.max.fetch.records",
+        ),
+        "",
+    ),
+}
+
+
+class Host(NamedTuple):
+    """One node of an upgrade. `version`: that runs, or is installed where none runs; `protocol`: of its properties
+    file, "" if not set; `home`: what the module kafka_home read there, {} if it did not."""
+
+    role: str
+    version: str | None
+    runs: bool
+    protocol: str
+    home: Mapping[str, Any]
+
+
+class Binaries(NamedTuple):
+    """The first step. `order`: kinds of restarts, one after the other; `ready`: hosts that run the target; `switched`:
+    hosts without a running node, whose link alone is switched; `lowers`: whether the target is older; `protocol`: the
+    inter.broker.protocol.version that brokers without one keep, "" in KRaft mode; `removed`: {host: {key: what to set
+    instead}}."""
+
+    order: List[str]
+    ready: List[str]
+    switched: List[str]
+    lowers: bool
+    protocol: str
+    removed: Dict[str, Dict[str, str]]
+
+
+def of_facts(nodes: Mapping[str, NodeFacts], homes: Mapping[str, Mapping[str, Any]]) -> Dict[str, Host]:
+    """Return the hosts of an upgrade."""
+    return {
+        host: Host(
+            node["role"],
+            node.get("version"),
+            bool((node.get("service") or {}).get("active")),
+            ((node.get("file") or {}).get("properties") or {}).get(PROTOCOL, ""),
+            homes.get(host) or {},
+        )
+        for host, node in nodes.items()
+    }
+
+
+def binaries(
+    hosts: Mapping[str, Host], target: str, in_zookeeper_mode: bool, removed_keys: Mapping[str, Mapping[str, str]]
+) -> Binaries:
+    """Return the first step; call it once `refusals` returns none. `removed_keys`: of `removed`."""
+    found = _upgraded(hosts, in_zookeeper_mode)
+    ready = [host for host, one in sorted(found.items()) if one.runs and one.version == target]
+    idle = {host: one for host, one in hosts.items() if host not in found}
+    switched = [host for host, one in sorted(idle.items()) if one.home["home"]["is_link"] and one.version != target]
+    lowers = _is_lowered(found, target)
+    order = [BROKERS] if in_zookeeper_mode else [BROKERS, CONTROLLERS] if lowers else [CONTROLLERS, BROKERS]
+    kept = ""
+    if in_zookeeper_mode:
+        kept = releases.written(min(_protocols(hosts).values()))
+    return Binaries(order, ready, switched, lowers, kept, {host: dict(keys) for host, keys in removed_keys.items()})
+
+
+def removed(files: Mapping[str, Mapping[str, str]], target: str) -> Dict[str, Dict[str, str]]:
+    """Return the keys of properties files that the target does not know any more, {host: {key: what to set instead}}.
+
+    `files`: {host: properties}.
+    """
+    release = releases.release(target) or (0, 0)
+    keys = {key: more for known, all_keys in REMOVED.items() if known <= release for key, more in all_keys.items()}
+    found = {host: {key: keys[key] for key in sorted(values) if key in keys} for host, values in sorted(files.items())}
+    return {host: one for host, one in found.items() if one}
+
+
+def refusals(
+    hosts: Mapping[str, Host],
+    target: str,
+    in_zookeeper_mode: bool,
+    finalized: Mapping[str, int],
+) -> List[str]:
+    """Return why the binaries may not be changed to the target, as sentences. `finalized`: levels of the features."""
+    release = releases.release(target)
+    if release is None:
+        return [f"Kafka {target} is {releases.kind(target)}. Set upgrade_to to the version in the name of its jar"]
+    if in_zookeeper_mode and release >= FIRST_WITHOUT:
+        return [
+            f"Kafka {target} has no ZooKeeper, and this cluster is in ZooKeeper mode. Upgrade to "
+            f"{releases.written(LAST_WITH_ZOOKEEPER)}, migrate with quorumshift.kafka.migrate, and upgrade then"
+        ]
+    found = _upgraded(hosts, in_zookeeper_mode)
+    reasons = [
+        f"the Kafka version of {host} could not be read. Set quorumshift_kafka_home to the directory that has libs/"
+        for host, one in sorted(found.items())
+        if one.version is None
+    ]
+    for host, one in sorted(hosts.items()):
+        reasons += _of_home(host, one, target, release, must=host in found)
+    versions = sorted({one.version for one in found.values() if one.version and one.version != target})
+    if len(versions) > 1:
+        mixed = ", ".join(f"{host} {one.version}" for host, one in sorted(found.items()))
+        reasons.append(
+            f"versions are mixed: {mixed}. An upgrade to {target} begins from one version. Finish the earlier upgrade "
+            "first, or take it back: run this playbook with its version and directory"
+        )
+    if in_zookeeper_mode:
+        return reasons + _over_protocol(found, target, release)
+    reasons += _over_features(target, release, finalized)
+    if release >= FIRST_WITHOUT:
+        for version in versions:
+            older = releases.release(version)
+            if older is not None and older < OLDEST_FOR_4:
+                reasons.append(
+                    f"Kafka {version} cannot be upgraded to {target} at once. Upgrade to "
+                    f"{releases.written(LAST_WITH_ZOOKEEPER)} first, with its metadata.version"
+                )
+        level, least = finalized.get(features.METADATA_VERSION, 0), features.oldest_of_4()
+        if level < least:
+            reasons.append(
+                f"metadata.version is {features.name_of(features.METADATA_VERSION, level)}, and Kafka {target} needs "
+                f"{features.name_of(features.METADATA_VERSION, least)} at least. Raise it first, with the second step "
+                "of this playbook or quorumshift.kafka.kafka_features"
+            )
+    return reasons
+
+
+def protocol_due(hosts: Mapping[str, Host], target: str) -> Dict[str, str]:
+    """Return the brokers whose inter.broker.protocol.version is not the target's, {host: value}."""
+    release = releases.release(target) or (0, 0)
+    found = _protocols(hosts)
+    return {host: releases.written(value) for host, value in sorted(found.items()) if value < release}
+
+
+def not_upgraded(hosts: Mapping[str, Host], target: str, in_zookeeper_mode: bool) -> List[str]:
+    """Return the nodes that do not run the target."""
+    found = _upgraded(hosts, in_zookeeper_mode)
+    return [host for host, one in sorted(found.items()) if not one.runs or one.version != target]
+
+
+def token(cluster_id: str, target: str) -> str:
+    """Return what confirms the second step, after which the binaries cannot be taken back."""
+    return f"{cluster_id}:{releases.written(releases.release(target) or ())}"
+
+
+def level_of_target(target: str, highest_common: int) -> int:
+    """Return the metadata.version of a release; of one that the tool does not know, the highest that all nodes
+    support."""
+    known = features.highest_of(releases.release(target) or (0, 0))
+    return min(known, highest_common) if known else highest_common
+
+
+def _upgraded(hosts: Mapping[str, Host], in_zookeeper_mode: bool) -> Dict[str, Host]:
+    """Return the nodes that are restarted: in ZooKeeper mode, controllers need not run yet."""
+    return {host: one for host, one in hosts.items() if one.role == BROKER or not in_zookeeper_mode or one.runs}
+
+
+def _protocols(hosts: Mapping[str, Host]) -> Dict[str, Tuple[int, ...]]:
+    """Return the inter.broker.protocol.version of each broker: of its file, or its release's."""
+    found = {}
+    for host, one in hosts.items():
+        if one.role == BROKER:
+            found[host] = releases.protocol(one.protocol) if one.protocol else releases.release(one.version or "")
+    return {host: value or (0, 0) for host, value in found.items()}
+
+
+def _is_lowered(found: Mapping[str, Host], target: str) -> bool:
+    others = {releases.release(one.version or "") for one in found.values() if one.version != target}
+    release = releases.release(target) or (0, 0)
+    return any(other is not None and other > release for other in others)
+
+
+def _of_home(host: str, one: Host, target: str, release: Tuple[int, int], must: bool) -> List[str]:
+    """Return what is wrong with the directories of a host. `must`: whether a node is upgraded there."""
+    if not one.home:
+        return [f"the directories of {host} were not read. Run the whole playbook"]
+    home, new, java = one.home["home"], one.home["to"], one.home.get("java")
+    if not must and not home["is_link"]:
+        return []  # no node runs, and there is nothing to switch
+    reasons = []
+    if not new["exists"]:
+        reasons.append(f"{new['path']} does not exist on {host}. Install Kafka {target} there, or correct upgrade_home")
+    elif new["version"] != target:
+        reasons.append(
+            f"{new['path']} of {host} has {'Kafka ' + new['version'] if new['version'] else 'no Kafka jar in libs/'}, "
+            f"and upgrade_to is {target}. Install that version there, or correct upgrade_home"
+        )
+    elif not new["starts"]:
+        reasons.append(f"{new['path']}/bin of {host} has no kafka-server-start.sh. Install the whole release there")
+    if not home["is_link"]:
+        path, beside = home["path"], f"{home['path']}-{one.version}"
+        reasons.append(
+            f"{path} of {host} is no link, and the upgrade switches a link. Make it one, while Kafka runs: mv {path} "
+            f"{beside} && ln -s {beside} {path}"
+        )
+    if java and java < JAVA_OF_4 and release >= FIRST_WITHOUT:
+        reasons.append(
+            f"{host} runs Java {java}, and Kafka {target} needs Java {JAVA_OF_4}. Install it for the service"
+        )
+    return reasons
+
+
+def _over_protocol(found: Mapping[str, Host], target: str, release: Tuple[int, int]) -> List[str]:
+    protocols = _protocols(found)
+    values = sorted(set(protocols.values()) - {release})
+    if len(values) > 1:
+        each = ", ".join(f"{host} {releases.written(value)}" for host, value in sorted(protocols.items()))
+        return [f"{PROTOCOL} differs: {each}. Set one value in every broker's file, and restart them one by one"]
+    above = {host: value for host, value in sorted(protocols.items()) if value > release}
+    if not above:
+        return []
+    value = releases.written(max(above.values()))
+    return [
+        f"{PROTOCOL} is {value} on {shown(list(above))}, and Kafka {target} is older: brokers that used {value} cannot "
+        f"go back. Choose a release from {value} on"
+    ]
+
+
+def _over_features(target: str, release: Tuple[int, int], finalized: Mapping[str, int]) -> List[str]:
+    highest = features.highest_of(release)
+    level = finalized.get(features.METADATA_VERSION, 0)
+    reasons = []
+    if highest is not None and level > highest:
+        reasons.append(
+            f"metadata.version is {features.name_of(features.METADATA_VERSION, level)}, and Kafka {target} supports "
+            f"{features.name_of(features.METADATA_VERSION, highest)} at most. Lower it first where Kafka allows it, "
+            "with quorumshift.kafka.kafka_features and downgrade: safe"
+        )
+    others = sorted(set(finalized) - {features.METADATA_VERSION, features.KRAFT_VERSION})
+    if release < FIRST_WITHOUT and others:
+        named = ", ".join(f"{name} {finalized[name]}" for name in others)
+        reasons.append(
+            f"{named} is finalized, and Kafka {target} does not know it. Delete it first, with "
+            "quorumshift.kafka.kafka_features and downgrade: safe"
+        )
+    return reasons

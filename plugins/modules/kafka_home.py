@@ -1,0 +1,100 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: kafka_home
+short_description: Read from which directory a node's service starts Kafka, or switch it where no node runs
+version_added: 0.1.0
+description:
+  - O(state=read) tells where the link O(home) leads, and which release is in O(to).
+  - O(state=switched) lets the link lead to O(to), on a host whose service does not run.
+    M(quorumshift.kafka.node_restart) switches it on hosts with a running node.
+options:
+  state:
+    description: What to do.
+    type: str
+    choices: [read, switched]
+    default: read
+  home:
+    description: The link from which the service starts Kafka. The action plugin fills it in.
+    type: path
+    required: true
+  to:
+    description: The directory of the other release.
+    type: path
+    required: true
+  service:
+    description: The service's name. The action plugin fills it in.
+    type: str
+    required: true
+attributes:
+  check_mode: {support: full, description: Returns whether the link would be switched.}
+  diff_mode: {support: full, description: Shows where the link leads before and after.}
+author: Quorumshift maintainers (@quorumshift)
+"""
+
+EXAMPLES = r"""
+- name: Read the directories of both releases
+  quorumshift.kafka.kafka_home:
+    home: /opt/kafka
+    to: /opt/kafka-4.1.1
+    service: kafka
+"""
+
+RETURN = r"""
+home:
+  description: The link's C(path), whether it C(is_link), its C(target), and the C(version) of Kafka there.
+  type: dict
+  returned: success
+to:
+  description: The directory's C(path), whether it C(exists), its C(version), and whether a script C(starts) Kafka.
+  type: dict
+  returned: success
+active:
+  description: Whether the service runs.
+  type: bool
+  returned: success
+java:
+  description: The major version of the running node's Java, null if it is unknown.
+  type: int
+  returned: success
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils import home_link
+from ansible_collections.quorumshift.kafka.plugins.module_utils.restart_record import RestartError
+
+
+def main():
+    """Read the directories, or switch the link."""
+    module = AnsibleModule(
+        argument_spec={
+            "state": {"type": "str", "choices": ["read", "switched"], "default": "read"},
+            "home": {"type": "path", "required": True},
+            "to": {"type": "path", "required": True},
+            "service": {"type": "str", "required": True},
+        },
+        supports_check_mode=True,
+    )
+    home, to, service = (module.params[name] for name in ("home", "to", "service"))
+    found = home_link.read(home, to, service)
+    if module.params["state"] == "read":
+        module.exit_json(changed=False, **found)
+    if found["active"]:
+        module.fail_json(msg=f"{service} runs on this host: its restart switches {home}. Nothing was changed.", **found)
+    before = found["home"]["target"]
+    try:
+        if before != to and not module.check_mode:
+            home_link.switch(home, to)
+            found = home_link.read(home, to, service)
+    except (OSError, RestartError) as error:
+        module.fail_json(msg=f"{home} could not be switched to {to}: {error}. Nothing was changed.")
+    module.exit_json(changed=before != to, diff={"before": f"{before}\n", "after": f"{to}\n"}, **found)
+
+
+if __name__ == "__main__":
+    main()

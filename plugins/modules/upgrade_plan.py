@@ -1,0 +1,209 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: upgrade_plan
+short_description: Judge whether Kafka's binaries may be changed to another release, and what is left of an upgrade
+version_added: 0.1.0
+description:
+  - O(step=binaries) fails where the binaries of the cluster may not be changed to O(to), and tells the order of the
+    restarts. Going up, controllers come before brokers, and going down after them.
+  - O(step=versions) tells what raises the versions in use, after every node runs O(to). That is
+    C(inter.broker.protocol.version) in ZooKeeper mode, C(metadata.version) in KRaft mode. It needs O(token), because
+    the binaries cannot be taken back afterwards.
+options:
+  step:
+    description: Which step of the upgrade to judge.
+    type: str
+    required: true
+    choices: [binaries, versions]
+  to:
+    description: The version of Kafka that the nodes are to run.
+    type: str
+    required: true
+  homes:
+    description: What M(quorumshift.kafka.kafka_home) read on each host. The action plugin fills it in.
+    type: dict
+    default: {}
+  token:
+    description: The token that O(step=versions) shows.
+    type: str
+    default: ""
+extends_documentation_fragment:
+  - quorumshift.kafka.connection
+  - quorumshift.kafka.zookeeper
+  - quorumshift.kafka.nodes
+attributes:
+  check_mode: {support: full, description: Reads only.}
+  diff_mode: {support: none, description: Reads only.}
+author: Quorumshift maintainers (@quorumshift)
+"""
+
+EXAMPLES = r"""
+- name: Judge an upgrade to Kafka 4.1.1
+  quorumshift.kafka.upgrade_plan:
+    step: binaries
+    to: 4.1.1
+    bootstrap_servers: b1:9094
+    nodes: "{{ my_node_facts }}"
+"""
+
+RETURN = r"""
+order:
+  description: The kinds of restarts, one after the other (M(quorumshift.kafka.rolling_restart)).
+  type: list
+  elements: str
+  returned: with O(step=binaries)
+ready:
+  description: Hosts that need no restart for this step.
+  type: list
+  elements: str
+  returned: success
+switched:
+  description: Hosts without a running node, whose link alone is switched.
+  type: list
+  elements: str
+  returned: with O(step=binaries)
+lowers:
+  description: Whether the release is older than the one that runs.
+  type: bool
+  returned: with O(step=binaries)
+protocol:
+  description:
+    - With O(step=binaries), the C(inter.broker.protocol.version) that brokers keep. With O(step=versions), the one to
+      which it is raised. Empty in KRaft mode, and where there is nothing to raise.
+  type: str
+  returned: success
+removed:
+  description: Keys of the properties files that the release does not know any more, by host, each with what to set.
+  type: dict
+  returned: with O(step=binaries)
+metadata_version:
+  description: The level to which C(metadata.version) is raised; 0 in ZooKeeper mode, and if nothing is to be raised.
+  type: int
+  returned: with O(step=versions)
+before:
+  description: What is in use, as people name it.
+  type: str
+  returned: with O(step=versions)
+controllers:
+  description: The addresses of the controllers.
+  type: list
+  elements: str
+  returned: with O(step=versions)
+needed:
+  description: The token that confirms the step; empty where there is nothing to raise.
+  type: str
+  returned: with O(step=versions)
+confirmed:
+  description: Whether O(token) is that token.
+  type: bool
+  returned: with O(step=versions)
+"""
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_host_port
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import features as core_features
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase, plain_restart, transitions, upgrade
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import features
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster_admin import ClusterAdmin, OtherCluster
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import WireError
+
+
+def main():
+    """Judge one step of an upgrade."""
+    module = ProbeModule(
+        {
+            "step": {"type": "str", "required": True, "choices": ["binaries", "versions"]},
+            "to": {"type": "str", "required": True},
+            "homes": {"type": "dict", "default": {}},
+            "token": {"type": "str", "default": "", "no_log": False},
+        }
+    )
+    module.run(lambda: {"binaries": binaries, "versions": versions}[module.params["step"]](module))
+
+
+def binaries(module):
+    """Return the first step: the order of the restarts."""
+    given, facts, in_zookeeper_mode = situation(module)
+    hosts = upgrade.of_facts(facts["nodes"], given["homes"])
+    finalized = {} if in_zookeeper_mode else gathered(module)["finalized"]
+    refused = upgrade.refusals(hosts, given["to"], in_zookeeper_mode, finalized)
+    if refused:
+        module.fail_json(msg=f"{'. '.join(refused)}. Nothing was changed.")
+    files = {host: (node.get("file") or {}).get("properties") or {} for host, node in facts["nodes"].items()}
+    return upgrade.binaries(hosts, given["to"], in_zookeeper_mode, upgrade.removed(files, given["to"]))._asdict()
+
+
+def versions(module):
+    """Return the second step: what raises the versions in use."""
+    given, facts, in_zookeeper_mode = situation(module)
+    hosts = upgrade.of_facts(facts["nodes"], {})
+    nothing = {"ready": [], "protocol": "", "metadata_version": 0, "before": "", "needed": "", "confirmed": False}
+    left = upgrade.not_upgraded(hosts, given["to"], in_zookeeper_mode)
+    if left:
+        module.fail_json(
+            msg=f"{', '.join(left)} do not run Kafka {given['to']} yet, so the versions in use stay. Run this playbook "
+            "again. Nothing was changed by this task."
+        )
+    needed = upgrade.token(given["cluster_id"] or facts["zookeeper"].get("cluster_id") or "", given["to"])
+    if given["token"] not in ("", needed):
+        module.fail_json(
+            msg=f"upgrade_confirm is {given['token']}, and that of this step is {needed}. Nothing was changed."
+        )
+    nothing["controllers"] = [
+        node["address"] for node in module.nodes.values() if node["role"] == transitions.CONTROLLER
+    ]
+    found = {**nothing, "needed": needed, "confirmed": given["token"] == needed}
+    if in_zookeeper_mode:
+        due = upgrade.protocol_due(hosts, given["to"])
+        if not due:
+            return nothing
+        brokers = [host for host, one in hosts.items() if one.role == transitions.BROKER]
+        before = ", ".join(sorted(set(due.values())))
+        target = needed.rpartition(":")[2]
+        return {**found, "ready": sorted(set(brokers) - set(due)), "protocol": target, "before": before}
+    seen = gathered(module)
+    refused = core_features.unready(seen)
+    if refused:
+        module.fail_json(msg=f"{refused}. Nothing was changed.")
+    highest = core_features.highest_common(core_features.METADATA_VERSION, features.supported(seen))
+    level, now = upgrade.level_of_target(given["to"], highest), seen["finalized"].get(core_features.METADATA_VERSION, 0)
+    if level <= now:
+        return nothing
+    before = core_features.name_of(core_features.METADATA_VERSION, now)
+    return {**found, "metadata_version": level, "before": before}
+
+
+def situation(module):
+    """Return (parameters, facts, whether the cluster is in ZooKeeper mode). Fail during a migration."""
+    facts = module.facts(partitions=False)
+    detected = phase.detect(facts)
+    refused = plain_restart.refused(facts, detected)
+    if refused:
+        module.fail_json(msg=f"{refused}. Nothing was changed.")
+    return module.params, facts, detected.phase == phase.ZK
+
+
+def gathered(module):
+    """Return the features of every node (probes.features.gather)."""
+    connections = module.connections
+    controllers = [
+        parse_host_port(node["address"]) for node in module.nodes.values() if node["role"] == transitions.CONTROLLER
+    ]
+    try:
+        admin = ClusterAdmin(
+            connections.bootstrap, connections.client, connections.timeout, module.params["cluster_id"]
+        )
+        clients = connections.client, connections.controller_client
+        return features.gather(admin, *clients, controllers, connections.timeout)
+    except (WireError, OtherCluster) as error:
+        module.fail_json(msg=f"the features could not be read: {error}. Nothing was changed.")
+
+
+if __name__ == "__main__":
+    main()
