@@ -8,7 +8,7 @@ export LC_ALL := C.UTF-8
 
 PY := .venv/bin/python
 TESTBED := $(PY) extensions/molecule/testbed/testbed.py
-CHECKS := lint unit integration spark spark-standalone build molecule molecule-secure crash-tests crash-tests-all crash-tests-rollback crash-tests-sudo drill test test-full test-fresh test-e2e test-verify test-faults test-rollback test-layout
+CHECKS := lint unit integration spark spark-standalone build molecule molecule-secure crash-tests crash-tests-all crash-tests-rollback crash-tests-sudo drill test test-full test-fresh test-e2e test-verify test-faults test-rollback test-layout journey
 
 .PHONY: help setup demo $(CHECKS) lock testbed-up testbed-down testbed-reset testbed-ssh clean
 
@@ -33,6 +33,7 @@ crash-tests-all: setup ## a migration whose control process is killed before and
 crash-tests-rollback: setup ## a rollback from dual-write to ZooKeeper mode, killed before and after every journal record
 crash-tests-sudo: setup ## the same as crash-tests on hosts with sudo, where logind kills what a login leaves running
 drill: setup ## migrations and a rollback with injected faults, while verification clients run
+journey: setup ## on the testbed: from Kafka 3.7.2 with ZooKeeper to 3.9.2, to KRaft, to 4.1.1, under verification clients
 test-fresh: setup ## setup, lint, unit, integration and build on a new minimal Debian with empty caches
 test-e2e: setup ## on the testbed: a migration with a controller failover, refusals, a separate probe host, no secrets in output
 test-verify: setup ## on the testbed: the verification under load, with planted differences, with failures of Spark, brokers and disks

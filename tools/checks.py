@@ -159,6 +159,10 @@ PARTS: dict[str, tuple[Step, ...]] = {
         *crash_tests("migration killed 9 times, sudo", 1500, "--points=3", "--moments=6", variant="sudo"),
     ),
     "drill": (Step("migrations with injected faults", (PYTHON, "-m", "tools.drill"), 4500), TESTBED_DOWN),
+    "journey": (
+        Step("journey", script("journey"), 7200, env={"TESTBED_VARIANT": "journey"}),
+        Step("testbed down, journey", (PYTHON, TESTBED, "down"), 120, env={"TESTBED_VARIANT": "journey"}),
+    ),
     "test-fresh": (Step("new Debian host", script("fresh_host"), 2400),),
     "test-e2e": (
         Step("failover", script("demo", "--failover"), 1800),

@@ -12,7 +12,12 @@ import json
 import os
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state, restart_record, restart_worker
+from ansible_collections.quorumshift.kafka.plugins.module_utils import (
+    home_link,
+    host_state,
+    restart_record,
+    restart_worker,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kraft_config
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_summary, properties
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import own_node, own_zookeeper, service
@@ -67,6 +72,12 @@ class Host:
         self.active = self.mode not in self.broken
         self.zookeeper["brokers"] += ["2"] if self.active and self.mode != "kraft" else []
         self.on_start()
+
+    def ends_unless(self, starts):
+        """End a process that cannot start; its session ends too."""
+        self.active = self.active and starts
+        if not self.active:
+            self.zookeeper["brokers"] = [broker for broker in self.zookeeper["brokers"] if broker != "2"]
 
     def registration(self, _values, _node_id, mode):
         registration = {
@@ -482,3 +493,91 @@ def test_a_node_that_started_after_the_change_is_not_restarted(host):
     assert restart_worker.planned({**spec, "since": 0.5})["needed"] is False
     assert restart_worker.planned({**spec, "since": 1.5})["needed"] is True
     assert restart_worker.planned({**spec, "since": 0})["needed"] is True
+
+
+# Upgrades ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def upgraded(host, monkeypatch):
+    """A function that makes a host with a link to 3.7.2, whose service runs the release to which the link leads."""
+
+    def make(text=PLAIN):
+        node = host(text)
+        (node.directory / "kafka").symlink_to("kafka-3.7.2")
+        node.release = {"home": str(node.directory / "kafka"), "to": "kafka-3.9.2", "version": "3.9.2"}
+        node.target = lambda: os.readlink(node.directory / "kafka")
+        monkeypatch.setattr(home_link, "running_version", lambda _name: node.target().partition("-")[2])
+        return node
+
+    return make
+
+
+PINNED = {"inter.broker.protocol.version": "3.7"}
+
+
+def test_an_upgrade_writes_the_file_before_it_switches_the_release(upgraded):
+    node = upgraded()
+    record = node.restart("upgrade_broker", PINNED, mode="zk", release=node.release)
+    assert record["outcome"] == "done" and node.target() == "kafka-3.9.2"
+    assert node.steps(record)[2:] == ["stop", "write the file", "switch the release", "start", "register"]
+    assert properties.parse(node.file.read_text())["inter.broker.protocol.version"] == "3.7"
+    spec = {"kind": "upgrade_broker", "mode": "zk", "config_file": str(node.file), "service": "kafka", "run_key": "k"}
+    assert restart_worker.planned({**spec, "release": node.release})["needed"] is False
+    assert restart_worker.planned({**spec, "release": {**node.release, "version": "3.7.2"}})["needed"] is True
+
+
+def test_a_node_that_does_not_come_up_with_the_new_release_gets_the_earlier_one_back(upgraded):
+    node = upgraded()
+    begin = node.begin
+
+    def starts_with_the_old_release_alone(action, name):
+        begin(action, name)
+        node.ends_unless(node.target() == "kafka-3.7.2")
+
+    service.begin = starts_with_the_old_release_alone
+    before = node.file.read_text()
+    record = node.restart("upgrade_broker", PINNED, mode="zk", release=node.release)
+    assert record["outcome"] == "reverted" and node.target() == "kafka-3.7.2" and node.active
+    assert node.file.read_text() == before
+    assert "kafka did not come up with Kafka 3.9.2" in record["message"]
+    assert "It is up again with kafka-3.7.2. Fix the cause and run again" in record["message"]
+
+
+def test_a_service_that_does_not_use_the_link_gets_it_back(upgraded, monkeypatch):
+    node = upgraded()
+    monkeypatch.setattr(home_link, "running_version", lambda _name: "3.7.2")
+    record = node.restart("upgrade_broker", None, mode="zk", release=node.release)
+    assert record["outcome"] == "reverted" and node.target() == "kafka-3.7.2"
+    assert "its unit does not start Kafka from" in record["message"]
+
+
+def test_a_node_that_comes_up_with_neither_release_stays_down_and_says_so(upgraded):
+    node = upgraded()
+    node.broken.add("zk")
+    record = node.restart("upgrade_broker", None, mode="zk", release=node.release)
+    assert record["outcome"] == "failed" and node.target() == "kafka-3.7.2"
+    assert "Restoring what it had before failed too" in record["message"]
+
+
+def test_a_broker_that_does_not_come_up_with_the_new_protocol_gets_its_file_back(host):
+    node = host(PLAIN)
+    begin = node.begin
+
+    def starts_with_the_old_file_alone(action, name):
+        begin(action, name)
+        node.ends_unless("inter.broker" not in node.file.read_text())
+
+    service.begin = starts_with_the_old_file_alone
+    before = node.file.read_text()
+    record = node.restart("protocol_broker", {"inter.broker.protocol.version": "3.9"}, mode="zk")
+    assert record["outcome"] == "reverted" and node.file.read_text() == before and node.active
+
+
+def test_a_broker_that_started_before_its_file_was_written_needs_the_restart_of_the_second_step(host):
+    node = host(PLAIN)  # its process started at 1.0
+    spec = {"kind": "protocol_broker", "mode": "zk", "config_file": str(node.file), "service": "kafka", "run_key": "k"}
+    os.utime(node.file, (0.5, 0.5))
+    assert restart_worker.planned(spec)["needed"] is False
+    os.utime(node.file, (2, 2))
+    assert restart_worker.planned(spec)["needed"] is True
