@@ -180,6 +180,11 @@ class JavaServer:
         """Add a directory to the class path of the next start."""
         self._command[self._command.index("-cp") + 1] += f"{os.pathsep}{directory}"
 
+    def use(self, libs: pathlib.Path) -> None:
+        """Run the jars of this directory from the next start on."""
+        jars = os.pathsep.join(str(jar) for jar in sorted(libs.glob("*.jar")))
+        self._command[self._command.index("-cp") + 1] = jars
+
     def printed(self, text: str) -> bool:
         """Return whether the log has `text` since the last start."""
         with open(self.log, "rb") as log:

@@ -1,0 +1,136 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Real nodes of Kafka 3.7.2, 3.9.2 and 4.1.1 on the same directories: what an upgrade reads, refuses and raises."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import installation, node, own_node
+
+from tests.integration import admin_bed, servers
+
+pytestmark = pytest.mark.real
+
+SERVICE = {"manager": "systemd", "name": "kafka", "active": True, "active_state": "active"}
+
+
+def facts(server, role, tmp_path):
+    """Return what node_facts reads of a server; systemd does not run it."""
+    config = str(server.home / "server.properties")
+    found = node.facts(role, config, "none", "key", str(tmp_path), "/nowhere")
+    words = pathlib.Path(f"/proc/{server.pid}/cmdline").read_text(encoding="utf-8").split("\0")
+    version = installation.running_version(server.pid, words)
+    return {**found, "service": SERVICE, "version": version, "reached": True, "address": str(server.address)}
+
+
+def homes(nodes, to):
+    found = {
+        "home": {"path": "/opt/kafka", "is_link": True, "target": "old", "version": "old"},
+        "to": {"path": f"/opt/kafka-{to}", "exists": True, "version": to, "starts": True},
+        "java": 17,
+    }
+    return dict.fromkeys(nodes, found)
+
+
+def plan(step, to, nodes, brokers, **more):
+    given = {"bootstrap_servers": [str(one.address) for one in brokers], "nodes": nodes, "timeout": 15, **more}
+    return admin_bed.run("upgrade_plan", step=step, to=to, homes=homes(nodes, to), **given)
+
+
+def changed(servers_of_cluster, libs):
+    """Restart each node with other jars, and wait until it is registered anew."""
+    for server, mode in servers_of_cluster:
+        before = own_node.registration(server.properties, server.node_id, mode)
+        server.stop()
+        server.use(libs)
+        server.start()
+
+        def anew(server=server, mode=mode, before=before):
+            found = own_node.registration(server.properties, server.node_id, mode)
+            return found and found["incarnation_id"] != before["incarnation_id"]
+
+        servers.wait_for(anew, 120, f"{server.name} registered")
+
+        def answers(server=server, mode=mode):
+            return own_node.running_mode(server.properties, "", "") == mode
+
+        servers.wait_for(answers, 60, f"{server.name} in mode {mode}")
+
+
+def test_a_kraft_cluster_goes_to_kafka_4_and_back_until_metadata_version_is_raised(tmp_path):
+    new = servers.libs_of("4.1.1")
+    with admin_bed.kraft("upgrade", settings={"metadata.log.segment.ms": "600000"}) as (_home, controller, (broker,)):
+
+        def nodes():
+            found = {"b1": facts(broker, "broker", tmp_path), "c1": facts(controller, "controller", tmp_path)}
+            broker_file = found["b1"]["file"]["properties"]
+            broker_file["advertised.listeners"] = f"PLAINTEXT://{broker.address}"
+            return found
+
+        before = nodes()
+        assert {host: one["version"] for host, one in before.items()} == {"b1": "3.9.2", "c1": "3.9.2"}
+        up = plan("binaries", "4.1.1", before, [broker])
+        assert up.get("order") == ["upgrade_controller", "upgrade_broker"] and up["ready"] == [], up
+        assert "do not run Kafka 4.1.1 yet" in plan("versions", "4.1.1", before, [broker])["msg"]
+
+        both = [(controller, "controller_final"), (broker, "kraft")]
+        changed(both, new)
+        assert plan("binaries", "4.1.1", nodes(), [broker])["ready"] == ["b1", "c1"]
+        assert plan("binaries", "3.9.2", nodes(), [broker])["order"] == ["upgrade_broker", "upgrade_controller"]
+        changed(reversed(both), servers.kafka_libs())
+        changed(both, new)
+
+        at = {"cluster_id": servers.CLUSTER_ID}
+        left = plan("versions", "4.1.1", nodes(), [broker], **at)
+        assert left["before"] == "3.9-IV0" and left["metadata_version"] == 27 and not left["confirmed"], left
+        wrong = plan("versions", "4.1.1", nodes(), [broker], token="x:4.1", **at)
+        assert wrong["failed"] and "upgrade_confirm is x:4.1" in wrong["msg"]
+        assert plan("versions", "4.1.1", nodes(), [broker], token=left["needed"], **at)["confirmed"]
+        raised = admin_bed.run(
+            "kafka_features",
+            bootstrap_servers=[str(broker.address)],
+            controllers=left["controllers"],
+            features={"metadata.version": left["metadata_version"]},
+        )
+        assert raised["changed"] and raised["finalized"]["metadata.version"] == 27, raised
+        done = plan("versions", "4.1.1", nodes(), [broker], **at)
+        assert done["needed"] == "" and done["metadata_version"] == 0, done
+        assert "metadata.version is 4.1-IV1, and Kafka 3.9.2" in plan("binaries", "3.9.2", nodes(), [broker])["msg"]
+
+
+def test_a_broker_in_zookeeper_mode_goes_to_3_9_and_back_with_its_protocol(tmp_path):
+    old = servers.libs_of("3.7.2")
+    with servers.workdir("upgrade-zk") as home, servers.zookeeper(home) as ensemble:
+        connect = f"{ensemble.connect}/kafka"
+        with servers.zk_broker(home, 1, connect, {"inter.broker.protocol.version": "3.7"}) as broker:
+
+            def nodes():
+                found = {"b1": facts(broker, "broker", tmp_path)}
+                found["b1"]["file"]["properties"]["advertised.listeners"] = f"PLAINTEXT://{broker.address}"
+                return found
+
+            def restarted(libs):
+                broker.stop()
+                broker.use(libs)
+                broker.start()
+                admin_bed.ready([broker])
+
+            restarted(old)
+            at = {"zookeeper_connect": connect}
+            assert nodes()["b1"]["version"] == "3.7.2"
+            up = plan("binaries", "3.9.2", nodes(), [broker], **at)
+            assert up.get("order") == ["upgrade_broker"] and up["protocol"] == "3.7", up
+            assert "has no ZooKeeper" in plan("binaries", "4.1.1", nodes(), [broker], **at)["msg"]
+            restarted(servers.kafka_libs())
+            left = plan("versions", "3.9.2", nodes(), [broker], **at)
+            assert left["protocol"] == "3.9" and left["before"] == "3.7" and left["needed"].endswith(":3.9"), left
+            restarted(old)
+            assert nodes()["b1"]["version"] == "3.7.2"
+            broker.configure({"inter.broker.protocol.version": "3.9"})
+            restarted(servers.kafka_libs())
+            assert plan("versions", "3.9.2", nodes(), [broker], **at)["needed"] == ""
+            refused = plan("binaries", "3.7.2", nodes(), [broker], **at)["msg"]
+            assert "inter.broker.protocol.version is 3.9 on b1, and Kafka 3.7.2 is older" in refused
