@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Time the comparison of generated clusters: ZooKeeper's files, a snapshot of the log and three brokers.
+"""Time the comparison of generated clusters: ZooKeeper's files, the logs of three voters, three brokers, settings.
 
     PYTHONPATH=.build:.:spark .venv/bin/python tests/benchmarks/scale.py [--partitions N ...] [--plant K] [--cores N]
         [--brokers N]
@@ -46,12 +46,12 @@ _SAMPLE_S = 0.2
 
 
 @contextlib.contextmanager
-def brokers(directory: pathlib.Path, count: int) -> Iterator[Dict[str, int]]:
-    """Serve the brokers of a world, as `count` brokers; yield {id: port}."""
+def nodes(directory: pathlib.Path, count: int) -> Iterator[Dict[int, str]]:
+    """Serve the brokers of a world, as `count` brokers, and its controllers; yield {id: address}."""
     command = [sys.executable, str(ROOT / "tests" / "benchmarks" / "world_brokers.py"), str(directory), str(count)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as served:
         assert served.stdin and served.stdout
-        yield json.loads(served.stdout.readline())
+        yield {int(node): f"127.0.0.1:{port}" for node, port in json.loads(served.stdout.readline()).items()}
         served.stdin.close()
 
 
@@ -99,18 +99,29 @@ def run(job: pathlib.Path, cores: int) -> Dict[str, Any]:
     return {"wall": wall, "cpu": sum(cpu.values()), "peak_mib": peak >> 20, "result": result, "rows": rows}
 
 
+def cut(log: pathlib.Path, target: pathlib.Path) -> Dict[str, Any]:
+    """Take a snapshot of a log; return its part of job.json."""
+    taken = metadata_snapshot.take(str(log / "__cluster_metadata-0"), str(target))
+    return {"archive": taken.path, "sha256": taken.sha256, "end_offset": taken.end_offset}
+
+
 def measure(directory: pathlib.Path, cores: int, count: int) -> Dict[str, Any]:
     """Run the job on a world with `count` brokers; see `run`."""
     facts = json.loads((directory / "world.json").read_text())
-    with tempfile.TemporaryDirectory(prefix="quorumshift-scale-") as name, brokers(directory, count) as ports:
+    with tempfile.TemporaryDirectory(prefix="quorumshift-scale-") as name, nodes(directory, count) as served:
         job = pathlib.Path(name)
         (job / "digest.key").write_bytes(b"0123456789abcdef0123456789abcdef")
-        log = directory / "metadata_log" / "__cluster_metadata-0"
-        taken = metadata_snapshot.take(str(log), str(job / "cut"))
+        leader, *others = world.VOTERS
+        at = [{"id": one, "address": address} for one, address in served.items()]
         views = {
             "zookeeper": {"data_dir": str(directory / "zookeeper"), "chroot": facts["chroot"]},
-            "metadata_log": {"archive": taken.path, "sha256": taken.sha256, "end_offset": taken.end_offset},
-            "brokers": [{"id": int(one), "address": f"127.0.0.1:{port}"} for one, port in ports.items()],
+            "metadata_log": cut(directory / "metadata_log", job / str(leader)),
+            "metadata_logs": [
+                {"node": voter, **cut(directory / f"metadata_log-{voter}", job / str(voter))} for voter in others
+            ],
+            "brokers": [one for one in at if one["id"] not in world.VOTERS],
+            "controllers": [one for one in at if one["id"] in world.VOTERS],
+            "settings": sorted(world.SETTINGS),
         }
         content = {
             "nonce": "scale",

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Generate the metadata of one large cluster in dual-write, the same in ZooKeeper, KRaft and three brokers.
+"""Generate the metadata of one large cluster in dual-write, the same in ZooKeeper, three voters and three brokers.
 
     PYTHONPATH=.build:.:spark .venv/bin/python tests/benchmarks/world.py DIRECTORY --partitions 1000000 [--plant K]
 
@@ -10,8 +10,8 @@ Content depends on the arguments only. DIRECTORY gets:
 - `zookeeper/version-2/snapshot.*` and `log.*`: a data directory of ZooKeeper. Kafka is below CHROOT, beside another
   tenant. The log changes the snapshot, so that it must be replayed.
 - `metadata_log/__cluster_metadata-0`: a checkpoint, and a segment that changes, adds and removes; one transaction is
-  committed, one aborted.
-- `brokers/<id>`: answers of three brokers in KRaft mode, for world_brokers.py.
+  committed, one aborted. `metadata_log-1002` has the same files, `metadata_log-1003` ends at the same offset.
+- `brokers/<id>`: answers of three brokers in KRaft mode, `controllers/<id>`: of the voters, for world_brokers.py.
 - `planted.json`: the differences that `--plant` adds, as the job names them: see Plant.
 - `world.json`: the facts that job.json needs, and the counts of each kind.
 """
@@ -32,6 +32,7 @@ import time
 import zlib
 from typing import Any, Dict, List, NamedTuple, Tuple
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kraft_config
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums, znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_primitives import (
     NO_TAGS,
@@ -47,14 +48,18 @@ CHROOT = "/kafka"
 CLUSTER_ID = "Qs7KfZk2TIK1n0nQ5Qm3Tw"
 BROKERS = range(1, 31)
 SERVED = (1, 2, 3)
-CONTROLLER, KRAFT_EPOCH, ZK_EPOCH = 101, 7, 5
+CONTROLLER, KRAFT_EPOCH, ZK_EPOCH = 1001, 7, 5
 METADATA_VERSION = 21  # 3.9-IV0, the highest of Kafka 3.9
 NEXT_PRODUCER_ID = 7_000_000
 CHECKPOINT_END = 50_000_000
 SNAPSHOT_ZXID = 0x3_1000_0000
 TIME_MS = 1_750_000_000_000
-ZOOKEEPER, LOG = "zookeeper", "metadata_log"
-STORES = (ZOOKEEPER, LOG, *(f"broker:{number}" for number in SERVED))
+VOTERS = (CONTROLLER, 1002, 1003)
+# 1002 has the leader's bytes, 1003 differences of its own
+ZOOKEEPER, LOG, OTHER_LOG = "zookeeper", "metadata_log", "metadata_log:1003"
+STORES = (ZOOKEEPER, LOG, OTHER_LOG, *(f"broker:{number}" for number in SERVED))
+NODES = ("broker:2", "broker:3", "controller:1002", "controller:1003")
+SETTINGS = dict.fromkeys(sorted(kraft_config.APPLIED_BY_CONTROLLERS), "1")
 _BATCH = 500
 
 
@@ -93,13 +98,14 @@ class Plant(NamedTuple):
 class Tables(NamedTuple):
     """What does not grow with partitions. `configs`: {(broker or None, name): value}; `quotas`: {(entity, key): value};
     `scram`: {(user, mechanism's code): (salt, stored key, server key, iterations)}; `acls`: {content: id};
-    `tokens`: {token id: (owner, requester, renewer)}."""
+    `tokens`: {token id: (owner, requester, renewer)}; `settings`: {name: value} of a node's file."""
 
     configs: Dict[Tuple[int | None, str], str]
     quotas: Dict[Tuple[tuple, str], float]
     scram: Dict[Tuple[str, int], Tuple[bytes, bytes, bytes, int]]
     acls: Dict[tuple, bytes]
     tokens: Dict[str, Tuple[str, str, str]]
+    settings: Dict[Any, str]
 
 
 _TRIPLES = [
@@ -208,7 +214,7 @@ class World:
         for user in users[: max(2, len(users) // 5)]:
             text = base64.urlsafe_b64encode(rng.randbytes(16)).decode().rstrip("=")
             tokens[text] = (f"User:{user}", "User:admin", f"User:{users[0]}")
-        return Tables(configs, quotas, scram, acls, tokens)
+        return Tables(configs, quotas, scram, acls, tokens, {(name,): value for name, value in SETTINGS.items()})
 
     # --- planted differences ---
 
@@ -216,6 +222,7 @@ class World:
         rng = random.Random(self.seed + 1)
         used = set()
         combinations = [(kind, store) for store in STORES for kind in _PLANTED]
+        combinations += [("setting", node) for node in NODES]
         rng.shuffle(combinations)
         for number in range(count):
             kind, store = combinations[number % len(combinations)]
@@ -281,6 +288,11 @@ class World:
         value = self._tables.quotas[(entity, name)] + 1
         key = form.quota(dict(entity), name, value).key
         return Plant(store, "quota", key, "value", "another quota"), (entity, name), ("quotas", value)
+
+    def _plant_setting(self, rng, store):
+        name = rng.choice(sorted(SETTINGS))
+        what = "another value in a node's file"
+        return Plant(store, "setting", form.canonical([name]), "value", what), (name,), ("settings", "2")
 
 
 def _name(number: int) -> str:
@@ -674,8 +686,6 @@ class MetadataLog:
     def __init__(self, directory: pathlib.Path) -> None:
         self._directory = directory
         directory.mkdir(parents=True)
-        self._segment_offset = CHECKPOINT_END
-        self.records = 0
         checkpoint, segment = f"{CHECKPOINT_END:020d}-{KRAFT_EPOCH:010d}.checkpoint", f"{CHECKPOINT_END:020d}.log"
         self._checkpoint = _Batches(directory / checkpoint, 0)
         self._segment = _Batches(directory / segment, CHECKPOINT_END)
@@ -698,9 +708,8 @@ class MetadataLog:
             else:
                 add(config_record(2, topic.name, name, value))
 
-    def rest(self, world: World, topic: Topic) -> int:
+    def rest(self, tables: Tables, topics: int, topic: Topic) -> int:
         """Write everything else and return the end offset. `topic`: one that an aborted transaction changes."""
-        tables = world.tables(LOG)
         old, new = self._checkpoint, self._segment
         old.add(_feature_record("metadata.version", METADATA_VERSION))
         old.add(metadata_batches.migration_state(1))  # MIGRATION, also in dual-write
@@ -717,13 +726,19 @@ class MetadataLog:
         self._rewritten(tables.scram.items(), lambda item: _scram_record(*item[0], item[1]))
         self._rewritten(tables.acls.items(), lambda item: _acl_record(*item))
         self._rewritten(tables.tokens.items(), lambda item: _token_record(item[0], *item[1]))
-        self._removed(max(1, world.topics // 100))
-        self._aborted(topic, max(1, world.topics // 200))
-        new.add(_record(20, 0, b""))
+        self._removed(max(1, topics // 100))
+        self._aborted(topic, max(1, topics // 200))
         old.control([metadata_batches.SNAPSHOT_FOOTER])
-        self.records = old.records + new.records
         old.close()
-        return new.close()
+        new.flush()
+        return new.offset
+
+    def close(self, end_offset: int) -> int:
+        """End the segment at an offset with NoOps; return the number of records."""
+        for dummy in range(end_offset - self._segment.offset):
+            self._segment.add(_record(20, 0, b""))
+        self._segment.close()
+        return self._checkpoint.records + self._segment.records
 
     def _rewritten(self, items, encode):
         """Write nine of ten to the checkpoint and the others to the segment."""
@@ -783,7 +798,7 @@ class _Batches:
 
     def __init__(self, path: pathlib.Path, offset: int) -> None:
         self._file = open(path, "wb", 1 << 20)  # noqa: SIM115
-        self._offset = offset
+        self.offset = offset
         self._pending: List[bytes] = []
         self.records = 0
 
@@ -797,21 +812,23 @@ class _Batches:
         self._pending = records  # type: ignore[assignment]
         self.flush()
 
-    def close(self) -> int:
+    def close(self) -> None:
         self.flush()
         self._file.close()
-        return self._offset
 
     def flush(self) -> None:
         """End the batch."""
         if self._pending:
-            self._file.write(metadata_batches.batch(self._offset, self._pending, KRAFT_EPOCH, TIME_MS))
-            self._offset += len(self._pending)
+            self._file.write(metadata_batches.batch(self.offset, self._pending, KRAFT_EPOCH, TIME_MS))
+            self.offset += len(self._pending)
             self.records += len(self._pending)
             self._pending = []
 
 
 # --- the whole -----------------------------------------------------------------------------------------
+
+
+_LOG_DIR = "__cluster_metadata-0"
 
 
 def generate(directory: pathlib.Path, topics: int, size: int, seed: int = 1, planted: int = 0) -> Dict[str, Any]:
@@ -824,27 +841,33 @@ def generate(directory: pathlib.Path, topics: int, size: int, seed: int = 1, pla
     part.mkdir(parents=True)
     world = World(topics, size, seed, planted)
     zookeeper = ZooKeeperFiles(part / "zookeeper")
-    log = MetadataLog(part / "metadata_log" / "__cluster_metadata-0")
+    logs = {LOG: part / "metadata_log" / _LOG_DIR, OTHER_LOG: part / "metadata_log-1003" / _LOG_DIR}
+    written = {name: MetadataLog(path) for name, path in logs.items()}
     brokers = {f"broker:{number}": BrokerFiles(part / "brokers" / str(number), number) for number in SERVED}
     _begin_zookeeper(zookeeper, topics)
     configured: Dict[str, Dict[str, str]] = {}
-    aborted = world.topic(0)
     for number in range(topics):
         topic = world.topic(number)
         in_zookeeper = world.in_store(topic, number, ZOOKEEPER)
         zookeeper.topic(in_zookeeper)
         if in_zookeeper.configs:
             configured[topic.name] = in_zookeeper.configs
-        in_log = world.in_store(topic, number, LOG)
-        log.topic(in_log)
-        if number == 0:
-            aborted = in_log
+        for name, log in written.items():
+            log.topic(world.in_store(topic, number, name))
         for name, files in brokers.items():
             files.topic(world.in_store(topic, number, name))
-    end_offset = log.rest(world, aborted)
+    ends = [
+        log.rest(world.tables(name), topics, world.in_store(world.topic(0), 0, name)) for name, log in written.items()
+    ]
+    end_offset = max(ends) + 1
+    records = [log.close(end_offset) for log in written.values()]
+    shutil.copytree(logs[LOG].parent, part / "metadata_log-1002", copy_function=os.link)
     _end_zookeeper(zookeeper, world, configured, end_offset)
     for name, files in brokers.items():
         files.close(world.tables(name), end_offset)
+    for number in VOTERS:
+        controller = BrokerFiles(part / "controllers" / str(number), number)
+        controller.close(world.tables(f"controller:{number}"), end_offset)
     facts = {
         "topics": topics,
         "partitions": topics * size,
@@ -855,7 +878,7 @@ def generate(directory: pathlib.Path, topics: int, size: int, seed: int = 1, pla
         "migration_offset": end_offset - 1,
         "zxid": zookeeper.zxid,
         "znodes": zookeeper.znodes,
-        "records": log.records,
+        "records": records[0],
         **{name: len(table) for name, table in world.tables("")._asdict().items()},
         "seconds": round(time.time() - started, 1),
         "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,

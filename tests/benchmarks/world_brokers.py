@@ -7,12 +7,13 @@
 
 Prints a line of JSON, {broker id: port on 127.0.0.1}, and answers until its standard input ends. It speaks unsecured
 connections and the versions of formats.broker_requests only. With N it answers as N brokers: those that WORLD does not
-have serve what the last one of it serves, without configs of their own. A broker's files in WORLD/brokers/<id>:
+have serve what the last one of it serves, without dynamic configs of their own. A node's files in WORLD/brokers/<id> or
+WORLD/controllers/<id>:
 
 - `topics`: the topics of Metadata, one after another;
 - `configs`: the results of DescribeConfigs for each topic;
 - `index.json`: {topic: [offset and size in `topics`, offset and size in `configs`]};
-- `answers.json`: {api key: the body of its answer, in base64}, `head` and `broker_configs`.
+- `answers.json`: {api key: the body of its answer, in base64}, `head`, `settings` and `broker_configs`.
 """
 
 from __future__ import annotations
@@ -147,6 +148,10 @@ class BrokerFiles:
             requests.DESCRIBE_TOKENS.api_key: _tokens(tables),
             "head": _head(),
         }
+        settings = [
+            _config(name, value, _DEFAULT, [(name, value, _DEFAULT)]) for (name,), value in tables.settings.items()
+        ]
+        answers["settings"] = compact_array(settings)
         for broker in (self._broker, None):
             source = _DYNAMIC_DEFAULT if broker is None else _DYNAMIC_BROKER
             configs = [
@@ -154,6 +159,8 @@ class BrokerFiles:
                 for (of, name), value in tables.configs.items()
                 if of == broker
             ]
+            if broker is not None:
+                configs += settings
             name = "" if broker is None else str(broker)
             answers[f"broker_configs.{name}"] = _described(_BROKER_RESOURCE, name, configs)
         texts = {key: base64.b64encode(body).decode() for key, body in answers.items()}
@@ -329,7 +336,9 @@ class Broker:
             else:
                 # A broker that the world does not have: see the module
                 own = self._answers.get(f"broker_configs.{name}")
-                others.append(own if own is not None else _described(kind, name, []))
+                others.append(
+                    own or _NO_ERROR + bytes([kind]) + compact_string(name) + self._answers["settings"] + NO_TAGS
+                )
         return head + _NO_THROTTLE + unsigned_varint(count) + b"".join(others), topics, NO_TAGS
 
 
@@ -360,13 +369,14 @@ def _accept(listener: socket.socket, broker: Broker) -> None:
 
 
 def main() -> None:
-    """Serve a world's brokers."""
-    brokers = {path.name: Broker(path) for path in sorted(pathlib.Path(sys.argv[1], "brokers").iterdir())}
-    last = brokers[max(brokers, key=int)]
+    """Serve a world's brokers and controllers."""
+    nodes = [*pathlib.Path(sys.argv[1], "brokers").iterdir(), *pathlib.Path(sys.argv[1], "controllers").iterdir()]
+    served = {path.name: Broker(path) for path in sorted(nodes)}
+    last = served[str(max(world.SERVED))]
     for number in range(1, int(sys.argv[2]) + 1) if len(sys.argv) > 2 else ():
-        brokers.setdefault(str(number), last)
+        served.setdefault(str(number), last)
     ports = {}
-    for name, broker in brokers.items():
+    for name, broker in served.items():
         listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         ports[name] = listener.getsockname()[1]
         threading.Thread(target=_accept, args=(listener, broker), daemon=True).start()
