@@ -140,10 +140,12 @@ def views(job: Job, at_once: int = 0) -> List[View]:
         if given.get("zookeeper") is not None:
             created.append(_zookeeper(given["zookeeper"], digests, job, at_once))
         if given.get("metadata_log") is not None:
-            created.append(_log(given["metadata_log"], digests, rules.LOG, job.ship))
-        for entry in given.get("metadata_logs") or ():
-            if "error" not in entry:
-                created.append(_log(entry, digests, log_name(entry), job.ship))
+            leader = MetadataLogView(log_source(given["metadata_log"]), digests, rules.LOG, job.ship)
+            others = [entry for entry in given.get("metadata_logs") or () if "error" not in entry]
+            created.append(leader)
+            created += [
+                MetadataLogView(log_source(entry), digests, log_name(entry), job.ship, leader) for entry in others
+            ]
         created += [_controller(entry, job) for entry in given.get("controllers") or ()]
         if given.get("brokers"):
             created += [_broker(entry, digests, job) for entry in given["brokers"]]
@@ -203,10 +205,6 @@ def _controller(given, job):
         security = security.with_content()
     address, settings = addresses.parse_host_port(given["address"]), job.view_options.get("settings") or ()
     return ControllerView(given["id"], address, security, job.bounds.request_timeout_s, settings)
-
-
-def _log(given, digests, name, ship):
-    return MetadataLogView(log_source(given), digests, name, ship)
 
 
 def log_name(entry: Dict[str, Any]) -> str:

@@ -169,13 +169,15 @@ class _Run:
         # Executors elsewhere do not share the directory
         stored = None if self.job.ship else os.path.join(self.job.directory, _ROWS)
         with self._timed("read"):
-            raw, last = parity.read(spark, self.job_file, stored)
-            readings = parity.readings(raw, last, list(self.views))
+            brokers = {name: view for name, view in self.views.items() if family(name) == rules.BROKER}
+            alike = {name: (view.kinds, name in self.zookeeper_mode) for name, view in brokers.items()}
+            read = parity.read(spark, self.job_file, stored, alike)
+            readings = parity.readings(read, list(self.views))
         failed = {name: reading.error for name, reading in readings.items() if reading.error}
         self.apart.update({name: failed.pop(name) for name in list(failed) if family(name) == rules.CONTROLLER})
         if not failed:
             with self._timed("replay"):
-                rows, readings = parity.replayed(raw, readings)
+                rows, readings = parity.replayed(read, readings)
             failed = {name: reading.error for name, reading in readings.items() if reading.error}
         self._report_readings(readings)
         if failed:
@@ -185,7 +187,7 @@ class _Run:
         kinds = {name: view.kinds for name, view in self.views.items() if name not in self.apart}
         comparisons = rules.plan(self.job.gate, kinds, self.zookeeper_mode)
         with self._timed("compare"):
-            unequal = parity.Unequal(rows, parity.bundled(comparisons))
+            unequal = parity.Unequal(rows, parity.bundled(comparisons), read.copies)
         with self._timed("recheck"):
             checked = self._recheck(unequal, comparisons, readings)
         with self._timed("write"):

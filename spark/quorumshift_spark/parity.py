@@ -9,20 +9,23 @@ Rows are those of views.source.
 
 from __future__ import annotations
 
+import collections
 import functools
 import json
 import operator
 import os
 import shutil
-from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+import zlib
+from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Sequence, Tuple
 
+import numpy as np
 import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from quorumshift_spark import columns, replay, rules
+from quorumshift_spark import buckets, columns, replay, rules
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.normal_form import Entity, readable_key
 from quorumshift_spark.rules import Comparison
@@ -41,6 +44,13 @@ class Reading(NamedTuple):
     lost: List[str]
 
 
+class Copy(NamedTuple):
+    """What stands for a view: the rows of the view `of`, but its own rows in the buckets `own` (see buckets)."""
+
+    of: str
+    own: FrozenSet[int]
+
+
 class Bundle(NamedTuple):
     """Comparisons with the same left view, relation and kinds, which share columns of the aggregation."""
 
@@ -50,10 +60,19 @@ class Bundle(NamedTuple):
     members: Tuple[Comparison, ...]
 
 
-def read(spark: SparkSession, job_file: str, directory: str | None) -> Tuple[DataFrame, List[Row]]:
-    """Return the raw rows of all views, each read once, and the last row of each part.
+class Read(NamedTuple):
+    """What was read: the raw rows, {view: {part: its last row (source.part_summary)}}, {view: what stands for it}."""
 
-    :arg directory: where they are stored, if executors share it; else Spark keeps them, on two executors if it can.
+    raw: DataFrame
+    parts: Dict[str, Dict[int, Dict[str, Any]]]
+    copies: Dict[str, Copy]
+
+
+def read(spark: SparkSession, job_file: str, directory: str | None, alike: Mapping[str, Any]) -> Read:
+    """Read all views once.
+
+    :arg directory: where rows are stored, if executors share it; else Spark keeps them, on two executors if it can.
+    :arg alike: of each view that may be a copy of another: the same value for those with the same comparisons.
     """
     spark.dataSource.register(source.ViewsSource)
     views = spark.read.format(source.NAME).option("input", job_file)
@@ -61,38 +80,69 @@ def read(spark: SparkSession, job_file: str, directory: str | None) -> Tuple[Dat
         views = views.option("at_once", spark.sparkContext.defaultParallelism)
     if directory is None:
         rows = views.load().persist(StorageLevel.MEMORY_AND_DISK_2)
-        return rows.filter("kind != ''"), rows.filter("kind = ''").select("view", "key", "fields").collect()
-    shutil.rmtree(directory, ignore_errors=True)  # of a job that was killed
-    os.makedirs(directory, 0o700)
-    last = views.option("directory", directory).load().select("view", "key", "fields").collect()
-    return spark.read.schema(from_arrow_schema(source.ROWS)).parquet(directory), last
+        last = rows.filter("kind = ''")
+    else:
+        shutil.rmtree(directory, ignore_errors=True)  # of a job that was killed
+        os.makedirs(directory, 0o700)
+        last = views.option("directory", directory).load()
+    parts: Dict[str, Dict[int, Dict[str, Any]]] = {}
+    for row in last.select("view", "key", "fields").collect():
+        parts.setdefault(row.view, {})[int(row.key)] = source.part_summary(row.fields)
+    copies = _copies(parts, alike)
+    if directory is None:
+        return Read(rows.filter("kind != ''"), parts, copies)
+    unread = {source.file_name(name, 0) for name, copy in copies.items() if copy.own <= {buckets.OWN}}
+    files = [os.path.join(directory, name) for name in os.listdir(directory) if name not in unread]
+    return Read(spark.read.schema(from_arrow_schema(source.ROWS)).parquet(*files), parts, copies)
 
 
-def readings(raw: DataFrame, last: Sequence[Row], names: Sequence[str]) -> Dict[str, Reading]:
+def _copies(parts: Mapping[str, Mapping[int, Mapping[str, Any]]], alike: Mapping[str, Any]) -> Dict[str, Copy]:
+    """Return what stands for each view that is the same as another, at least in some buckets."""
+    copies = {}
+    digests: Dict[Any, Dict[str, np.ndarray]] = {}
+    for name, of_view in parts.items():
+        one = of_view.get(0, {})
+        if "copy_of" in one.get("state", ()):
+            copies[name] = Copy(one["state"]["copy_of"], frozenset())
+        elif "digests" in one and name in alike:
+            digests.setdefault(alike[name], {})[name] = one["digests"].sums
+    for group in digests.values():
+        shared = {name: sums[buckets.OWN + 1 :].tobytes() for name, sums in group.items()}
+        most = collections.Counter(shared.values()).most_common(1)[0][0]
+        of = next(name for name, sums in shared.items() if sums == most)
+        for name in group.keys() - {of}:
+            own = np.flatnonzero(group[name] != group[of])
+            copies[name] = Copy(of, frozenset({buckets.OWN, *own.tolist()}))
+    return copies
+
+
+def readings(read: Read, names: Sequence[str]) -> Dict[str, Reading]:
     """Return the outcome for each view, with its arrived rows checked against the counts of its parts."""
     arrived: Dict[str, Dict[str, int]] = {name: {} for name in names}
-    for row in raw.groupBy("view", "kind").count().collect():
+    for row in read.raw.groupBy("view", "kind").count().collect():
         arrived[row.view][row.kind] = row["count"]
-    parts: Dict[str, Dict[int, Dict[str, Any]]] = {name: {} for name in names}
-    for row in last:
-        parts[row.view][int(row.key)] = source.part_summary(row.fields)
-    return {name: _reading(arrived[name], parts[name]) for name in names}
+    return {name: _reading(arrived[name], read.parts.get(name, {}), read.copies.get(name)) for name in names}
 
 
-def replayed(raw: DataFrame, found: Mapping[str, Reading]) -> Tuple[DataFrame, Dict[str, Reading]]:
+def replayed(read: Read, found: Mapping[str, Reading]) -> Tuple[DataFrame, Dict[str, Reading]]:
     """Return the rows with the partitions of metadata logs in place of their records, and the readings of them."""
+    raw = read.raw
     result = replay.replay(raw)
     rows = raw.filter(~F.col("kind").isin(*replay.RAW)).unionByName(result.partitions)
     readings = {}
     for name, reading in found.items():
-        read = {kind: count for kind, count in reading.read.items() if kind not in replay.RAW}
+        counts = {kind: count for kind, count in reading.read.items() if kind not in replay.RAW}
         if name in result.counts:
-            read["partition"] = result.counts[name]
-        readings[name] = reading._replace(read=read, error=result.rejected.get(name))
+            counts["partition"] = result.counts[name]
+        readings[name] = reading._replace(read=counts, error=result.rejected.get(name))
+    for name, copy in read.copies.items():
+        if family(name) == rules.LOG:
+            of = readings[copy.of]
+            readings[name] = readings[name]._replace(read=of.read, error=of.error)
     return rows, readings
 
 
-def _reading(arrived, parts):
+def _reading(arrived, parts, copy=None):
     lost: List[str] = []
     errors = [part["error"] for part in parts.values() if "error" in part]
     seconds = max((part["seconds"] for part in parts.values()), default=0.0)
@@ -105,6 +155,9 @@ def _reading(arrived, parts):
     for part in parts.values():
         for kind, count in part["counts"].items():
             yielded[kind] = yielded.get(kind, 0) + count
+    own = sum(int(part["digests"].rows[buckets.OWN]) for part in parts.values() if "digests" in part)
+    if copy is not None and copy.own <= {buckets.OWN} and sum(arrived.values()) == own:
+        arrived = yielded  # its other rows are those of another view
     for kind in sorted({*yielded, *arrived}):
         if yielded.get(kind, 0) != arrived.get(kind, 0):
             lost.append(f"{yielded.get(kind, 0)} {kind} rows were read and {arrived.get(kind, 0)} arrived")
@@ -144,13 +197,14 @@ class Unequal:
     :ivar bundles: as given
     """
 
-    def __init__(self, rows: DataFrame, bundles: Sequence[Bundle]) -> None:
-        self._rows = rows.withColumn("id", _id())
+    def __init__(self, rows: DataFrame, bundles: Sequence[Bundle], copies: Mapping[str, Copy] | None = None) -> None:
+        self._copies = copies or {}
+        self._rows = _own_rows(rows.withColumn("id", _id()), self._copies)
         self.bundles = bundles
         self.equal: Dict[Tuple[int, str], int] = {}
         self.ids: List[int] = []
         if bundles:
-            self._keys = _by_key(self._rows, bundles)
+            self._keys = _by_key(self._rows, bundles, self._copies)
             unequal = F.collect_list(F.when(~F.col("all_equal"), F.col("id"))).alias("ids")
             self.equal, found = self._counts(self._keys, F.col("all_equal"), True, unequal)
             self.ids = sorted(one for row in found for one in row.ids)
@@ -158,6 +212,7 @@ class Unequal:
     def entities(self, ids: Sequence[int]) -> Tuple[Dict[Key, Dict[str, Entity]], List[str]]:
         """Return {key: {view: entity}} of these keys, and a sentence for each entity that arrived twice."""
         found: Dict[Key, Dict[str, Entity]] = {}
+        places: Dict[Key, int | None] = {}
         twice = []
         for row in self._of(self._rows, ids).collect() if ids else ():
             entity = entity_of(row)
@@ -165,6 +220,11 @@ class Unequal:
             if row.view in views:
                 twice.append(f"{row.view}: {entity.kind} {readable_key(entity.kind, entity.key)} arrived twice")
             views[row.view] = entity
+            places[(entity.kind, entity.key)] = row.bucket
+        for key, views in found.items():
+            for name, copy in self._copies.items():
+                if copy.of in views and places[key] not in copy.own:
+                    views[name] = views[copy.of]
         return found, twice
 
     def counts(self, ids: Sequence[int], equal: bool) -> Dict[Tuple[int, str], int]:
@@ -207,34 +267,73 @@ def _digest(relation: str):
     return F.when(F.col("kind") == "partition", typed).otherwise(generic)
 
 
-def _by_key(rows, bundles):
+def _own_rows(rows: DataFrame, copies: Mapping[str, Copy]) -> DataFrame:
+    """Return the rows of views that are no copies, and those of copies in buckets of their own."""
+    if not copies:
+        return rows
+    own = [(name, bucket) for name, copy in copies.items() for bucket in copy.own]
+    others = rows.filter(~F.col("view").isin(*copies))
+    if not own:
+        return others
+    named = rows.sparkSession.createDataFrame(own, "view string, bucket short")
+    return others.unionByName(rows.join(F.broadcast(named), ["view", "bucket"], "left_semi"))
+
+
+def _with_copies(rows: DataFrame, bundles: Sequence[Bundle], copies: Mapping[str, Copy]) -> DataFrame:
+    """Return the rows with `copies_N`: the tokens in bundle N of the copies for which a row stands, added up."""
+    numbers = range(len(bundles))
+    total: Dict[str, List[int]] = {copy.of: [0] * len(bundles) for copy in copies.values()}
+    less: Dict[Tuple[str, int], List[int]] = {}  # where copies have rows of their own
+    for name, copy in copies.items():
+        tokens = [1 if name == one.left else _token(name) if name in _rights(one) else 0 for one in bundles]
+        total[copy.of] = [*map(operator.add, total[copy.of], tokens)]
+        for bucket in copy.own:
+            less[(copy.of, bucket)] = [*map(operator.add, less.get((copy.of, bucket), [0] * len(bundles)), tokens)]
+    sums: List[Any] = [F.lit(0) for dummy in numbers]
+    for of, tokens in total.items():
+        sums = [F.when(F.col("view") == of, tokens[number]).otherwise(sums[number]) for number in numbers]
+    if less:
+        names = [f"less_{number}" for number in numbers]
+        columns_of = ", ".join(f"{name} bigint" for name in names)
+        listed = [(of, bucket, *tokens) for (of, bucket), tokens in less.items()]
+        table = rows.sparkSession.createDataFrame(listed, f"view string, bucket short, {columns_of}")
+        rows = rows.join(F.broadcast(table), ["view", "bucket"], "left")
+        sums = [sums[number] - F.coalesce(names[number], F.lit(0)) for number in numbers]
+    return rows.withColumns({f"copies_{number}": sums[number] for number in numbers})
+
+
+def _token(view: str) -> int:
+    return zlib.crc32(view.encode())
+
+
+def _rights(bundle):
+    return [member.right for member in bundle.members]
+
+
+def _by_key(rows, bundles, copies):
     """Return a row a key. `equal_N`: whether the views of bundle N agree, null where none has the key or the bundle
     does not compare its kind. `all_equal`: whether all bundles agree."""
     digests = {bundle.relation: _digest(bundle.relation).alias(bundle.relation) for bundle in bundles}
-    narrow = rows.select("kind", "id", "view", *digests.values())
+    narrow = _with_copies(rows.select("kind", "id", "view", "bucket", *digests.values()), bundles, copies)
     aggregates, equal = [], []
     for number, bundle in enumerate(bundles):
         digest = F.col(bundle.relation)
-        of_kind, rights = F.col("kind").isin(*bundle.kinds), [member.right for member in bundle.members]
-        ours, theirs = of_kind & (F.col("view") == bundle.left), of_kind & F.col("view").isin(*rights)
+        of_kind, rights = F.col("kind").isin(*bundle.kinds), _rights(bundle)
+        own = F.when(F.col("view") == bundle.left, 1).when(F.col("view").isin(*rights), F.crc32("view")).otherwise(0)
+        # A view that arrives twice must not stand for one that is missing: each adds a number of its own
+        views = F.when(of_kind, own + F.col(f"copies_{number}")).otherwise(0)
         aggregates += [
-            F.max(ours | theirs).alias(f"present_{number}"),
-            # A view that arrives twice must not stand for one that is missing: each adds a number of its own
-            F.sum(F.when(digest.isNotNull(), F.when(ours, 1).when(theirs, _token("view")))).alias(f"views_{number}"),
-            F.min(F.when(ours | theirs, digest)).alias(f"low_{number}"),
-            F.max(F.when(ours | theirs, digest)).alias(f"high_{number}"),
+            F.max(views > 0).alias(f"present_{number}"),
+            F.sum(F.when(digest.isNotNull(), views)).alias(f"views_{number}"),
+            F.min(F.when(views > 0, digest)).alias(f"low_{number}"),
+            F.max(F.when(views > 0, digest)).alias(f"high_{number}"),
         ]
-        expected = F.lit(1) + functools.reduce(operator.add, (_token(F.lit(name)) for name in rights))
+        expected = 1 + sum(map(_token, rights))
         same = (F.col(f"views_{number}") == expected) & (F.col(f"low_{number}") == F.col(f"high_{number}"))
         equal.append(F.when(F.col(f"present_{number}"), F.coalesce(same, F.lit(False))).alias(f"equal_{number}"))
     by_key = narrow.groupBy("kind", "id").agg(*aggregates).select("kind", "id", *equal)
     all_equal = functools.reduce(operator.and_, (F.coalesce(f"equal_{n}", F.lit(True)) for n in range(len(bundles))))
     return by_key.withColumn("all_equal", all_equal)
-
-
-def _token(view):
-    # 40 bits, so that the sum of thousands does not overflow
-    return F.shiftrightunsigned(F.xxhash64(view), 24)
 
 
 def entity_of(row: Row) -> Entity:

@@ -128,7 +128,7 @@ def metadata_rows(partitions: int, of_topic: int, rounds: int) -> None:
     data = answer(partitions // of_topic, of_topic)
 
     def columns():
-        return sum(len(served.partitions) for served in metadata.read_metadata(data)[1])
+        return sum(len(served.partitions) for served in metadata.read_topics(broker_requests.MetadataAnswer(data)))
 
     def generic():
         return sum(len(topic["partitions"]) for topic in broker_requests.read_metadata(data)[1])

@@ -10,7 +10,7 @@ import random
 
 import pyarrow as pa
 import pytest
-from quorumshift_spark import columns, parity, rules
+from quorumshift_spark import buckets, columns, parity, rules
 from quorumshift_spark.compare import MATCH, compare
 from quorumshift_spark.views import source
 
@@ -18,6 +18,7 @@ from tests.spark.parity import local_spark
 
 pytestmark = pytest.mark.real
 LEFT, RIGHT, BROKER, OTHER = "zookeeper", "metadata_log", "broker:1", "broker:2"
+LOG_OF_OTHER = "metadata_log:102"
 VALUES = {
     "replicas": ([1, 2, 3], [3, 2, 1], [1, 2]),
     "adding": ([], [3], [2, 3]),
@@ -112,6 +113,51 @@ def test_what_differs_on_one_of_many_brokers_is_found_alone(spark):
     assert {parity.form.key_of(key)[1] for _kind, key in entities} == {17, 18, 19, 900, 20, 21, 22} and not twice
     assert found.equal == {(0, "partition"): 494}
     assert found.counts(found.ids, False) == {(0, "partition"): 7} and found.counts(found.ids, True) == {}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_brokers_that_stand_for_others_give_what_all_rows_give(spark, seed):
+    """Of random brokers and a voter's log: some are the same, some differ in a few buckets, one has another leader."""
+    chance = random.Random(seed)
+    names = [f"broker:{number}" for number in range(12)]
+    topics = [f"topic-{number}" for number in range(40)]
+    base = {
+        (topic, n): {"replicas": [1, 2], "isr": [1, 2], "leader": 1, "leader_epoch": 5}
+        for topic in topics
+        for n in (0, 1)
+    }
+    of = {view: {key: dict(value) for key, value in base.items()} for view in (RIGHT, LOG_OF_OTHER, *names)}
+    for _change in range(12):
+        view, key = chance.choice([RIGHT, *names[:8]]), chance.choice(list(base))
+        if chance.random() < 0.3:
+            of[view].pop(key, None)
+        else:
+            of[view][(key[0], chance.choice((key[1], 9)))] = {**base[key], "leader": chance.choice((1, 2))}
+    of[LOG_OF_OTHER] = of[RIGHT]
+    batches, parts = [], {}
+    for view, partitions in of.items():
+        listed = [{"topic": topic, "partition": n, **value} for (topic, n), value in partitions.items()]
+        batch = pa.RecordBatch.from_pylist(listed, schema=columns.PARTITIONS)
+        has_buckets = view in names
+        made = source._rows([batch], has_buckets)
+        summary = (
+            {"digests": made.digests} if has_buckets else {"state": {"copy_of": RIGHT} if view == LOG_OF_OTHER else {}}
+        )
+        parts[view] = {0: summary}
+        filled = made.batches[0].set_column(0, "view", pa.array([view] * len(batch)))
+        batches.append(filled.cast(source.ROWS))
+    comparisons = [rules.Comparison(RIGHT, LOG_OF_OTHER, rules.LOGS, ("partition",))]
+    comparisons += [rules.Comparison(RIGHT, name, rules.SERVED, ("partition",)) for name in names]
+    comparisons += [rules.Comparison(names[0], name, rules.SERVED, ("partition",)) for name in names[1:]]
+    bundles = parity.bundled(comparisons)
+    copies = parity._copies(parts, dict.fromkeys(names))
+    assert len(copies) == 12 and any(copy.own - {buckets.OWN} for copy in copies.values())
+    every_row = spark.createDataFrame(pa.Table.from_batches(batches).combine_chunks())
+    without = [batch for batch in batches if batch["view"][0].as_py() != LOG_OF_OTHER]
+    some_rows = spark.createDataFrame(pa.Table.from_batches(without).combine_chunks())
+    full, short = parity.Unequal(every_row, bundles), parity.Unequal(some_rows, bundles, copies)
+    assert full.ids and (short.ids, short.equal) == (full.ids, full.equal)
+    assert short.entities(short.ids) == full.entities(full.ids)
 
 
 def test_digests_find_what_a_comparison_of_every_key_finds(spark):

@@ -213,6 +213,7 @@ _DEBUGGING_REPLICA, _LATEST, _NO_EPOCH = -2, -1, -1
 # --- bodies of the requests ------------------------------------------------------------------------------
 
 _ANY = b"\1"  # in each of DescribeAcls' enums: ResourceType, PatternType, AclOperation, AclPermissionType
+_CLUSTER, _LITERAL = b"\4", b"\3"
 _NULL = b"\0"
 _FALSE, _TRUE = b"\0", b"\1"
 _NO_UUID = bytes(16)
@@ -245,9 +246,19 @@ def acls() -> bytes:
     return _ANY + _NULL + _ANY + _NULL + _NULL + _ANY + _ANY + NO_TAGS
 
 
+def cluster_acls() -> bytes:
+    """Return a request for the ACLs of the cluster itself: a small answer, which shows whether a broker has any."""
+    return _CLUSTER + compact_string("kafka-cluster") + _LITERAL + _NULL + _NULL + _ANY + _ANY + NO_TAGS
+
+
 def delegation_tokens() -> bytes:
     """Return a request for the delegation tokens of all owners."""
     return _NULL + NO_TAGS
+
+
+def no_delegation_tokens() -> bytes:
+    """Return a request for the delegation tokens of no owner: it shows whether a broker has any."""
+    return compact_array(()) + NO_TAGS
 
 
 def ends_of_replicas(partitions: Iterable[Tuple[str, int]]) -> bytes:

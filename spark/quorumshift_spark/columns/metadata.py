@@ -49,14 +49,8 @@ class Served(NamedTuple):
     partitions: pa.RecordBatch
 
 
-def read_metadata(answer: bytes) -> Tuple[Dict[str, Any], Iterator[Served]]:
-    """Return the fields of the answer except `topics`, and an iterator of TOPICS with their SERVED_PARTITIONS. Both
-    raise MalformedAnswer."""
-    metadata = MetadataAnswer(answer)
-    return metadata.head, _served(metadata)
-
-
-def _served(metadata: MetadataAnswer) -> Iterator[Served]:
+def read_topics(metadata: MetadataAnswer) -> Iterator[Served]:
+    """Yield TOPICS with their SERVED_PARTITIONS, up to the end of the answer. Raises MalformedAnswer."""
     while metadata.topics_left > 0:
         topics, starts = _walk(metadata)
         served = _read_topics(metadata, topics, starts) if topics else None

@@ -11,10 +11,12 @@ job then ends with `error` and names the view.
 from __future__ import annotations
 
 import abc
+import functools
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple, Union
 
 import pyarrow as pa
 
+from quorumshift_spark import normal_form as form
 from quorumshift_spark.normal_form import Entity
 
 Key = Tuple[str, str]
@@ -58,6 +60,31 @@ class Absent(NamedTuple):
     at: Dict[str, Any]
 
 
+class Shared:
+    """Items that a view yields together, and that other views may yield as well: they are converted once.
+
+    :ivar items: entities and batches of columns.PARTITIONS; `rows`: as rows, for views.source.
+    """
+
+    def __init__(self, items: List[Entity | pa.RecordBatch]) -> None:
+        self.items = items
+        self.rows: Any = None
+
+    @functools.cached_property
+    def by_key(self) -> Dict[Key, Entity]:
+        """The entities by their keys."""
+        found = (
+            one for item in self.items for one in (_partitions(item) if isinstance(item, pa.RecordBatch) else [item])
+        )
+        return {(one.kind, one.key): one for one in found}
+
+
+def _partitions(batch: pa.RecordBatch) -> Iterator[Entity]:
+    for row in batch.to_pylist():
+        shown = {name: value for name, value in row.items() if value is not None}
+        yield form.partition(shown.pop("topic"), shown.pop("partition"), shown)
+
+
 class View(abc.ABC):
     """One view. `name`: `zookeeper`, `metadata_log`, `metadata_log:<controller id>`, `broker:<id>`,
     `controller:<id>`, `baseline:<of>`."""
@@ -65,6 +92,8 @@ class View(abc.ABC):
     name: str
     kinds: Tuple[str, ...]
     """The kinds that it serves: an entity of these kinds that it does not yield is absent."""
+    has_buckets = False
+    """Whether other views may have the same rows (see quorumshift_spark.buckets)."""
 
     def probe(self) -> Any:
         """Check the view on the driver, once before it is read; may narrow `kinds` to those that it serves."""
@@ -75,7 +104,7 @@ class View(abc.ABC):
         return [None]
 
     @abc.abstractmethod
-    def read(self, part: Any) -> Iterator[Union[Entity, pa.RecordBatch, Statement]]:
+    def read(self, part: Any) -> Iterator[Union[Entity, pa.RecordBatch, Shared, Statement]]:
         """Yield every entity of a part, each once over all parts, and then one Statement.
 
         Partitions, of which there are many, come as batches of columns.PARTITIONS. A metadata log has batches of

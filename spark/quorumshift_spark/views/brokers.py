@@ -11,12 +11,13 @@ broker_requests lists what each request shows. The broker's own configs, which n
 from __future__ import annotations
 
 import contextlib
-import itertools
+import functools
+import hashlib
 import re
+import threading
 import time
-from typing import AbstractSet, Any, Dict, Iterable, Iterator, List, NamedTuple, Set, Tuple, Union
+from typing import AbstractSet, Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Set, Tuple, Union
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import node_mode
@@ -34,7 +35,7 @@ from quorumshift_spark import columns
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.columns import metadata
 from quorumshift_spark.normal_form import Entity
-from quorumshift_spark.views import Absent, Key, LiveView, Problem, Statement, ViewError
+from quorumshift_spark.views import Absent, Key, LiveView, Problem, Shared, Statement, ViewError
 
 _KINDS = ("topic", "partition", "config", "quota", "scram", "acl", "delegation_token", "feature", "broker")
 _KINDS += form.OF_NODES
@@ -52,9 +53,40 @@ _OF_FILE = (4, 5)  # STATIC_BROKER_CONFIG, DEFAULT_CONFIG
 _UNKNOWN_TOPIC, _INVALID_REQUEST = 3, 42
 # Not authorized for the cluster or the group; a release of Kafka that has no configs of this kind
 _NOT_DESCRIBED = (29, 30, _INVALID_REQUEST)
-_NO_AUTHORIZER, _NO_TOKENS = (54,), (61, 64)
+_NOT_SERVED = {"acl": (54,), "delegation_token": (61, 64)}  # no authorizer; no tokens, or not at this listener
+_SMALL = 1000  # bytes of an answer that is not kept
 
 _KRAFT_VERSION = "kraft.version"  # the quorum's own, kept in control records and not in metadata (KRaftVersion)
+
+
+class _Answers:
+    """What was made of the last answers, by a hash of request and answer: most brokers answer with the same bytes."""
+
+    _LARGEST = 100 << 20  # bytes of the answers
+
+    def __init__(self) -> None:
+        self._kept: Dict[tuple, Tuple[Any, int]] = {}
+        self._size = 0
+        self._lock = threading.Lock()
+
+    def get(self, key: tuple, answer: bytes | memoryview, make: Callable[[], Any]) -> Any:
+        """Return what was made of an answer, or make it. `key`: whatever else it depends on."""
+        key, size = (*key, hashlib.sha256(answer).digest()), len(answer)
+        with self._lock:
+            if key in self._kept:
+                self._kept[key] = kept = self._kept.pop(key)  # the last that is removed
+                return kept[0]
+        made = make()
+        with self._lock:
+            if key not in self._kept and size <= self._LARGEST:
+                self._kept[key] = made, size
+                self._size += size
+            while self._size > self._LARGEST:
+                self._size -= self._kept.pop(next(iter(self._kept)))[1]
+        return made
+
+
+_ANSWERS = _Answers()
 
 
 class Served(NamedTuple):
@@ -66,6 +98,16 @@ class Served(NamedTuple):
     mode: str
     offset: int | None
     not_served: Dict[str, str]
+
+
+class _Topics(NamedTuple):
+    """Topics with their partitions; their names, and of the partitions: those with a hidden leader, and the number of
+    replicas that the broker considers offline."""
+
+    shared: Shared
+    names: List[str]
+    hidden_leaders: List[str]
+    offline_replicas: int
 
 
 class BrokerView(LiveView):
@@ -94,6 +136,7 @@ class BrokerView(LiveView):
     ) -> None:
         self.name = f"broker:{broker_id}"
         self.kinds = _KINDS
+        self.has_buckets = True
         self._settings = frozenset(settings)
         self._id = broker_id
         self._address = HostPort(*address)
@@ -111,14 +154,13 @@ class BrokerView(LiveView):
         """
         with self._connect() as requester:
             served = requester.served()
-            for dummy in itertools.chain(requester.acls(), requester.delegation_tokens()):
-                pass
+            requester.check_served()
         served.not_served.update(requester.not_served)
         off = {*requester.not_served, *(["token_hmac"] if "delegation_token" in requester.not_served else [])}
         self.kinds = tuple(kind for kind in _KINDS if kind not in off)
         return served
 
-    def read(self, part: Any) -> Iterator[Union[Entity, pa.RecordBatch, Statement]]:
+    def read(self, part: Any) -> Iterator[Union[Entity, Shared, Statement]]:
         """See View.read. `state`: {time_ms, mode, offset (see Served; not in ZooKeeper mode), offline_replicas: number
         of replicas that the broker considers offline, not_served: {kind: why}}. Raises ViewError."""
         yield from self._read(None)
@@ -132,12 +174,11 @@ class BrokerView(LiveView):
             if isinstance(item, Statement):
                 statement = item
                 continue
-            for entity in _entities(item):
-                if (entity.kind, entity.key) in wanted:
-                    found[(entity.kind, entity.key)] = entity
+            one = item if isinstance(item, Shared) else Shared([item])
+            found.update((key, one.by_key[key]) for key in wanted if key in one.by_key)
         return found, statement
 
-    def _read(self, wanted: Set[Key] | None) -> Iterator[Union[Entity, pa.RecordBatch, Statement]]:
+    def _read(self, wanted: Set[Key] | None) -> Iterator[Union[Entity, Shared, Statement]]:
         started = time.time()
         kinds = {kind for kind, _key in wanted} if wanted is not None else set(_KINDS)
         names = None if wanted is None else sorted(_topics_of(wanted))
@@ -150,13 +191,13 @@ class BrokerView(LiveView):
                 yield from requester.topic_configs(self._page)
                 yield from requester.named_configs(wanted or ())
             if "quota" in kinds:
-                yield from requester.quotas()
+                yield requester.quotas()
             if "scram" in kinds:
-                yield from requester.scram()
+                yield requester.scram()
             if "acl" in kinds:
-                yield from requester.acls()
+                yield requester.acls()
             if kinds & {"delegation_token", "token_hmac"}:
-                yield from requester.delegation_tokens()
+                yield requester.delegation_tokens()
             if "feature" in kinds:
                 yield from requester.features()
         state = {
@@ -178,15 +219,6 @@ class BrokerView(LiveView):
             raise ViewError(f"broker {self._id}: {error}") from error
         except requests.MalformedAnswer as error:
             raise ViewError(f"broker {self._id} at {self._address}: {error}") from error
-
-
-def _entities(item: Union[Entity, pa.RecordBatch]) -> Iterator[Entity]:
-    if isinstance(item, Entity):
-        yield item
-        return
-    for row in item.to_pylist():
-        shown = {name: value for name, value in row.items() if value is not None}
-        yield form.partition(shown.pop("topic"), shown.pop("partition"), shown)
 
 
 def _topics_of(keys: Iterable[Key]) -> Set[str]:
@@ -237,12 +269,13 @@ class _Requester:
             if level and name != _KRAFT_VERSION:
                 yield form.feature(name, level)
 
-    def topics(self, names: List[str] | None) -> Iterator[Union[Entity, pa.RecordBatch]]:
-        """Yield topics, batches of partitions and the brokers that are up; all topics, or those of these names."""
+    def topics(self, names: List[str] | None) -> Iterator[Union[Entity, Shared]]:
+        """Yield the brokers that are up, and topics with their partitions: all topics, or those of these names."""
         pages = [None] if names is None else _pages(names, _NAMES_A_REQUEST) or [[]]
         for number, page in enumerate(pages):
             response = self._request_raw(requests.METADATA, requests.metadata(page), requests.LARGEST_METADATA)
-            head, served = metadata.read_metadata(response)
+            metadata_answer = requests.MetadataAnswer(response)
+            head = metadata_answer.head
             if self._cluster_id and head["clusterId"] != self._cluster_id:
                 raise self._error(f"is of cluster {head['clusterId']}, not of {self._cluster_id}")
             if not number:
@@ -250,32 +283,46 @@ class _Requester:
                     at = [["", broker["host"], broker["port"], ""]]
                     fields = {"fenced": False, "rack": broker["rack"], "endpoints": at}
                     yield form.broker(broker["nodeId"], fields)
-            for topics, partitions in served:
-                for topic in topics.to_pylist():
-                    if topic["error_code"] == _UNKNOWN_TOPIC:
-                        continue
-                    self._check(requests.METADATA, {"errorCode": topic["error_code"]}, f"topic {topic['topic']}")
-                    self._topics.append(topic["topic"])
-                    yield form.topic(topic["topic"], topic["topic_id"])
-                yield self._partitions(partitions)
+            topics = memoryview(response)[metadata_answer.position :]
+            make = functools.partial(self._topics_of, metadata.read_topics(metadata_answer))
+            found = _ANSWERS.get((self._digests, page and (*page,)), topics, make)
+            self._topics += found.names
+            self.offline_replicas += found.offline_replicas
+            self._hidden_leaders += found.hidden_leaders
+            yield found.shared
 
-    def _partitions(self, served: pa.RecordBatch) -> pa.RecordBatch:
-        self.offline_replicas += pc.sum(pc.list_value_length(served["offline"])).as_py() or 0
-        hidden = served.filter(pc.equal(served["error_code"], metadata.LISTENER_NOT_FOUND))
-        self._hidden_leaders += [f"{row['topic']}-{row['partition']}" for row in hidden.to_pylist()]
-        return served.select(columns.PARTITIONS.names)
+    def _topics_of(self, served):
+        found = _Topics(Shared([]), [], [], 0)
+        for topics, partitions in served:
+            for topic in topics.to_pylist():
+                if topic["error_code"] == _UNKNOWN_TOPIC:
+                    continue
+                self._check(requests.METADATA, {"errorCode": topic["error_code"]}, f"topic {topic['topic']}")
+                found.names.append(topic["topic"])
+                found.shared.items.append(form.topic(topic["topic"], topic["topic_id"]))
+            hidden = partitions.filter(pc.equal(partitions["error_code"], metadata.LISTENER_NOT_FOUND))
+            found.hidden_leaders.extend(f"{row['topic']}-{row['partition']}" for row in hidden.to_pylist())
+            offline = pc.sum(pc.list_value_length(partitions["offline"])).as_py() or 0
+            found = found._replace(offline_replicas=found.offline_replicas + offline)
+            found.shared.items.append(partitions.select(columns.PARTITIONS.names))
+        return found
 
-    def topic_configs(self, page: int) -> Iterator[Entity]:
+    def topic_configs(self, page: int) -> Iterator[Shared]:
         """Yield the configs set on the topics that `topics` yielded, unless deleted since."""
         for names in _pages(self._topics, page):
             resources = [(_TOPIC_RESOURCE, name) for name in names]
-            for result in self._configs(resources, synonyms=False):
-                if result["errorCode"] == _UNKNOWN_TOPIC:
-                    continue
-                self._check(requests.DESCRIBE_CONFIGS, result, f"topic {result['resourceName']}")
-                for config in result["configs"]:
-                    if config["configSource"] == _TOPIC_CONFIG:
-                        yield self._config("topic", result["resourceName"], config, config["value"])
+            answer = self._request_raw(requests.DESCRIBE_CONFIGS, requests.configs(resources, False))
+
+            def entities(resources=resources, answer=answer):
+                for result in self._results(resources, answer):
+                    if result["errorCode"] == _UNKNOWN_TOPIC:
+                        continue
+                    self._check(requests.DESCRIBE_CONFIGS, result, f"topic {result['resourceName']}")
+                    for config in result["configs"]:
+                        if config["configSource"] == _TOPIC_CONFIG:
+                            yield self._config("topic", result["resourceName"], config, config["value"])
+
+            yield _ANSWERS.get((self._digests, *names), answer, lambda made=entities: Shared([*made()]))
 
     def named_configs(self, wanted: Iterable[Key]) -> Iterator[Entity]:
         """Yield the configs of these groups and subscriptions of client metrics."""
@@ -316,7 +363,11 @@ class _Requester:
         return form.config(resource, entity, config["name"], value, self._digests, withheld=config["isSensitive"])
 
     def _configs(self, resources: List[Tuple[int, str]], synonyms: bool) -> List[Dict[str, Any]]:
-        answer = self._request_raw(requests.DESCRIBE_CONFIGS, requests.configs(resources, synonyms))
+        return self._results(
+            resources, self._request_raw(requests.DESCRIBE_CONFIGS, requests.configs(resources, synonyms))
+        )
+
+    def _results(self, resources: List[Tuple[int, str]], answer: bytes) -> List[Dict[str, Any]]:
         results = self._described.read(answer)
         described = {(result["resourceType"], result["resourceName"]) for result in results}
         missing = [name for kind, name in resources if (kind, name) not in described]
@@ -326,35 +377,55 @@ class _Requester:
             )
         return results
 
-    def quotas(self) -> Iterator[Entity]:
-        response = self._request(requests.DESCRIBE_CLIENT_QUOTAS, requests.client_quotas())
-        self._check(requests.DESCRIBE_CLIENT_QUOTAS, response)
+    def quotas(self) -> Shared:
+        return self._shared("quota", requests.DESCRIBE_CLIENT_QUOTAS, requests.client_quotas(), self._quotas)
+
+    def scram(self) -> Shared:
+        return self._shared("scram", requests.DESCRIBE_SCRAM, requests.scram(), self._scram)
+
+    def acls(self) -> Shared:
+        return self._shared("acl", requests.DESCRIBE_ACLS, requests.acls(), self._acls)
+
+    def delegation_tokens(self) -> Shared:
+        return self._shared(
+            "delegation_token", requests.DESCRIBE_TOKENS, requests.delegation_tokens(), self._delegation_tokens
+        )
+
+    def _shared(self, kind: str, request: requests.Request, body: bytes, entities: Callable[[Any], Any]) -> Shared:
+        def made():
+            response = requests.read(request, answer)
+            return Shared([] if self._is_off(kind, request, response) else [*entities(response)])
+
+        answer = self._request_raw(request, body)
+        if len(answer) < _SMALL:  # such as an error
+            return made()
+        return _ANSWERS.get((self._digests, request), answer, made)
+
+    def _quotas(self, response: Dict[str, Any]) -> Iterator[Entity]:
         for entry in response["entries"] or ():
             entity = {part["entityType"]: part["entityName"] for part in entry["entity"]}
             for value in entry["values"]:
                 yield form.quota(entity, value["key"], value["value"])
 
-    def scram(self) -> Iterator[Entity]:
-        response = self._request(requests.DESCRIBE_SCRAM, requests.scram())
-        self._check(requests.DESCRIBE_SCRAM, response)
+    def _scram(self, response: Dict[str, Any]) -> Iterator[Entity]:
         for result in response["results"]:
             self._check(requests.DESCRIBE_SCRAM, result, f"user {result['user']}")
             for credential in result["credentialInfos"]:
                 mechanism = enums.of_code(enums.SCRAM_MECHANISMS, credential["mechanism"])
                 yield form.scram(result["user"], mechanism, credential["iterations"], None, withheld=True)
 
-    def acls(self) -> Iterator[Entity]:
-        response = self._request(requests.DESCRIBE_ACLS, requests.acls())
-        if self._is_off("acl", requests.DESCRIBE_ACLS, response, _NO_AUTHORIZER):
-            return
+    def check_served(self) -> None:
+        """Find out which kinds the broker does not serve."""
+        acls, tokens = requests.DESCRIBE_ACLS, requests.DESCRIBE_TOKENS
+        self._is_off("acl", acls, self._request(acls, requests.cluster_acls()))
+        self._is_off("delegation_token", tokens, self._request(tokens, requests.no_delegation_tokens()))
+
+    def _acls(self, response: Dict[str, Any]) -> Iterator[Entity]:
         for resource in response["resources"]:
             for acl in resource["acls"]:
                 yield form.acl_of_codes({**resource, **acl})
 
-    def delegation_tokens(self) -> Iterator[Entity]:
-        response = self._request(requests.DESCRIBE_TOKENS, requests.delegation_tokens())
-        if self._is_off("delegation_token", requests.DESCRIBE_TOKENS, response, _NO_TOKENS):
-            return
+    def _delegation_tokens(self, response: Dict[str, Any]) -> Iterator[Entity]:
         for token in response["tokens"]:
             yield form.delegation_token(
                 token["tokenId"],
@@ -391,8 +462,8 @@ class _Requester:
         if response["errorCode"]:
             raise self._error(f"{request.name}{f' of {what}' if what else ''} returned {_error_text(response)}")
 
-    def _is_off(self, kind: str, request: requests.Request, response: Dict[str, Any], codes: Tuple[int, ...]) -> bool:
-        if response["errorCode"] not in codes:
+    def _is_off(self, kind: str, request: requests.Request, response: Dict[str, Any]) -> bool:
+        if response["errorCode"] not in _NOT_SERVED.get(kind, ()):
             self._check(request, response)
             return False
         self.not_served[kind] = f"{request.name}: {_error_text(response)}"

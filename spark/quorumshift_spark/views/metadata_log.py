@@ -10,6 +10,7 @@ absent one, of the record that removed it, or unknown. For what a checkpoint hol
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shutil
 import tempfile
@@ -29,6 +30,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata
     Extent,
     LogMissing,
     OpenLog,
+    cut_log,
     log_records,
     open_log,
     scan_log,
@@ -58,11 +60,13 @@ class LogSource(NamedTuple):
 
 class Piece(NamedTuple):
     """A piece of a log that one task reads. `partitions`: the part of the files whose partition records it reads, None
-    for the piece with all other records. `extent`: of the log."""
+    for the piece with all other records. `extent`: of the log. `copy_of`: the view with the same bytes, which are not
+    read again."""
 
     source: LogSource
     extent: Extent | None = None
     partitions: columns.Part | None = None
+    copy_of: str | None = None
 
 
 class History(NamedTuple):
@@ -98,29 +102,55 @@ class MetadataLogView(LiveView):
     """The log of one controller. `name`: `metadata_log`, or `metadata_log:<controller id>` for a further one.
 
     :arg ship: whether tasks get the archive's bytes instead of its path. One task then reads all.
+    :arg leader: the leader's view. A log with the same bytes up to the same offset has the same metadata: its rows are
+        not read, and its Statement says `copy_of`.
     :arg tasks: how many tasks read partition records.
     """
 
     kinds = form.STORED
 
     def __init__(
-        self, source: LogSource, digests: Digests, name: str = "metadata_log", ship: bool = False, tasks: int = 2
+        self,
+        source: LogSource,
+        digests: Digests,
+        name: str = "metadata_log",
+        ship: bool = False,
+        leader: MetadataLogView | None = None,
+        tasks: int = 2,
     ) -> None:
         self.name = name
         self.source = source
         self._digests = digests
         self._ship = ship
+        self._leader = leader
         self._tasks = tasks
+        self._unpacked_to: str | None = None
         self._reread: Tuple[LogSource, Dict[Key, Entity | Absent], Statement] | None = None
         self._history: Tuple[LogSource, History | None] | None = None
 
     def parts(self) -> List[Piece]:
         """Return the pieces: one for the records that depend on each other, others for those of partitions, which
         Spark replays (quorumshift_spark.replay)."""
+        leader, self._leader = self._leader, None  # tasks do not need it
+        if leader and leader.content_digest() == self.content_digest():
+            with self._open(self.source._replace(directory=self._unpacked())) as (_log, extent):
+                return [Piece(self.source, extent, copy_of=leader.name)]
         if self._ship and self.source.archive:
             with open(self.source.archive, "rb") as file:
                 return [Piece(self.source._replace(content=file.read()))]
         return self._pieces(self.source._replace(directory=self._unpacked()), self._tasks)
+
+    def content_digest(self) -> bytes:
+        """Return a hash of the records below the end offset: checkpoint and batches, byte for byte."""
+        with self._named_errors(), open_log(self._unpacked(), self.source.end_offset) as log:
+            cut = cut_log(log, self.source.end_offset)
+            place = log.checkpoint and (log.checkpoint.offset, log.checkpoint.epoch, cut.pieces[0].end)
+            digest = hashlib.sha256(repr((place, cut.end_offset, cut.last_epoch)).encode())
+            for piece in cut.pieces:
+                piece.file.seek(piece.start)
+                for start in range(piece.start, piece.end, _READ):
+                    digest.update(piece.file.read(min(_READ, piece.end - start)))
+        return digest.digest()
 
     def _pieces(self, source, tasks):
         with self._open(source) as (log, extent):
@@ -134,10 +164,12 @@ class MetadataLogView(LiveView):
     def _unpacked(self) -> str:
         if self.source.directory:
             return self.source.directory
-        directory = f"{self.source.archive}{_UNPACKED}"
-        self.close()
-        os.mkdir(directory, 0o700)
-        return _unpack(self.source.archive, self.source.sha256, directory)
+        if self._unpacked_to is None:
+            directory = f"{self.source.archive}{_UNPACKED}"
+            self.close()  # of a job that was killed
+            os.mkdir(directory, 0o700)
+            self._unpacked_to = _unpack(self.source.archive, self.source.sha256, directory)
+        return self._unpacked_to
 
     def read(self, part: Piece) -> Iterator[Entity | pa.RecordBatch | Statement]:
         """See View.read: entities and the raw rows that quorumshift_spark.replay takes."""
@@ -148,6 +180,9 @@ class MetadataLogView(LiveView):
                 for piece in pieces:
                     yield from self._rows(piece)
                 yield _statement(pieces[0].extent)
+            return
+        if part.copy_of is not None:
+            yield Statement({**_statement(part.extent).state, "copy_of": part.copy_of}, [])
             return
         yield from self._rows(part)
         yield _statement(part.extent)
@@ -247,6 +282,7 @@ class MetadataLogView(LiveView):
 
 
 _UNPACKED = ".unpacked"
+_READ = 1 << 20  # bytes
 _CHANGES = ["topic_id", "partition", "offset"]
 _OFFSET = {"offset": "at"}
 

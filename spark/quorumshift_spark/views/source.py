@@ -12,31 +12,34 @@ A part that cannot be read yields a row with the error instead of failing the Sp
 that failed, and no stack trace shows what was read.
 
 Rows: view, kind, key, fields (map), at (JSON text), and the projection for each relation (compare.projection). A
-partition, or a record of one (replay.RECORD), has typed columns instead, from topic to is_change. The last row of a
-part has kind "": key is the number of the part; fields holds `error` (text), or `state`, `problems` and `counts` (JSON
-texts).
+partition, or a record of one (replay.RECORD), has typed columns instead, from topic to is_change. What a broker serves
+has a bucket (see buckets). The last row of a part has kind "": key is the number of the part; fields holds `error`
+(text), or `state`, `problems` and `counts` (JSON texts) and `digests` (of the buckets, in base64).
 """
 
 from __future__ import annotations
 
+import base64
 import collections
+import contextlib
 import json
 import os
 import time
 import traceback
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from quorumshift_spark import columns, replay, rules
+from quorumshift_spark import buckets, columns, replay, rules
 from quorumshift_spark import job as jobs
 from quorumshift_spark.compare import projection
-from quorumshift_spark.normal_form import canonical
-from quorumshift_spark.views import Statement, View, baseline
+from quorumshift_spark.normal_form import Entity, canonical
+from quorumshift_spark.views import Shared, Statement, View, baseline
 
 NAME = "quorumshift_views"
 _BATCH = 8192
@@ -51,6 +54,7 @@ ROWS = pa.schema(
         *((name, pa.string()) for name in _PROJECTIONS),
         *baseline.PARTITION,
         ("is_change", pa.bool_()),
+        ("bucket", pa.int16()),
     ]
 )
 _UNTYPED = 5 + len(_PROJECTIONS)
@@ -105,18 +109,33 @@ class _Reader(DataSourceReader):
         if self._directory is None:
             yield from batches
             return
-        name = f"{_name(partition).replace(':', '-')}.{partition.number}.parquet"
-        # Spark skips names with a leading dot: an unfinished file of a task that runs again
-        part = os.path.join(self._directory, f".{name}.{os.getpid()}")
         last = None
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(descriptor, "wb") as file, pq.ParquetWriter(file, ROWS, compression="lz4") as writer:
+        kept = (False, True) if not partition.error and partition.view.has_buckets else (False,)
+        names = [file_name(_name(partition), partition.number, is_own) for is_own in kept]
+        with contextlib.ExitStack() as files:
+            writers = [files.enter_context(self._writer(name)) for name in names]
             for batch in batches:
                 if last is not None:
-                    writer.write_batch(last)
+                    writers[last["bucket"][0].as_py() == buckets.OWN].write_batch(last)
                 last = batch
-        os.replace(part, os.path.join(self._directory, name))
+        for name in names:
+            os.replace(self._unfinished(name), os.path.join(self._directory, name))
         yield last
+
+    @contextlib.contextmanager
+    def _writer(self, name):
+        descriptor = os.open(self._unfinished(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "wb") as file, pq.ParquetWriter(file, ROWS, compression="lz4") as writer:
+            yield writer
+
+    def _unfinished(self, name):
+        # Spark skips names with a leading dot: an unfinished file of a task that runs again
+        return os.path.join(self._directory, f".{name}.{os.getpid()}")
+
+
+def file_name(view: str, part: int, is_own: bool = False) -> str:
+    """Return the name of the file with the rows of a part: with those of the bucket OWN, or with the others."""
+    return f"{view.replace(':', '-')}.{part}{'.own' if is_own else ''}.parquet"
 
 
 def _name(partition: Part) -> str:
@@ -128,34 +147,86 @@ def _batches(partition: Part) -> Iterator[pa.RecordBatch]:
     counts: Dict[str, int] = collections.Counter()
     started = time.time()
     summary = {"of": str(partition.of)}
-    rows: List[tuple] = []
+    digests = buckets.Digests.none()
+    entities: List[Entity] = []
+
+    def converted(rows):
+        counts.update(rows.counts)
+        if rows.digests is not None:
+            digests.add(rows.digests)
+        for batch in filter(len, rows.batches):
+            view = pa.repeat(pa.scalar(name, pa.string()), batch.num_rows)
+            yield pa.RecordBatch.from_arrays([view, *batch.columns[1:]], schema=ROWS)
+
     try:
         if partition.error:
             raise _Failed(partition.error)
+        has_buckets = partition.view.has_buckets
         for item in partition.view.read(partition.part):
             if isinstance(item, Statement):
                 summary["state"] = canonical(item.state)
                 summary["problems"] = canonical([list(problem) for problem in item.problems])
-                continue
-            if isinstance(item, pa.RecordBatch):
-                kind = "partition" if item.schema.equals(columns.PARTITIONS) else replay.RECORD
-                counts[kind] += item.num_rows
-                yield _typed(name, kind, item)
-                continue
-            counts[item.kind] += 1
-            rows.append((name, *_row(item)))
-            if len(rows) == _BATCH:
-                yield _batch(rows)
-                rows = []
+            elif isinstance(item, Shared):
+                if item.rows is None:
+                    item.rows = _rows(item.items, has_buckets)
+                yield from converted(item.rows)
+            elif isinstance(item, pa.RecordBatch):
+                yield from converted(_rows([item], has_buckets))
+            else:
+                entities.append(item)
+                if len(entities) == _BATCH:
+                    yield from converted(_rows(entities, has_buckets))
+                    entities.clear()
         if "state" not in summary:
             raise _Failed("the view ended without a Statement")
+        yield from converted(_rows(entities, has_buckets))
         summary["counts"] = canonical(counts)
+        if has_buckets:
+            summary["digests"] = base64.b64encode(digests.sums.tobytes() + digests.rows.tobytes()).decode()
     except Exception as error:
         summary = {"of": str(partition.of), "error": error_line(error)}
     summary["seconds"] = f"{time.time() - started:.3f}"
-    if rows:
-        yield _batch(rows)
-    yield _batch([(name, "", str(partition.number), list(summary.items()), "", *[None] * len(_PROJECTIONS))])
+    fields = [(name, "", str(partition.number), list(summary.items()), "", *[None] * len(_PROJECTIONS))]
+    yield _batch(fields, [None])
+
+
+class _Rows(NamedTuple):
+    """Items as rows: batches of ROWS with no view, the number of each kind, and digests where the view has buckets. A
+    batch has rows of the bucket OWN only, or none."""
+
+    batches: List[pa.RecordBatch]
+    counts: Dict[str, int]
+    digests: buckets.Digests | None
+
+
+def _rows(items: Sequence[Entity | pa.RecordBatch], has_buckets: bool) -> _Rows:
+    batches, counts, of_all = [], collections.Counter(), buckets.Digests.none() if has_buckets else None
+    entities = []
+    for item in items:
+        if not isinstance(item, pa.RecordBatch):
+            entities.append(item)
+            continue
+        kind = "partition" if item.schema.equals(columns.PARTITIONS) else replay.RECORD
+        counts[kind] += item.num_rows
+        found, digests = buckets.of_partitions(item) if has_buckets else (None, None)
+        batches.append(_typed(None, kind, item, found))
+        if digests is not None:
+            of_all.add(digests)
+    if entities:
+        counts.update(entity.kind for entity in entities)
+        rows = [(None, *_row(entity)) for entity in entities]
+        if has_buckets:
+            found, digests = buckets.of_entities(entities)
+            of_all.add(digests)
+            own = [row for row, bucket in zip(rows, found) if bucket == buckets.OWN]
+            shared = [(row, bucket) for row, bucket in zip(rows, found) if bucket != buckets.OWN]
+            if own:
+                batches.append(_batch(own, [buckets.OWN] * len(own)))
+            if shared:
+                batches.append(_batch(*zip(*shared)))
+        else:
+            batches.append(_batch(rows, [None] * len(rows)))
+    return _Rows(batches, counts, of_all)
 
 
 class _Failed(Exception):
@@ -189,19 +260,22 @@ def _row(entity):
     )
 
 
-def _batch(rows):
+def _batch(rows, found):
     arrays = [pa.array(column, field.type) for column, field in zip(zip(*rows), ROWS)]
-    arrays += [pa.nulls(len(rows), field.type) for field in list(ROWS)[_UNTYPED:]]
+    arrays += [pa.nulls(len(rows), field.type) for field in list(ROWS)[_UNTYPED:-1]]
+    arrays.append(pa.array(found, pa.int16()))
     return pa.RecordBatch.from_arrays(arrays, schema=ROWS)
 
 
-def _typed(name, kind, batch):
+def _typed(name, kind, batch, found=None):
     given = {"view": name, "kind": kind}
     arrays = []
     for field in ROWS:
         column = "at" if field.name == "changed" else field.name
         if field.name in given:
             arrays.append(pa.repeat(pa.scalar(given[field.name], pa.string()), batch.num_rows))
+        elif field.name == "bucket" and found is not None:
+            arrays.append(pa.array(found, field.type))
         elif field.name != "at" and column in batch.schema.names:
             arrays.append(batch[column].cast(field.type))
         else:
@@ -210,8 +284,13 @@ def _typed(name, kind, batch):
 
 
 def part_summary(fields: Dict[str, str]) -> Dict[str, Any]:
-    """Return the last row of a part, decoded: {"of", "seconds"} and {"error"} or {"state", "problems", "counts"}."""
+    """Return the last row of a part, decoded: {"of", "seconds"} and {"error"} or {"state", "problems", "counts"}, with
+    {"digests"} where the view has buckets."""
     decoded: Dict[str, Any] = {"of": int(fields["of"]), "seconds": float(fields["seconds"])}
     if "error" in fields:
         return {**decoded, "error": fields["error"]}
-    return {**decoded, **{name: json.loads(fields[name]) for name in ("state", "problems", "counts")}}
+    decoded.update({name: json.loads(fields[name]) for name in ("state", "problems", "counts")})
+    if "digests" in fields:
+        numbers = np.frombuffer(base64.b64decode(fields["digests"]), np.uint64)
+        decoded["digests"] = buckets.Digests(numbers[: buckets.COUNT], numbers[buckets.COUNT :])
+    return decoded

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pyarrow as pa
 from quorumshift_spark import normal_form as form
 from quorumshift_spark import parity, rules
 from quorumshift_spark.normal_form import canonical
+from quorumshift_spark.views import Shared
 
 DIGESTS = form.Digests(b"a key of the cluster, 32 bytes..")
 ZXID, OFFSET = 500, 900
@@ -88,7 +90,8 @@ class _Row(dict):
 def expanded(view, items):
     """Return the items of a view with an entity for each partition of its batches."""
     found = []
-    for item in items:
+    each = (item.items if isinstance(item, Shared) else [item] for item in items)
+    for item in itertools.chain.from_iterable(each):
         if not isinstance(item, pa.RecordBatch):
             found.append(item)
             continue

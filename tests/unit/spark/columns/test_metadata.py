@@ -77,7 +77,8 @@ def by_columns(data):
     """Return the same by the columns."""
     head, topics, partitions = None, [], []
     try:
-        head, found = columns.read_metadata(data)
+        answer = requests.MetadataAnswer(data)
+        head, found = answer.head, columns.read_topics(answer)
         for served in found:
             for batch, schema, rows in (
                 (served.topics, columns.TOPICS, topics),

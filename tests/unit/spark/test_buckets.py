@@ -1,0 +1,104 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Digests by bucket: whatever differs between two brokers changes the digest of its bucket, the order does not."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from quorumshift_spark import buckets, columns
+from quorumshift_spark.views import Shared, source
+
+from tests.unit.spark import realistic
+
+BASE = {
+    "topic_id": "4LpVqrIhR8CPQPMTHVv-eQ",
+    "replicas": [1, 2, 3],
+    "isr": [1, 2],
+    "leader": 1,
+    "leader_epoch": 7,
+}
+
+
+def partitions(rows):
+    return pa.RecordBatch.from_pylist(rows, schema=columns.PARTITIONS)
+
+
+def rows(count=40):
+    return [{"topic": f"t{n % 7}", "partition": n, **BASE, "leader": n % 3} for n in range(count)]
+
+
+def different(one, other):
+    """Return the buckets that differ."""
+    return set(np.flatnonzero(buckets.of_partitions(one)[1].sums != buckets.of_partitions(other)[1].sums).tolist())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"leader": 9},
+        {"leader": None},
+        {"leader_epoch": 8},
+        {"isr": [1, 3]},
+        {"isr": []},
+        {"isr": None},
+        {"replicas": [1, 3, 2]},
+        {"replicas": [1, 2], "isr": [3, 1, 2]},
+        {"topic_id": None},
+        {"elr": []},
+        {"partition": 900},
+    ],
+)
+def test_a_changed_partition_changes_its_bucket_alone(change):
+    changed = rows()
+    changed[9] = {**changed[9], **change}
+    bucket = int(buckets.of_partitions(partitions(rows()))[0][9])
+    assert different(partitions(rows()), partitions(changed)) == {bucket}
+
+
+def test_rows_that_exchange_values_or_are_missing_or_doubled_change_their_bucket():
+    given = rows()
+    swapped = [dict(row) for row in given]
+    swapped[2]["leader"], swapped[9]["leader"] = given[9]["leader"], given[2]["leader"]  # of one topic
+    assert given[2]["leader"] != given[9]["leader"]
+    for other in (swapped, given[1:], [*given, given[0]]):
+        assert len(different(partitions(given), partitions(other))) == 1
+    shuffled = random.Random(1).sample(given, len(given))
+    assert not different(partitions(given), partitions(shuffled))
+    assert not different(partitions(given), partitions(given[:0])) - set(buckets.of_partitions(partitions(given))[0])
+
+
+def test_only_dynamic_configs_of_one_broker_are_its_own():
+    entities = [entity for entity in realistic.entities() if entity.kind != "partition"]
+    found, digests = buckets.of_entities(entities)
+    own = [entity.key for entity, bucket in zip(entities, found) if bucket == buckets.OWN]
+    assert own and all(key.startswith('["broker","') for key in own)
+    assert digests.rows.sum() == len(entities)
+    for number in range(len(entities)):
+        _found, others = buckets.of_entities(entities[:number] + entities[number + 1 :])
+        assert np.flatnonzero(others.sums != digests.sums).tolist() == [found[number]]
+
+
+def test_the_rows_of_shared_items_are_made_once_and_have_the_name_of_each_view():
+    class OneView:
+        has_buckets = True
+
+        def __init__(self, name, shared):
+            self.name, self._shared = name, shared
+
+        def read(self, part):
+            yield from (self._shared, source.Statement({}, []))
+
+    shared = Shared([*(one for one in realistic.entities() if one.kind == "topic"), partitions(rows())])
+    read = {}
+    for name in ("broker:1", "broker:2"):
+        *batches, last = source._batches(source.Part(OneView(name, shared), 0, 1, None))
+        read[name] = batches, source.part_summary(dict(last["fields"][0].as_py()))
+        assert all(set(batch["view"].to_pylist()) == {name} for batch in batches)
+    assert sum(map(len, read["broker:1"][0])) == 42 == read["broker:2"][1]["digests"].rows.sum()
+    assert read["broker:1"][1]["counts"] == {"partition": 40, "topic": 2}
+    assert (read["broker:1"][1]["digests"].sums == read["broker:2"][1]["digests"].sums).all()
