@@ -41,6 +41,14 @@ def _not_taken(host: str, taken: Mapping[str, Any]) -> str:
     return f"{host}: {said or 'its snapshot did not end'}. Run the playbook again"
 
 
+def directory_ids(node: Mapping[str, Any]) -> list[str]:
+    """Return the ids of a node's log directories (KIP-858), [] unless all of them were read and have one."""
+    found = node.get("log_dirs") or ()
+    metas = [(one.get("meta") or {}) if not one.get("error") else {} for one in found]
+    ids = [meta.get("directory.id") for meta in metas]
+    return sorted(ids) if all(ids) else []
+
+
 class Job(abc.ABC):
     """A job that `action` (spark_job) submits. `own`: the task's options."""
 
@@ -124,7 +132,11 @@ class MetadataParity(Job):
                 job["fence"] = {"migration_offset": seen["mirrored_offset"], "migration_zxid": seen["mirrored_zxid"]}
         connections = Connections.from_options(args)
         views["brokers"] = [
-            {"id": node["node_id"], "address": client_address(node, node["host_address"], connections)}
+            {
+                "id": node["node_id"],
+                "address": client_address(node, node["host_address"], connections),
+                "directories": directory_ids(node),
+            }
             for node in self.action.nodes().values()
             if node["role"] == "broker"
         ]

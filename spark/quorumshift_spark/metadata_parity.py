@@ -31,7 +31,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from quorumshift_spark import accounting, fence, parity, recheck, report, rules, session
+from quorumshift_spark import accounting, fence, nodes, parity, recheck, report, rules, session
 from quorumshift_spark import job as jobs
 from quorumshift_spark import result as results
 from quorumshift_spark.compare import (
@@ -44,7 +44,7 @@ from quorumshift_spark.compare import (
     unexplained_removals,
     with_history,
 )
-from quorumshift_spark.normal_form import Entity
+from quorumshift_spark.normal_form import Entity, canonical
 from quorumshift_spark.views import Key, LiveView, View, baseline, family
 from quorumshift_spark.views.source import error_line
 
@@ -191,9 +191,10 @@ class _Run:
         with self._timed("recheck"):
             checked = self._recheck(unequal, comparisons, readings)
         with self._timed("write"):
-            self._write_entities(rows, readings)
-            self.incomplete += self._uncovered(rows, readings)
-            self._evaluate(comparisons, unequal, checked, readings)
+            brokers, settings = parity.of_nodes(rows, read.copies)
+            self._write_entities(rows, readings, settings)
+            self.incomplete += self._uncovered(brokers, readings)
+            self._evaluate(comparisons, unequal, checked, readings, self._nodes(brokers, settings))
 
     @contextlib.contextmanager
     def _timed(self, name):
@@ -310,11 +311,17 @@ class _Run:
             given = outcomes[key], key, sides[key], comparison, baselines[comparison.left]
             outcomes[key] = {**outcomes[key], comparison: with_history(*given, history.begin, last.get(key))}
 
-    def _uncovered(self, rows: DataFrame, readings: Mapping[str, parity.Reading]) -> List[str]:
+    def _nodes(self, brokers: Sequence[parity.Registered], settings: nodes.Settings) -> nodes.Compared:
+        given = self.job.view_options
+        before = baseline.about(given["baseline"]["path"]).get("settings", {}) if given.get("baseline") else {}
+        registered = {one.id: one.fields["log_dirs"] for one in brokers if one.view == rules.LOG}
+        on_hosts = {one["id"]: one.get("directories") for one in given.get("brokers") or ()}
+        known = {one: canonical(sorted(ids)) for one, ids in on_hosts.items() if ids and registered.get(one) != "[]"}
+        return nodes.compared(before, settings, registered, known)
+
+    def _uncovered(self, brokers: Sequence[parity.Registered], readings: Mapping[str, parity.Reading]) -> List[str]:
         decides = rules.deciding(self.job.gate, self.views)
-        stores = F.col("view").isin(rules.ZOOKEEPER, rules.LOG)
-        brokers = rows.filter(stores & (F.col("kind") == "broker")).select("key", "fields")
-        up = [json.loads(row.key)[0] for row in brokers.collect() if row.fields["fenced"] == "false"]
+        up = [one.id for one in brokers if one.fields["fenced"] == "false"]
         not_served = {
             name: reading.state["not_served"] for name, reading in readings.items() if family(name) == rules.BROKER
         }
@@ -346,8 +353,10 @@ class _Run:
 
     # --- output ---
 
-    def _write_entities(self, rows: DataFrame, readings: Mapping[str, parity.Reading]) -> None:
-        """Write the entities of the first reading of ZooKeeper and the log: the next gate's baseline."""
+    def _write_entities(
+        self, rows: DataFrame, readings: Mapping[str, parity.Reading], settings: nodes.Settings
+    ) -> None:
+        """Write the entities of the first reading of ZooKeeper and the log, and settings: the next gate's baseline."""
         names = [name for name in self.views if name in (rules.ZOOKEEPER, rules.LOG)]
         kept = rows.filter(F.col("view").isin(*names) & (F.col("kind") != ""))
         count = sum(sum(readings[name].read.values()) for name in names)
@@ -357,6 +366,7 @@ class _Run:
             "nonce": self.job.nonce,
             "key_id": baseline.key_id(self.job.digest_key),
             "states": {name: readings[name].state for name in names},
+            "settings": settings,
         }
         path = os.path.join(self.job.output, ENTITIES)
         slices = count // _ROWS_A_SLICE + 1
@@ -371,7 +381,7 @@ class _Run:
                 writer.write(part.toArrow())
         self.result["files"][ENTITIES] = results.file_facts(path, count)
 
-    def _evaluate(self, comparisons, unequal: parity.Unequal, checked: _Checked, readings) -> None:
+    def _evaluate(self, comparisons, unequal: parity.Unequal, checked: _Checked, readings, own: nodes.Compared) -> None:
         """Fill in counts, differences and the verdict; write differences.parquet."""
         result, bounds = self.result, self.job.bounds
         equal, of_beyond = collections.Counter(unequal.equal), unequal.counts(checked.beyond, True)
@@ -411,6 +421,10 @@ class _Run:
             facts = {name: getattr(comparison, name) for name in ("left", "right", "relation", "note")}
             result["comparisons"].append({**facts, "same_source": list(comparison.same_source), "counts": counts})
         result["counts"] = accounting.by_kind(account.counts)
+        for difference in own.differences:
+            differences.append(results.listed(difference))
+            rows += _rows("differ", rules.Comparison(*difference.sides, difference.relation, ()), [difference], "")
+        result["comparisons"] += own.comparisons
         result.update(differences_total=len(differences), undecided_total=len(undecided), changed_total=len(changed))
         result["differences"] = results.some_of_each(differences, bounds.shown)
         result.update(undecided=undecided[: bounds.shown], changed=changed[: bounds.shown])

@@ -181,6 +181,30 @@ def _merged(states):
     return merged
 
 
+class Registered(NamedTuple):
+    """A broker in a store: `fields` as of an entity."""
+
+    view: str
+    id: int
+    fields: Dict[str, str]
+
+
+def of_nodes(rows: DataFrame, copies: Mapping[str, Copy]) -> Tuple[List[Registered], Dict[str, Dict[str, str]]]:
+    """Return the brokers in each store, and the settings of each node: {view: {key: value}}."""
+    stored = F.col("view").isin(rules.ZOOKEEPER, rules.LOG) & (F.col("kind") == "broker")
+    found = (
+        rows.filter(stored | (F.col("kind") == "setting")).select("view", "kind", "key", "fields", "bucket").collect()
+    )
+    brokers = [Registered(row.view, json.loads(row.key)[0], row.fields) for row in found if row.kind == "broker"]
+    settings: Dict[str, Dict[str, str]] = {}
+    for row in found:
+        if row.kind == "setting":
+            others = [name for name, copy in copies.items() if copy.of == row.view and row.bucket not in copy.own]
+            for name in (row.view, *others):
+                settings.setdefault(name, {})[row.key] = row.fields["value"]
+    return brokers, settings
+
+
 def bundled(comparisons: Sequence[Comparison]) -> List[Bundle]:
     """Return the comparisons in as few bundles as possible."""
     members: Dict[Tuple[str, str, Tuple[str, ...]], List[Comparison]] = {}

@@ -59,8 +59,8 @@ _STALE = "restart a broker that serves stale metadata, in the mode that the phas
 _SET_CREDENTIAL = "set the credential again with kafka-configs.sh"
 
 _SAME_FILES = (
-    "make it equal in the files of all brokers and controllers, and restart those that differ; or set the controllers' "
-    "value in quorumshift_controller_config"
+    "make it equal in the files of all brokers and controllers, as it was before, and restart those that differ; or, "
+    "if it is to change, set the controllers' value in quorumshift_controller_config"
 )
 
 _EVERYWHERE = (EQUAL, EQUAL, EQUAL, EQUAL)
@@ -274,16 +274,21 @@ TABLE: Tuple[Rule, ...] = (
     ),
     Rule("broker", "rack", (EQUAL, EQUAL, EQUAL, NOT), "from its file, with every start", "restart that broker"),
     Rule(
-        "broker", "log_dirs", (NOT, NOT, EQUAL, NOT), "ids of its directories, only in the log", "restart that broker"
+        "broker",
+        "log_dirs",
+        (NOT, NOT, EQUAL, NOT),
+        "ids of its directories, in the log, and in meta.properties on its host where Kafka keeps them (3.7 and later)",
+        "mount the directories that it had at its last start, or restart that broker so that it registers its own",
     ),
     *(
-        Rule("setting", field, (NOT, EQUAL, NOT, NOT), why, _SAME_FILES)
-        for field, why in (
-            ("", "one node with all others; a release of Kafka that lacks it does not serve it"),
+        Rule("setting", field, (NOT, EQUAL, NOT, since), why, _SAME_FILES)
+        for field, since, why in (
+            ("", NOT, "one node with all others; a release of Kafka that lacks it does not serve it"),
             (
                 "value",
-                "what a node's file says, or Kafka's default, of settings that controllers apply in KRaft mode; not "
-                "compared where quorumshift_controller_config sets it",
+                EQUAL,
+                "what a node's file says, or Kafka's default, of settings that controllers apply in KRaft mode, on "
+                "each node as at the baseline; not compared where quorumshift_controller_config sets it",
             ),
         )
     ),

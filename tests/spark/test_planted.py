@@ -403,6 +403,12 @@ def test_coverage(kraft, caught_up):
     given = {"metadata_log": kraft.snapshots.cut(), "controllers": [*kraft.views["controllers"], down]}
     run = kraft.run("after_kraft", given, fence=fence, answering=kraft.snapshots)
     check("settings of a node's file", rows.of_other_settings(kraft), run)
+    brokers = [{**one, "directories": ids} for one, ids in zip(kraft.views["brokers"], kraft.directory_ids())]
+    brokers[1]["directories"] = [logs.other_id(77)]
+    given = {"metadata_log": kraft.snapshots.cut(), "brokers": brokers, "baseline": caught_up.baseline}
+    run = kraft.run("after_kraft", given, fence=kraft.fence_now(), answering=kraft.snapshots)
+    check("a node and its host", rows.of_node_before(), run, strict=False)
+    assert run.found("broker", [1], "log_dirs") is None, run.story()
     kraft.restart_second({"delegation.token.secret.key": None, "authorizer.class.name": None})
     with kraft.znodes() as zk:
         zk.data("/brokers/ids/9", kraft.registration(9))

@@ -5,7 +5,7 @@
 
 A row is an entity: view, kind, key, fields and at as JSON text; secrets are hashes. A partition has the columns of
 columns.PARTITIONS instead, with `changed` for its `at`. The file's metadata holds cluster,
-gate, the position of each view, and the id of the digest key.
+gate, the position of each view, the settings of each node, and the id of the digest key.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def key_id(digest_key: bytes) -> str:
 class BaselineWriter:
     """Writes a baseline: under a temporary name, 0600, renamed when it is closed without an error.
 
-    :arg about: {"cluster_id", "gate", "nonce", "key_id", "states": {view: state}}.
+    :arg about: {"cluster_id", "gate", "nonce", "key_id", "states": {view: state}, "settings": see nodes.Settings}.
     """
 
     def __init__(self, path: str, about: Dict[str, Any]) -> None:

@@ -1415,6 +1415,20 @@ def of_other_settings(world: World) -> List[Row]:
     ]
 
 
+def of_node_before() -> List[Row]:
+    """Seen in one run, in which broker 2 has another setting than at the baseline, and another directory."""
+    return [
+        Row(
+            "since the baseline: another min.insync.replicas in a broker's file",
+            differs("setting", ["min.insync.replicas"], "value", "since", "broker:2"),
+        ),
+        Row(
+            "the log has another directory id of a broker than meta.properties on its host",
+            differs("broker", [2], "log_dirs", "served", "host of 2"),
+        ),
+    ]
+
+
 def of_old_checkpoint(image: Any) -> Row:
     """Planted in a checkpoint, which is newer than the baseline and does not say when anything changed."""
     return Row(

@@ -70,6 +70,19 @@ def test_the_command_has_master_settings_and_job(spark):
     assert [one["id"] for one in views["brokers"]] == [1, 2] and "zookeeper" in views and "metadata_log" not in views
 
 
+def test_directories_of_a_broker_are_given_where_its_host_shows_all_of_them(spark):
+    def directory(directory_id, **more):
+        return {"path": "/data", "exists": True, "meta": {"directory.id": directory_id}, **more}
+
+    node = {"file": {"properties": {"listeners": "PLAINTEXT://b1:9094"}}}
+    dirs = {"b1": [directory("b"), directory("a")], "b2": [directory("c"), directory("d", error="Input/output error")]}
+    for number, (host, found) in enumerate(dirs.items(), 1):
+        spark.facts(host, quorumshift_node={**node, "node_id": number, "log_dirs": found})
+    spark.run("spark_job", ARGS, result("differ"))
+    brokers = spark.asked[0]["job"]["views"]["brokers"]
+    assert [one["directories"] for one in brokers] == [["a", "b"], []]
+
+
 def test_zookeeper_is_read_at_a_bounded_pace(spark):
     spark.variables.update(quorumshift_zookeeper_read_rate=10000, quorumshift_zookeeper_read_latency_ms="0")
     spark.run("spark_job", ARGS, result("differ"))
