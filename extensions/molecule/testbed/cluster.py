@@ -37,7 +37,8 @@ from layout import (
     digest_of,
 )
 
-_SERVING_TIMEOUT = 120.0
+_SERVING_TIMEOUT = 240.0
+_SSH_TIMEOUT = 90.0  # fifteen hosts boot at once on two cores
 Say = Callable[[str], None]
 
 
@@ -179,7 +180,7 @@ def _start_and_wait(host: Host) -> None:
 
 
 def _wait_ssh() -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + _SSH_TIMEOUT
     waiting = list(HOSTS)
     error_seen = ""
     while waiting:
@@ -194,7 +195,7 @@ def _wait_ssh() -> None:
         waiting = still
         if waiting and time.monotonic() > deadline:
             names = ", ".join(host.name for host in waiting)
-            raise TestbedError(f"sshd does not answer on {names} after 30 s; last error: {error_seen}")
+            raise TestbedError(f"sshd does not answer on {names} after {_SSH_TIMEOUT:.0f} s; last error: {error_seen}")
 
 
 def _wait_serving(network: Network, partitions: int = 1) -> Health:

@@ -21,10 +21,10 @@ LIBS = BUILD / "kafka" / "libs"
 SPARK_JARS = BUILD / "spark" / "jars"
 CHECKOUT_ID = hashlib.sha256(str(CHECKOUT).encode()).hexdigest()[:8]
 
-# `secure` secures every listener (security.py); `other` has another layout (_OTHER); `sudo` logs in as a user who may
-# use sudo, and logind ends whatever a login leaves running (hosts.py); `journey` begins with an older release, and has
-# newer ones beside it (_JOURNEY).
-VARIANTS = ("default", "secure", "other", "sudo", "journey")
+# `secure` secures every listener (security.py); `other` has another layout (_OTHER); `racks` has more brokers (_RACKS);
+# `sudo` logs in as a user who may use sudo, and logind ends whatever a login leaves running (hosts.py); `journey` begins
+# with an older release, and has newer ones beside it (_JOURNEY).
+VARIANTS = ("default", "secure", "other", "racks", "sudo", "journey")
 VARIANT = os.environ.get("TESTBED_VARIANT") or "default"
 SECURED = VARIANT == "secure"
 SUDO = VARIANT == "sudo"
@@ -199,7 +199,17 @@ _OTHER = Layout(
     protocol_version="",
     protected=False,
 )
-LAYOUT = {"other": _OTHER, "journey": _JOURNEY}.get(VARIANT, _DEFAULT)
+# The default's cluster with four brokers in each of three racks. The seed's fixed assignments are over the first three.
+_RACKS = replace(
+    _DEFAULT,
+    hosts=tuple(
+        Host(f"b{rack}{place}", 10 * rack + place, f"rack-{'abc'[rack - 1]}", 10 * rack + place, True, place == 1)
+        for place in (1, 2, 3, 4)
+        for rack in (1, 2, 3)
+    )
+    + tuple(Host(f"c{rack}", 100 + rack, f"rack-{'abc'[rack - 1]}", 50 + rack, False, False) for rack in (1, 2, 3)),
+)
+LAYOUT = {"other": _OTHER, "racks": _RACKS, "journey": _JOURNEY}.get(VARIANT, _DEFAULT)
 HOSTS = LAYOUT.hosts
 BROKERS = tuple(host for host in HOSTS if host.is_broker)
 CONTROLLERS = tuple(host for host in HOSTS if not host.is_broker)
