@@ -18,7 +18,7 @@ import jinja2
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report_files, report_story, report_timeline
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.report_story import PAGE, Recorded
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import RunArtifacts, private
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import UNFINISHED, RunArtifacts, private
 
 _LABELS = {
     report_story.DONE: "done",
@@ -184,6 +184,7 @@ def _read(cluster_id: str, cluster: str, run: str, followed: bool, for_page: boo
         os.path.relpath(os.path.join(parent, name), directory)
         for parent, _directories, names in os.walk(directory)
         for name in names
+        if not name.endswith(UNFINISHED)  # of a parallel task, which renames it
     )
     shown = {"preflight.json", "copy-compared.json"}
     if for_page:
@@ -202,7 +203,7 @@ def _text(path: str) -> str:
 def _save(directory: str, page: str) -> None:
     """Replace a page by rename. Parallel tasks may write it at once, each to its own temporary file."""
     path = os.path.join(directory, PAGE)
-    new = f"{path}.{os.getpid()}.new"
+    new = f"{path}.{os.getpid()}{UNFINISHED}"
     with open(new, "w", encoding="utf-8", opener=private) as stream:
         stream.write(page)
     os.replace(new, path)

@@ -22,6 +22,7 @@ from typing import Any, Iterator
 from ansible_collections.quorumshift.kafka.plugins.module_utils.masking import mask_all
 
 JOURNAL = "journal.jsonl"
+UNFINISHED = ".new"  # what a file's name ends with until it is complete
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -76,9 +77,9 @@ class RunArtifacts:
         if os.path.isabs(name) or ".." in name.split("/"):  # it may hold a host's name of the inventory
             raise OSError(errno.EINVAL, "is outside of the run's directory", path)
         self._private(os.path.dirname(path))
-        with self._writing(path), open(path + ".new", "w", encoding="utf-8", opener=private) as stream:
+        with self._writing(path), open(path + UNFINISHED, "w", encoding="utf-8", opener=private) as stream:
             stream.write(content)
-        os.replace(path + ".new", path)
+        os.replace(path + UNFINISHED, path)
         return path
 
     def read(self, name: str) -> str | None:

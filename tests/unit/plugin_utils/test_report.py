@@ -470,6 +470,17 @@ def test_report_that_cannot_be_written_does_not_stop_the_run(tmp_path, monkeypat
     assert len(warned) == 1 and "ZeroDivisionError" in warned[0] and "20261121T000000-aaaa" in warned[0]
 
 
+def test_an_artifact_that_a_parallel_task_is_writing_is_no_part_of_the_report(tmp_path, monkeypatch):
+    artifacts = run_artifacts.RunArtifacts(str(tmp_path), "C", "r1")
+    artifacts.note("event", "begun")
+    artifacts.save("diffs/b1-kraft.diff", "-a\n+b\n")
+    unfinished = tmp_path / "C" / "r1" / "diffs" / "b2-kraft.diff.new"
+    unfinished.write_text("half")
+    monkeypatch.setattr(report, "_text", lambda path, read=report._text: unfinished.unlink(missing_ok=True) or read(path))
+    page = pathlib.Path(report.write(artifacts)).read_text()
+    assert "b1-kraft.diff" in page and "b2-kraft" not in page
+
+
 def test_cluster_without_runs_has_an_empty_page(tmp_path):
     nothing = run_artifacts.RunArtifacts(str(tmp_path), "cluster-1", "20261121T000000-aaaa")
     assert report.write(nothing) is None
