@@ -44,11 +44,11 @@ INSERTED = "…"
 RETURNS_REASONS = (
     "core/initial_copy.py:detect",
     "core/admission.py:remedy",
+    "core/batches.py:evaluate",
     "core/gates.py:_controllers_differ",
     "core/gates.py:trailing",
     "core/phase.py:_modeless_text",
     "core/phase.py:not_ready",
-    "core/plain_restart.py:evaluate",
     "core/plain_restart.py:unaccepted",
     "core/restart.py:acceptable",
     "modules/initial_copy.py:awaited",

@@ -44,7 +44,7 @@ NO_FORWARD = (phase.UNKNOWN, phase.REVERTING, phase.KRAFT_NATIVE)
 class ActionModule(QuorumshiftAction):
     """Detects the phase; the module's documentation lists what the options of this action do."""
 
-    FILLS = (*PROBE, "soak", "canary")
+    FILLS = (*PROBE, "soak", "canary", "concurrency")
     OWN = ("show", "history", "record", "direction", "announce", "gate", "plan")
 
     def act(self, args):

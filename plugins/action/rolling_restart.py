@@ -119,15 +119,15 @@ class ActionModule(QuorumshiftAction):
     def _not_planned(self, args: dict) -> str | None:
         """Return why this batch is not the plan's next: --limit silently changes the batches, and a host that
         became unreachable does not stop the batch after it."""
-        plain = args["kind"] in transitions.RESTARTS
-        refused = None if plain else admission.not_one(args["batch"])
+        together = transitions.of(args["kind"]).role == transitions.BROKER
+        refused = None if together else admission.not_one(args["batch"])
         if refused:
             return f"{refused}. Run without --limit"
         missing = sorted(set(self.vars["ansible_play_hosts_all"]) - set(self.vars["ansible_play_hosts"]))
         if missing:
             return f"{', '.join(missing)} failed or became unreachable in an earlier batch: no further node is stopped"
         # Where gate tokens expired on some hosts of a batch, these alone are admitted again
-        rest = [batch for batch in args["plan"]["batches"] if plain and set(args["batch"]) <= set(batch)]
+        rest = [batch for batch in args["plan"]["batches"] if together and set(args["batch"]) <= set(batch)]
         if args["batch"] not in args["plan"]["batches"] and not rest:
             planned = " | ".join(", ".join(batch) for batch in args["plan"]["batches"])
             return f"this batch is {', '.join(args['batch'])}, the plan is {planned}. Run without --limit"

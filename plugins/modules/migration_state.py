@@ -23,6 +23,10 @@ options:
   canary:
     description: The broker to restart first, as with M(quorumshift.kafka.rolling_restart).
     type: str
+  concurrency:
+    description: How many brokers may be in a batch, as with M(quorumshift.kafka.rolling_restart).
+    type: int
+    default: 1
   plan_to:
     description:
       - Plan the remaining steps of the migration (V("")) or of a rollback (V(hybrid) or V(zk)). Omit it for no plan.
@@ -236,6 +240,7 @@ def main():
         {
             "soak": {"type": "str", "default": "24h"},
             "canary": {"type": "str"},
+            "concurrency": {"type": "int", "default": 1},
             "plan_to": {"type": "str", "choices": ["", "hybrid", "zk"]},
             **OF_ACTION,
         }
@@ -281,7 +286,11 @@ def planned(module, facts, detected):
         min_isr = module.min_isr(partitions)
     except topics.KafkaException as error:
         return {"plan_error": error_text(error)}
-    steps = planning.steps(facts, detected, min_isr, module.params["canary"], module.params["plan_to"])
+    given = module.params
+    try:
+        steps = planning.steps(facts, detected, min_isr, given["canary"], given["plan_to"], given["concurrency"])
+    except ValueError as error:
+        return {"plan_error": str(error)}
     unavoidable = restart.unavoidable(partitions, min_isr)
     return {"plan": {"steps": [step._asdict() for step in steps], "unavoidable": unavoidable}}
 

@@ -13,8 +13,7 @@ description:
   - Orders the restarts and guards them, from the probe host. M(quorumshift.kafka.node_restart) restarts a node.
   - O(state=planned) orders the nodes that have to be restarted, and lists the partitions whose replication leaves no
     spare. Among brokers the canary comes first and the controller last, among controllers the quorum's leader last.
-  - O(state=admitted) waits until the batch, which is one host, may be stopped, and returns a gate token for it. The
-    phase is as expected, every broker is alive, and no partition is offline, under-replicated or would fall under
+  - O(state=admitted) waits until the batch may be stopped, and returns a gate token for its hosts. The phase is as expected, every broker is alive, and no partition is offline, under-replicated or would fall under
     min.insync.replicas. One controller leads, every broker is registered, no node is foreign, every follower has
     caught up, and no broker renamed directories to C(-stray). All of it held for O(stable_s).
   - If the batch's node does not answer and its own host says that it is down, no health is required, and the token
@@ -29,9 +28,10 @@ description:
   - O(state=batches) shows which nodes could restart together without any change of their mode. It reads only, and
     admits nothing. No partition loses more in-sync replicas than min.insync.replicas allows, counting the whole batch
     at once. A batch is within one rack, if brokers have racks. Controllers restart one at a time.
-  - In plain restarts a batch may have several hosts, and its token names each of them. Before it the whole cluster is
-    healthy, no reassignment is in flight, and no partition falls under C(min.insync.replicas) by the stop of the whole
-    batch. Partitions that no order keeps at C(min.insync.replicas) need a token of O(accept).
+  - A batch of brokers may have several hosts. Before it the whole cluster is healthy, no reassignment is in flight, and
+    no partition falls under C(min.insync.replicas) by the stop of the whole batch. The last broker in migration mode
+    restarts alone, since that starts the initial copy.
+  - In plain restarts, partitions that no order keeps at C(min.insync.replicas) need a token of O(accept).
 options:
   state:
     description: What to do.
@@ -65,7 +65,7 @@ options:
         default none. In plain restarts it is never by default the controller, and there is none once nodes are done.
     type: str
   concurrency:
-    description: With O(state=batches) and in plain restarts, how many brokers may be in a batch.
+    description: How many brokers may be in a batch. Controllers restart one at a time.
     type: int
     default: 1
   since:
@@ -81,14 +81,14 @@ options:
     default: []
   planned:
     description:
-      - With O(state=planned), the brokers in the order of the run's own plan. The module keeps this order if no broker
-        is down and the controller has not moved.
+      - With O(state=planned), the brokers in the order of the run's own plan. The first one stays the canary if no broker
+        is down and it has not become the controller.
     type: list
     elements: str
     default: []
   batch:
     description:
-      - The host to be restarted, with O(state=admitted). A batch of another size is rejected, except in plain restarts.
+      - The hosts to be restarted at once, with O(state=admitted). Of controllers, one.
     type: list
     elements: str
     default: []
@@ -145,9 +145,9 @@ unaccepted:
   type: str
   returned: with O(state=planned) of V(restart_broker)
 began:
-  description: When plain restarts were planned, in seconds since 1970.
+  description: When the restarts were planned, in seconds since 1970.
   type: float
-  returned: with O(state=planned) of plain restarts
+  returned: with O(state=planned) of brokers
 since:
   description: The O(since) with which a later run leaves out what this one restarts.
   type: float
@@ -195,6 +195,7 @@ waited_s:
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
     admission,
+    batches,
     gates,
     invariants,
     phase,
@@ -241,13 +242,13 @@ def main():
     state = module.params["state"]
     if state != "batches" and not module.params["kind"]:
         module.fail_json(msg=f"kind is required with state {state}")
-    work = {"planned": planned, "batches": batches}.get(state, awaited)
+    work = {"planned": planned, "batches": together}.get(state, awaited)
     if module.params["kind"] in PLAIN and state != "batches":
-        work = plain_planned if state == "planned" else plain_awaited
+        work = plain_planned if state == "planned" else batch_awaited
     module.run(lambda: work(module))
 
 
-def batches(module):
+def together(module):
     """Return which brokers and controllers could restart together."""
     facts, given = module.facts(), module.params
     try:
@@ -277,19 +278,22 @@ def planned(module):
         module.fail_json(msg=topics_found["error"])
     if given["canary"] and given["canary"] not in module.nodes:
         module.fail_json(msg=f"quorumshift_canary is {given['canary']}, which is not in the group kafka_broker")
-    partitions = topics_found["partitions"]
-    min_isr = module.min_isr(partitions)
+    min_isr = module.min_isr(topics_found["partitions"])
     controller = (facts["zookeeper"].get("controller") or {}).get("broker_id")
-    plan = restart.plan(
-        facts["nodes"], transition.after, given["canary"], controller, partitions, min_isr, given["planned"]
-    )
-    return {"plan": {**plan._asdict(), "min_isr": min_isr, "kind": given["kind"]}}
+    how = (given["canary"], given["concurrency"], given["planned"], controller)
+    try:
+        plan = restart_plan.of_migration(facts, given["kind"], min_isr, *how)
+    except ValueError as error:
+        module.fail_json(msg=f"{error}. Nothing was changed.")
+    return {"plan": {**plan._asdict(), "min_isr": min_isr, "kind": given["kind"]}, "began": facts["time"]}
 
 
 def awaited(module):
     """Wait until the batch may be stopped, or until the rolling restart has settled."""
     given, plan = module.params, module.params["plan"]
     admitting, transition = given["state"] == "admitted", KINDS[given["kind"]]
+    if admitting and len(given["batch"]) > 1 and transition.role == transitions.BROKER:
+        return batch_awaited(module)
     refused = admission.not_one(given["batch"]) if admitting else None
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed.")
@@ -371,27 +375,37 @@ def plain_planned(module):
     return {"plan": {**plan._asdict(), "min_isr": min_isr, "kind": kind}, "unaccepted": needed, **times}
 
 
-def plain_awaited(module):
-    """Wait until the batch of plain restarts may be stopped, or until the cluster is healthy after the last one."""
-    given, plan = module.params, module.params["plan"]
-    kind, batch = given["kind"], given["batch"] if given["state"] == "admitted" else []
+def batch_awaited(module):
+    """Wait until a batch may be stopped, of plain restarts or of several brokers in a migration; without a batch, until
+    the cluster is healthy after plain restarts."""
+    given, kind = module.params, module.params["kind"]
+    batch, transition = given["batch"] if given["state"] == "admitted" else [], transitions.of(kind)
     if given["state"] == "admitted" and not batch:
         module.fail_json(msg="the batch is empty. Nothing was changed.")
-    module.known_min_isr.update(plan.get("min_isr") or {})
+    module.known_min_isr.update(given["plan"].get("min_isr") or {})
 
     def gather():
-        facts = module.facts()
+        facts, first = module.facts(), {}
         detected = phase.detect(facts)
-        min_isr = module.min_isr(facts["topics"].get("partitions") or {}) if facts["topics"]["reached"] else {}
-        reading = invariants.Reading(facts, detected.phase, min_isr, facts["quorum"], given["lag_s"])
-        verdict = plain_restart.evaluate(reading, detected, kind, batch, given["accept"])
+        reading = read(module, facts, detected.phase, None)
+        verdict = batches.evaluate(reading, detected, kind, batch, given["accept"])
         if batch and verdict.lasting:
             module.fail_json(msg=f"no node is stopped: {'; '.join(verdict.lasting)}. Nothing was changed.")
         troubles = list(verdict.troubles)
-        if batch and not troubles and not verdict.only_start:
+        if kind == "zk" and troubles and troubles == invariants.health(reading):
+            troubles, first = leader_first(module, facts, reading.min_isr, of_topics(reading), troubles)
+        troubles += of_rollback(facts, detected, kind, True) if transition.rollback else []
+        if batch and not troubles and not verdict.only_start and not first:
             troubles += reassignments(module)
-        token = gates.make_token(gates.RESTART, detected.phase, given["run"], facts, batch, verdict.only_start)
-        return troubles, {"phase": detected.phase, "gate_token": token, "only_start": verdict.only_start}
+        if first and first["host"] in batch:
+            module.fail_json(
+                msg=f"no node is stopped: {first['host']} takes no replica back in sync, and restarts alone. Run again "
+                "with -e restart_concurrency=1. Nothing was changed."
+            )
+        hosts = [first["host"]] if first else batch
+        token = gates.make_token(transition.gate, detected.phase, given["run"], facts, hosts, verdict.only_start)
+        result = {"phase": detected.phase, "gate_token": token, "only_start": verdict.only_start}
+        return troubles, {**result, **({"first": first} if first else {})}
 
     what = f"{', '.join(batch)} may be stopped" if batch else "the cluster to be healthy after the restarts"
     result = module.wait(gather, given["stable_s"], given["timeout_s"], what)
@@ -438,7 +452,7 @@ def read(module, facts, phase_seen, node):
     given = module.params
     healthy = not (node and node.only_start)  # brokers that are down keep no other one from its start
     min_isr = module.min_isr(facts["topics"].get("partitions") or {}) if healthy else {}
-    accepted = given["accept"] if KINDS[given["kind"]].rollback else None
+    accepted = given["accept"] if transitions.of(given["kind"]).rollback else None
     return invariants.Reading(facts, phase_seen, min_isr, facts["quorum"], given["lag_s"], accepted, node)
 
 
@@ -448,11 +462,13 @@ def brokers_unhealthy(module, reading, troubles):
     unhealthy, node = invariants.health(reading), reading.node
     if unhealthy and not troubles and node and node.answers and module.params["kind"] == "zk":
 
-        def health(topics, stop):
-            return invariants.health(reading, topics, stop)
-
-        return leader_first(module, reading.facts, reading.min_isr, health, unhealthy)
+        return leader_first(module, reading.facts, reading.min_isr, of_topics(reading), unhealthy)
     return unhealthy, None
+
+
+def of_topics(reading):
+    """Return the function that returns the health with other topics, and with the stop of a broker."""
+    return lambda found, stop: invariants.health(reading, found, stop)
 
 
 def leader_first(module, facts, min_isr, health, unhealthy):

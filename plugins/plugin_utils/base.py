@@ -51,7 +51,13 @@ NODE = {
     "stop_timeout_s": "quorumshift_stop_timeout_s",
     "start_timeout_s": "quorumshift_start_timeout_s",
 }
-VARIABLES = {**CONNECTION, **NODE, "soak": "quorumshift_soak", "canary": "quorumshift_canary"}
+VARIABLES = {
+    **CONNECTION,
+    **NODE,
+    "soak": "quorumshift_soak",
+    "canary": "quorumshift_canary",
+    "concurrency": "restart_concurrency",
+}
 PROBE = (*CONNECTION, "nodes", "excluded", "cluster_id")
 RUN = ("run", "cluster_id")
 

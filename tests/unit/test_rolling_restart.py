@@ -110,9 +110,9 @@ def test_a_token_for_a_stuck_leader_permits_that_leaders_restart_alone(monkeypat
     assert result["done"] and result["first"] == {"host": "b2"} and list(result["gate_token"]["hosts"]) == ["b2"]
 
 
-def test_a_batch_of_two_is_rejected():
-    with pytest.raises(Failed, match="a batch is one host, this one is b1, b2"):
-        admit(recorded.facts("hybrid"), batch=["b1", "b2"])
+def test_a_batch_of_two_controllers_is_rejected():
+    with pytest.raises(Failed, match="a batch is one host, this one is c1, c2"):
+        admit(recorded.facts("dual_write"), "controller_final", ["c1", "c2"])
 
 
 def caught_up(facts):
@@ -214,7 +214,7 @@ def test_a_controller_is_not_stopped_while_a_partition_is_offline():
 def together(facts, **given):
     module = Module(facts, None, [], state="batches")
     module.params.update({"canary": None, "concurrency": 3, "since": 0, **given})
-    return rolling_restart.batches(module)
+    return rolling_restart.together(module)
 
 
 def racked(facts, racks=()):
@@ -271,6 +271,75 @@ def test_batches_cannot_be_planned_without_metadata_or_for_a_wrong_canary():
         together(facts)
 
 
+# Batches of several brokers in a migration ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def unmoved(monkeypatch):
+    monkeypatch.setattr(rolling_restart, "reassignments", lambda _module: [])
+
+
+def in_sync(facts, *isr):
+    facts = partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, *(isr or ("b1", "b2", "b3"))))
+    for one in facts["quorum"].get("voters", []) + facts["quorum"].get("observers", []):
+        one["caught_up_ms"] = 1_795_000_000_000
+    return facts
+
+
+@pytest.mark.parametrize(("name", "kind"), [("hybrid", "kraft"), ("dual_write", "hybrid"), ("controllers_ready", "zk_migration")])
+def test_a_batch_of_brokers_gets_one_token_of_the_kinds_gate(name, kind, unmoved):
+    facts = in_sync(recorded.facts(name))
+    result = admit(facts, kind, ["b1", "b2"])
+    assert result["done"], result["troubles"]
+    assert list(result["gate_token"]["hosts"]) == ["b1", "b2"]
+    assert result["gate_token"]["gate"] == rolling_restart.KINDS[kind].gate
+
+
+def test_a_batch_of_brokers_counts_against_min_isr_at_once(unmoved):
+    facts = in_sync(recorded.facts("hybrid"))
+    module = Module(facts, "kraft", ["b1", "b2"])
+    module.params["plan"] = {"min_isr": {"orders": 2}}
+    result = rolling_restart.awaited(module)
+    assert not result["done"] and "gate_token" not in result
+    assert result["troubles"][0].startswith("the batch cannot stop at once: orders-0 (1 of 3 replicas in sync left")
+    module.params["batch"] = ["b1"]
+    assert rolling_restart.awaited(module)["done"]
+
+
+def test_a_broker_that_died_outside_of_the_batch_keeps_the_whole_batch_up(unmoved):
+    facts = recorded.down(in_sync(recorded.facts("hybrid"), "b1", "b2"), "b3")
+    del facts["topics"]["brokers"][str(facts["nodes"]["b3"]["node_id"])]
+    result = admit(facts, "kraft", ["b1", "b2"])
+    assert not result["done"] and any(text.startswith("b3 does not answer") for text in result["troubles"])
+
+
+def test_a_batch_of_brokers_waits_for_the_phase_of_its_gate(unmoved):
+    result = admit(in_sync(recorded.facts("dual_write")), "kraft", ["b1", "b2"])
+    assert result["troubles"][0].startswith("the phase is dual_write")
+
+
+@pytest.mark.parametrize("down", [[], ["b2", "b3"]])
+def test_the_last_brokers_in_migration_mode_do_not_restart_at_once(down, unmoved):
+    """A broker that does not come up goes back to plain mode, while another one of its batch starts the initial copy."""
+    facts = in_sync(recorded.facts("brokers_joining_1"))
+    joined = next(host for host, node in facts["nodes"].items() if node["running"] == "zk_migration")
+    others = [host for host, node in facts["nodes"].items() if node["role"] == "broker" and host != joined]
+    for host in down and others:
+        unresponsive(facts, host, STOPPED)
+    with pytest.raises(Failed, match="are the last brokers to restart in migration mode"):
+        admit(facts, "zk_migration", others)
+
+
+def test_a_stuck_leader_is_restarted_before_a_batch_of_several_and_never_with_it(monkeypatch, unmoved):
+    facts = recorded.facts("reverting_migration_gone")
+    partition(facts, ids(facts, "b1", "b3"), ids(facts, "b3"))
+    monkeypatch.setattr(rolling_restart, "leader_first", lambda *_given: ([], {"host": "b3"}))
+    result = admit(facts, "zk", ["b1", "b2"])
+    assert result["done"] and result["first"] == {"host": "b3"} and list(result["gate_token"]["hosts"]) == ["b3"]
+    with pytest.raises(Failed, match="b3 takes no replica back in sync, and restarts alone"):
+        admit(facts, "zk", ["b2", "b3"])
+
+
 # Plain restarts ------------------------------------------------------------------------------------------------------
 
 
@@ -278,7 +347,7 @@ def plain(facts, *batch, in_flight=(), monkeypatch=None):
     partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b1", "b2", "b3"))
     module = Module(facts, "restart_broker", list(batch))
     monkeypatch.setattr(rolling_restart, "reassignments", lambda _module: list(in_flight))
-    return rolling_restart.plain_awaited(module)
+    return rolling_restart.batch_awaited(module)
 
 
 def test_a_batch_of_two_gets_one_token_that_names_both(monkeypatch):

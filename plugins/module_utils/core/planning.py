@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Iterable, Mapping, NamedTuple, Sequence
 
 from ..facts import ClusterFacts
-from . import gates, phase, restart, run_lock, transitions
+from . import gates, phase, restart, restart_plan, run_lock, transitions
 from .transitions import GATE, ROLL, START
 
 ADMITTED = "admitted"  # the journal's event of a batch that may be stopped
@@ -29,14 +29,20 @@ class Step(NamedTuple):
 
 
 def steps(
-    facts: ClusterFacts, detected: phase.PhaseResult, min_isr: Mapping[str, int], canary: str | None, target: str = ""
+    facts: ClusterFacts,
+    detected: phase.PhaseResult,
+    min_isr: Mapping[str, int],
+    canary: str | None,
+    target: str = "",
+    concurrency: int = 1,
 ) -> list[Step]:
-    """Return the steps ahead of a migration or, with `target`, of a rollback. A roll without a restart is no step."""
+    """Return the steps ahead of a migration or, with `target`, of a rollback. A roll without a restart is no step.
+    `canary`, `concurrency`: as for core.restart_plan."""
     ahead = []
     for step in transitions.steps(target):
         if not step.ahead(detected.phase):
             continue
-        plan = _order(facts, step, min_isr, canary)
+        plan = _order(facts, step, min_isr, canary, concurrency)
         if step.kind in (ROLL, START) and not plan.batches:
             continue
         text = gates.GATES[step.name].moment if step.kind == GATE else step.text
@@ -54,7 +60,9 @@ def _without_repeated_gate(ahead: list[Step]) -> list[Step]:
     return ahead
 
 
-def _order(facts: ClusterFacts, step: transitions.Step, min_isr: Mapping[str, int], canary: str | None) -> restart.Plan:
+def _order(
+    facts: ClusterFacts, step: transitions.Step, min_isr: Mapping[str, int], canary: str | None, concurrency: int
+) -> restart.Plan:
     if step.kind == START:
         down = [host for host, node in sorted(phase.controllers(facts).items()) if not node.get("running")]
         return restart.Plan([down] if down else [], [], {}, {})
@@ -63,11 +71,10 @@ def _order(facts: ClusterFacts, step: transitions.Step, min_isr: Mapping[str, in
     nodes, transition = facts["nodes"], transitions.TRANSITIONS[step.name]
     if transition.role == transitions.CONTROLLER:
         return restart.plan_controllers(nodes, transition.after, (facts.get("quorum") or {}).get("leader_id"))
-    partitions = (facts.get("topics") or {}).get("partitions") or {}
     controller = ((facts.get("zookeeper") or {}).get("controller") or {}).get("broker_id")
     if "kraft" in (transition.before, transition.after):
         controller = None  # by then no broker is the active controller
-    return restart.plan(nodes, transition.after, canary, controller, partitions, min_isr)
+    return restart_plan.of_migration(facts, step.name, min_isr, canary, concurrency, controller=controller)
 
 
 def direction(target: str) -> str:
@@ -130,27 +137,30 @@ class Took(NamedTuple):
 def took(plan: Mapping, events: Iterable[Mapping], run: str) -> list[Took]:
     """Return what a run's restarts took, and what its plan (plan.json of the run artifacts) had for them.
 
-    Restarts that an earlier run began are not part of the plan. Controllers are brought up together, so their longest
-    restart counts; in a roll the restarts follow each other.
+    Restarts that an earlier run began are not part of the plan. Nodes that restart at once are one batch, of which the
+    longest restart counts; batches follow each other.
     """
-    node_restarts: dict[str, list[float]] = {}
+    batches: dict[str, list[float]] = {}  # the longest restart of each
     waited: dict[str, float] = {}
+    admitted = None  # the kind of a batch of which no restart has ended yet
     for one in events:
         if one["kind"] == "restart" and str(one.get("node_restart")).startswith(f"{run}/{one['name']}/"):
-            node_restarts.setdefault(one["name"], []).append(_restart_s(one))
+            longest, seconds = batches.setdefault(one["name"], []), _restart_s(one)
+            if longest and admitted != one["name"]:
+                seconds = max(longest.pop(), seconds)
+            longest.append(seconds)
+            admitted = None
         elif one["name"] == ADMITTED:
-            waited[one["mode"]] = waited.get(one["mode"], 0.0) + (one.get("waited_s") or 0.0)
-    steps_done = []
-    for step in (Step(**step) for step in plan["steps"]):
-        seconds = node_restarts.get(step.name)
-        if seconds and step.kind in (ROLL, START):
-            together = step.kind == START
-            spent = max(seconds) if together else sum(seconds) + waited.get(step.name, 0.0)
-            batches = 1 if together else len(seconds)
-            steps_done.append(
-                Took(step.name, step.text, len(step.batches), step_s(step, plan["each_s"]), batches, spent)
-            )
-    return steps_done
+            admitted = one["mode"]
+            waited[admitted] = waited.get(admitted, 0.0) + (one.get("waited_s") or 0.0)
+    return [
+        Took(
+            *(step.name, step.text, len(step.batches), step_s(step, plan["each_s"]), len(batches[step.name])),
+            sum(batches[step.name]) + waited.get(step.name, 0.0),
+        )
+        for step in (Step(**step) for step in plan["steps"])
+        if step.name in batches and step.kind in (ROLL, START)
+    ]
 
 
 def order(plan: Mapping, kind: str) -> list[str] | None:

@@ -35,52 +35,6 @@ class Plan(NamedTuple):
     unavoidable: dict[str, str]
 
 
-def plan(
-    nodes: Mapping[str, NodeFacts],
-    mode: str,
-    canary: str | None,
-    controller_id: int | None,
-    partitions: Partitions,
-    min_isr: Mapping[str, int],
-    planned: Sequence[str] = (),
-) -> Plan:
-    """Return the plan that restarts the brokers among `nodes` in `mode`: one at a time, the canary first, ZooKeeper's
-    controller last.
-
-    A broker is done if it runs in `mode` and its file has that mode. A broker that is down goes first: while it is
-    down, no other may be stopped. Without a chosen canary, the broker that leads the fewest partitions goes first.
-    `planned`: hosts in the order of the run's plan, which decides among the rest.
-    """
-    brokers = {host: node for host, node in nodes.items() if node["role"] == "broker"}
-    done = sorted(host for host, node in brokers.items() if is_done(node, mode))
-    led = leaderships(partitions)
-    place = {host: number for number, host in enumerate(planned)}
-    todo = sorted(
-        (host for host in brokers if host not in done),
-        key=lambda host: (
-            bool(brokers[host].get("running")),
-            host != canary,
-            brokers[host].get("node_id") == controller_id,
-            place.get(host, len(place)),
-            led.get(brokers[host].get("node_id"), 0),
-            host,
-        ),
-    )
-    reasons = {}
-    down = [host for host in todo if not brokers[host].get("running")]
-    up = todo[len(down) :]
-    reasons.update(dict.fromkeys(down, _DOWN))
-    for host in up[1:]:
-        if brokers[host].get("node_id") == controller_id:
-            reasons[host] = "controller: last, so that it moves once"
-    if up and not down:
-        least = f"leads fewest partitions ({led.get(brokers[up[0]].get('node_id'), 0)})"
-        if up[0] == canary or not place.get(up[0]):  # a host planned later is no canary
-            chosen = "chosen" if up[0] == canary else "as planned" if up[0] in place else least
-            reasons[up[0]] = f"canary: {chosen}"
-    return Plan([[host] for host in todo], done, reasons, unavoidable(partitions, min_isr))
-
-
 def is_done(node: NodeFacts, mode: str) -> bool:
     """Return whether a node needs no restart: it runs in `mode`, and its file has that mode."""
     return node.get("running") == mode and node.get("next") == mode

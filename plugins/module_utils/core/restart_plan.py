@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 from ..facts import ClusterFacts, NodeFacts, Partition, Partitions, Quorum
-from . import phase, restart
+from . import phase, restart, transitions
 from .advice import shown
 
 METADATA_LOG = "__cluster_metadata"
@@ -294,11 +294,14 @@ def of_facts(facts: ClusterFacts, min_isr: Mapping[str, int]) -> Cluster:
     if not topics.get("reached"):
         raise ValueError(topics.get("error") or "the brokers' metadata could not be read")
     silent = {node.get("node_id") for node in _of_role(facts, "broker").values() if not node.get("running")}
-    registered = {**(zookeeper.get("broker_ids") or {}), **phase.registrations(facts)}
-    racks = {int(one): found["rack"] for one, found in registered.items() if (found or {}).get("rack")}
     alive = frozenset(int(one) for one in topics["brokers"]) - silent
     controller = (zookeeper.get("controller") or {}).get("broker_id")
-    return Cluster(topics["partitions"], min_isr, alive, racks, controller)
+    return Cluster(topics["partitions"], min_isr, alive, _racks(facts), controller)
+
+
+def _racks(facts: ClusterFacts) -> dict[int, str]:
+    registered = {**((facts.get("zookeeper") or {}).get("broker_ids") or {}), **phase.registrations(facts)}
+    return {int(one): found["rack"] for one, found in registered.items() if (found or {}).get("rack")}
 
 
 def of_hosts(
@@ -319,16 +322,66 @@ def of_hosts(
     unknown = sorted(host for host, node in nodes.items() if node.get("node_id") is None)
     if unknown:
         raise ValueError(f"the node id of {shown(unknown)} is unknown: its properties file could not be read")
-    hosts = {int(node["node_id"]): host for host, node in nodes.items()}
     if canary is not None and canary not in nodes:
         raise ValueError(f"the canary is {canary}, which is not in the group kafka_{role}")
     kept = set(ready)
-    done = [number for number, host in hosts.items() if host in kept or (since and restarted_at(nodes[host]) >= since)]
-    first = int(nodes[canary]["node_id"]) if canary is not None else None
-    found = plan(cluster, hosts, done, first, concurrency)
+    done = [host for host, node in nodes.items() if host in kept or (since and restarted_at(node) >= since)]
+    return _planned({host: int(node["node_id"]) for host, node in nodes.items()}, cluster, done, canary, concurrency)
+
+
+def of_migration(
+    facts: ClusterFacts,
+    kind: str,
+    min_isr: Mapping[str, int],
+    chosen: str | None = None,
+    concurrency: int = 1,
+    planned: Sequence[str] = (),
+    controller: int | None = None,
+) -> restart.Plan:
+    """Return the plan of a kind of a migration's restarts of brokers. Those that run in its mode with that file are
+    done. `chosen`: the host of the canary; otherwise it is the first of `planned`, the order of the run's plan, or the
+    broker that leads the fewest partitions, and none once brokers are done or while one is down. `controller`: the broker that is ZooKeeper's controller by then. Raises ValueError as `plan`.
+
+    The last broker in migration mode starts the initial copy, so it is alone (core.batches).
+    """
+    nodes, mode = _of_role(facts, "broker"), transitions.TRANSITIONS[kind].after
+    # A host that could not be read may have no id: it is down, so any number that no broker has will do.
+    ids = {host: one if isinstance(one, int) else -place for place, (host, one) in enumerate(_ids(nodes), start=1)}
+    alive = frozenset(ids[host] for host, node in nodes.items() if node.get("running"))
+    partitions = (facts.get("topics") or {}).get("partitions") or {}
+    cluster = Cluster(partitions, min_isr, alive, _racks(facts), controller)
+    done = [host for host, node in nodes.items() if restart.is_done(node, mode)]
+    first, why = None, ""
+    if chosen in nodes:
+        first, why = chosen, "chosen"
+    elif len(alive) == len(nodes) and not done:
+        first, why = _canary(ids, cluster)
+        if planned and ids.get(planned[0]) not in (None, controller):
+            first, why = planned[0], "as planned"
+    found = _planned(ids, cluster, done, first, concurrency)
+    if found.reasons.get(str(first), "").startswith("canary"):
+        found.reasons[str(first)] = f"canary: {why}"
+    last = found.batches[-1] if found.batches else []
+    if kind == "zk_migration" and len(last) > 1:
+        found.batches[-1:] = [last[:-1], last[-1:]]
+        found.reasons[last[-1]] = "alone: the last restart in migration mode starts the initial copy"
+    return found
+
+
+def _planned(
+    ids: Mapping[str, int], cluster: Cluster, done: Iterable[str], canary: str | None, concurrency: int
+) -> restart.Plan:
+    """Return `plan` by host."""
+    hosts = {number: host for host, number in ids.items()}
+    first = ids[canary] if canary is not None else None
+    found = plan(cluster, hosts, [ids[host] for host in done], first, concurrency)
     batches = [[hosts[one] for one in batch] for batch in found.batches]
     reasons = {hosts[one]: why for one, why in found.reasons.items()}
-    return restart.Plan(batches, [hosts[one] for one in found.done], reasons, found.unavoidable)
+    return restart.Plan(batches, sorted(hosts[one] for one in found.done), reasons, found.unavoidable)
+
+
+def _ids(nodes: Mapping[str, NodeFacts]) -> list[tuple[str, int | None]]:
+    return [(host, node.get("node_id")) for host, node in sorted(nodes.items())]
 
 
 def canary(facts: ClusterFacts, cluster: Cluster, since: float) -> str | None:
@@ -337,10 +390,15 @@ def canary(facts: ClusterFacts, cluster: Cluster, since: float) -> str | None:
     nodes = _of_role(facts, "broker")
     if since and any(restarted_at(node) >= since for node in nodes.values()):
         return None
+    return _canary({host: int(one) for host, one in _ids(nodes) if one is not None}, cluster)[0]
+
+
+def _canary(ids: Mapping[str, int], cluster: Cluster) -> tuple[str | None, str]:
+    """Return the broker's host that leads the fewest partitions, but not the controller, and why it is the canary."""
     led = restart.leaderships(cluster.partitions)
-    numbers = {host: int(node["node_id"]) for host, node in nodes.items() if node.get("node_id") is not None}
-    candidates = [host for host, one in numbers.items() if one in cluster.alive and one != cluster.controller]
-    return min(candidates, key=lambda host: (led.get(numbers[host], 0), host), default=None)
+    candidates = [host for host, one in ids.items() if one in cluster.alive and one != cluster.controller]
+    host = min(candidates, key=lambda name: (led.get(ids[name], 0), name), default=None)
+    return host, f"leads fewest partitions ({led.get(ids[host], 0)})" if host is not None else ""
 
 
 def restarted_at(node: NodeFacts) -> float:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 PLAN = {
     "batches": [["b1"], ["b2"]],
     "done": ["b3"],
@@ -23,9 +25,11 @@ def test_a_batch_that_is_not_the_plans_is_rejected(harness):
     assert result["failed"] and "this batch is b3, the plan is b1 | b2" in result["msg"] and harness.asked == []
 
 
-def test_a_batch_of_two_hosts_is_rejected(harness):
-    result = harness.run("rolling_restart", {**ADMIT, "batch": ["b1", "b2"]}, ADMITTED)
-    assert result["failed"] and "a batch is one host, this one is b1, b2" in result["msg"] and harness.asked == []
+def test_a_batch_of_two_controllers_is_rejected(harness):
+    plan = {**PLAN, "batches": [["c1"], ["c2"]]}
+    args = {"state": "admitted", "kind": "controller_final", "plan": plan, "batch": ["c1", "c2"]}
+    result = harness.run("rolling_restart", args, ADMITTED)
+    assert result["failed"] and "a batch is one host, this one is c1, c2" in result["msg"] and harness.asked == []
 
 
 def test_a_node_that_is_only_started_is_shown_with_the_others_that_do_not_answer(harness):
@@ -103,8 +107,9 @@ TOGETHER = {**PLAN, "batches": [["b1"], ["b2", "b3"]], "done": [], "kind": "rest
 PLAIN = {"state": "admitted", "kind": "restart_broker", "plan": TOGETHER}
 
 
-def test_a_batch_of_plain_restarts_may_have_several_hosts(harness):
-    harness.run("rolling_restart", {**PLAIN, "batch": ["b2", "b3"]}, ADMITTED)
+@pytest.mark.parametrize("kind", ["restart_broker", "kraft"])
+def test_a_batch_of_brokers_may_have_several_hosts(harness, kind):
+    harness.run("rolling_restart", {**PLAIN, "kind": kind, "batch": ["b2", "b3"]}, ADMITTED)
     assert harness.events("admitted")[0]["hosts"] == ["b2", "b3"]
 
 

@@ -6,7 +6,13 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import invariants, phase, plain_restart, restart
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
+    batches,
+    invariants,
+    phase,
+    plain_restart,
+    restart,
+)
 
 from tests.unit.core import recorded
 
@@ -31,7 +37,7 @@ def cluster(name="finalized", *partitions):
 def evaluate(facts, *batch, least=1, accept=(), kind="restart_broker"):
     detected = phase.detect(facts)
     reading = invariants.Reading(facts, detected.phase, {"t": least}, facts["quorum"])
-    return plain_restart.evaluate(reading, detected, kind, batch, accept)
+    return batches.evaluate(reading, detected, kind, batch, accept)
 
 
 def stopped(facts, host):
@@ -42,12 +48,12 @@ def stopped(facts, host):
 
 @pytest.mark.parametrize("name", ["zk", "finalized"])
 def test_a_batch_of_a_healthy_cluster_may_be_stopped(name):
-    assert evaluate(cluster(name), "b1", "b2") == plain_restart.Verdict([], [], False)
+    assert evaluate(cluster(name), "b1", "b2") == batches.Verdict([], [], False)
 
 
 def test_a_node_of_a_cluster_that_never_was_in_zookeeper_mode_may_be_stopped():
     facts = cluster("kraft_native", ([1], [1]))  # recorded with one broker
-    assert evaluate(facts, "b1", accept=[plain_restart.token(["t-0"])]) == plain_restart.Verdict([], [], False)
+    assert evaluate(facts, "b1", accept=[plain_restart.token(["t-0"])]) == batches.Verdict([], [], False)
 
 
 def test_the_whole_batch_counts_against_min_isr():

@@ -13,6 +13,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.restart_pla
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.unit.core import recorded
+
 NODES = range(1, 8)
 
 
@@ -267,3 +269,107 @@ def test_the_same_cluster_gives_the_same_plan_and_every_single_node_a_reason(dra
 def test_unsafe_is_the_oracle(drawn, batch):
     found, _nodes, _how = drawn
     assert restart_plan.unsafe(found, batch).keys() == broken(found, batch)
+
+
+# The brokers of a migration ------------------------------------------------------------------------------------------
+
+
+def led(facts, host, count):
+    """Add `count` partitions that the host's broker leads, and return the facts."""
+    number = facts["nodes"][host]["node_id"]
+    one = {"leader": number, "replicas": [1, 2, 5], "isr": [1, 2, 5]}
+    facts["topics"]["partitions"][f"led-by-{host}"] = {str(index): dict(one) for index in range(count)}
+    return facts
+
+
+def with_leaders(name="controllers_ready"):
+    facts = recorded.facts(name)
+    facts["topics"]["partitions"] = {}
+    for host, count in (("b1", 3), ("b2", 1), ("b3", 2)):
+        led(facts, host, count)
+    return facts
+
+
+def planned(facts, kind="zk_migration", **more):
+    return restart_plan.of_migration(facts, kind, {}, **more)
+
+
+def test_the_broker_that_leads_the_fewest_partitions_goes_first():
+    plan = planned(with_leaders())
+    assert plan.batches == [["b2"], ["b1"], ["b3"]]
+    assert plan.done == [] and plan.reasons == {"b2": "canary: leads fewest partitions (1)"}
+
+
+def test_the_controller_goes_last_and_is_no_canary_unless_it_is_chosen():
+    plan = planned(with_leaders(), controller=2)
+    assert plan.batches == [["b3"], ["b1"], ["b2"]]
+    assert plan.reasons == {"b3": "canary: leads fewest partitions (2)", "b2": restart_plan.CONTROLLER_LAST}
+    chosen = planned(with_leaders(), chosen="b1", controller=1)
+    assert chosen.batches == [["b1"], ["b2"], ["b3"]] and chosen.reasons == {"b1": "canary: chosen"}
+
+
+def test_the_canary_of_the_runs_plan_stays_the_canary():
+    facts, order = with_leaders(), ["b3", "b1", "b2"]
+    assert planned(facts, planned=order).reasons == {"b3": "canary: as planned"}
+    assert planned(facts, planned=order).batches == [["b3"], ["b1"], ["b2"]]
+    assert planned(facts, planned=order, chosen="b1").batches[0] == ["b1"]
+    assert planned(facts, planned=order, controller=5).batches == [["b2"], ["b1"], ["b3"]]
+    recorded.down(facts, "b2")
+    assert planned(facts, planned=order).batches == [["b2"], ["b1"], ["b3"]]
+
+
+def test_a_broker_whose_running_mode_and_file_match_is_done():
+    facts = recorded.facts("brokers_joining_1")
+    joined = [host for host, node in facts["nodes"].items() if node["running"] == "zk_migration"]
+    plan = planned(facts)
+    assert plan.done == joined and len(plan.batches) == 2 and plan.reasons == {}
+    facts["nodes"][joined[0]]["next"] = "zk"
+    assert planned(facts).done == []
+
+
+@pytest.mark.parametrize("name", ["brokers_joining_broker_down", "hybrid_1_kraft_broker_down"])
+def test_a_broker_that_is_down_goes_first(name):
+    """No other may be stopped while it is down, so any broker before it would wait forever."""
+    facts = recorded.facts(name)
+    down = next(host for host, node in facts["nodes"].items() if node["role"] == "broker" and not node["running"])
+    others = [host for host, node in facts["nodes"].items() if node["role"] == "broker" and host != down]
+    plan = planned(facts, "kraft", chosen=others[-1], controller=facts["nodes"][down]["node_id"])
+    assert plan.batches[0] == [down] and plan.reasons[down] == "down: started first"
+
+
+def test_a_host_that_could_not_be_read_is_planned_as_down():
+    facts = recorded.down(with_leaders(), "b3")
+    facts["nodes"]["b3"]["node_id"] = None
+    assert planned(facts).batches == [["b3"], ["b1"], ["b2"]]
+
+
+def test_a_plan_without_work_is_empty():
+    plan = planned(recorded.facts("dual_write"), "kraft", controller=102)
+    assert plan.batches == [] and plan.reasons == {} and plan.done == ["b1", "b2", "b3"]
+
+
+def apart(facts):
+    """Let no two brokers share a partition, nor a rack."""
+    facts["topics"]["partitions"] = {}
+    for node in facts["nodes"].values():
+        for one in ((node.get("metadata_log") or {}).get("brokers") or {}).values():
+            one["rack"] = None
+    for one in (facts["zookeeper"].get("broker_ids") or {}).values():
+        one["rack"] = None
+    return facts
+
+
+def test_brokers_of_a_migration_restart_in_batches():
+    assert planned(apart(recorded.facts("hybrid")), "kraft", concurrency=3).batches == [["b1"], ["b2", "b3"]]
+    assert planned(apart(recorded.facts("dual_write")), "hybrid", chosen="b3", concurrency=2).batches == [
+        ["b3"],
+        ["b1", "b2"],
+    ]
+
+
+def test_the_last_broker_in_migration_mode_is_alone():
+    facts = apart(recorded.facts("controllers_ready"))
+    plan = planned(facts, concurrency=3)
+    assert plan.batches == [["b1"], ["b2"], ["b3"]]
+    assert plan.reasons["b3"] == "alone: the last restart in migration mode starts the initial copy"
+    assert planned(facts, concurrency=3, controller=5).batches == [["b1"], ["b2"], ["b3"]]
