@@ -14,6 +14,7 @@ from typing import Any, Mapping, NamedTuple
 from . import home_link, restart_files, restart_steps
 from .core import auto_revert, kraft_config, restart_token, transitions
 from .formats import metadata_summary, properties
+from .formats.record_batch import LogError
 from .probes import node, own_log, own_node, own_zookeeper, service
 from .restart_record import Record, RestartError
 
@@ -141,7 +142,7 @@ def _revert_under_kraft(spec: Mapping[str, Any], record: Record, old: str) -> No
     log = node.metadata_dir(values)
     try:
         state = metadata_summary.summarise(log)["zk_migration_state"] if os.path.isdir(log) else None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, LogError) as error:
         raise _Refused(f"this host's metadata log could not be read: {error}") from None
     refused = auto_revert.under_final(state)
     if refused:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Iterable, Mapping, NamedTuple
 
 from ..facts import ClusterFacts, MetadataLog, NodeFacts, Quorum, RunLock
-from . import advice, clean_up, identity, restart_token, run_lock, strays
+from . import advice, clean_up, identity, releases, restart_token, run_lock, strays
 
 ZK = "zk"
 CONTROLLERS_STARTING = "controllers_starting"
@@ -140,6 +140,12 @@ class _Seen:
         self.migration_malformed = migration.get("malformed")
         self.offset = migration.get("kraft_metadata_offset") if migration.get("exists") else None
 
+    def has_kafka_4(self) -> bool:
+        """Return whether a controller runs Kafka 4 or later, which knows no migration and drops its state from the
+        log with its next checkpoint."""
+        found = [releases.release(node.get("version") or "") for node in self.controllers.values()]
+        return any(one is not None and one > releases.WANTED for one in found)
+
     def joining(self) -> list[str]:
         """Return the ids of the brokers that run, or while they are down will start, in migration mode."""
         return [str(self.brokers[host].get("node_id")) for host, mode in self.modes.items() if mode == "zk_migration"]
@@ -156,7 +162,7 @@ def _phase(seen: _Seen, assumed: str | None) -> tuple[str, str]:
     modes = {assumed if host in seen.modeless else mode for host, mode in seen.modes.items()}
     if not modes:
         return UNKNOWN, "the inventory's group kafka_broker is empty"
-    if seen.state == "NONE" and modes == {"kraft"}:
+    if modes == {"kraft"} and (seen.state == "NONE" or (seen.state is None and seen.has_kafka_4())):
         return KRAFT_NATIVE, ""
     if seen.state == "POST_MIGRATION":
         return _under_final(seen, modes)

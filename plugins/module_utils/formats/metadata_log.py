@@ -283,11 +283,15 @@ def _segments_from(segments, start_offset):
     return segments[first:]
 
 
-def scan_log(log: OpenLog, end_offset: int | None = None, check_crc: bool = True, counts: bool = True) -> Extent:
+def scan_log(
+    log: OpenLog, end_offset: int | None = None, check_crc: bool = True, counts: bool = True, later: bool = False
+) -> Extent:
     """Scan the segments once and return their extent and every transaction. Bodies of records are not decoded.
 
     Without `counts`, batches that contain no transaction marker are not searched, which is ten times faster: the
     transactions have no numbers of records, `last_change` is None, and UnknownRecord is not raised in these batches.
+
+    With `later`, records that only a later Kafka knows are no error.
 
     An election closes no transaction: the new active controller writes an abort record (ActivationRecordsGenerator), so
     a transaction is open until its marker. Raises BrokenTransaction, UnknownRecord, MalformedRecord, CorruptBatch,
@@ -303,7 +307,8 @@ def scan_log(log: OpenLog, end_offset: int | None = None, check_crc: bool = True
         end, epoch, timestamp = min(batch.last_offset + 1, high), batch.epoch, batch.max_timestamp
         if batch.is_control or not (counts or _MARKER_FRAME.search(batch.records)):
             continue
-        for offset, _time, api_key, _version, fields in decode_batch(batch, path, log.start_offset, high, _NAMING):
+        records = decode_batch(batch, path, log.start_offset, high, _NAMING, later=later)
+        for offset, _time, api_key, _version, fields in records:
             changed = changed if api_key == _NO_OP else offset
             if api_key in MARKERS:
                 _follow(transactions, outside)
@@ -346,7 +351,8 @@ def _follow(transactions, counts):
 
 
 def _by_name(counts):
-    return {RECORDS[api_key].name: count for api_key, count in sorted(counts.items())}
+    names = {key: RECORDS[key].name if key in RECORDS else f"record type {key}" for key in sorted(counts)}
+    return {name: counts[key] for key, name in names.items()}
 
 
 def cut_log(log: OpenLog, end_offset: int | None = None) -> Cut:
@@ -378,21 +384,23 @@ def cut_log(log: OpenLog, end_offset: int | None = None) -> Cut:
     return Cut(tuple(pieces), end, epoch, end_offset is not None and reached < end_offset)
 
 
-def log_records(log: OpenLog, extent: Extent, types=None, check_crc: bool = True) -> Iterator[Record]:
+def log_records(
+    log: OpenLog, extent: Extent, types=None, check_crc: bool = True, later: bool = False
+) -> Iterator[Record]:
     """Yield the records of the checkpoint and of the segments up to the end of `extent`, as a controller applies them.
 
     Transaction markers and records of aborted or open transactions are left out. `types`: names of the record types to
-    decode and yield (None: all). scan_log checks the segments' checksums. Raises as scan_log does.
+    decode and yield (None: all); `later`: see scan_log, which checks the segments' checksums. Raises as it does.
     """
     wanted = None if types is None else frozenset(API_KEYS[name] for name in types)
     skipped = _NONE if wanted is None else _frames_without(wanted)
     if log.checkpoint:
-        yield from _checkpoint_records(log, wanted, skipped, check_crc)
+        yield from _checkpoint_records(log, wanted, skipped, check_crc, later)
     dropped = [transaction for transaction in extent.transactions if transaction.outcome != COMMITTED]
     for batch, path in segment_batches(log, extent.end_offset, check_crc=False):
         if batch.is_control:
             continue
-        records = decode_batch(batch, path, log.start_offset, extent.end_offset, wanted, skipped)
+        records = decode_batch(batch, path, log.start_offset, extent.end_offset, wanted, skipped, later)
         for offset, timestamp, api_key, version, fields in records:
             if fields is not None and api_key not in MARKERS and not (dropped and _is_inside(offset, dropped)):
                 yield Record(offset, batch.epoch, timestamp, RECORDS[api_key].name, version, fields, False)
@@ -404,13 +412,13 @@ def _frames_without(wanted):
     return frozenset(bytes((1, key, version)) for key in others for version in range(RECORDS[key].latest + 1))
 
 
-def _checkpoint_records(log, wanted, skipped, check_crc):
+def _checkpoint_records(log, wanted, skipped, check_crc, later):
     offset, epoch, path = log.checkpoint.offset - 1, log.checkpoint.epoch, log.checkpoint.path
     timestamp = checkpoint_timestamp(log)
     for batch in read_batches(log.checkpoint_file, path, check_crc=check_crc):
         if batch.is_control:
             continue
-        for at, _time, api_key, version, fields in decode_batch(batch, path, 0, sys.maxsize, wanted, skipped):
+        for at, _time, api_key, version, fields in decode_batch(batch, path, 0, sys.maxsize, wanted, skipped, later):
             if api_key in MARKERS:
                 raise BrokenTransaction(f"{RECORDS[api_key].name} in a checkpoint, record {at}", path, batch.position)
             if fields is not None:
@@ -479,11 +487,18 @@ def segment_batches(log: OpenLog, end_offset: int, check_crc: bool) -> Iterator[
 
 
 def decode_batch(
-    batch: Batch, path: str, low: int, high: int, wanted: AbstractSet[int] | None, skipped: AbstractSet[bytes] = _NONE
+    batch: Batch,
+    path: str,
+    low: int,
+    high: int,
+    wanted: AbstractSet[int] | None,
+    skipped: AbstractSet[bytes] = _NONE,
+    later: bool = False,
 ) -> Iterator[tuple[int, int, int, int, dict[str, Any] | None]]:
     """Yield (offset, timestamp, api key, version, fields) of records in [low, high); fields None if not `wanted`.
 
-    `skipped`: see records_of. Raises UnknownRecord, MalformedRecord, CorruptBatch with the batch's place.
+    `skipped`: see records_of; `later`: whether records of a later Kafka are no error where they are not `wanted`.
+    Raises UnknownRecord, MalformedRecord, CorruptBatch with the batch's place.
     """
     offset, data = batch.base_offset, batch.records
     try:
@@ -491,7 +506,7 @@ def decode_batch(
             if low <= offset < high:
                 if end - start < _FRAME_SIZE:
                     raise MalformedRecord("the value ends inside the frame")
-                api_key, version, body = peek(data, start)
+                api_key, version, body = peek(data, start, wanted if later else None)
                 fields = None
                 if wanted is None or api_key in wanted:
                     fields = decode_body(api_key, version, data, body, end)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import struct
 from base64 import urlsafe_b64encode
-from typing import Any
+from typing import AbstractSet, Any
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import (
     CONTROL_RECORDS,
@@ -57,8 +57,11 @@ def read_unsigned_varint(data: bytes, position: int) -> tuple[int, int]:
         shift += 7
 
 
-def peek(data: bytes, start: int = 0) -> tuple[int, int, int]:
-    """Return the frame of a record value: api key, version, and position of the body. Raises UnknownRecord."""
+def peek(data: bytes, start: int = 0, known: AbstractSet[int] | None = None) -> tuple[int, int, int]:
+    """Return the frame of a record value: api key, version, and position of the body.
+
+    `known`: the types that must be known (None: all). Raises UnknownRecord.
+    """
     frame, api_key, version, body = data[start], data[start + 1], data[start + 2], start + 3
     if (frame | api_key | version) & 0x80:
         frame, body = read_unsigned_varint(data, start)
@@ -66,6 +69,8 @@ def peek(data: bytes, start: int = 0) -> tuple[int, int, int]:
         version, body = read_unsigned_varint(data, body)
     if frame != _FRAME_VERSION:
         raise UnknownRecord(f"frame version {frame}, Kafka 3.9 writes {_FRAME_VERSION}")
+    if known is not None and api_key not in known:
+        return api_key, version, body
     schema = RECORDS.get(api_key)
     if schema is None:
         raise UnknownRecord(f"record type {api_key} does not exist in Kafka 3.9")

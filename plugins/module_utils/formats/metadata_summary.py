@@ -37,8 +37,9 @@ def summarise(
     MalformedRecord, BrokenTransaction, InconsistentLog.
     """
     with open_log(directory, end_offset) as log:
-        extent = scan_log(log, end_offset, check_crc)
-        image = Image.of(log_records(log, extent, CLUSTER_TYPES, check_crc))
+        # a node of a later Kafka is described as far as its records are known
+        extent = scan_log(log, end_offset, check_crc, later=True)
+        image = Image.of(log_records(log, extent, CLUSTER_TYPES, check_crc, later=True))
         losses = scram_loading.losses(log, extent.end_offset) if with_history else {}
     complete, losses_from_start = _complete(directory, extent, check_crc) if with_history else (extent, {})
     segments = log.files.segments
@@ -75,7 +76,7 @@ def _complete(directory, extent, check_crc):
     loads all of them."""
     with open_log(directory, extent.end_offset, all_segments=True) as log:
         losses = {} if log.start_offset else scram_loading.losses(log, extent.end_offset)
-        return scan_log(log, extent.end_offset, check_crc), losses
+        return scan_log(log, extent.end_offset, check_crc, later=True), losses
 
 
 def _last_change(complete, checkpoint):

@@ -67,7 +67,7 @@ def losses(log: OpenLog, end_offset: int) -> Losses:
 def _load(batch: Batch, path: str, low: int, high: int, loading: Iterable[_Loading]) -> None:
     if batch.is_control or not _FRAME.search(batch.records):
         return
-    for _offset, _time, api_key, _version, fields in decode_batch(batch, path, low, high, _WANTED):
+    for _offset, _time, api_key, _version, fields in decode_batch(batch, path, low, high, _WANTED, later=True):
         for one in loading:
             one.take(api_key, fields)
 

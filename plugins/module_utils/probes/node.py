@@ -17,6 +17,7 @@ from .. import host_state, masking, run_locks, safe_files
 from ..core import identity, kraft_config
 from ..facts import LogDirectory, MetadataLog, NodeFacts, PropertiesFile
 from ..formats import metadata_summary, properties
+from ..formats.record_batch import LogError
 from ..host_state import read_json
 from ..seal import seal, seal_properties
 from . import host, installation, memory, own_log, service
@@ -121,7 +122,7 @@ def metadata_log(directory: str) -> MetadataLog | None:
         return None
     try:
         return metadata_summary.summarise(directory, with_history=True)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, LogError) as error:
         return {"dir": directory, "error": str(error)}
 
 

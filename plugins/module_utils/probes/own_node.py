@@ -14,6 +14,7 @@ from typing import Any, Mapping
 from ..addresses import HostPort, parse_listeners
 from ..core import kraft_config, node_mode
 from ..formats import metadata_summary
+from ..formats.record_batch import LogError
 from ..security import Security, Tls
 from . import kafka_wire, node, service
 from .socket_wire import TlsError, WireError
@@ -52,7 +53,7 @@ def registration(values: Mapping[str, str], node_id: int, mode: str) -> dict:
         return {}
     try:
         summary = metadata_summary.summarise(directory)
-    except (OSError, ValueError):
+    except (OSError, ValueError, LogError):
         return {}  # the log changes while the node starts; the caller polls
     nodes: dict[str, Any] = summary["controllers" if mode.startswith("controller") else "brokers"]
     return nodes.get(str(node_id)) or {}
