@@ -4,7 +4,7 @@
 """The input of metadata_parity: checks job.json and creates its views.
 
 The file holds connection secrets: 0600 in a directory of 0700; its writer removes it. Its content reaches the tasks
-inside the data source's partitions, never Spark's configuration, plans or logs.
+inside their function, never Spark's configuration, plans or logs.
 
 ```
 {"nonce": ..., "gate": ..., "phase": ..., "cluster_id": ..., "digest_key_file": path, "output": directory,
@@ -129,17 +129,14 @@ _TYPES = {"nonce": str, "gate": str, "cluster_id": str, "output": str, "digest_k
 _VIEWS = ("zookeeper", "metadata_log", "metadata_logs", "brokers", "controllers", "settings", "baseline")
 
 
-def views(job: Job, at_once: int = 0) -> List[View]:
-    """Return the views of a job. Raises JobError, ViewError (a baseline that cannot be read).
-
-    :arg at_once: how many tasks read them at once, 0 if that is not known.
-    """
+def views(job: Job) -> List[View]:
+    """Return the views of a job. Raises JobError, ViewError (a baseline that cannot be read)."""
     digests = Digests(job.digest_key)
     given = job.view_options
     created: List[View] = []
     try:
         if given.get("zookeeper") is not None:
-            created.append(_zookeeper(given["zookeeper"], digests, job, at_once))
+            created.append(_zookeeper(given["zookeeper"], digests, job))
         if given.get("metadata_log") is not None:
             leader = MetadataLogView(log_source(given["metadata_log"]), digests, rules.LOG, job.ship)
             others = [entry for entry in given.get("metadata_logs") or () if "error" not in entry]
@@ -163,7 +160,7 @@ def views(job: Job, at_once: int = 0) -> List[View]:
     return created
 
 
-def _zookeeper(given, digests, job, at_once):
+def _zookeeper(given, digests, job):
     secrets = [secret for secret in given.get("password_encoder_secrets") or () if secret]
     if given.get("data_dir"):
         return ZooKeeperFilesView(
@@ -184,7 +181,6 @@ def _zookeeper(given, digests, job, at_once):
         timeout=job.bounds.request_timeout_s,
         cluster_id=job.cluster_id,
         max_latency_ms=given.get("max_latency_ms"),
-        at_once=at_once,
         ship=job.ship,
     )
 

@@ -5,7 +5,7 @@
 
     spark-submit --py-files quorumshift_spark.zip metadata_parity.py --input DIR/job.json
 
-Reads job.json (see job.py) and all views as one Spark data source, compares them and re-checks what differs. Writes
+Reads job.json (see job.py) and all views on Spark, compares them and re-checks what differs. Writes
 entities.parquet (the next gate's baseline), differences.parquet and, last, result.json to the output directory. Exit
 code: 0 pass, 1 differ, 2 error, 3 incomplete. Only the verdict in result.json with the job's nonce is valid.
 """
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     result = results.empty(results.ERROR, [])
     started = time.monotonic()
     try:
-        _Run(job, job_file, result).run()
+        _Run(job, result).run()
     except (jobs.JobError, jobs.ViewError, rules.PlanError, session.SessionError) as error:
         _fail(result, error_line(error))
     except PySparkException as error:
@@ -135,9 +135,8 @@ class _Checked(NamedTuple):
 class _Run:
     """One run of the job; fills in `result` as far as it gets."""
 
-    def __init__(self, job: jobs.Job, job_file: str, result: Dict[str, Any]) -> None:
+    def __init__(self, job: jobs.Job, result: Dict[str, Any]) -> None:
         self.job = job
-        self.job_file = os.path.abspath(job_file)
         self.result = result
         self.views: Dict[str, View] = {}
         self.zookeeper_mode: List[str] = []
@@ -148,8 +147,7 @@ class _Run:
         """Read, compare, re-check and write; sets the verdict of the result."""
         self.views = {view.name: view for view in jobs.views(self.job)}
         rules.plan(self.job.gate, {name: view.kinds for name, view in self.views.items()})
-        with self._timed("probe"):
-            failed = self._probe()
+        failed = self._probe()
         if failed:
             self._fail_views(failed)
             return
@@ -171,7 +169,7 @@ class _Run:
         with self._timed("read"):
             brokers = {name: view for name, view in self.views.items() if family(name) == rules.BROKER}
             alike = {name: (view.kinds, name in self.zookeeper_mode) for name, view in brokers.items()}
-            read = parity.read(spark, self.job_file, stored, alike)
+            read = parity.read(spark, self.views.values(), stored, alike, self.job.ship)
             readings = parity.readings(read, list(self.views))
         failed = {name: reading.error for name, reading in readings.items() if reading.error}
         self.apart.update({name: failed.pop(name) for name in list(failed) if family(name) == rules.CONTROLLER})
@@ -207,7 +205,7 @@ class _Run:
     def _probe(self) -> Dict[str, str]:
         """Probe every view; returns {view: error}."""
         failed = {}
-        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        with self._timed("probe"), concurrent.futures.ThreadPoolExecutor(16) as pool:
             probes = {name: pool.submit(view.probe) for name, view in self.views.items()}
         for name, probe in probes.items():
             try:

@@ -16,7 +16,7 @@ import operator
 import os
 import shutil
 import zlib
-from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,7 @@ from quorumshift_spark import buckets, columns, replay, rules
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.normal_form import Entity, readable_key
 from quorumshift_spark.rules import Comparison
-from quorumshift_spark.views import Key, family, source
+from quorumshift_spark.views import Key, View, family, source
 
 
 class Reading(NamedTuple):
@@ -68,23 +68,25 @@ class Read(NamedTuple):
     copies: Dict[str, Copy]
 
 
-def read(spark: SparkSession, job_file: str, directory: str | None, alike: Mapping[str, Any]) -> Read:
+def read(
+    spark: SparkSession, views: Iterable[View], directory: str | None, alike: Mapping[str, Any], ship: bool = False
+) -> Read:
     """Read all views once.
 
     :arg directory: where rows are stored, if executors share it; else Spark keeps them, on two executors if it can.
     :arg alike: of each view that may be a copy of another: the same value for those with the same comparisons.
+    :arg ship: whether executors do not share the driver's files.
     """
-    spark.dataSource.register(source.ViewsSource)
-    views = spark.read.format(source.NAME).option("input", job_file)
-    if spark.sparkContext.master.startswith("local"):  # elsewhere executors may come and go
-        views = views.option("at_once", spark.sparkContext.defaultParallelism)
+    context = spark.sparkContext
+    at_once = context.defaultParallelism if context.master.startswith("local") else 0  # elsewhere they come and go
+    given = source.parts(views, at_once)
     if directory is None:
-        rows = views.load().persist(StorageLevel.MEMORY_AND_DISK_2)
+        rows = source.rows(spark, given, None, ship).persist(StorageLevel.MEMORY_AND_DISK_2)
         last = rows.filter("kind = ''")
     else:
         shutil.rmtree(directory, ignore_errors=True)  # of a job that was killed
         os.makedirs(directory, 0o700)
-        last = views.option("directory", directory).load()
+        last = source.rows(spark, given, directory, ship)
     parts: Dict[str, Dict[int, Dict[str, Any]]] = {}
     for row in last.select("view", "key", "fields").collect():
         parts.setdefault(row.view, {})[int(row.key)] = source.part_summary(row.fields)

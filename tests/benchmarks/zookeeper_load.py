@@ -97,10 +97,10 @@ def main() -> None:
                 time.sleep(5)
             print(f"idle: {shown(client.seconds)}", flush=True)
             for name, pace in list(PACES.items())[: given.paces]:
-                view = ZooKeeperView(connect, None, Digests(b"0123456789abcdef"), at_once=given.tasks, **pace)
+                view = ZooKeeperView(connect, None, Digests(b"0123456789abcdef"), **pace)
                 started = time.monotonic()
                 with Client(connect) as client:
-                    paces = pool.map(read, [(view, part) for part in view.parts()], chunksize=1)
+                    paces = pool.map(read, [(view, part) for part in view.parts(given.tasks)], chunksize=1)
                     seconds = time.monotonic() - started
                 znodes = sum(one["znodes"] for one in paces)
                 facts = f"own requests at most {max(one['slowest_ms'] for one in paces):.0f} ms"

@@ -99,8 +99,11 @@ class View(abc.ABC):
         """Check the view on the driver, once before it is read; may narrow `kinds` to those that it serves."""
         return None
 
-    def parts(self) -> List[Any]:
-        """Return the pieces (small, picklable) that separate tasks read; runs on the driver."""
+    def parts(self, at_once: int = 0) -> List[Any]:
+        """Return the pieces (picklable) that separate tasks read; runs on the driver.
+
+        :arg at_once: how many tasks Spark runs at once; 0 if that is not known.
+        """
         return [None]
 
     @abc.abstractmethod

@@ -125,7 +125,7 @@ class BaselineView(View):
         self._key_id = key_id(digest_key)
         self._ship = ship
 
-    def parts(self) -> List[Part]:
+    def parts(self, at_once: int = 0) -> List[Part]:
         """Return the row groups of the file, after checking its cluster and digest key."""
         metadata, name = about(self._path), os.path.basename(self._path)
         if metadata["cluster_id"] != self._cluster_id:

@@ -128,7 +128,7 @@ class MetadataLogView(LiveView):
         self._reread: Tuple[LogSource, Dict[Key, Entity | Absent], Statement] | None = None
         self._history: Tuple[LogSource, History | None] | None = None
 
-    def parts(self) -> List[Piece]:
+    def parts(self, at_once: int = 0) -> List[Piece]:
         """Return the pieces: one for the records that depend on each other, others for those of partitions, which
         Spark replays (quorumshift_spark.replay)."""
         leader, self._leader = self._leader, None  # tasks do not need it

@@ -1,12 +1,11 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All views of a job as one Spark data source of Arrow record batches: `spark.read.format("quorumshift_views")`.
+"""Reads all views of a job on Spark, one task a part, as a DataFrame of Arrow record batches.
 
-Options: `input`, the path of job.json, which the driver reads; `directory`, if the driver and all executors share it;
-`at_once`, how many tasks run at once, if that is known.
-Each task gets its view inside its partition. With a directory it writes the rows there, as one Parquet file of ROWS for
-each part, and returns the last row alone: a row that the JVM need not convert costs a tenth.
+Each task gets its part as an object: it needs no file of the driver, and no process of Python plans the read. With a
+directory that all tasks share it writes the rows there, as one Parquet file of ROWS for each part (see file_name), and
+returns the last row alone: a row that the JVM need not convert costs a tenth.
 
 A part that cannot be read yields a row with the error instead of failing the Spark job. So the result names every view
 that failed, and no stack trace shows what was read.
@@ -22,26 +21,25 @@ from __future__ import annotations
 import base64
 import collections
 import contextlib
+import itertools
 import json
 import os
+import pickle
 import time
 import traceback
-from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
 from quorumshift_spark import buckets, columns, replay, rules
-from quorumshift_spark import job as jobs
 from quorumshift_spark.compare import projection
 from quorumshift_spark.normal_form import Entity, canonical
 from quorumshift_spark.views import Shared, Statement, View, baseline
 
-NAME = "quorumshift_views"
 _BATCH = 8192
 _PROJECTIONS = [f"as_{relation}" for relation in rules.RELATIONS]
 ROWS = pa.schema(
@@ -60,77 +58,68 @@ ROWS = pa.schema(
 _UNTYPED = 5 + len(_PROJECTIONS)
 
 
-class Part(InputPartition):
+class Part(NamedTuple):
     """A part of a view, or the error of a view that has no parts. `number`: of the part; `of`: how many there are."""
 
-    def __init__(self, view: View | str, number: int, of: int, part: Any, error: str | None = None) -> None:
-        super().__init__(number)
-        self.view, self.number, self.of, self.part, self.error = view, number, of, part, error
+    view: View | str
+    number: int
+    of: int
+    part: Any
+    error: str | None = None
 
 
-class ViewsSource(DataSource):
-    """The data source `quorumshift_views`."""
-
-    @classmethod
-    def name(cls) -> str:
-        """Return the name for `format`."""
-        return NAME
-
-    def schema(self) -> StructType:
-        """Return the columns."""
-        return from_arrow_schema(ROWS)
-
-    def reader(self, schema: Any) -> DataSourceReader:
-        """Read job.json, on the driver."""
-        at_once = int(self.options.get("at_once") or 0)
-        return _Reader(jobs.views(jobs.load(self.options["input"]), at_once), self.options.get("directory"))
+def parts(views: Iterable[View], at_once: int) -> List[Part]:
+    """Return the parts of all views; on the driver. `at_once`: see View.parts."""
+    found = []
+    for view in views:
+        try:
+            of_view = view.parts(at_once)
+            found += [Part(view, number, len(of_view), part) for number, part in enumerate(of_view)]
+        except Exception as error:
+            found.append(Part(view.name, 0, 1, None, error_line(error)))
+    return found
 
 
-class _Reader(DataSourceReader):
-    def __init__(self, views: List[View], directory: str | None) -> None:
-        self._views = views
-        self._directory = directory
+def rows(spark: SparkSession, given: Sequence[Part], directory: str | None, ship: bool) -> DataFrame:
+    """Return the rows of these parts, or, with a directory, the last row of each.
 
-    def partitions(self) -> List[Part]:
-        parts = []
-        for view in self._views:
-            try:
-                view_parts = view.parts()
-                parts += [Part(view, number, len(view_parts), part) for number, part in enumerate(view_parts)]
-            except Exception as error:
-                parts.append(Part(view.name, 0, 1, None, error_line(error)))
-        # Spark pickles the reader for each task; the parts carry the views already
-        self._views = []
-        return parts
+    :arg ship: whether parts hold the content of files: then a task loads its own alone.
+    """
+    held: List[Any] = [*map(pickle.dumps, given)]
+    if ship:
+        held = [*map(spark.sparkContext.broadcast, held)]
 
-    def read(self, partition: Part) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of a part, the last with one row, or that row alone."""
-        batches = _batches(partition)
-        if self._directory is None:
-            yield from batches
-            return
-        last = None
-        kept = (False, True) if not partition.error and partition.view.has_buckets else (False,)
-        names = [file_name(_name(partition), partition.number, is_own) for is_own in kept]
-        with contextlib.ExitStack() as files:
-            writers = [files.enter_context(self._writer(name)) for name in names]
-            for batch in batches:
-                if last is not None:
-                    writers[last["bucket"][0].as_py() == buckets.OWN].write_batch(last)
-                last = batch
-        for name in names:
-            os.replace(self._unfinished(name), os.path.join(self._directory, name))
-        yield last
+    def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number in itertools.chain.from_iterable(batch["id"].to_pylist() for batch in numbers):
+            part = pickle.loads(held[number].value if ship else held[number])
+            yield from _batches(part) if directory is None else _stored(part, directory)
 
-    @contextlib.contextmanager
-    def _writer(self, name):
-        descriptor = os.open(self._unfinished(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(descriptor, "wb") as file, pq.ParquetWriter(file, ROWS, compression="lz4") as writer:
-            yield writer
+    return spark.range(0, len(given), 1, len(given)).mapInArrow(read, from_arrow_schema(ROWS))
 
-    def _unfinished(self, name):
-        # Spark skips names with a leading dot: an unfinished file of a task that runs again
-        return os.path.join(self._directory, f".{name}.{os.getpid()}")
+
+def _stored(part: Part, directory: str) -> Iterator[pa.RecordBatch]:
+    """Write the rows of a part; yield the last one."""
+    kept = (False, True) if not part.error and part.view.has_buckets else (False,)
+    names = [file_name(_name(part), part.number, is_own) for is_own in kept]
+    # Spark skips names with a leading dot: an unfinished file of a task that runs again
+    unfinished = [os.path.join(directory, f".{name}.{os.getpid()}") for name in names]
+    last = None
+    with contextlib.ExitStack() as files:
+        writers = [files.enter_context(_writer(path)) for path in unfinished]
+        for batch in _batches(part):
+            if last is not None:
+                writers[last["bucket"][0].as_py() == buckets.OWN].write_batch(last)
+            last = batch
+    for path, name in zip(unfinished, names):
+        os.replace(path, os.path.join(directory, name))
+    yield last
+
+
+@contextlib.contextmanager
+def _writer(path: str) -> Iterator[pq.ParquetWriter]:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(descriptor, "wb") as file, pq.ParquetWriter(file, ROWS, compression="lz4") as writer:
+        yield writer
 
 
 def file_name(view: str, part: int, is_own: bool = False) -> str:

@@ -63,7 +63,6 @@ class ZooKeeperView(LiveView):
     :arg timeout: seconds for a session, and for one response.
     :arg cluster_id: the expected cluster; None accepts any.
     :arg max_latency_ms: for one answer, above which reading slows down (probe.Pace); None for no bound.
-    :arg at_once: how many tasks Spark runs at once; 0 if that is not known, so that all parts may run at once.
     :arg ship: whether tasks carry the files of the connection options.
     """
 
@@ -81,11 +80,9 @@ class ZooKeeperView(LiveView):
         timeout: float = 30.0,
         cluster_id: str | None = None,
         max_latency_ms: float | None = None,
-        at_once: int = 0,
         ship: bool = False,
     ) -> None:
         self.connect = connect
-        self._at_once = at_once
         self._modes: Dict[str, str | None] | None = None
         self._max_latency = max_latency_ms / 1000 if max_latency_ms else None
         self._cluster_id = cluster_id
@@ -104,14 +101,14 @@ class ZooKeeperView(LiveView):
             actual = f"cluster {ids[0]}" if ids else "no Kafka cluster"
             raise ViewError(f"ZooKeeper at {self.connect} holds {actual}, not {self._cluster_id}. Check the chroot")
 
-    def parts(self) -> List[Part]:
+    def parts(self, at_once: int = 0) -> List[Part]:
         """Return the parts. Topics are split by ranges of names: a topic created later is in exactly one of them."""
         with self._session() as reader:
             parents = {path: deletions(stat) for path, stat in reader.stat_many(_parents(reader)) if stat}
             names = [name for _path, children in reader.children_many([znodes.TOPICS]) for name in children or ()]
         bounds = [None, *names[TOPICS_A_PART::TOPICS_A_PART], None]
         count = len(bounds) - 1 + len(_PARTS) - 1
-        count = min(count, self._at_once or count)
+        count = min(count, at_once or count)  # how many share the rate
         topics = [Part("topics", count, low, high) for low, high in zip(bounds, bounds[1:])]
         topics[0] = topics[0]._replace(deletions=parents)
         return [*topics, *(Part(what, count) for what in _PARTS if what != "topics")]
@@ -217,7 +214,7 @@ class ZooKeeperFilesView(ZooKeeperView):
         self._tasks = tasks
         self._read: Tuple[Any, set, Tuple[int, Dict[str, znodes.Znode]]] | None = None
 
-    def parts(self) -> List[FilesPart]:  # type: ignore[override]
+    def parts(self, at_once: int = 0) -> List[FilesPart]:  # type: ignore[override]
         """Return the parts; each reads the files to their end."""
         return [FilesPart(number, self._tasks) for number in range(self._tasks)]
 

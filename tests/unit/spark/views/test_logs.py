@@ -9,6 +9,8 @@ import contextlib
 import json
 import os
 import pathlib
+import pickle
+import shutil
 import tarfile
 
 import pyarrow as pa
@@ -260,6 +262,28 @@ def test_log_that_ends_before_the_high_watermark_is_an_error(log_directory):
         ViewError, match=f"_log:102: the log ends at offset {end} .* 5 short of the high watermark {end + 5}"
     ):
         view.parts()
+
+
+def test_a_log_with_the_leaders_bytes_is_a_copy(log_directory, tmp_path):
+    end = metadata_summary.summarise(log_directory)["log_end_offset"]
+    directory = shutil.copytree(log_directory, tmp_path / "voter")
+
+    def voter():
+        leader = MetadataLogView(LogSource(end, directory=log_directory), DIGESTS)
+        source = LogSource(end, directory=str(directory))
+        view = MetadataLogView(source, DIGESTS, "metadata_log:102", leader=leader)
+        return view, view.parts()
+
+    view, (piece,) = voter()
+    (statement,) = view.read(pickle.loads(pickle.dumps(piece)))
+    assert statement.state["copy_of"] == "metadata_log" and statement.state["offset"] == end
+    segment = max(directory.glob("*.log"))
+    raw = segment.read_bytes()
+    segment.write_bytes(raw + b"\0" * 40)  # preallocated, or a batch that is not complete
+    assert len(voter()[1]) == 1
+    segment.write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
+    with pytest.raises(ViewError, match=r"_log:102: .*wrong checksum"):
+        voter()
 
 
 def test_missing_log_is_named(tmp_path):
@@ -602,8 +626,7 @@ def test_every_entity_is_in_exactly_one_part(view, tree, monkeypatch, topics_a_p
 def test_the_parts_that_are_read_at_once_share_the_rate(view, monkeypatch, at_once, shared):
     """Not all parts: many topics would make each of them slower."""
     monkeypatch.setattr(zookeeper, "TOPICS_A_PART", 1)
-    monkeypatch.setattr(view, "_at_once", at_once)
-    parts = view.parts()
+    parts = view.parts(at_once)
     assert len(parts) > 2 and {part.of for part in parts} == {shared or len(parts)}
 
 
