@@ -6,14 +6,21 @@
 from __future__ import annotations
 
 import itertools
+import pathlib
 import random
+import shutil
+import tarfile
 
 import pyarrow as pa
 import pytest
+from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_snapshot
 from quorumshift_spark import buckets, columns, parity, rules
+from quorumshift_spark import normal_form as form
 from quorumshift_spark.compare import MATCH, compare
 from quorumshift_spark.views import source
+from quorumshift_spark.views.metadata_log import LogSource, MetadataLogView
 
+from tests.spark import parity as parity_run
 from tests.spark.parity import local_spark
 
 pytestmark = pytest.mark.real
@@ -73,6 +80,30 @@ def test_partitions_are_equal_exactly_where_they_match(spark, relation):
     if relation == rules.LOGS:  # both sides of a log have every field, so that `compare` sees what the digests see
         for (kind, key), views in found.items():
             assert compare(comparison, kind, key, views[LEFT], views[RIGHT]).outcome != MATCH
+
+
+@pytest.mark.parametrize("ship", [False, True])
+def test_the_logs_of_voters_are_read_once_where_they_are_the_same(spark, tmp_path, ship):
+    with tarfile.open(pathlib.Path(__file__).parents[1] / "unit/formats/data/metadata_log.tar.xz") as tar:
+        tar.extractall(tmp_path)
+    taken = metadata_snapshot.take(str(tmp_path / "__cluster_metadata-0"), str(tmp_path / "cut"))
+    given = LogSource(taken.end_offset, archive=taken.path, sha256=taken.sha256)
+    copied = given._replace(archive=shutil.copy(taken.path, tmp_path / "of-102.tar.gz"))
+    digests = form.Digests(parity_run.DIGEST_KEY)
+    leader = MetadataLogView(given, digests, ship=ship)
+    views = {one.name: one for one in (leader, MetadataLogView(copied, digests, LOG_OF_OTHER, ship, leader))}
+    read = parity.read(spark, views.values(), None if ship else str(tmp_path / "rows"), {}, ship)
+    first = parity.readings(read, list(views))
+    rows, found = parity.replayed(read, first)
+    assert read.copies == {LOG_OF_OTHER: parity.Copy(RIGHT, frozenset())}
+    assert found[LOG_OF_OTHER].read == found[RIGHT].read and found[RIGHT].read["partition"] > 0
+    assert not any(reading.error or reading.lost for reading in found.values())
+    comparisons = rules.plan("after_finalize", {name: view.kinds for name, view in views.items()} | {BROKER: ()})
+    unequal = parity.Unequal(rows, parity.bundled(comparisons), read.copies)
+    assert not unequal.ids
+    assert {kind: n for (_bundle, kind), n in unequal.equal.items()} == found[RIGHT].read
+    for view in views.values():
+        view.close()
 
 
 def test_a_view_that_arrives_twice_does_not_stand_for_one_that_is_missing(spark):
