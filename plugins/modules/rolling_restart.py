@@ -13,7 +13,8 @@ description:
   - Orders the restarts and guards them, from the probe host. M(quorumshift.kafka.node_restart) restarts a node.
   - O(state=planned) orders the nodes that have to be restarted, and lists the partitions whose replication leaves no
     spare. Among brokers the canary comes first and the controller last, among controllers the quorum's leader last.
-  - O(state=admitted) waits until the batch may be stopped, and returns a gate token for its hosts. The phase is as expected, every broker is alive, and no partition is offline, under-replicated or would fall under
+  - O(state=admitted) waits until the batch may be stopped, and returns a gate token for its hosts. The phase is as
+    expected, every broker is alive, and no partition is offline, under-replicated or would fall under
     min.insync.replicas. One controller leads, every broker is registered, no node is foreign, every follower has
     caught up, and no broker renamed directories to C(-stray). All of it held for O(stable_s).
   - If the batch's node does not answer and its own host says that it is down, no health is required, and the token
@@ -81,8 +82,8 @@ options:
     default: []
   planned:
     description:
-      - With O(state=planned), the brokers in the order of the run's own plan. The first one stays the canary if no broker
-        is down and it has not become the controller.
+      - With O(state=planned), the brokers in the order of the run's own plan. The first one stays the canary if no
+        broker is down and it has not become the controller.
     type: list
     elements: str
     default: []
@@ -461,7 +462,6 @@ def brokers_unhealthy(module, reading, troubles):
     or None. `troubles`: what else is against it."""
     unhealthy, node = invariants.health(reading), reading.node
     if unhealthy and not troubles and node and node.answers and module.params["kind"] == "zk":
-
         return leader_first(module, reading.facts, reading.min_isr, of_topics(reading), unhealthy)
     return unhealthy, None
 

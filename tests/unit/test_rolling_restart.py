@@ -286,7 +286,9 @@ def in_sync(facts, *isr):
     return facts
 
 
-@pytest.mark.parametrize(("name", "kind"), [("hybrid", "kraft"), ("dual_write", "hybrid"), ("controllers_ready", "zk_migration")])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("hybrid", "kraft"), ("dual_write", "hybrid"), ("controllers_ready", "zk_migration")]
+)
 def test_a_batch_of_brokers_gets_one_token_of_the_kinds_gate(name, kind, unmoved):
     facts = in_sync(recorded.facts(name))
     result = admit(facts, kind, ["b1", "b2"])
@@ -320,7 +322,7 @@ def test_a_batch_of_brokers_waits_for_the_phase_of_its_gate(unmoved):
 
 @pytest.mark.parametrize("down", [[], ["b2", "b3"]])
 def test_the_last_brokers_in_migration_mode_do_not_restart_at_once(down, unmoved):
-    """A broker that does not come up goes back to plain mode, while another one of its batch starts the initial copy."""
+    """A broker that does not come up goes back to plain mode while another one of its batch starts the copy."""
     facts = in_sync(recorded.facts("brokers_joining_1"))
     joined = next(host for host, node in facts["nodes"].items() if node["running"] == "zk_migration")
     others = [host for host, node in facts["nodes"].items() if node["role"] == "broker" and host != joined]

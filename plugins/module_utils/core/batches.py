@@ -30,8 +30,8 @@ def evaluate(
 ) -> Verdict:
     """Return whether a batch of hosts may be stopped, or only started.
 
-    `reading`: without a node; before plain restarts strict (`accepted` is None). `accept`: before plain restarts, tokens
-    of what is degraded and may stay so, and of partitions that cannot keep min.insync.replicas.
+    `reading`: without a node; before plain restarts strict (`accepted` is None). `accept`: before plain restarts, the
+    tokens of what is degraded and may stay so, and of partitions that cannot keep min.insync.replicas.
     """
     facts, transition, accept = reading.facts, transitions.of(kind), list(accept)
     nodes, role, plain = facts["nodes"], transition.role, kind in transitions.RESTARTS
@@ -90,14 +90,14 @@ def _other_mode(host: str, node: NodeFacts, kind: str) -> list[str]:
 
 
 def _triggers_at_once(facts: ClusterFacts, batch: Sequence[str]) -> list[str]:
-    """Return why several brokers may not make the last restarts in migration mode at once: these start the initial copy.
-    A broker of the batch that does not come up would go back to plain ZooKeeper mode while another one starts it."""
+    """Return why several brokers may not make the last restarts in migration mode at once: these start the copy. A
+    broker of the batch that does not come up would go back to plain ZooKeeper mode while another one starts it."""
     others = [one for host, one in facts["nodes"].items() if one["role"] == transitions.BROKER and host not in batch]
     if not all(one.get("running") == node_mode.ZK_MIGRATION for one in others):
         return []
     return [
-        f"{' and '.join(batch)} are the last brokers to restart in migration mode, and that starts the initial copy: the "
-        "last one restarts alone. Run again: it is planned so"
+        f"{' and '.join(batch)} are the last brokers to restart in migration mode, and that starts the initial copy: "
+        "the last one restarts alone. Run again: it is planned so"
     ]
 
 

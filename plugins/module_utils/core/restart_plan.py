@@ -338,11 +338,12 @@ def of_migration(
     planned: Sequence[str] = (),
     controller: int | None = None,
 ) -> restart.Plan:
-    """Return the plan of a kind of a migration's restarts of brokers. Those that run in its mode with that file are
-    done. `chosen`: the host of the canary; otherwise it is the first of `planned`, the order of the run's plan, or the
-    broker that leads the fewest partitions, and none once brokers are done or while one is down. `controller`: the broker that is ZooKeeper's controller by then. Raises ValueError as `plan`.
+    """Return the plan of the brokers' restarts of one kind. Those that run in its mode, with that file, are done.
 
-    The last broker in migration mode starts the initial copy, so it is alone (core.batches).
+    `chosen`: the canary's host. Otherwise it is the first of `planned`, the order of the run's plan, or the broker that
+    leads the fewest partitions; there is none once brokers are done, or while one is down. `controller`: the broker
+    that is ZooKeeper's controller by then. The last broker in migration mode starts the initial copy, so it is alone
+    (core.batches). Raises ValueError as `plan`.
     """
     nodes, mode = _of_role(facts, "broker"), transitions.TRANSITIONS[kind].after
     # A host that could not be read may have no id: it is down, so any number that no broker has will do.

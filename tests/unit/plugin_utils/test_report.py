@@ -476,7 +476,9 @@ def test_an_artifact_that_a_parallel_task_is_writing_is_no_part_of_the_report(tm
     artifacts.save("diffs/b1-kraft.diff", "-a\n+b\n")
     unfinished = tmp_path / "C" / "r1" / "diffs" / "b2-kraft.diff.new"
     unfinished.write_text("half")
-    monkeypatch.setattr(report, "_text", lambda path, read=report._text: unfinished.unlink(missing_ok=True) or read(path))
+    monkeypatch.setattr(
+        report, "_text", lambda path, read=report._text: unfinished.unlink(missing_ok=True) or read(path)
+    )
     page = pathlib.Path(report.write(artifacts)).read_text()
     assert "b1-kraft.diff" in page and "b2-kraft" not in page
 
