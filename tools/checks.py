@@ -89,7 +89,8 @@ ROLLBACK_TESTS = testbed_tests("damaging_initial_copy", "restore", "rollback*")
 VERIFY_TESTS = testbed_tests("verify*")
 LAYOUT_TESTS = testbed_tests("other_layout")
 LOGIN_TESTS = testbed_tests("login_ends")
-_NAMED_TESTS = (*FAULT_TESTS, *ROLLBACK_TESTS, *VERIFY_TESTS, *LAYOUT_TESTS, *LOGIN_TESTS)
+RACK_TESTS = testbed_tests("restart_racks")
+_NAMED_TESTS = (*FAULT_TESTS, *ROLLBACK_TESTS, *VERIFY_TESTS, *LAYOUT_TESTS, *LOGIN_TESTS, *RACK_TESTS)
 OTHER_TESTS = [path for path in testbed_tests("*") if path not in _NAMED_TESTS]
 SECURE_ROLLBACK_TESTS = [
     *testbed_tests("restore"),
@@ -172,10 +173,11 @@ PARTS: dict[str, tuple[Step, ...]] = {
     "test-faults": on_the_testbed(FAULT_TESTS, 4500),
     "test-rollback": (*on_the_testbed(ROLLBACK_TESTS, 4500), *on_the_testbed(SECURE_ROLLBACK_TESTS, 2400, "secure")),
     "test-layout": on_the_testbed(LAYOUT_TESTS, 3600, "other"),
+    "test-restarts": on_the_testbed(RACK_TESTS, 7200, "racks"),
 }
 LONG = (
     *("molecule-secure", "test-fresh", "test-e2e", "test-verify", "test-faults", "test-rollback", "test-layout"),
-    *("crash-tests-all", "crash-tests-rollback", "crash-tests-sudo", "drill", "spark", "spark-standalone"),
+    *("test-restarts", "crash-tests-all", "crash-tests-rollback", "crash-tests-sudo", "drill", "spark", "spark-standalone"),
 )
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},

@@ -15,7 +15,12 @@ from tools.demo.testbed import VARIANT, TestbedInventory
 from tools.e2e.testbed import INVENTORY, KEPT, Testbed
 
 # Tests of one variant: the molecule scenario `secure` runs test_secure.py, after its migration.
-OF_VARIANTS = {"secure": "test_secure.py", "other": "test_other_layout.py", "sudo": "test_login_ends.py"}
+OF_VARIANTS = {
+    "secure": "test_secure.py",
+    "other": "test_other_layout.py",
+    "sudo": "test_login_ends.py",
+    "racks": "test_restart_racks.py",
+}
 collect_ignore = [name for variant, name in OF_VARIANTS.items() if variant != VARIANT]
 
 

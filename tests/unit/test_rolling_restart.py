@@ -213,7 +213,7 @@ def test_a_controller_is_not_stopped_while_a_partition_is_offline():
 
 def together(facts, **given):
     module = Module(facts, None, [], state="batches")
-    module.params.update({"canary": None, "concurrency": 3, "since": 0, **given})
+    module.params.update({"canary": None, "concurrency": 3, "since": 0, "ready": [], **given})
     return rolling_restart.together(module)
 
 
