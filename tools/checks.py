@@ -177,7 +177,8 @@ PARTS: dict[str, tuple[Step, ...]] = {
 }
 LONG = (
     *("molecule-secure", "test-fresh", "test-e2e", "test-verify", "test-faults", "test-rollback", "test-layout"),
-    *("test-restarts", "crash-tests-all", "crash-tests-rollback", "crash-tests-sudo", "drill", "spark", "spark-standalone"),
+    *("test-restarts", "crash-tests-all", "crash-tests-rollback", "crash-tests-sudo", "drill"),
+    *("spark", "spark-standalone"),
 )
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},

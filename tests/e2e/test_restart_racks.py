@@ -106,7 +106,9 @@ def test_batches_of_a_rack_take_at_most_half_the_time_of_one_broker_at_a_time(fr
         assert sorted(host for batch in found for host in batch) == fresh.brokers
     assert all(len({host[:2] for host in batch}) == 1 for batch in batches(planned.text))  # one rack each
     assert watched.readings and not watched.found
-    print(f"planned is {serial.seconds / planned.seconds:.1f} times as fast; {watched.readings} readings of the metadata")
+    print(
+        f"planned is {serial.seconds / planned.seconds:.1f} times as fast; {watched.readings} readings of the metadata"
+    )
     assert planned.seconds * 2 <= serial.seconds
     assert_nothing_lost(clients(), 10_000)
 

@@ -381,7 +381,7 @@ def test_the_canary_of_plain_restarts_goes_first_and_is_not_the_controller():
     facts["zookeeper"]["controller"]["broker_id"] = facts["nodes"]["b1"]["node_id"]
     partition(facts, ids(facts, "b1", "b2", "b3"), ids(facts, "b2", "b1", "b3"))
     module = Module(facts, "restart_broker", [], "planned")
-    module.params.update(canary=None, concurrency=3, since=0)
+    module.params.update(canary=None, concurrency=3, since=0, ready=[])
     module.known_min_isr = {"orders": 1}
     plan = rolling_restart.plain_planned(module)["plan"]
     assert plan["batches"] == [["b3"], ["b2"], ["b1"]]  # b2 leads, b1 is the controller

@@ -22,8 +22,8 @@ SPARK_JARS = BUILD / "spark" / "jars"
 CHECKOUT_ID = hashlib.sha256(str(CHECKOUT).encode()).hexdigest()[:8]
 
 # `secure` secures every listener (security.py); `other` has another layout (_OTHER); `racks` has more brokers (_RACKS);
-# `sudo` logs in as a user who may use sudo, and logind ends whatever a login leaves running (hosts.py); `journey` begins
-# with an older release, and has newer ones beside it (_JOURNEY).
+# `sudo` logs in as a user who may use sudo, and logind ends whatever a login leaves running (hosts.py); `journey`
+# begins with an older release, and has newer ones beside it (_JOURNEY).
 VARIANTS = ("default", "secure", "other", "racks", "sudo", "journey")
 VARIANT = os.environ.get("TESTBED_VARIANT") or "default"
 SECURED = VARIANT == "secure"
