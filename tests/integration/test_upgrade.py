@@ -9,6 +9,7 @@ import pathlib
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import installation, node, own_node
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.integration import admin_bed, servers
 
@@ -96,8 +97,15 @@ def test_a_kraft_cluster_goes_to_kafka_4_and_back_until_metadata_version_is_rais
             features={"metadata.version": left["metadata_version"]},
         )
         assert raised["changed"] and raised["finalized"]["metadata.version"] == 27, raised
+        # Kafka 4 writes records that 3.9 does not know, once its features are in use
+        features = {"eligible.leader.replicas.version": 1, "group.version": 1}
+        assert admin_bed.run("kafka_features", bootstrap_servers=[str(broker.address)], features=features)["changed"]
+        admin = AdminClient({"bootstrap.servers": str(broker.address)})
+        admin.create_topics([NewTopic("t", 1, 1, config={"min.insync.replicas": "1"})])["t"].result(60)
+        changed(both, new)
         done = plan("versions", "4.1.1", nodes(), [broker], **at)
         assert done["needed"] == "" and done["metadata_version"] == 0, done
+        assert "group.version 1 is finalized" in plan("binaries", "3.9.2", nodes(), [broker])["msg"]
         assert "metadata.version is 4.1-IV1, and Kafka 3.9.2" in plan("binaries", "3.9.2", nodes(), [broker])["msg"]
 
 

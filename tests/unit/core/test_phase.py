@@ -582,3 +582,12 @@ def test_the_block_says_who_starts_the_controllers():
 
     assert do("dual_write_one_controller_down") == "run again: the run starts them. They have the metadata"
     assert "On each: systemctl start kafka-controller" in do("hybrid_controllers_hung")
+
+
+def test_a_cluster_of_kafka_4_whose_log_lost_the_migrations_state_has_a_phase():
+    facts = recorded.facts("kraft_native")
+    for node in facts["nodes"].values():
+        node["metadata_log"] = {**(node.get("metadata_log") or {}), "zk_migration_state": None}
+    assert phase.detect(facts).phase == phase.UNKNOWN
+    next(node for node in facts["nodes"].values() if node["role"] == "controller")["version"] = "4.1.1"
+    assert phase.detect(facts).phase == phase.KRAFT_NATIVE

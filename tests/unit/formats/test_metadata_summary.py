@@ -171,3 +171,12 @@ def test_features(tmp_path):
     assert found["features"] == {"metadata.version": 20, "x": 1, "y": 2}
     found = summarise(tmp_path, made.feature("metadata.version", 20), made.feature("x", 1), made.feature("x", 0))
     assert (found["features"], found["metadata_version"]) == ({"metadata.version": 20}, 20)
+
+
+def test_records_of_a_later_kafka_are_no_error_unless_the_summary_needs_them(tmp_path):
+    """Kafka 4 writes ClearElrRecord, type 28, and no ZkMigrationStateRecord."""
+    clear_elr = b"\x01\x1c\x00\x02a\x00"
+    found = summarise(tmp_path, made.feature("metadata.version", 27), clear_elr, made.topic("a", 1), with_history=True)
+    assert (found["metadata_version"], found["zk_migration_state"], found["log_end_offset"]) == (27, None, 3)
+    with pytest.raises(metadata_log.UnknownRecord, match="FEATURE_LEVEL_RECORD version 9"):
+        summarise(tmp_path, b"\x01\x0c\x09\x02a\x00")

@@ -36,6 +36,13 @@ def test_metadata_log_of_the_inventory_is_read_without_a_properties_file(read, t
     assert read()["metadata_log"]["dir"].endswith(node.METADATA_LOG)
 
 
+def test_a_metadata_log_that_cannot_be_read_is_a_fact(read, tmp_path):
+    directory = tmp_path / "metadata" / node.METADATA_LOG
+    directory.mkdir()
+    (directory / "00000000000000000000.log").write_bytes(b"x" * 100)
+    assert "error" in read()["metadata_log"]
+
+
 def test_properties_file_overrides_the_inventorys_log_directory(read, tmp_path):
     (tmp_path / "controller.properties").write_text(f"node.id=101\nlog.dirs={tmp_path}/elsewhere\n")
     facts = read()
