@@ -94,7 +94,7 @@ class Journey:
         if last.changed:
             problems.append(f"one more run reported {last.changed} changes")
         self.say("stop the verification clients and audit the log")
-        return problems + self.judged()
+        return problems + self.evaluated()
 
     def stage(self, name: str, work):
         """Do a stage and record it; return what it returns."""
@@ -219,7 +219,7 @@ class Journey:
         if others or not all(found[host] for host in TestbedInventory().brokers):
             raise JourneyError(f"after {self.stages[-1].name}, the hosts run {found}")
 
-    def judged(self) -> list[str]:
+    def evaluated(self) -> list[str]:
         """Stop the clients; return what is wrong with their messages."""
         _events, journal, found = verdict.collect(self.observers)
         (DIRECTORY / "restarts.json").write_text(

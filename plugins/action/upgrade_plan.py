@@ -13,7 +13,7 @@ _ROLES = {"upgrade_broker": "brokers", "upgrade_controller": "controllers"}
 
 
 class ActionModule(QuorumshiftAction):
-    """Judges one step of an upgrade and shows it."""
+    """Evaluates one step of an upgrade and shows it."""
 
     FILLS = PROBE
 

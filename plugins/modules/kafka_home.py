@@ -10,7 +10,7 @@ module: kafka_home
 short_description: Read from which directory a node's service starts Kafka, or switch it where no node runs
 version_added: 0.1.0
 description:
-  - O(state=read) tells where the link O(home) leads, and which release is in O(to).
+  - O(state=read) shows where the link O(home) leads, and which release is in O(to).
   - O(state=switched) lets the link lead to O(to), on a host whose service does not run.
     M(quorumshift.kafka.node_restart) switches it on hosts with a running node.
 options:

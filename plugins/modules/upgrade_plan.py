@@ -7,17 +7,17 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: upgrade_plan
-short_description: Judge whether Kafka's binaries may be changed to another release, and what is left of an upgrade
+short_description: Decide whether Kafka's binaries may be changed to another release, and what is left of an upgrade
 version_added: 0.1.0
 description:
-  - O(step=binaries) fails where the binaries of the cluster may not be changed to O(to), and tells the order of the
+  - O(step=binaries) fails where the binaries of the cluster may not be changed to O(to), and shows the order of the
     restarts. Going up, controllers come before brokers, and going down after them.
-  - O(step=versions) tells what raises the versions in use, after every node runs O(to). That is
+  - O(step=versions) shows what raises the versions in use, after every node runs O(to). That is
     C(inter.broker.protocol.version) in ZooKeeper mode, C(metadata.version) in KRaft mode. It needs O(token), because
     the binaries cannot be taken back afterwards.
 options:
   step:
-    description: Which step of the upgrade to judge.
+    description: Which step of the upgrade to evaluate.
     type: str
     required: true
     choices: [binaries, versions]
@@ -44,7 +44,7 @@ author: Quorumshift maintainers (@quorumshift)
 """
 
 EXAMPLES = r"""
-- name: Judge an upgrade to Kafka 4.1.1
+- name: Plan an upgrade to Kafka 4.1.1
   quorumshift.kafka.upgrade_plan:
     step: binaries
     to: 4.1.1
@@ -115,7 +115,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wi
 
 
 def main():
-    """Judge one step of an upgrade."""
+    """Evaluate one step of an upgrade."""
     module = ProbeModule(
         {
             "step": {"type": "str", "required": True, "choices": ["binaries", "versions"]},
