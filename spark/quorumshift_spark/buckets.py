@@ -43,16 +43,15 @@ class Digests(NamedTuple):
 
 def of_entities(entities: Iterable[Entity]) -> Tuple[List[int], Digests]:
     """Return the bucket of each entity, and their digests."""
-    found, digests = [], Digests.none()
+    found, hashes = [], []
     for entity in entities:
         text = repr((entity.kind, entity.key, *entity.fields.items()))
         # A broker serves the dynamic configs of itself alone, and those of all brokers, which have a null name
         is_own = entity.kind == "config" and entity.key.startswith('["broker",') and key_of(entity.key)[1] is not None
         bucket = OWN if is_own else _bucket(entity.kind + entity.key)
-        digests.sums[bucket] += np.uint64(_hash(text))
-        digests.rows[bucket] += 1
+        hashes.append(_hash(text))
         found.append(bucket)
-    return found, digests
+    return found, _digests(np.array(found, np.int16), np.array(hashes, np.uint64))
 
 
 def of_partitions(batch: pa.RecordBatch) -> Tuple[np.ndarray, Digests]:
@@ -65,10 +64,13 @@ def of_partitions(batch: pa.RecordBatch) -> Tuple[np.ndarray, Digests]:
         if field.name != "topic":
             all_null = len(column) and column.null_count == len(column)
             hashes = _mixed(hashes + _values(column[:1] if all_null else column))
-    digests = Digests.none()
+    return found, _digests(found, hashes)
+
+
+def _digests(found: np.ndarray, hashes: np.ndarray) -> Digests:
+    digests = Digests(np.zeros(COUNT, np.uint64), np.bincount(found, minlength=COUNT))
     np.add.at(digests.sums, found, hashes)
-    digests.rows[:] = np.bincount(found, minlength=COUNT)
-    return found, digests
+    return digests
 
 
 def _values(column: pa.Array) -> np.ndarray:

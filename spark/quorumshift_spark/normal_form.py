@@ -119,6 +119,12 @@ class Digests:
     def __init__(self, key: bytes) -> None:
         self._key = key
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Digests) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
     def config(self, resource_type: str, entity: str | None, name: str, clear_text: str) -> str:
         """Return the hex digest of a password config. `clear_text`: decrypted, for a value from ZooKeeper."""
         return self._hash("config", resource_type, "" if entity is None else f"={entity}", name, clear_text)

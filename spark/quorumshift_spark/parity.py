@@ -26,10 +26,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from quorumshift_spark import buckets, columns, replay, rules
-from quorumshift_spark import normal_form as form
 from quorumshift_spark.normal_form import Entity, readable_key
 from quorumshift_spark.rules import Comparison
-from quorumshift_spark.views import Key, View, family, source
+from quorumshift_spark.views import Key, View, family, partition, source
 
 
 class Reading(NamedTuple):
@@ -45,7 +44,7 @@ class Reading(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """What stands for a view: the rows of the view `of`, but its own rows in the buckets `own` (see buckets)."""
+    """What replaces a view: the rows of the view `of`, but its own rows in the buckets `own` (see buckets)."""
 
     of: str
     own: FrozenSet[int]
@@ -61,7 +60,7 @@ class Bundle(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What was read: the raw rows, {view: {part: its last row (source.part_summary)}}, {view: what stands for it}."""
+    """What was read: the raw rows, {view: {part: its last row (source.part_summary)}}, {view: what replaces it}."""
 
     raw: DataFrame
     parts: Dict[str, Dict[int, Dict[str, Any]]]
@@ -99,7 +98,7 @@ def read(
 
 
 def _copies(parts: Mapping[str, Mapping[int, Mapping[str, Any]]], alike: Mapping[str, Any]) -> Dict[str, Copy]:
-    """Return what stands for each view that is the same as another, at least in some buckets."""
+    """Return what replaces each view that is the same as another, at least in some buckets."""
     copies = {}
     digests: Dict[Any, Dict[str, np.ndarray]] = {}
     for name, of_view in parts.items():
@@ -367,13 +366,4 @@ def entity_of(row: Row) -> Entity:
     if row.kind != "partition":
         return Entity(row.kind, row.key, dict(row.fields), json.loads(row.at))
     of = row.view.partition(":")[2] if family(row.view) == rules.BASELINE else row.view
-    values = {name: row[name] for name in form.FIELDS["partition"]}
-    if family(of) == rules.BROKER:  # it leaves out what it does not show
-        return form.partition(row.topic, row.partition, {name: one for name, one in values.items() if one is not None})
-    if of == rules.ZOOKEEPER:
-        values = {name: one for name, one in values.items() if name not in _OF_KRAFT}
-    at = {} if row.changed is None else {"zxid" if of == rules.ZOOKEEPER else "offset": row.changed}
-    return form.partition(row.topic, row.partition, values, at)
-
-
-_OF_KRAFT = ("elr", "last_known_elr")
+    return partition(of, row, row.changed)

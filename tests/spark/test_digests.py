@@ -75,7 +75,7 @@ def test_partitions_are_equal_exactly_where_they_match(spark, relation):
     expected = {
         number for number in sides[LEFT] if any(sides[LEFT][number][n] != sides[RIGHT][number][n] for n in fields)
     }
-    assert {parity.form.key_of(key)[1] for _kind, key in found} == expected
+    assert {form.key_of(key)[1] for _kind, key in found} == expected
     assert 500 < len(expected) < 2500 and equal == {(0, "partition"): 3000 - len(expected)}
     if relation == rules.LOGS:  # both sides of a log have every field, so that `compare` sees what the digests see
         for (kind, key), views in found.items():
@@ -88,7 +88,7 @@ def test_the_logs_of_voters_are_read_once_where_they_are_the_same(spark, tmp_pat
         tar.extractall(tmp_path)
     taken = metadata_snapshot.take(str(tmp_path / "__cluster_metadata-0"), str(tmp_path / "cut"))
     given = LogSource(taken.end_offset, archive=taken.path, sha256=taken.sha256)
-    copied = given._replace(archive=shutil.copy(taken.path, tmp_path / "of-102.tar.gz"))
+    copied = given._replace(archive=shutil.copy(taken.path, str(tmp_path / "of-102.tar.gz")))
     digests = form.Digests(parity_run.DIGEST_KEY)
     leader = MetadataLogView(given, digests, ship=ship)
     views = {one.name: one for one in (leader, MetadataLogView(copied, digests, LOG_OF_OTHER, ship, leader))}
@@ -141,7 +141,7 @@ def test_what_differs_on_one_of_many_brokers_is_found_alone(spark):
     table = pa.Table.from_batches([rows(view, of) for view, of in views.items()]).combine_chunks()
     found = parity.Unequal(spark.createDataFrame(table), parity.bundled(comparisons))
     entities, twice = found.entities(found.ids)
-    assert {parity.form.key_of(key)[1] for _kind, key in entities} == {17, 18, 19, 900, 20, 21, 22} and not twice
+    assert {form.key_of(key)[1] for _kind, key in entities} == {17, 18, 19, 900, 20, 21, 22} and not twice
     assert found.equal == {(0, "partition"): 494}
     assert found.counts(found.ids, False) == {(0, "partition"): 7} and found.counts(found.ids, True) == {}
 
@@ -217,7 +217,7 @@ def test_digests_find_what_a_comparison_of_every_key_finds(spark):
     expected = {key for key in range(430) if any(differs(one, key) for one in comparisons)}
     batches = [rows(view, of) for view, of in views.items()]
     found, twice, equal = unequal(spark, batches, comparisons)
-    assert {parity.form.key_of(key)[1] for _kind, key in found} == expected and not twice
+    assert {form.key_of(key)[1] for _kind, key in found} == expected and not twice
     bundles = parity.bundled(comparisons)
     assert len(bundles) == 3 and 20 < len(expected) < 60
     assert equal == {(n, "partition"): len(set(views[one.left]) - expected) for n, one in enumerate(bundles)}

@@ -73,16 +73,26 @@ class Shared:
     @functools.cached_property
     def by_key(self) -> Dict[Key, Entity]:
         """The entities by their keys."""
-        found = (
-            one for item in self.items for one in (_partitions(item) if isinstance(item, pa.RecordBatch) else [item])
-        )
-        return {(one.kind, one.key): one for one in found}
+        return {(one.kind, one.key): one for item in self.items for one in entities("broker", item)}
 
 
-def _partitions(batch: pa.RecordBatch) -> Iterator[Entity]:
-    for row in batch.to_pylist():
-        shown = {name: value for name, value in row.items() if value is not None}
-        yield form.partition(shown.pop("topic"), shown.pop("partition"), shown)
+def entities(view: str, item: Entity | pa.RecordBatch) -> Iterator[Entity]:
+    """Yield an item of a view as entities: itself, or one for each row of a batch of columns.PARTITIONS."""
+    if isinstance(item, pa.RecordBatch):
+        yield from (partition(view, row, row["at"]) for row in item.to_pylist())
+    else:
+        yield item
+
+
+def partition(view: str, row: Any, at: int | None) -> Entity:
+    """Return the partition of a row with the fields of columns.PARTITIONS. `at`: the offset or zxid of its change."""
+    values = {name: row[name] for name in form.FIELDS["partition"]}
+    if family(view) == "broker":  # it leaves out what it does not show
+        return form.partition(row["topic"], row["partition"], {n: one for n, one in values.items() if one is not None})
+    if view == "zookeeper":
+        values = {name: one for name, one in values.items() if name not in ("elr", "last_known_elr")}
+    place = {} if at is None else {"zxid" if view == "zookeeper" else "offset": at}
+    return form.partition(row["topic"], row["partition"], values, place)
 
 
 class View(abc.ABC):

@@ -31,11 +31,9 @@ from quorumshift_spark import columns
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.columns import states
 from quorumshift_spark.normal_form import Digests, Entity
-from quorumshift_spark.views import Absent, Key, LiveView, Problem, Statement, ViewError
+from quorumshift_spark.views import Absent, Key, LiveView, Problem, Statement, ViewError, entities
 from quorumshift_spark.views.password_encoder import UndecodablePassword, decode
 
-_FIELDS = ("topic_id", "replicas", "adding", "removing", "leader", "leader_epoch", "isr", "recovery_state")
-_FIELDS += ("partition_epoch",)
 TOPICS_A_PART = 2000
 _SRVR_S = 2.0
 
@@ -133,10 +131,8 @@ class ZooKeeperView(LiveView):
         every = {path for chains in chains_of.values() for chain in chains for path in chain}
         paths = sorted(every, key=lambda path: (-path.count("/"), path))
         zxid, nodes = self._nodes(paths)
-        entities = (one for item in self._znodes.read(nodes.values(), problems) for one in _entities(item))
-        found: Dict[Key, Entity | Absent] = {
-            (one.kind, one.key): one for one in entities if (one.kind, one.key) in wanted
-        }
+        read = (one for item in self._znodes.read(nodes.values(), problems) for one in entities(self.name, item))
+        found: Dict[Key, Entity | Absent] = {(one.kind, one.key): one for one in read if (one.kind, one.key) in wanted}
         for key in wanted.difference(found):
             found[key] = Absent(_absence(key[0], chains_of[key], nodes))
         return found, Statement({"zxid": zxid}, problems)
@@ -417,15 +413,6 @@ def _parents(reader):
 
 
 # --- items in the normal form ----------------------------------------------------------------------
-
-
-def _entities(item: Entity | pa.RecordBatch) -> Iterator[Entity]:
-    if isinstance(item, Entity):
-        yield item
-        return
-    for row in item.to_pylist():
-        fields = {name: row[name] for name in _FIELDS}
-        yield form.partition(row["topic"], row["partition"], fields, {"zxid": row["at"]})
 
 
 class Znodes:

@@ -8,9 +8,8 @@ from __future__ import annotations
 import itertools
 import json
 
-import pyarrow as pa
 from quorumshift_spark import normal_form as form
-from quorumshift_spark import parity, rules
+from quorumshift_spark import rules, views
 from quorumshift_spark.normal_form import canonical
 from quorumshift_spark.views import Shared
 
@@ -81,23 +80,10 @@ _WITHOUT = {
 _KINDS = {name: [kind for kind in form.KINDS if kind != "producer_ids"] for name in (BROKER, "broker:2")}
 
 
-class _Row(dict):
-    """A row as Spark returns it."""
-
-    __getattr__ = dict.__getitem__
-
-
 def expanded(view, items):
     """Return the items of a view with an entity for each partition of its batches."""
-    found = []
-    each = (item.items if isinstance(item, Shared) else [item] for item in items)
-    for item in itertools.chain.from_iterable(each):
-        if not isinstance(item, pa.RecordBatch):
-            found.append(item)
-            continue
-        for row in item.to_pylist():
-            found.append(parity.entity_of(_Row(row, view=view, kind="partition", changed=row["at"])))
-    return found
+    each = itertools.chain.from_iterable(item.items if isinstance(item, Shared) else [item] for item in items)
+    return [one for item in each for one in views.entities(view, item)]
 
 
 def in_view(view, entity):
