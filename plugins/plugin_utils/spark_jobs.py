@@ -135,7 +135,7 @@ class MetadataParity(Job):
             {
                 "id": node["node_id"],
                 "address": client_address(node, node["host_address"], connections),
-                "directories": directory_ids(node),
+                "directories": [] if gate.rollback else directory_ids(node),
             }
             for node in self.action.nodes().values()
             if node["role"] == "broker"

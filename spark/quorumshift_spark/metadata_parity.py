@@ -312,9 +312,11 @@ class _Run:
     def _nodes(self, brokers: Sequence[parity.Registered], settings: nodes.Settings) -> nodes.Compared:
         given = self.job.view_options
         before = baseline.about(given["baseline"]["path"]).get("settings", {}) if given.get("baseline") else {}
-        registered = {one.id: one.fields["log_dirs"] for one in brokers if one.view == rules.LOG}
+        in_log = {one.id: one.fields["log_dirs"] for one in brokers if one.view == rules.LOG}
         on_hosts = {one["id"]: one.get("directories") for one in given.get("brokers") or ()}
-        known = {one: canonical(sorted(ids)) for one, ids in on_hosts.items() if ids and registered.get(one) != "[]"}
+        # A registration has none where Kafka or its metadata.version is older than 3.7
+        registered = {one: ids for one, ids in in_log.items() if json.loads(ids)}
+        known = {one: canonical(sorted(ids)) for one, ids in on_hosts.items() if ids}
         return nodes.compared(before, settings, registered, known)
 
     def _uncovered(self, brokers: Sequence[parity.Registered], readings: Mapping[str, parity.Reading]) -> List[str]:
