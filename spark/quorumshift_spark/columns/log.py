@@ -6,7 +6,7 @@
     with open_log(directory, end_offset) as log:
         parts = split(log, scan_log(log, end_offset, counts=False), tasks)
     for part in parts:  # each on its task
-        for item in read_part(part): ...
+        for batch in read_part(part): ...
 
 The rows are those of metadata_log.log_records, but not in its order: `offset` has it. A part that cannot be read raises
 the error of the generic decoder, with its file, byte and offset.
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from typing import AbstractSet, Any, BinaryIO, Dict, Iterator, List, NamedTuple, Tuple, Union
+from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Tuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,13 +29,8 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata
     OpenLog,
     Record,
     Transaction,
-    checkpoint_timestamp,
     decode_batch,
     segment_batches,
-)
-from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_records import (
-    MalformedRecord,
-    decode_body,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_schemas import API_KEYS, RECORDS
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.record_batch import (
@@ -97,8 +92,7 @@ def record(row: Dict[str, Any]) -> Record:
 class Part(NamedTuple):
     """Complete batches of one file: bytes [start, end). Only records with offsets in [low, high) count.
 
-    `transactions`: those of the log. `checkpoint`: offset, epoch and timestamp (ms) of all records if the file is a
-    checkpoint, else None.
+    `transactions`: those of the log. `checkpoint`: the offset of all records if the file is a checkpoint, else None.
     """
 
     path: str
@@ -107,7 +101,7 @@ class Part(NamedTuple):
     low: int
     high: int
     transactions: Tuple[Transaction, ...]
-    checkpoint: Tuple[int, int, int] | None
+    checkpoint: int | None
 
     def dropped(self) -> List[Tuple[int, int]]:
         """Return first and end (exclusive) of the offsets of each transaction that is aborted or open."""
@@ -148,28 +142,19 @@ def _batches(log: OpenLog, extent: Extent) -> Iterator[Tuple[Batch, str]]:
 
 def _part(log: OpenLog, extent: Extent, path: str, start: int) -> Part:
     if log.checkpoint and path == log.checkpoint.path:
-        place = (log.checkpoint.offset - 1, log.checkpoint.epoch, checkpoint_timestamp(log))
-        return Part(path, start, start, 0, sys.maxsize, (), place)
+        return Part(path, start, start, 0, sys.maxsize, (), log.checkpoint.offset - 1)
     return Part(path, start, start, log.start_offset, extent.end_offset, tuple(extent.transactions), None)
 
 
 # --- reading a part ------------------------------------------------------------------------------------
 
 
-def read_part(
-    part: Part, types: AbstractSet[str] = frozenset(), file: BinaryIO | None = None
-) -> Iterator[Union[pa.RecordBatch, Record]]:
-    """Yield the partition records of a part as batches of PARTITION_RECORDS, and the records of these other `types`.
-
-    `file`: the part's file if it is open. Checksums are checked. Raises as log_records does.
-    """
-    if file is None:
-        with open(part.path, "rb") as opened:
-            yield from read_part(part, types, opened)
-        return
-    others = frozenset(API_KEYS[name] for name in types) - {_PARTITION, _CHANGE}
-    for batches in _chunks(_batches_of(part, file)):
-        yield from _read_chunk(part, batches, others)
+def read_part(part: Part) -> Iterator[pa.RecordBatch]:
+    """Yield the partition records of a part as batches of PARTITION_RECORDS. Checksums are checked. Raises as
+    log_records does."""
+    with open(part.path, "rb") as file:
+        for batches in _chunks(_batches_of(part, file)):
+            yield from _read_chunk(part, batches)
 
 
 def _batches_of(part: Part, file: BinaryIO) -> Iterator[Batch]:
@@ -228,13 +213,12 @@ for _key, _schema in RECORDS.items():
 
 
 class _Frames(NamedTuple):
-    """The records of a chunk, an array of each: number of the batch, offset, timestamp, type and version, where the
+    """The records of a chunk, an array of each: number of the batch, offset, type and version, where the
     body is in `data` (`end` is exclusive), and whether the record is not in the common form (`odd`)."""
 
     data: bytes
     batch: np.ndarray
     offset: np.ndarray
-    timestamp: np.ndarray
     key: np.ndarray
     version: np.ndarray
     start: np.ndarray
@@ -249,24 +233,23 @@ def _frames(part: Part, batches: List[Batch]) -> _Frames:
     shift = np.cumsum([0, *(len(batch.records) for batch in batches)])
     at = np.array([*itertools.chain.from_iterable(starts)], np.int64) + shift[number]
     base_offset = np.array([batch.base_offset for batch in batches])[number]
-    base_timestamp = np.array([batch.base_timestamp for batch in batches])[number]
     cursor = Cursor(b"".join([*(batch.records for batch in batches), PADDING]), at)
     record_end = cursor.zigzag() + cursor.at
     cursor.at += 1  # attributes
-    timestamp = base_timestamp + cursor.zigzag()
+    cursor.zigzag()  # timestamp
     offset = base_offset + cursor.zigzag()
     cursor.odd |= cursor.byte() != _NO_KEY
     end = cursor.zigzag() + cursor.at
     cursor.odd |= (end >= record_end) | (end < cursor.at + 3)
     frame, key, version = cursor.byte(), cursor.byte(), cursor.byte()
     unreadable = (frame != 1) | ~_KNOWN[key, version]
-    if part.checkpoint:
+    if part.checkpoint is not None:
         unreadable |= np.isin(key, [*MARKERS])
     cursor.odd |= unreadable & (part.low <= offset) & (offset < part.high)
-    return _Frames(cursor.data, number, offset, timestamp, key, version, cursor.at, end, cursor.odd)
+    return _Frames(cursor.data, number, offset, key, version, cursor.at, end, cursor.odd)
 
 
-def _read_chunk(part: Part, batches: List[Batch], others: AbstractSet[int]) -> Iterator[Union[pa.RecordBatch, Record]]:
+def _read_chunk(part: Part, batches: List[Batch]) -> Iterator[pa.RecordBatch]:
     """Decode these batches together. A batch with a record that is odd or malformed goes through decode_batch."""
     frames = _frames(part, batches)
     counts = (part.low <= frames.offset) & (frames.offset < part.high)
@@ -288,15 +271,8 @@ def _read_chunk(part: Part, batches: List[Batch], others: AbstractSet[int]) -> I
         batch = _record_batch(part, key, columns, frames.offset[rows])
         kept = counts[rows]
         yield batch if kept.all() else batch.filter(pa.array(kept))
-    singles = np.flatnonzero(counts & np.isin(frames.key, [*others]))
-    rows_of: Dict[int, List[int]] = {}
-    for number, row in zip(frames.batch[singles].tolist(), singles.tolist()):
-        rows_of.setdefault(number, []).append(row)
-    for number in sorted(slow.union(rows_of)):
-        if number in slow:
-            yield from _read_slowly(part, batches[number], others)
-        else:
-            yield from _read_singly(part, batches[number], frames, rows_of[number])
+    for number in sorted(slow):
+        yield from _read_slowly(part, batches[number])
 
 
 def _record_batch(part: Part, key: int, columns: Dict[str, pa.Array], offset: np.ndarray) -> pa.RecordBatch:
@@ -311,43 +287,22 @@ def _record_batch(part: Part, key: int, columns: Dict[str, pa.Array], offset: np
         for column, unchanged in _UNCHANGED.items():
             arrays[column] = pc.if_else(pc.equal(arrays[column], unchanged), None, arrays[column])
     arrays["is_change"] = pa.repeat(key == _CHANGE, length)
-    arrays["offset"] = pa.repeat(part.checkpoint[0], length) if part.checkpoint else pa.array(offset)
+    arrays["offset"] = pa.array(offset) if part.checkpoint is None else pa.repeat(part.checkpoint, length)
     return pa.RecordBatch.from_arrays([arrays[name] for name in PARTITION_RECORDS.names], schema=PARTITION_RECORDS)
 
 
-def _read_singly(part: Part, batch: Batch, frames: _Frames, rows: List[int]) -> Iterator[Record]:
-    """Yield records that are in the common form and have no columns."""
-    columns = (frames.offset, frames.timestamp, frames.key, frames.version, frames.start, frames.end)
-    for offset, timestamp, key, version, start, end in zip(*(column[rows].tolist() for column in columns)):
-        try:
-            fields = decode_body(key, version, frames.data, start, end)
-        except MalformedRecord as error:
-            raise MalformedRecord(f"offset {offset}: {error.reason}", part.path, batch.position) from error
-        yield _record(part, batch, offset, timestamp, key, version, fields)
-
-
-def _read_slowly(part: Part, batch: Batch, others: AbstractSet[int]) -> Iterator[Union[pa.RecordBatch, Record]]:
+def _read_slowly(part: Part, batch: Batch) -> Iterator[pa.RecordBatch]:
     """Decode a batch with the generic decoder. A marker that the scan did not find, because it is not in the form that
     Kafka writes, is an error: which records it ends or begins to drop is not known."""
     partitions: Dict[int, List[Tuple[int, Dict[str, Any]]]] = {_PARTITION: [], _CHANGE: []}
     known = {offset for each in part.transactions for offset in (each.begin_offset, each.end_offset)}
-    wanted = others.union(partitions)
-    for offset, timestamp, key, version, fields in decode_batch(batch, part.path, part.low, part.high, wanted):
-        if key in MARKERS and (part.checkpoint or offset not in known):
-            where = "in a checkpoint" if part.checkpoint else "that the scan of the log did not find"
+    for offset, _time, key, _version, fields in decode_batch(batch, part.path, part.low, part.high, {*partitions}):
+        if key in MARKERS and (part.checkpoint is not None or offset not in known):
+            where = "in a checkpoint" if part.checkpoint is not None else "that the scan of the log did not find"
             raise BrokenTransaction(f"{RECORDS[key].name} {where}, record {offset}", part.path, batch.position)
-        if fields is None or any(first <= offset < end for first, end in part.dropped()):
-            continue
-        if key in partitions:
+        if fields is not None and not any(first <= offset < end for first, end in part.dropped()):
             partitions[key].append((offset, fields))
-        else:
-            yield _record(part, batch, offset, timestamp, key, version, fields)
     for key, records in partitions.items():
         names = [field.name for field in RECORDS[key].fields]
         columns = {name: pa.array([fields[name] for _offset, fields in records], _TYPES[name]) for name in names}
         yield _record_batch(part, key, columns, np.array([offset for offset, _fields in records], np.int64))
-
-
-def _record(part: Part, batch: Batch, offset: int, timestamp: int, key: int, version: int, fields) -> Record:
-    place = part.checkpoint or (offset, batch.epoch, timestamp)
-    return Record(*place, RECORDS[key].name, version, fields, part.checkpoint is not None)

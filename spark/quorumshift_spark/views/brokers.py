@@ -212,13 +212,30 @@ class BrokerView(LiveView):
 
     @contextlib.contextmanager
     def _connect(self) -> Iterator[_Requester]:
-        try:
-            with KafkaConnection(self._address, self._security, self._timeout) as connection:
-                yield _Requester(self._id, connection, self._digests, self._cluster_id, self._timeout)
-        except WireError as error:
-            raise ViewError(f"broker {self._id}: {error}") from error
-        except requests.MalformedAnswer as error:
-            raise ViewError(f"broker {self._id} at {self._address}: {error}") from error
+        with _connected(f"broker {self._id}", self._address, self._security, self._timeout) as connection:
+            yield _Requester(self._id, connection, self._digests, self._cluster_id, self._timeout)
+
+
+@contextlib.contextmanager
+def _connected(node: str, address: HostPort, security: Security | None, timeout: float) -> Iterator[KafkaConnection]:
+    try:
+        with KafkaConnection(address, security, timeout) as connection:
+            yield connection
+    except WireError as error:
+        raise ViewError(f"{node}: {error}") from error
+    except requests.MalformedAnswer as error:
+        raise ViewError(f"{node} at {address}: {error}") from error
+
+
+def _asked(
+    connection: KafkaConnection,
+    request: requests.Request,
+    body: bytes,
+    timeout: float,
+    largest: int = _LARGEST_RESPONSE,
+) -> bytes:
+    arguments = request.api_key, request.version, body, request.name
+    return connection.request(*arguments, timeout=timeout, largest=largest)
 
 
 def _topics_of(keys: Iterable[Key]) -> Set[str]:
@@ -455,8 +472,7 @@ class _Requester:
         return requests.read(request, self._request_raw(request, body))
 
     def _request_raw(self, request: requests.Request, body: bytes, largest: int = _LARGEST_RESPONSE) -> bytes:
-        arguments = request.api_key, request.version, body, request.name
-        return self._connection.request(*arguments, timeout=self._timeout, largest=largest)
+        return _asked(self._connection, request, body, self._timeout, largest)
 
     def _check(self, request: requests.Request, response: Dict[str, Any], what: str = "") -> None:
         if response["errorCode"]:
@@ -497,24 +513,11 @@ class ControllerView(LiveView):
         what = f"controller {self._id}"
         body = requests.configs([(_BROKER_RESOURCE, str(self._id))], synonyms=True)
         request = requests.DESCRIBE_CONFIGS
-        try:
-            with KafkaConnection(self._address, self._security, self._timeout) as connection:
-                answer = connection.request(
-                    request.api_key,
-                    request.version,
-                    body,
-                    request.name,
-                    timeout=self._timeout,
-                    largest=_LARGEST_RESPONSE,
-                )
-            for result in requests.read(request, answer)["results"]:
+        with _connected(what, self._address, self._security, self._timeout) as connection:
+            for result in requests.read(request, _asked(connection, request, body, self._timeout))["results"]:
                 if result["errorCode"]:
                     raise ViewError(f"{what} at {self._address}: {request.name} returned {_error_text(result)}")
                 yield from _settings(result, self._settings)
-        except WireError as error:
-            raise ViewError(f"{what}: {error}") from error
-        except requests.MalformedAnswer as error:
-            raise ViewError(f"{what} at {self._address}: {error}") from error
         yield Statement({"time_ms": int(started * 1000)}, [])
 
     def reread(self, keys: Iterable[Key]) -> Tuple[Dict[Key, Entity | Absent], Statement]:

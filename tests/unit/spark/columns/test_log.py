@@ -13,7 +13,6 @@ import re
 import tarfile
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_log
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.record_batch import CorruptBatch, LogError
@@ -24,7 +23,6 @@ from tests.unit.spark.columns import encoding
 
 DATA = Path(__file__).parents[2] / "formats" / "data"
 PARTITION, CHANGE = "PARTITION_RECORD", "PARTITION_CHANGE_RECORD"
-OTHERS = frozenset({"TOPIC_RECORD", "CONFIG_RECORD", "REGISTER_BROKER_RECORD"})
 HEADER, CHECKED_FROM = 61, 21
 
 
@@ -41,35 +39,30 @@ def row(record):
 
 
 def generic(directory, end_offset=None):
-    """Return rows and other records of the generic decoder."""
-    found = list(metadata_log.read_records(directory, end_offset, {PARTITION, CHANGE, *OTHERS}))
-    rows = [row(record) for record in found if record.type in (PARTITION, CHANGE)]
-    return rows, [record for record in found if record.type in OTHERS]
+    """Return rows of the generic decoder."""
+    return [row(record) for record in metadata_log.read_records(directory, end_offset, {PARTITION, CHANGE})]
 
 
 def by_columns(directory, end_offset=None, tasks=3):
-    """Return rows and other records of the columns."""
-    rows, others = [], []
+    """Return rows of the columns."""
+    rows = []
     with metadata_log.open_log(directory, end_offset) as log:
         parts = columns.split(log, metadata_log.scan_log(log, end_offset, counts=False), tasks)
     for part in parts:
-        for item in columns.read_part(part, OTHERS):
-            if isinstance(item, pa.RecordBatch):
-                assert item.schema == columns.PARTITION_RECORDS
-                item.validate(full=True)
-                rows += item.to_pylist()
-            else:
-                others.append(item)
-    return rows, others
+        for batch in columns.read_part(part):
+            assert batch.schema == columns.PARTITION_RECORDS
+            batch.validate(full=True)
+            rows += batch.to_pylist()
+    return rows
 
 
 def outcome(read, directory, end_offset=None):
     """Return what a reader found, in one order, or its error with file, byte, offset and record type."""
     try:
-        rows, others = read(directory, end_offset)
+        rows = read(directory, end_offset)
     except LogError as error:
         return type(error), re.sub(r"( version \d: ).*", r"\1", str(error))
-    return sorted(map(repr, rows)), others
+    return sorted(map(repr, rows))
 
 
 def assert_same(directory, end_offset=None):
@@ -139,7 +132,7 @@ def test_generated_checkpoints_and_the_segments_after_them(write, seed):
     snapshot.append(made.batch(1 + len(copied), [made.SNAPSHOT_FOOTER]))
     directory = write({CHECKPOINT: snapshot, SEGMENT: batches(rng, values(rng, 80))})
     assert_same(directory)
-    rows, _others = by_columns(directory)
+    rows = by_columns(directory)
     assert {item["offset"] for item in rows if item["offset"] < 40} == {39}
 
 
@@ -193,7 +186,7 @@ def test_a_record_with_what_kafka_does_not_write_today(write):
     batch[17:21] = made.crc32c(bytes(batch[CHECKED_FROM:])).to_bytes(4, "big")
     directory = write({SEGMENT: [bytes(batch)]})
     assert_same(directory)
-    assert [item["offset"] for item in by_columns(directory)[0]] == [0, 1, 2, 3, 4]
+    assert [item["offset"] for item in by_columns(directory)] == [0, 1, 2, 3, 4]
 
 
 def kafkas_records():
@@ -220,7 +213,7 @@ def test_the_common_form_is_decoded_by_columns(write, monkeypatch):
     monkeypatch.setattr(columns, "_read_slowly", refused)
     rng = random.Random(5)
     monkeypatch.setattr(encoding, "ids", lambda rng: [3, 1, 2][: rng.randint(0, 3)])
-    rows, _others = by_columns(write({SEGMENT: batches(rng, values(rng, 2000))}))
+    rows = by_columns(write({SEGMENT: batches(rng, values(rng, 2000))}))
     assert sum(item["is_change"] for item in rows) > 300
 
 
@@ -262,7 +255,7 @@ def test_parts_are_balanced_and_cover_every_batch_once(write):
 
 def test_a_log_without_records_has_no_parts(write):
     directory = write({SEGMENT: []})
-    assert by_columns(directory) == ([], [])
+    assert by_columns(directory) == []
 
 
 def test_a_batch_with_a_wrong_checksum_is_an_error_of_its_part(write):
@@ -289,15 +282,6 @@ def test_a_file_that_has_become_shorter_is_an_error(write):
     with pytest.raises(LogError, match=f"they ended at byte {parts[-1].end} before") as raised:
         list(columns.read_part(parts[-1]))
     assert raised.value.path == parts[-1].path
-
-
-def test_partition_records_are_not_among_the_other_records(write):
-    rng = random.Random(8)
-    directory = write({SEGMENT: [made.batch(0, [encoding.partition(rng), made.topic("a", 1)])]})
-    with metadata_log.open_log(directory) as log:
-        (part,) = columns.split(log, metadata_log.scan_log(log), 1)
-        items = list(columns.read_part(part, {PARTITION, "TOPIC_RECORD"}, log.segments[0][1]))
-    assert [item.type for item in items if not isinstance(item, pa.RecordBatch)] == ["TOPIC_RECORD"]
 
 
 def test_a_marker_that_the_scan_did_not_find_is_an_error(write):
