@@ -31,8 +31,6 @@ SPARK = {
     "master": "quorumshift_spark_master",
     "conf": "quorumshift_spark_conf",
     "options": "quorumshift_spark_options",
-    "jars": "quorumshift_spark_jars",
-    "packages": "quorumshift_spark_packages",
     "python": "quorumshift_spark_python",
     "timeout_s": "quorumshift_spark_timeout_s",
 }
@@ -64,9 +62,9 @@ class ActionModule(QuorumshiftAction):
             kept = ("input_dir", "output_dir", "nonce", "job", "submit")
             going_on = {**begun, "args": {key: args[key] for key in kept}, "carry": result["carry"]}
             return {**result, "going_on": {**going_on, "round": result["wanted"]["round"]}}
-        if not self._local and not result.get("failed"):
+        if not self.local and not result.get("failed"):
             self._fetch(begun["job"], args["output_dir"], begun["where"])
-        if not self._local or result.get("failed"):  # a local job that has ended removed its directory itself
+        if not self.local or result.get("failed"):  # a local job that has ended removed its directory itself
             self._remove(os.path.dirname(args["input_dir"]))
         return self._verdict(result, begun)
 
@@ -77,7 +75,7 @@ class ActionModule(QuorumshiftAction):
         kind = spark_jobs.JOBS[own["name"]](self, own)
         kind.refuse()
         scratch = self._scratch()
-        input_dir, output_dir = f"{scratch}/input", begun["where"] if self._local else f"{scratch}/output"
+        input_dir, output_dir = f"{scratch}/input", begun["where"] if self.local else f"{scratch}/output"
         job = {"gate": own["gate"], "phase": own["seen"]["phase"], "cluster_id": self.session["cluster_id"]}
         try:
             self._upload_package(own["name"], scratch)
@@ -88,7 +86,7 @@ class ActionModule(QuorumshiftAction):
         return {
             **{"job": job, "nonce": secrets.token_hex(16), "input_dir": input_dir, "output_dir": output_dir},
             **{"encoder_secrets": kind.encoder_secrets(), "submit": self._command(own, scratch, input_dir)},
-            **({"remove": scratch} if self._local else {}),
+            **({"remove": scratch} if self.local else {}),
         }
 
     def _answer(self, own: dict, begun: dict) -> dict:
@@ -99,7 +97,8 @@ class ActionModule(QuorumshiftAction):
     # The Spark host ------------------------------------------------------------------------------------------------
 
     @property
-    def _local(self) -> bool:
+    def local(self) -> bool:
+        """Return whether the Spark host is this host."""
         return (self._task.delegate_to or "localhost") in constants.LOCALHOST
 
     @property
@@ -109,7 +108,7 @@ class ActionModule(QuorumshiftAction):
 
     def _scratch(self) -> str:
         """Create a scratch directory of mode 0700 on the Spark host, with `input` in it; return its path."""
-        if self._local:  # without modules, each of which takes half a second
+        if self.local:  # without modules, each of which takes half a second
             made = tempfile.mkdtemp(prefix=self._private["prefix"], dir=self._private["path"])
             os.mkdir(f"{made}/input", 0o700)
             return made
@@ -119,7 +118,7 @@ class ActionModule(QuorumshiftAction):
 
     def _remove(self, scratch: str) -> None:
         """Remove the scratch directory, which holds secrets."""
-        if self._local:
+        if self.local:
             shutil.rmtree(scratch, ignore_errors=True)
         else:
             self._run("ansible.builtin.file", path=scratch, state="absent")
@@ -147,7 +146,7 @@ class ActionModule(QuorumshiftAction):
 
     def _copied(self, here: str, there: str) -> str | None:
         """Copy a file to the Spark host; return the error, None on success."""
-        if not self._local:
+        if not self.local:
             result = self._action("copy", src=here, dest=there, mode="0600")
             return result["msg"] if result.get("failed") else None
         try:
@@ -193,12 +192,10 @@ class ActionModule(QuorumshiftAction):
                     "conf/spark-defaults.conf there, or into a file of mode 0600 that quorumshift_spark_options names: "
                     '["--properties-file", "FILE"]. Then run again'
                 )
-        jars = ["--jars", ",".join(own["jars"])] if own["jars"] else ["--packages", own["packages"]]
         return [
             *submit,
             *("--master", own["master"] or spark_jobs.LOCAL, "--name", f"quorumshift {own['name']}"),
             *("--py-files", f"{scratch}/{PACKAGE}"),
-            *(jars if spark_jobs.JOBS[own["name"]].READS_KAFKA else []),
             *conf,
             *(own["options"] or []),
             f"{scratch}/{own['name']}.py",

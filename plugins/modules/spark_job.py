@@ -54,13 +54,6 @@ options:
     description: Further options of C(spark-submit). Handled by the action plugin.
     type: list
     elements: str
-  jars:
-    description: The jars of Spark's Kafka source, on the Spark host. Handled by the action plugin.
-    type: list
-    elements: str
-  packages:
-    description: Maven coordinates of Spark's Kafka source, used without O(jars). Handled by the action plugin.
-    type: str
   submit:
     description:
       - The command C(spark-submit) with its options and the job's script. A task gives the command only; the action
@@ -180,8 +173,6 @@ OF_ACTION = {
     "master": {"type": "str"},
     "conf": {"type": "dict"},
     "options": {"type": "list", "elements": "str"},
-    "jars": {"type": "list", "elements": "str"},
-    "packages": {"type": "str"},
 }
 LEFT_TO_END_S = 60.0  # the supervisor's time to stop a job after timeout_s
 

@@ -52,8 +52,6 @@ def directory_ids(node: Mapping[str, Any]) -> list[str]:
 class Job(abc.ABC):
     """A job that `action` (spark_job) submits. `own`: the task's options."""
 
-    READS_KAFKA = False
-    """Whether Spark itself reads topics, so that it needs its Kafka source."""
     BASELINE: tuple[str, ...] = ()
     """Output files with which the next job of the same kind compares."""
 
@@ -215,8 +213,7 @@ class MetadataParity(Job):
 class DataFingerprint(Job):
     """Compares the records of topics and the offsets of groups with the baseline."""
 
-    READS_KAFKA = True
-    BASELINE = ("chunks.parquet", "keys.parquet", "groups.parquet", "fingerprint.json")
+    BASELINE = ("chunks.parquet", "keys.arrow", "groups.parquet", "fingerprint.json")
 
     def upload(self, input_dir: str, args: Mapping[str, Any]) -> dict:
         views: dict[str, Any] = {"cluster": {"bootstrap_servers": args["bootstrap_servers"]}}
@@ -226,15 +223,29 @@ class DataFingerprint(Job):
         settings = {
             "topics": self.action.variable("quorumshift_fingerprint_topics"),
             "exclude": self.action.variable("quorumshift_fingerprint_exclude"),
+            "samples": self.action.variable("quorumshift_fingerprint_samples"),
+            "purged_topics": self.action.variable("quorumshift_fingerprint_purged"),
         }
-        return {"views": views, "fingerprint": settings, "bounds": {"read_s": float(args["timeout_s"])}}
+        cluster, timeout_s = self.action.artifacts().cluster, float(args["timeout_s"])
+        return {
+            "views": views,
+            "fingerprint": settings,
+            # Where a job that did not end leaves what it read, for the next one
+            "progress": os.path.join(cluster, "progress")
+            if self.action.local
+            else f"~/.cache/quorumshift/{self.action.session['cluster_id']}",
+            # Before it is stopped, so that it can say how much it read
+            "bounds": {"read_s": max(timeout_s - 60, timeout_s * 0.8)},
+        }
 
     def summary(self, result: Mapping[str, Any]) -> str:
         records = result["views"]["cluster"]["state"]["records"]
         if "baseline" not in result["views"]:
             return f"{records} records are kept as the baseline"
         agree = sum(one["match"] for one in result["counts"].values())
-        return f"{records} records; {agree} comparisons with the baseline agree"
+        samples = len(result["views"]["cluster"]["state"].get("samples", ()))
+        more = f"; of {samples} topics only a sample was compared" if samples else ""
+        return f"{records} records; {agree} comparisons with the baseline agree{more}"
 
 
 JOBS: dict[str, Any] = {gates.METADATA_PARITY: MetadataParity, gates.DATA_FINGERPRINT: DataFingerprint}

@@ -19,7 +19,6 @@ from layout import (
     LAYOUT,
     LOGIN,
     SECURED,
-    SPARK_JARS,
     SSH_KEY,
     SUDO,
     TESTBED,
@@ -58,7 +57,6 @@ def write(network: Network, secrets: dict[str, str]) -> Path:
         **renamed(),
         "quorumshift_artifacts_dir": str(ARTIFACTS),
         "quorumshift_spark_submit": [str(TESTBED / "spark-submit"), podman.SPARK_GROUP],
-        "quorumshift_spark_jars": sorted(map(str, SPARK_JARS.glob("*.jar"))),
     }
     become = {"ansible_become": True} if SUDO else {}  # not for localhost, which has no group
     brokers = {host.name: {**_host(network, host), **become} for host in BROKERS}

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Jars of Kafka, ZooKeeper and Spark's Kafka source: resolved by Maven, checked against jars.sha256."""
+"""Jars of Kafka and ZooKeeper: resolved by Maven, checked against jars.sha256."""
 
 from __future__ import annotations
 
@@ -10,17 +10,14 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from layout import CHECKOUT, LIBS, SPARK_JARS, TESTBED, TestbedError, digest_of, release_libs
+from layout import LIBS, TESTBED, TestbedError, digest_of, release_libs
 
 _COMPLETE = ".complete"
 
 
 def resolve() -> bool:
-    """Fill .build/kafka/libs and .build/spark/jars unless they are complete; return whether anything was done.
-
-    Raise TestbedError.
-    """
-    return any([_resolve(TESTBED / "pom.xml", LIBS), _resolve(CHECKOUT / "spark" / "pom.xml", SPARK_JARS)])
+    """Fill .build/kafka/libs unless it is complete; return whether anything was done. Raise TestbedError."""
+    return _resolve(TESTBED / "pom.xml", LIBS)
 
 
 def resolve_release(version: str) -> bool:

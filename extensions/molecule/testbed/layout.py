@@ -18,7 +18,6 @@ TESTBED = Path(__file__).resolve().parent
 CHECKOUT = TESTBED.parents[2]
 BUILD = CHECKOUT / ".build"
 LIBS = BUILD / "kafka" / "libs"
-SPARK_JARS = BUILD / "spark" / "jars"
 CHECKOUT_ID = hashlib.sha256(str(CHECKOUT).encode()).hexdigest()[:8]
 
 # `secure` secures every listener (security.py); `other` has another layout (_OTHER); `racks` has more brokers (_RACKS);

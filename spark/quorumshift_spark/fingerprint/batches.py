@@ -1,12 +1,13 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sums up stored record batches by chunk, without decompressing them. Pure.
+"""Sums up stored record batches by chunk; decompresses only those of compacted partitions. Pure.
 
 A broker stores a batch once, with its offset and leader epoch; followers copy its bytes, and Fetch returns them (from
-version 4 on without conversion). Only the cleaner of compacted topics rewrites batches. So equal bytes are equal
-records, with keys, values, headers, timestamps, producer ids, epochs, sequences, and control records. A batch's
-checksum does not cover its offset and leader epoch: the hash does.
+version 4 on without conversion). Only the cleaner of compacted topics rewrites batches. The hash covers the headers of
+the batches, with offset, leader epoch, producer id and epoch, sequence, timestamps, number of records, and the CRC-32C
+of all that follows: keys, values, headers, control records. This checksum is computed from the stored bytes, so that
+bytes that do not match it are found, and other records have another one.
 
 Layouts: org.apache.kafka.common.record.DefaultRecordBatch (magic 2) and LegacyRecord (magic 0 and 1, of topics filled
 before Kafka 0.11 or with an old message.format.version).
@@ -17,10 +18,11 @@ from __future__ import annotations
 import hashlib
 import struct
 import zlib
-from typing import List, Tuple
+from typing import Iterable, List, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.crc32c import crc32c
 
+from quorumshift_spark.fingerprint import records
 from quorumshift_spark.fingerprint.plan import Chunk, Range
 
 _LENGTH = struct.Struct(">i")
@@ -39,25 +41,31 @@ class CorruptBatch(Exception):
 class Reader:
     """Reads the chunks of one range from the batches of consecutive answers.
 
-    `next`: the offset to request next; `chunks`: those read completely; `done`: whether these are all.
+    `next`: the offset to request next; `chunks`: those read completely; `keys`: of each of them, if the range is keyed
+    (records.encode); `done`: whether these are all.
     """
 
     def __init__(self, wanted: Range) -> None:
         self.wanted = wanted
         self.next = wanted.begin
         self.chunks: List[Chunk] = []
+        self.keys: List[bytes] = []
         self._begin_chunk()
 
-    def add(self, data: memoryview) -> None:
-        """Add an answer's bytes. The last batch may be incomplete. Raises CorruptBatch."""
-        at = hashed = 0
+    def add(self, data: memoryview, aborted: Iterable[records.Aborted] = ()) -> None:
+        """Add an answer's bytes. The last batch may be incomplete. Raises CorruptBatch.
+
+        :arg aborted: the transactions that the broker says were aborted, of a keyed range.
+        """
+        at = 0
+        transactions = records.Transactions(aborted)
         size, following, begin = len(data), self.next, self.wanted.begin
         while at + _MAGIC_AT < size:
             stop = at + _BEFORE_LENGTH + _LENGTH.unpack_from(data, at + _LENGTH_AT)[0]
             if stop > size:
                 break
             if data[at + _MAGIC_AT] == 2 and stop - at >= _HEADER.size:
-                base, _size, epoch, _magic, crc, _flags, delta, first, newest, _id, _epoch, _sequence, count = (
+                base, _size, epoch, magic, crc, flags, delta, first, newest, producer, _epoch, _sequence, count = (
                     _HEADER.unpack_from(data, at)
                 )
                 last = base + delta
@@ -66,24 +74,32 @@ class Reader:
             else:
                 # A compressed batch of an old format has several records; its offset is that of the last one
                 base = last = self._check_old(data, at, stop)
-                epoch, count, first = None, 1, _OLD_HEADER.unpack_from(data, at)[-1] if data[at + _MAGIC_AT] else -1
-                newest = first
+                magic, epoch, count = data[at + _MAGIC_AT], None, 1
+                first = newest = _OLD_HEADER.unpack_from(data, at)[-1] if magic else -1
             if base < following:
                 if following > begin:
                     raise self._corrupt(base, f"comes after offset {following - 1}")
                 if last < begin or not self.wanted.cut:
                     following, at = max(following, last + 1), stop
-                    hashed = at
                     continue
             while base >= self._end:
-                self._hash.update(data[hashed:at])
-                hashed = at
                 self._end_chunk()
                 if self.done:
                     return
             self._rows.append((base, last, first, newest, epoch, count, stop - at))
+            if self.wanted.keyed:
+                try:
+                    if magic != 2:
+                        records.add_old(self._newest, data[at:stop], begin)
+                    elif count:
+                        body = data[at + _HEADER.size : stop]
+                        if transactions.committed(flags, producer, last, body, count):
+                            records.add_batch(self._newest, flags, body, count, base, (first, newest), begin)
+                except (ValueError, IndexError, struct.error) as error:
+                    raise self._corrupt(base, str(error)) from error
+            else:
+                self._hash.update(data[at : at + _HEADER.size if magic == 2 else stop])
             following, at = last + 1, stop
-        self._hash.update(data[hashed:at])
         self.next = following
         while not self.done and following >= self._end:
             self._end_chunk()
@@ -107,12 +123,15 @@ class Reader:
         self._end = self.wanted.bounds[len(self.chunks) + 1] if not self.done else 0
         self._hash = hashlib.blake2b(digest_size=16)
         self._rows: list = []
+        self._newest: records.Newest = {}
 
     def _end_chunk(self) -> None:
         bounds, number = self.wanted.bounds, len(self.chunks)
         bases, lasts, firsts, newest, epochs, counts, sizes = zip(*self._rows) if self._rows else ((),) * 7
         times = [time for time in newest if time >= 0]
         known = [epoch for epoch in epochs if epoch is not None]
+        if self.wanted.keyed:
+            self.keys.append(records.encode(self._newest))
         self.chunks.append(
             Chunk(
                 self.wanted.topic,
@@ -129,7 +148,9 @@ class Reader:
                 max(times, default=None),
                 min(known, default=None),
                 max(known, default=None),
-                self._hash.hexdigest(),
+                "" if self.wanted.keyed else self._hash.hexdigest(),
+                len(self._newest) if self.wanted.keyed else None,
+                size=len(self.keys[-1]) if self.wanted.keyed else 0,
             )
         )
         self._begin_chunk()

@@ -56,6 +56,8 @@ def compare(
     now_ms: int,
     purged_topics: Sequence[str] = (),
     unread: str | None = None,
+    size: int | None = None,
+    sampled: bool = False,
 ) -> Findings:
     """Compare the content of a partition that is not compacted.
 
@@ -64,10 +66,12 @@ def compare(
     :arg current: chunks that were read now, those of the baseline with the same bounds.
     :arg now_ms: when `now` was read, epoch milliseconds.
     :arg unread: why the partition could not be read to its end.
+    :arg size: of the log in bytes, if only a sample of it was read.
+    :arg sampled: whether only a sample of what is above the baseline's end was read.
     """
     findings, key = compare_log(was, now), [was.topic, was.partition]
     removed = [chunk for chunk in baseline if chunk.begin < now.log_start]
-    kept = sum(chunk.bytes for chunk in current if chunk.end > now.log_start)
+    kept = sum(chunk.bytes for chunk in current if chunk.end > now.log_start) if size is None else size
     reason = retention.explains(was, now, removed, kept, now_ms, purged_topics) if removed else None
     if removed and reason is None:
         sides = {"log_start": was.log_start, **was.policy}, {"log_start": now.log_start, "bytes": kept, **now.policy}
@@ -92,20 +96,25 @@ def compare(
     added = [chunk for chunk in current if chunk.begin >= was.end]
     findings.explain(KIND, "new since the baseline", len(added))
     if not unread:
-        _check_added(was, baseline, now, [chunk for chunk in added if chunk.begin >= now.log_start], findings)
+        _check_epochs(was, baseline, added, findings)
+    if not unread and not sampled:
+        _check_added(was, now, [chunk for chunk in added if chunk.begin >= now.log_start], findings)
     return findings
 
 
-def _check_added(
-    was: PartitionState, baseline: Sequence[Chunk], now: PartitionState, added: Sequence[Chunk], findings: Findings
-) -> None:
-    """Check the batches above the baseline's end: no gap in their offsets, no leader epoch older than those below."""
-    key, filled = [was.topic, was.partition], [chunk for chunk in added if chunk.batches]
+def _check_epochs(was: PartitionState, baseline: Sequence[Chunk], added: Sequence[Chunk], findings: Findings) -> None:
+    """Check that no batch above the baseline's end has a leader epoch older than those below."""
     epochs = [chunk.max_epoch for chunk in baseline if chunk.max_epoch is not None]
-    for chunk in filled:
-        if epochs and chunk.min_epoch is not None and chunk.min_epoch < max(epochs):
+    for chunk in added if epochs else ():
+        if chunk.min_epoch is not None and chunk.min_epoch < max(epochs):
+            key = [was.topic, was.partition]
             findings.differ("log", key, "leader_epoch", max(epochs), chunk.min_epoch, "epoch_regressed")
-            break
+            return
+
+
+def _check_added(was: PartitionState, now: PartitionState, added: Sequence[Chunk], findings: Findings) -> None:
+    """Check that the offsets of the batches above the baseline's end have no gap."""
+    key, filled = [was.topic, was.partition], [chunk for chunk in added if chunk.batches]
     if any(chunk.min_epoch is None for chunk in filled):
         return  # the first offset of a compressed batch of an old format is not known
     first, last = filled[0].min_offset if filled else None, filled[-1].max_offset if filled else None

@@ -28,7 +28,6 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.kafka_wir
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import WireError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security
 from confluent_kafka import (
-    Consumer,
     ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
@@ -127,6 +126,7 @@ class Cluster:
         self._servers, self._security, self._seconds = bootstrap_servers, security, seconds
         self._settings = {"bootstrap.servers": bootstrap_servers, "log_level": 0, **security.librdkafka()}
         self._admin = AdminClient(self._settings)
+        self._replicas: Dict[HostPort, Dict[TopicPartition, int]] = {}
 
     def metadata(self) -> Metadata:
         """Return the metadata of the first bootstrap server that answers. Raises ClusterError."""
@@ -148,7 +148,8 @@ class Cluster:
         Raises ClusterError, also if the principal lacks DESCRIBE on the cluster, without which brokers leave out topics
         and groups silently, or READ on a coordinators' topic, whose tombstones show what was deleted.
         """
-        stored = {topic for address in found.brokers.values() for topic in self._stored(address)}
+        self._replicas = {address: self._stored(address) for address in found.brokers.values()}
+        stored = {topic for replicas in self._replicas.values() for topic, _number in replicas}
         coordinators = stored & {OFFSETS_TOPIC, TRANSACTIONS_TOPIC}
         addresses = [parse_host_port(server) for server in self._servers.split(",")]
         names = sorted({*(stored - set(found.topics)), *coordinators})
@@ -161,8 +162,12 @@ class Cluster:
                 raise self._denied("Read", topic, f"--topic {topic}", why)
         return sorted(name for name, allowed in rights["topics"].items() if not allowed)
 
-    def _stored(self, address: HostPort) -> set[str]:
-        """Return the topics of which a broker has replicas. Raises ClusterError."""
+    def size(self, tp: TopicPartition, leader: Leader | None) -> int:
+        """Return the bytes of a partition's log at its leader, as of `hidden`; 0 if it was not there."""
+        return self._replicas.get(leader.address, {}).get(tp, 0) if leader else 0
+
+    def _stored(self, address: HostPort) -> Dict[TopicPartition, int]:
+        """Return the replicas that a broker has, with their sizes in bytes. Raises ClusterError."""
         try:
             with KafkaConnection(address, self._security, self._seconds) as connection:
                 listed = self._ask(connection, admin_requests.DESCRIBE_LOG_DIRS, admin_requests.log_dirs(None))
@@ -172,7 +177,12 @@ class Cluster:
             why = "without it, brokers leave out topics and groups that are then not compared"
             raise self._denied("Describe", "the cluster", "--cluster", why)
         _check(listed["errorCode"], f"{address}: the list of replicas")
-        return {topic["name"] for log_dir in listed["results"] for topic in log_dir["topics"]}
+        return {
+            (topic["name"], partition["partitionIndex"]): partition["partitionSize"]
+            for log_dir in listed["results"]
+            for topic in log_dir["topics"]
+            for partition in topic["partitions"]
+        }
 
     def states(self, found: Metadata, chosen: Iterable[str]) -> List[PartitionState]:
         """Return the state of each partition of the topics. Raises ClusterError.
@@ -289,39 +299,6 @@ class Cluster:
             name: min(int(config.get(name) or default) for config in configs) * unit
             for name, (unit, default) in _RETENTIONS.items()
         }
-
-    def tombstones(
-        self, partitions: Mapping[TopicPartition, tuple[int, int]], keys: Iterable[bytes]
-    ) -> Dict[bytes, int | None]:
-        """Return the offset of the newest record of each of these keys that has one; None if it is not a tombstone.
-
-        :arg partitions: of an internal topic; the offsets [begin, end) to read of each. Raises ClusterError.
-        """
-        wanted = set(keys)
-        newest: Dict[bytes, int | None] = {}
-        settings = {"group.id": "quorumshift", "enable.auto.commit": False, "enable.partition.eof": True}
-        consumer = Consumer({**self._settings, **settings, "auto.offset.reset": "earliest"})
-        try:
-            left = {tp: end for tp, (begin, end) in partitions.items() if begin < end}
-            consumer.assign([ClientTopicPartition(*tp, partitions[tp][0]) for tp in left])
-            progress = time.monotonic()
-            while left:
-                for message in consumer.consume(10_000, 1.0):
-                    error, tp = message.error(), (message.topic(), message.partition())
-                    if error and error.code() != KafkaError._PARTITION_EOF:  # pylint: disable=protected-access
-                        raise self._error(f"{tp[0]}-{tp[1]}", error)
-                    progress = time.monotonic()
-                    if not error and message.key() in wanted:
-                        newest[message.key()] = message.offset() if message.value() is None else None
-                    if error or message.offset() + 1 >= left.get(tp, 0):
-                        left.pop(tp, None)
-                if time.monotonic() - progress > self._seconds:
-                    raise ClusterError(f"{self._servers}: no record of {sorted(left)[0]} for {self._seconds:g} s")
-        except KafkaException as error:
-            raise self._error("internal topics", error.args[0]) from error
-        finally:
-            consumer.close()
-        return newest
 
     def _configs(self, kind: ResourceType, names: List[str]) -> Dict[str, Dict[str, str]]:
         """Return the configs of each name, with one request (for brokers, Kafka takes one name a request)."""

@@ -6,18 +6,20 @@
 from __future__ import annotations
 
 import fnmatch
-from typing import Dict, Iterable, Mapping, NamedTuple, Sequence
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence
 
-import pyarrow as pa
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.gates import DATA_GATES
 
 from quorumshift_spark.fingerprint import chunks, coordinators, keys
-from quorumshift_spark.fingerprint.coordinators import Coordinators, Missing
+from quorumshift_spark.fingerprint.coordinators import Coordinators, Missing, Newest
 from quorumshift_spark.fingerprint.findings import Findings
-from quorumshift_spark.fingerprint.plan import Chunk, PartitionState, TopicPartition, by_partition
+from quorumshift_spark.fingerprint.keys import Tally
+from quorumshift_spark.fingerprint.plan import Chunk, PartitionState, Sample, TopicPartition, by_partition
 
 LOG = "log"
 """The kind for a partition: its existence, its topic id, its leader epoch, its first and last offset."""
+SAMPLED_LOG = "log_of_a_sample"
+"""The same for a partition of which the baseline has only a sample of the records."""
 FIRST = "no baseline yet: this run creates it"
 NEW = "new since the baseline"
 
@@ -26,8 +28,8 @@ class Fingerprint(NamedTuple):
     """The fingerprint of one run, the baseline of the next one.
 
     `taken_ms`: when reading began, epoch ms. `topics`: {name: id} of all topics of the cluster, also those that were
-    not read. `partitions`: those that were read and those of the coordinators' topics. `chunks`: the content of
-    partitions that are not compacted; `keys` (a table of keys.SCHEMA): of compacted ones.
+    not read. `partitions`: those that were read and those of the coordinators' topics. `chunks`: their content, that of
+    compacted ones with places in the file `keys`. `samples`: of topics that are not read as a whole.
     """
 
     cluster_id: str
@@ -35,20 +37,24 @@ class Fingerprint(NamedTuple):
     topics: Mapping[str, str]
     partitions: Mapping[TopicPartition, PartitionState]
     chunks: Sequence[Chunk]
-    keys: pa.Table
+    keys: str
     coordinators: Coordinators
+    samples: Mapping[str, Sample] = {}
 
 
 class Context(NamedTuple):
     """What else a comparison needs. `log_ends`: high watermarks of all partitions of the cluster, read after the
-    groups; `unread`: why partitions could not be read to their end; `gone`, `tombstones`: see coordinators.compare.
-    `read_ms`: when reading ended, epoch ms: until then retention and the cleaner were at work."""
+    groups; `unread`: why partitions could not be read to their end; `gone`, `newest`: see coordinators.compare.
+    `tallies`: of the keys of compacted partitions; `sizes`: bytes of the logs of which a sample was read. `read_ms`:
+    when reading ended, epoch ms: until then retention and the cleaner were at work."""
 
     log_ends: Mapping[TopicPartition, int] = {}
     purged_topics: Sequence[str] = ()
     unread: Mapping[TopicPartition, str] = {}
     gone: Sequence[Missing] = ()
-    tombstones: Mapping[bytes, int | None] = {}
+    newest: Mapping[bytes, Sequence[Newest]] = {}
+    tallies: Mapping[TopicPartition, Mapping[str, Tally]] = {}
+    sizes: Mapping[TopicPartition, int] = {}
     read_ms: int = 0
 
 
@@ -130,45 +136,34 @@ def _matches(topic: str, patterns: Iterable[str]) -> bool:
 def compare(was: Fingerprint | None, now: Fingerprint, context: Context) -> Findings:
     """Compare a fingerprint with the baseline, None for the first run, where everything is new."""
     findings, new = Findings(), NEW if was else FIRST
-    new_chunks, new_keys = by_partition(now.chunks), keys.by_partition(now.keys)
+    new_chunks = by_partition(now.chunks)
+    old_chunks = by_partition(was.chunks) if was else {}
     old_partitions: Mapping[TopicPartition, PartitionState] = was.partitions if was else {}
-    elapsed_ms = now.taken_ms - was.taken_ms if was else 0
     read_ms = max(now.taken_ms, context.read_ms)
-    if was:
-        old_chunks, old_keys = by_partition(was.chunks), keys.by_partition(was.keys)
     for tp, before in sorted(old_partitions.items()):
-        after = now.partitions.get(tp)
-        kind = keys.KIND if before.compacted else chunks.KIND
-        number = len(old_keys[tp].key) if tp in old_keys else len(old_chunks.get(tp, ()))
+        after, then, here = now.partitions.get(tp), old_chunks.get(tp, []), new_chunks.get(tp, [])
+        tallies = context.tallies.get(tp, {})
+        kind, number = (keys.KIND, _keys_of_baseline(tallies)) if before.compacted else (chunks.KIND, len(then))
         partition_findings = chunks.compare_state(before, after, kind, number)
+        more = (read_ms, context.purged_topics, context.unread.get(tp))
         if partition_findings is None and before.compacted:
-            partition_findings = keys.compare(
-                before,
-                old_keys.get(tp),
-                after,
-                new_keys.get(tp),
-                read_ms,
-                read_ms - was.taken_ms,
-                tuple(context.purged_topics),
-            )
+            here = [chunk for chunk in here if chunk.keys is not None]
+            partition_findings = keys.compare(before, after, tallies, here, read_ms - was.taken_ms, *more)
         elif partition_findings is None:
-            partition_findings = chunks.compare(
-                before,
-                old_chunks.get(tp, ()),
-                after,
-                new_chunks.get(tp, ()),
-                read_ms,
-                context.purged_topics,
-                context.unread.get(tp),
-            )
+            size, sampled = context.sizes.get(tp), tp[0] in now.samples
+            partition_findings = chunks.compare(before, then, after, here, *more, size, sampled)
         findings.add(partition_findings)
         differs = any(difference.kind == LOG for difference in partition_findings.differences)
-        findings.count(LOG, "left_only" if after is None else "differ" if differs else "match")
+        whole = before.compacted or tp[0] not in (was.samples if was else ())
+        findings.count(
+            LOG if whole else SAMPLED_LOG, "left_only" if after is None else "differ" if differs else "match"
+        )
     for tp in now.partitions:
         if tp not in old_partitions:
             findings.explain(LOG, new)
-            findings.explain(chunks.KIND, new, len(new_chunks.get(tp, ())))
-            findings.explain(keys.KIND, new, len(new_keys[tp].key) if tp in new_keys else 0)
+            findings.explain(keys.KIND, new, sum(tally.now for tally in context.tallies.get(tp, {}).values()))
+            plain = [chunk for chunk in new_chunks.get(tp, ()) if chunk.keys is None]
+            findings.explain(chunks.KIND, new, len(plain))
             if tp in context.unread:
                 findings.skip(LOG, [*tp], f"{tp[0]}-{tp[1]} could not be read to its end: {context.unread[tp]}")
     findings.add(
@@ -176,13 +171,28 @@ def compare(was: Fingerprint | None, now: Fingerprint, context: Context) -> Find
             was.coordinators if was else Coordinators({}, {}, {}),
             now.coordinators,
             context.log_ends,
-            elapsed_ms,
+            read_ms,
             context.gone,
-            context.tombstones,
-            old_partitions,
+            context.newest,
         )
     )
     return findings
+
+
+def _keys_of_baseline(tallies: Mapping[str, Tally]) -> int:
+    return sum(tally.number for name, tally in tallies.items() if name not in (keys.NEW, keys.APPEARED))
+
+
+def shares(of: Fingerprint) -> Dict[str, float]:
+    """Return {topic: the share of its offsets that were read}, of topics of which a sample was read."""
+    sums: Dict[str, List[int]] = {}
+    of_partition = by_partition(of.chunks)
+    for tp, state in of.partitions.items():
+        if tp[0] in of.samples and state.end > state.log_start:
+            of_topic = sums.setdefault(tp[0], [0, 0])
+            of_topic[0] += sum(chunk.end - max(chunk.begin, state.log_start) for chunk in of_partition.get(tp, ()))
+            of_topic[1] += state.end - state.log_start
+    return {topic: read / offsets for topic, (read, offsets) in sums.items()}
 
 
 def verdict(findings: Findings) -> str:
@@ -201,8 +211,8 @@ def sizes(of: Fingerprint) -> Dict[str, int]:
     """Return how many entries a fingerprint has, by kind."""
     return {
         LOG: len(of.partitions),
-        chunks.KIND: len(of.chunks),
-        keys.KIND: of.keys.num_rows,
+        chunks.KIND: sum(1 for chunk in of.chunks if chunk.keys is None),
+        keys.KIND: sum(chunk.keys or 0 for chunk in of.chunks if chunk.topic not in coordinators.INTERNAL),
         coordinators.OFFSET: sum(len(group.offsets) for group in of.coordinators.groups.values()),
         coordinators.TRANSACTION: len(of.coordinators.transactions),
     }

@@ -4,14 +4,15 @@
 """Checks that committed offsets of groups, and producer ids and epochs of transactional ids, never decrease. Pure.
 
 Group and transaction coordinators keep both in compacted internal topics. A coordinator that deletes an entry, on a
-client's request or when it expires, writes a tombstone there. An entry that is missing without a tombstone is lost,
-unless it can have expired, or unless a client can have deleted a group that had no members.
+client's request or when it expires, writes a tombstone there. The cleaner may have removed that tombstone. Then only
+the age of the entry's last record at the baseline explains its absence: Kafka has let the entry expire since.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import Dict, Iterable, List, Mapping, NamedTuple, Tuple, Union
+import time
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple, Union
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_primitives import string
 
@@ -25,8 +26,12 @@ INTERNAL = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state")
 """Kafka's own topics (o.a.k.common.internals.Topic.INTERNAL_TOPICS)."""
 OFFSETS_RETENTION, IDS_RETENTION = "offsets.retention.minutes", "transactional.id.expiration.ms"
 
+COORDINATORS = {OFFSET: OFFSETS_TOPIC, TRANSACTION: TRANSACTIONS_TOPIC}
 _INACTIVE = ("EMPTY", "DEAD")
 _HOUR_MS = 3_600_000
+
+Newest = Tuple[bool, int, int, bool]
+"""The newest record of a key: whether it is the cluster's, else the baseline's; offset; timestamp (ms); tombstone."""
 
 
 class Group(NamedTuple):
@@ -44,13 +49,15 @@ class Transaction(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """An entry of the baseline that the cluster no longer has: its key in `Findings`, and its keys in the internal
-    topic (of all versions of the key's format), where `partition` holds them."""
+    """An entry of the baseline that the cluster no longer has: its key in `Findings`; its keys in the internal topic
+    (of all versions of the key's format), where `partition` holds them; and of an offset the keys of its group, whose
+    record says when that lost its last member."""
 
     kind: str
     key: Tuple[Union[str, int], ...]
     partition: TopicPartition
     records: Tuple[bytes, ...]
+    of_group: Tuple[bytes, ...] = ()
 
 
 class Coordinators(NamedTuple):
@@ -81,7 +88,8 @@ def missing(
             if topic in existing:
                 tail = string(name) + string(topic) + struct.pack(">i", number)
                 records = tuple(struct.pack(">h", version) + tail for version in (0, 1))
-                found.append(Missing(OFFSET, (name, topic, number), place(OFFSETS_TOPIC, name), records))
+                group_key = struct.pack(">h", 2) + string(name)
+                found.append(Missing(OFFSET, (name, topic, number), place(OFFSETS_TOPIC, name), records, (group_key,)))
     for name in sorted(set(was.transactions) - set(now.transactions)):
         records = (struct.pack(">h", 0) + string(name),)
         found.append(Missing(TRANSACTION, (name,), place(TRANSACTIONS_TOPIC, name), records))
@@ -92,17 +100,15 @@ def compare(
     was: Coordinators,
     now: Coordinators,
     log_ends: Mapping[TopicPartition, int],
-    elapsed_ms: int,
+    read_ms: int,
     gone: Iterable[Missing] = (),
-    tombstones: Mapping[bytes, int | None] | None = None,
-    partitions: Mapping[TopicPartition, PartitionState] | None = None,
+    newest: Mapping[bytes, Sequence[Newest]] | None = None,
 ) -> Findings:
     """Compare what the coordinators keep with the baseline.
 
     :arg log_ends: high watermarks, read after the groups; a partition that is missing was deleted.
-    :arg gone: what `missing` returned; `tombstones`: of their keys that have a record above the baseline's end of the
-        internal topics: the offset of the newest one, None if that is not a tombstone.
-    :arg partitions: the baseline's.
+    :arg read_ms: when reading ended, epoch ms.
+    :arg gone: what `missing` returned; `newest`: the newest records of their keys, of the baseline and of the cluster.
     """
     findings = Findings()
     for name, group in sorted(was.groups.items()):
@@ -133,11 +139,11 @@ def compare(
             findings.count(TRANSACTION, MATCH)
     findings.explain(TRANSACTION, "new since the baseline", len(set(now.transactions) - set(was.transactions)))
     for entry in gone:
-        _gone(entry, was, now, elapsed_ms, tombstones or {}, (partitions or {}).get(entry.partition), findings)
+        _gone(entry, was, now, read_ms, newest or {}, findings)
     return findings
 
 
-def _gone(entry, was, now, elapsed_ms, tombstones, log, findings):
+def _gone(entry, was, now, read_ms, newest, findings):
     """Distinguish a deleted or expired entry from a lost one."""
     place, number = entry.partition
     if entry.kind == OFFSET:
@@ -147,20 +153,21 @@ def _gone(entry, was, now, elapsed_ms, tombstones, log, findings):
         value = f"offset {group.offsets[entry.key[1:]]}, now none"
     else:
         config, unused, value = IDS_RETENTION, True, f"{was.transactions[entry.key[0]]._asdict()}, now none"
-    seen = [tombstones[record] for record in entry.records if record in tombstones]
-    # Without a record since the baseline, the entry's last change was before it
-    unused = unused and log is not None and not seen
-    before, retention = was.retentions[config], now.retentions[config]
-    if seen and None not in seen:
-        why = f"{value}: deleted or expired, its tombstone is at offset {max(seen)} of {place}-{number}"
-    elif unused and elapsed_ms >= max(before, retention):
-        why = f"{value}: {config} has passed since the baseline ({_hours(max(before, retention))})"
-    elif unused and entry.kind == OFFSET and elapsed_ms >= log.delete_retention_ms:
-        why = f"{value}: not in use at the baseline; its tombstone can have been cleaned since ({place}-{number})"
+    own = [one for record in entry.records for one in newest.get(record, ())]
+    here = any(current for current, *_rest in own)
+    _current, at, _time, tombstone = max(own, default=(False, 0, -1, False))
+    # When the entry was last written, or its group lost its last member
+    used = [one for record in entry.of_group for one in newest.get(record, ())]
+    last = max((when for _current, _at, when, deleted in own + used if not deleted), default=-1) if own else -1
+    retention = max(was.retentions[config], now.retentions[config])
+    if tombstone:
+        why = f"{value}: deleted or expired, its tombstone is at offset {at} of {place}-{number}"
+    elif not here and unused and 0 <= last <= read_ms - retention:
+        why = f"{value}: expired, {config} ({_hours(retention)}) has passed since it was last used ({_when(last)})"
     else:
-        also = f" {config} is {_hours(retention)} now and was {_hours(before)}." if retention != before else ""
-        found = f"but its newest record in {place}-{number} is" if seen else f"and {place}-{number} has"
-        why = f"{_name(entry)}: {value}, {found} no tombstone{'' if seen else ' of it'}.{also} {_remedy(entry, was)}"
+        found = f"but its newest record in {place}-{number} is" if here else f"and {place}-{number} has"
+        could = f" It was last used {_when(last)}, {config} is {_hours(retention)}." if unused and last >= 0 else ""
+        why = f"{_name(entry)}: {value}, {found} no tombstone{'' if here else ' of it'}.{could} {_remedy(entry, was)}"
         findings.skip(entry.kind, list(entry.key), why)
         return
     findings.excuse(entry.kind, list(entry.key), why)
@@ -187,6 +194,10 @@ def _remedy(entry: Missing, was: Coordinators) -> str:
 
 def _hours(milliseconds: int) -> str:
     return f"{milliseconds / _HOUR_MS:,g} h"
+
+
+def _when(milliseconds: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(milliseconds / 1000))
 
 
 def _within(name, tp, offset, log_ends, why, findings):

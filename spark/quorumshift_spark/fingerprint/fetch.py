@@ -13,7 +13,9 @@ import base64
 import importlib.util
 import socket
 import struct
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
@@ -42,6 +44,8 @@ _ANSWER_BYTES, _PARTITION_BYTES, _WAIT_MS = 16 << 20, 4 << 20, 500
 # One batch can be larger than the answer that was asked for
 _LARGEST_ANSWER = 1 << 30
 _PAUSE_S = 1.0
+# What a killed job loses is what its tasks had read
+_OFFSETS_OF_TASK = 4_000_000
 _ERRORS = {
     **ERROR_NAMES,
     1: "OFFSET_OUT_OF_RANGE",
@@ -79,11 +83,19 @@ class Task(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a task read of one range: its complete chunks, the rest, and why it ended before the rest (or None)."""
+    """What a task read of one range: its complete chunks and their keys, if keyed; the rest, and why it ended before
+    the rest (or None)."""
 
+    part: Range
+    epoch: int
     chunks: List[Chunk]
+    keys: List[bytes]
     rest: Range | None
     why: str | None
+
+
+class Stopped(Exception):
+    """Reading was stopped before its end."""
 
 
 def read(
@@ -93,42 +105,58 @@ def read(
     log_starts: Callable[[Sequence[TopicPartition]], Mapping[TopicPartition, int]],
     security: Security,
     patience_s: float,
-) -> Tuple[List[Chunk], Dict[TopicPartition, str]]:
-    """Return the chunks of the ranges, and why partitions could not be read to their end.
+    finished: Callable[[Range, int, Sequence[Chunk], Sequence[bytes]], None],
+    stop: threading.Event,
+) -> Dict[TopicPartition, str]:
+    """Read the chunks of the ranges; return why partitions could not be read to their end. Raises Stopped.
 
     :arg leaders: reads the leaders; those that move are asked for again.
     :arg log_starts: reads the log starts; retention may remove chunks before they are read: these are left out.
     :arg patience_s: how long the reading may stand still before it ends without the rest.
+    :arg finished: is called with (range, leader epoch, chunks, keys) when a task ends, in the caller's thread.
+    :arg stop: ends the reading when set; the caller cancels Spark's jobs then.
     """
-    chunks: List[Chunk] = []
     left = list(wanted)
     total = sum(part.end - part.begin for part in left)
-    # Parts of the same size for all cores, and a few more: some brokers answer faster than others
-    share = max(1, total // (spark.defaultParallelism * 2))
+    # Parts of the same size for all cores, and some more: some brokers answer faster than others
+    share = max(1, min(total // (spark.defaultParallelism * 3), _OFFSETS_OF_TASK))
     left = [part for whole in left for part in split(whole, share)]
-    progress = time.monotonic()
+    work, progress, failed = _Work(security, patience_s), time.monotonic(), threading.Event()
+
+    def run(task: Task) -> List[Outcome]:
+        if stop.is_set() or failed.is_set():
+            raise Stopped()
+        return spark.parallelize([task], 1).flatMap(work).collect()
+
     while left:
         found = leaders()
         tasks = _tasks([part for part in left if (part.topic, part.partition) in found], found, share)
         reasons = {(part.topic, part.partition): "it has no leader" for part in left}
         rest = [part for part in left if (part.topic, part.partition) not in found]
-        if tasks:
-            outcomes = spark.parallelize(tasks, len(tasks)).flatMap(_Work(security, patience_s)).collect()
-            for outcome in outcomes:
-                chunks += outcome.chunks
-                if outcome.chunks:
-                    progress = time.monotonic()
-                if outcome.rest:
-                    rest.append(outcome.rest)
-                    reasons[outcome.rest.topic, outcome.rest.partition] = str(outcome.why)
+        # A Spark job a task, so that what is read is kept as soon as it is read
+        with ThreadPoolExecutor(spark.defaultParallelism + 1) as pool:
+            try:
+                for future in as_completed([pool.submit(run, task) for task in tasks]):
+                    for outcome in future.result():
+                        if outcome.chunks:
+                            finished(outcome.part, outcome.epoch, outcome.chunks, outcome.keys)
+                            progress = time.monotonic()
+                        if outcome.rest:
+                            rest.append(outcome.rest)
+                            reasons[outcome.rest.topic, outcome.rest.partition] = str(outcome.why)
+            except BaseException:
+                failed.set()
+                spark.cancelAllJobs()
+                pool.shutdown(cancel_futures=True)
+                raise
         if rest and time.monotonic() - progress >= patience_s:
-            return chunks, {(part.topic, part.partition): reasons[part.topic, part.partition] for part in rest}
+            return {(part.topic, part.partition): reasons[part.topic, part.partition] for part in rest}
         if rest:
             time.sleep(_PAUSE_S)
             starts = log_starts(sorted({(part.topic, part.partition) for part in rest}))
             rest = [_from(part, starts.get((part.topic, part.partition), 0)) for part in rest]
         left = [part for part in rest if part]
-    return chunks, {}
+    return {}
 
 
 def _from(part: Range, log_start: int) -> Range | None:
@@ -139,13 +167,14 @@ def _from(part: Range, log_start: int) -> Range | None:
 
 
 def _tasks(wanted: Sequence[Range], leaders: Mapping[TopicPartition, Leader], share: int) -> List[Task]:
-    """Return tasks of about `share` offsets."""
+    """Return tasks of about `share` offsets. Each has only keyed ranges, or none."""
     tasks: List[Task] = []
     size = share
     for part, leader in sorted(
-        ((part, leaders[part.topic, part.partition]) for part in wanted), key=lambda pair: pair[1].address
+        ((part, leaders[part.topic, part.partition]) for part in wanted),
+        key=lambda pair: (pair[1].address, pair[0].keyed),
     ):
-        if size >= share or tasks[-1].address != leader.address:
+        if size >= share or tasks[-1].address != leader.address or tasks[-1].ranges[0].keyed != part.keyed:
             tasks.append(Task(leader.address, [], []))
             size = 0
         tasks[-1].ranges.append(part)
@@ -181,11 +210,11 @@ class _Work:
                         raise ProtocolError(task.address, f"no records for {self._timeout:g} s")
                     for reader, why in [(reader, errors.get(reader.partition)) for reader, _epoch in first.values()]:
                         if reader.done or why:
-                            yield Outcome(reader.chunks, None if reader.done else reader.rest, why)
+                            yield _outcome(reader, first[reader.partition][1], why)
                     waiting = [pair for pair in waiting if not pair[0].done and pair[0].partition not in errors]
         except WireError as error:
-            for reader, _epoch in waiting:
-                yield Outcome(reader.chunks, reader.rest, str(error))
+            for reader, epoch in waiting:
+                yield _outcome(reader, epoch, str(error))
 
     def _fetch(
         self, connection: KafkaConnection, asked: Mapping[Partition, Tuple[Reader, int]]
@@ -194,24 +223,30 @@ class _Work:
         answer = connection.request(_FETCH, _VERSION, _request(asked), "Fetch", self._timeout, _LARGEST_ANSWER)
         errors: Dict[Partition, str] = {}
         try:
-            for partition, code, high_watermark, data in _answers(memoryview(answer)):
+            for partition, code, end, aborted, data in _answers(memoryview(answer)):
                 reader = asked[partition][0]
                 if code:
                     errors[partition] = f"{connection.address} answered {_ERRORS.get(code, f'error {code}')}"
                     continue
                 try:
-                    reader.add(data)
+                    reader.add(data, aborted)
                 except CorruptBatch as error:
                     errors[partition] = f"{connection.address}: {error}"
                     continue
-                if not reader.done and high_watermark <= reader.next:
-                    errors[partition] = f"{connection.address} has it up to offset {high_watermark} only"
+                if not reader.done and end <= reader.next:
+                    errors[partition] = f"{connection.address} has it up to offset {end} only"
         except (struct.error, IndexError, ValueError, KeyError) as error:
             raise ProtocolError(connection.address, f"the answer to Fetch cannot be read: {error!r}") from error
         return errors
 
 
+def _outcome(reader: Reader, epoch: int, why: str | None) -> Outcome:
+    rest = None if reader.done else reader.rest
+    return Outcome(reader.wanted, epoch, reader.chunks, reader.keys, rest, why)
+
+
 def _request(asked: Mapping[Partition, Tuple[Reader, int]]) -> bytes:
+    committed = next(iter(asked.values()))[0].wanted.keyed
     topics: Dict[str, List[bytes]] = {}
     for (topic_id, partition), (reader, epoch) in asked.items():
         # partition, leader epoch, offset, last fetched epoch, log start, size
@@ -221,13 +256,17 @@ def _request(asked: Mapping[Partition, Tuple[Reader, int]]) -> bytes:
         base64.urlsafe_b64decode(topic_id + "==") + compact_array(places) + NO_TAGS
         for topic_id, places in topics.items()
     )
-    # replica (-1: a consumer), wait, bytes from, to, isolation (0: uncommitted), session id and epoch (none)
-    head = struct.pack(">iiiibii", -1, _WAIT_MS, 1, _ANSWER_BYTES, 0, 0, -1)
+    # replica (-1: a consumer), wait, bytes from, to, isolation (0: uncommitted, 1: committed), session id, epoch (none)
+    head = struct.pack(">iiiibii", -1, _WAIT_MS, 1, _ANSWER_BYTES, int(committed), 0, -1)
     return head + listed + compact_array(()) + compact_string("") + NO_TAGS
 
 
-def _answers(answer: memoryview) -> Iterator[Tuple[Partition, int, int, memoryview]]:
-    """Yield ((topic id, partition), error code, high watermark, stored batches) of an answer's partitions."""
+def _answers(answer: memoryview) -> Iterator[Tuple[Partition, int, int, List[Tuple[int, int]], memoryview]]:
+    """Yield ((topic id, partition), error code, end, aborted transactions, stored batches) of an answer's partitions.
+
+    The end is the high watermark, or the last stable offset where committed records were requested. An aborted
+    transaction is (producer id, first offset).
+    """
     _throttle, code, _session = struct.unpack_from(">ihi", answer)
     if code:
         raise ValueError(_ERRORS.get(code, f"error {code}"))
@@ -236,12 +275,14 @@ def _answers(answer: memoryview) -> Iterator[Tuple[Partition, int, int, memoryvi
         topic_id = base64.urlsafe_b64encode(answer[at : at + 16])[:22].decode()
         partitions, at = read_length(answer, at + 16)
         for _partition in range(partitions):
-            number, code, high_watermark, _stable, _start = _PARTITION_HEAD.unpack_from(answer, at)
-            _aborted, at = _ABORTED(answer, at + _PARTITION_HEAD.size)
+            number, code, high_watermark, stable, _start = _PARTITION_HEAD.unpack_from(answer, at)
+            aborted, at = _ABORTED(answer, at + _PARTITION_HEAD.size)
+            end = high_watermark if aborted is None else stable
+            listed = [(one["producerId"], one["firstOffset"]) for one in aborted or ()]
             size, at = read_length(answer, at + 4)  # after the preferred read replica
             size = max(size, 0)
             if at + size > len(answer):
                 raise ValueError(f"{size} bytes of batches at {at} of {len(answer)}")
-            yield (topic_id, number), code, high_watermark, answer[at : at + size]
+            yield (topic_id, number), code, end, listed, answer[at : at + size]
             _tags, at = _NO_FIELDS(answer, at + size)
         _tags, at = _NO_FIELDS(answer, at)

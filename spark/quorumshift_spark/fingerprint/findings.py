@@ -123,13 +123,13 @@ RULES: Mapping[str, Rule] = {
         "Records exist at offsets where the baseline had none. " + _REPLICAS,
     ),
     "records_changed": Rule(
-        "the stored batches of a chunk are unchanged, byte by byte, with their offsets and leader epochs",
+        "the stored batches of a chunk are unchanged, with their offsets, leader epochs and checksums",
         "A key, value, header, timestamp, producer, leader epoch or the order of records changed. " + _REPLICAS,
     ),
     "log_start_moved": Rule(
         "only retention moves the start of a log",
         "The start of the log moved and retention does not explain it. If an application or kafka-delete-records.sh "
-        "deletes records of this topic, add it to fingerprint.purged_topics in job.json. Otherwise look for "
+        "deletes records of this topic, add it to quorumshift_fingerprint_purged. Otherwise look for "
         "'Incremented log start offset' and its reason in the broker's log. " + _REPLICAS,
     ),
     "key_vanished": Rule(

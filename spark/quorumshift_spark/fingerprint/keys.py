@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Compares the newest record of every key of a compacted partition with the baseline. Pure.
 
+Executors tally the keys (`tally`), each a part of a partition's keys; the driver decides from the sums (`compare`).
+
 Compaction keeps the newest record of a key. It drops a tombstone delete.retention.ms after its first cleaning
 (KIP-534). So below the baseline's end only two changes are legitimate: a later record supersedes a key, and a deleted
 key disappears.
@@ -15,7 +17,7 @@ deletion but never prove one.
 
 from __future__ import annotations
 
-from typing import Dict, NamedTuple, Tuple
+from typing import Dict, Iterable, Mapping, NamedTuple, Sequence, Tuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,156 +25,189 @@ import pyarrow as pa
 from quorumshift_spark.fingerprint import retention
 from quorumshift_spark.fingerprint.chunks import compare_log
 from quorumshift_spark.fingerprint.findings import Findings
-from quorumshift_spark.fingerprint.plan import Chunk, PartitionState, TopicPartition
+from quorumshift_spark.fingerprint.plan import Chunk, PartitionState
+from quorumshift_spark.fingerprint.records import SCHEMA
 
 KIND = "key"
-
-SCHEMA = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("key_hash", pa.int64()),
-        ("offset", pa.int64()),
-        ("hash", pa.int64()),
-        ("tombstone", pa.bool_()),
-        ("timestamp", pa.int64()),
-    ]
-)
-"""The newest record of each key: 64-bit hashes of the key and of the complete record; `timestamp` in epoch ms."""
-
-SHOWN = 200
+SHOWN = 20
 """Differences listed for one rule and partition; the last one holds the number of all others."""
 
-
-class Newest(NamedTuple):
-    """The newest records of one partition as arrays, sorted by `key`."""
-
-    key: np.ndarray
-    offset: np.ndarray
-    hash: np.ndarray
-    tombstone: np.ndarray
-    timestamp: np.ndarray
+EQUAL, SUPERSEDED, TOMBSTONE, BELOW, NEW = "equal", "superseded", "tombstone", "below", "new"
+CHANGED, REGRESSED, APPEARED, VANISHED = "key_changed", "key_regressed", "key_appeared", "key_vanished"
+_LISTED = (CHANGED, REGRESSED, APPEARED, VANISHED, BELOW)
 
 
-_EMPTY = Newest(*(np.empty(0, kind) for kind in ("i8", "i8", "i8", "?", "i8")))
+class Tally(NamedTuple):
+    """Keys of one class: how many, how many of them have a record now, the newest timestamp of their records at the
+    baseline, and up to SHOWN of them: (key hash, offset and hash then, offset and hash now; offset -1: no record)."""
+
+    number: int = 0
+    now: int = 0
+    newest_ms: int = -1
+    examples: Sequence[Sequence[int]] = ()
 
 
-def by_partition(table: pa.Table) -> Dict[TopicPartition, Newest]:
-    """Return the rows of a table of SCHEMA by partition."""
-    topics = table.column("topic").combine_chunks().dictionary_encode()
-    if isinstance(topics, pa.ChunkedArray):
-        topics = topics.combine_chunks()
-    names, codes = topics.dictionary.to_pylist(), topics.indices.to_numpy(zero_copy_only=False)
-    columns = [table.column(name).to_numpy() for name in ("partition", *SCHEMA.names[2:])]
-    order = np.lexsort((columns[1], columns[0], codes))
-    codes, columns = codes[order], [column[order] for column in columns]
-    starts = np.flatnonzero((np.diff(codes) != 0) | (np.diff(columns[0]) != 0)) + 1
-    grouped: Dict[TopicPartition, Newest] = {}
-    for part in np.split(np.arange(len(codes)), starts) if len(codes) else ():
-        grouped[(names[codes[part[0]]], int(columns[0][part[0]]))] = Newest(*(column[part] for column in columns[1:]))
-    return grouped
+def added(tallies: Iterable[Tally]) -> Tally:
+    """Return the sum of tallies of one class."""
+    found = list(tallies)
+    examples = [example for tally in found for example in tally.examples]
+    numbers = sum(tally.number for tally in found), sum(tally.now for tally in found)
+    return Tally(*numbers, max(tally.newest_ms for tally in found), examples[:SHOWN])
+
+
+def tally(was: PartitionState | None, now: PartitionState | None, old: pa.Table, new: pa.Table) -> Dict[str, Tally]:
+    """Return the tally of each class for keys of a partition, all records of these keys given.
+
+    :arg was: None if the baseline lacks the partition; `now`: None if the cluster does.
+    :arg old: records of the baseline, of SCHEMA, in any order, also several of a key; `new`: of the cluster.
+    """
+    before, after = _newest(old), _newest(new)
+    keys = np.union1d(before["key_hash"], after["key_hash"])
+    then, is_old = _aligned(before, keys)
+    here, is_new = _aligned(after, keys)
+    both, missing = is_old & is_new, is_old & ~is_new
+    start, end = (was.log_start, was.end) if was else (0, 0)
+    same = both & (here["offset"] == then["offset"])
+    equal = same & (here["hash"] == then["hash"]) & (here["timestamp"] == then["timestamp"])
+    inside = (here["offset"] >= start) & (here["offset"] < end)
+    below = missing & (then["offset"] < now.log_start) & now.deletes if now else np.zeros(len(keys), "?")
+    tombstone = missing & ~below & then["tombstone"]
+    classes = {
+        EQUAL: equal,
+        CHANGED: same & ~equal,
+        SUPERSEDED: both & (here["offset"] >= end),
+        REGRESSED: both & (here["offset"] < then["offset"]),
+        APPEARED: (both & (here["offset"] > then["offset"]) & (here["offset"] < end)) | (is_new & ~is_old & inside),
+        BELOW: below,
+        TOMBSTONE: tombstone,
+        VANISHED: missing & ~below & ~tombstone,
+        NEW: is_new & ~is_old & ~inside,
+    }
+    found = {}
+    for name, chosen in classes.items():
+        if chosen.any():
+            at = np.flatnonzero(chosen)[: SHOWN if name in _LISTED else 0]
+            columns = [keys, then["offset"], then["hash"], here["offset"], here["hash"]]
+            examples = list(zip(*(column[at].tolist() for column in columns)))
+            newest_ms = int(then["timestamp"][chosen].max())
+            found[name] = Tally(int(chosen.sum()), int((chosen & is_new).sum()), newest_ms, examples)
+    return found
+
+
+def _newest(table: pa.Table) -> Dict[str, np.ndarray]:
+    """Return the columns of the newest record of each key, sorted by key."""
+    columns = {name: table.column(name).to_numpy() for name in SCHEMA.names}
+    order = np.lexsort((columns["offset"], columns["key_hash"]))
+    names = columns["key_hash"][order]
+    order = order[np.append(names[1:] != names[:-1], True)] if len(order) else order
+    return {name: column[order] for name, column in columns.items()}
+
+
+def _aligned(newest: Dict[str, np.ndarray], keys: np.ndarray) -> Tuple[Dict[str, np.ndarray], np.ndarray]:
+    """Return the columns for these keys, -1 (offset, timestamp) or 0 without a record; and which have one."""
+    present = np.isin(keys, newest["key_hash"], assume_unique=True)
+    aligned = {}
+    for name, column in newest.items():
+        aligned[name] = np.full(len(keys), -1 if name in ("offset", "timestamp") else 0, column.dtype)
+        aligned[name][present] = column
+    return aligned, present
 
 
 def compare(
     was: PartitionState,
-    baseline: Newest | None,
     now: PartitionState,
-    current: Newest | None,
-    now_ms: int,
+    tallies: Mapping[str, Tally],
+    current: Sequence[Chunk],
     elapsed_ms: int,
-    purged_topics: Tuple[str, ...] = (),
+    now_ms: int,
+    purged_topics: Sequence[str] = (),
+    unread: str | None = None,
 ) -> Findings:
     """Compare a compacted partition.
 
-    :arg current: newest committed records from the log start to the end of now.
+    :arg tallies: of its keys, by class.
+    :arg current: its chunks from the log start to the end of now.
     :arg elapsed_ms: since the baseline was read: while it is shorter than delete.retention.ms, a tombstone written
         after the baseline still exists.
+    :arg unread: why the partition could not be read to its end. Its keys are not compared then.
     """
-    old, new = baseline or _EMPTY, current or _EMPTY
     findings = compare_log(was, now)
-    at = np.searchsorted(new.key, old.key)
-    present = np.zeros(len(old.key), dtype=bool)
-    inside = at < len(new.key)
-    present[inside] = new.key[at[inside]] == old.key[inside]
-    at = np.where(present, at, 0)
-    offset = np.where(present, new.offset[at], -1) if len(new.key) else np.full(len(old.key), -1)
-    content = np.where(present, new.hash[at], 0) if len(new.key) else np.zeros(len(old.key), dtype="i8")
-
-    same = present & (offset == old.offset)
-    changed = same & (content != old.hash)
-    later = present & (offset >= was.end)
-    regressed = present & (offset < old.offset)
-    rewritten = present & (offset > old.offset) & (offset < was.end)
-    findings.count(KIND, "match", int((same & ~changed).sum()))
-    findings.explain(KIND, "superseded by a later record", int(later.sum()))
-    _differ("key_changed", changed, was, old, offset, content, findings)
-    _differ("key_regressed", regressed, was, old, offset, content, findings)
-    _differ("key_appeared", rewritten, was, old, offset, content, findings)
-
-    missing = ~present
-    below = missing & (old.offset < now.log_start) & now.deletes
-    if below.any():
-        removed = [_as_chunk(was, old, number) for number in np.flatnonzero(below)]
-        reason = retention.explains(was, now, removed, None, now_ms, purged_topics)
+    if unread:
+        findings.skip(KIND, [*was.tp], f"{was.topic}-{was.partition} could not be read to its end: {unread}")
+        return findings
+    of = {name: tallies.get(name, Tally()) for name in (EQUAL, SUPERSEDED, TOMBSTONE, NEW, *_LISTED)}
+    findings.count(KIND, "match", of[EQUAL].number)
+    findings.explain(KIND, "superseded by a later record", of[SUPERSEDED].number)
+    findings.explain(KIND, "tombstone removed by the cleaner", of[TOMBSTONE].number)
+    findings.explain(KIND, "new since the baseline", of[NEW].number)
+    for rule in (CHANGED, REGRESSED):
+        _differ(rule, of[rule], was, findings)
+    # A record that the baseline lacked: of a key of the baseline, or of a key that is not in it
+    _differ(APPEARED, of[APPEARED], was, findings)
+    if of[BELOW].number:
+        removed = [_as_chunk(was, of[BELOW])]
+        kept = sum(chunk.bytes for chunk in current if chunk.end > now.log_start)
+        reason = retention.explains(was, now, removed, kept, now_ms, purged_topics)
         if reason and reason.certain:
-            findings.explain(KIND, f"below the log start ({reason.text})", int(below.sum()))
+            findings.explain(KIND, f"below the log start ({reason.text})", of[BELOW].number)
         elif reason:
-            findings.skip(KIND, [*was.tp], retention.undecided(was, now, reason), int(below.sum()))
-        missing = missing & ~below if reason else missing
-    tombstones = missing & old.tombstone
-    findings.explain(KIND, "tombstone removed by the cleaner", int(tombstones.sum()))
-    _vanished(was, now, old, missing & ~tombstones, int((new.offset >= was.end).sum()), elapsed_ms, findings)
-
-    known = np.isin(new.key, old.key, assume_unique=True)
-    appeared = ~known & (new.offset < was.end) & (new.offset >= was.log_start)
-    findings.explain(KIND, "new since the baseline", int((~known & ~appeared).sum()))
-    for number in np.flatnonzero(appeared)[:SHOWN]:
-        side = {"offset": int(new.offset[number]), "hash": _hex(new.hash[number])}
-        findings.differ(KIND, _key(was, new.key[number]), "newest", None, side, "key_appeared")
-    findings.count(KIND, "right_only", int(appeared.sum()))
+            findings.skip(KIND, [*was.tp], retention.undecided(was, now, reason), of[BELOW].number)
+        else:
+            _differ(VANISHED, of[BELOW], was, findings, "left_only")
+    # Each offset that still has a record, of whatever key or transaction, cannot have been a tombstone
+    written = sum(chunk.records for chunk in current if chunk.begin >= was.end)
+    room = max(0, now.end - was.end - written)
+    _vanished(was, now, of, room, elapsed_ms, retention.purged(was.topic, purged_topics), findings)
     return findings
 
 
-def _vanished(was, now, old, missing, kept, elapsed_ms, findings):
-    """Distinguish deleted keys from lost ones. `kept`: records above the baseline's end."""
-    number, room = int(missing.sum()), max(0, now.end - was.end - kept)
-    if not number:
+def _vanished(was, now, of, room, elapsed_ms, deletes, findings):
+    """Distinguish deleted keys from lost ones. `room`: offsets above the baseline's end without a record; `deletes`:
+    whether the operator says that clients delete keys."""
+    lost = of[VANISHED]
+    if not lost.number:
         return
-    where, retained = f"{was.topic}-{was.partition}", (was.delete_retention_ms, now.delete_retention_ms)
-    if number > room or elapsed_ms < min(retained):
-        _differ("key_vanished", missing, was, old, None, None, findings, "left_only")
+    retained = (was.delete_retention_ms, now.delete_retention_ms)
+    if lost.number > room or elapsed_ms < min(retained):
+        _differ(VANISHED, lost, was, findings, "left_only")
         return
+    total = sum(one.number for name, one in of.items() if name not in (NEW, APPEARED))
     why = (
-        f"{where}: {number} of {len(old.key)} keys disappeared and have no tombstone. It can have been cleaned: "
-        f"delete.retention.ms was {retained[0]} and is {retained[1]}, and {room} offsets above the baseline's end "
-        f"{was.end} are not the newest of a key. But superseded records and transaction markers are among them. If "
-        "clients delete keys of this topic, exclude it (quorumshift_fingerprint_exclude) and run the gate again"
+        f"{was.topic}-{was.partition}: {lost.number} of {total} keys disappeared and have no tombstone. It can have "
+        f"been cleaned: delete.retention.ms was {retained[0]} and is {retained[1]}, and {room} offsets above the "
+        f"baseline's end {was.end} have no record, so at most as many keys were deleted"
     )
-    findings.skip(KIND, [*was.tp], why, number)
-
-
-def _differ(rule, chosen, was, old, offset, content, findings, outcome="differ"):
-    numbers = np.flatnonzero(chosen)
-    findings.count(KIND, outcome, len(numbers))
-    for number in numbers[:SHOWN]:
-        before = {"offset": int(old.offset[number]), "hash": _hex(old.hash[number])}
-        after = None if offset is None else {"offset": int(offset[number]), "hash": _hex(content[number])}
-        findings.differ(KIND, _key(was, old.key[number]), "newest", before, after, rule)
-    if len(numbers) > SHOWN:
-        findings.differ(KIND, [was.topic, was.partition], "newest", {"further keys": len(numbers) - SHOWN}, None, rule)
-
-
-def _key(was: PartitionState, key: np.int64) -> list:
-    return [was.topic, was.partition, _hex(key)]
-
-
-def _hex(value: np.int64) -> str:
-    return f"{int(value) & 0xFFFFFFFFFFFFFFFF:016x}"
-
-
-def _as_chunk(was: PartitionState, old: Newest, number: int) -> Chunk:
-    """Return a record as a chunk, for retention.explains."""
-    offset, timestamp = int(old.offset[number]), int(old.timestamp[number])
-    return Chunk(
-        was.topic, was.partition, offset, offset + 1, 1, 1, 0, 1, offset, offset, timestamp, timestamp, 0, 0, ""
+    if deletes:
+        findings.excuse(KIND, [*was.tp], f"{why}. Clients delete keys (quorumshift_fingerprint_purged)", lost.number)
+        return
+    findings.skip(
+        KIND,
+        [*was.tp],
+        f"{why}. But superseded records and transaction markers are among them. If clients delete keys of this topic, "
+        "add it to quorumshift_fingerprint_purged and run the gate again",
+        lost.number,
     )
+
+
+def _differ(rule, chosen, was, findings, outcome="differ"):
+    findings.count(KIND, outcome, chosen.number)
+    for key, offset, content, now_offset, now_content in chosen.examples[:SHOWN]:
+        before, after = _side(offset, content), _side(now_offset, now_content)
+        findings.differ(KIND, [was.topic, was.partition, _hex(key)], "newest", before, after, rule)
+    more = chosen.number - len(chosen.examples[:SHOWN])
+    if more > 0:
+        findings.differ(KIND, [was.topic, was.partition], "newest", {"further keys": more}, None, rule)
+
+
+def _side(offset: int, content: int) -> Dict[str, object] | None:
+    return None if offset < 0 else {"offset": offset, "hash": _hex(content)}
+
+
+def _hex(value: int) -> str:
+    return f"{value & 0xFFFFFFFFFFFFFFFF:016x}"
+
+
+def _as_chunk(was: PartitionState, removed: Tally) -> Chunk:
+    """Return the newest of removed records as a chunk below any log start, for retention.explains."""
+    time = removed.newest_ms
+    return Chunk(was.topic, was.partition, 0, 0, 1, 1, 0, 1, 0, 0, time, time, 0, 0, "")

@@ -3,13 +3,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Plans which offsets are read, and cuts them into chunks. Pure.
 
-A partition is read from its log start to its end, in chunks of a number of offsets. The chunks of the baseline are read
-again with the same bounds; chunks above the baseline's end are new. So one reading serves both the comparison and the
-next baseline.
+A partition is read from its log start to its end, or a sample of it, in chunks of a number of offsets. The chunks of
+the baseline are read again with the same bounds; chunks above the baseline's end are new. So one reading serves both
+the comparison and the next baseline.
 """
 
 from __future__ import annotations
 
+import hashlib
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
 TopicPartition = Tuple[str, int]
@@ -51,11 +52,23 @@ class PartitionState(NamedTuple):
         }
 
 
+class Sample(NamedTuple):
+    """Which new chunks of a partition are read: those of its `last` records, or `percent` of them, chosen by `seed`."""
+
+    last: int | None = None
+    percent: float | None = None
+    seed: int = 0
+
+    def __str__(self) -> str:
+        return f"the last {self.last:,} records" if self.last else f"{self.percent:g} % of the chunks, seed {self.seed}"
+
+
 class Range(NamedTuple):
     """Chunks of a partition to read, one after the other: chunk i has the offsets [bounds[i], bounds[i + 1]).
 
     A stored batch belongs to the chunk of its first offset. `cut`: the batch that the first bound cuts, if any, belongs
-    to the first chunk; otherwise it belongs to the chunk before, of another range.
+    to the first chunk; otherwise it belongs to the chunk before, of another range. `keyed`: for a compacted partition,
+    of which the newest records of the keys are compared, not the batches.
     """
 
     topic: str
@@ -63,6 +76,7 @@ class Range(NamedTuple):
     topic_id: str
     bounds: Tuple[int, ...]
     cut: bool = True
+    keyed: bool = False
 
     @property
     def begin(self) -> int:
@@ -78,7 +92,9 @@ class Chunk(NamedTuple):
 
     `records`: by the headers of the batches, control records included; `bytes`: as stored; `covered`: offsets that the
     batches span. First and last offset, timestamps (ms) and leader epochs from min to max are None without a batch.
-    `hash`: of all stored bytes in order.
+    `hash`: of the headers of the batches in order, which include checksums of their records. In a compacted partition
+    it is "", and `keys` is how many keys have a committed record in the chunk; the newest ones are `size` bytes at `at`
+    in a file (records.decode).
     """
 
     topic: str
@@ -96,6 +112,9 @@ class Chunk(NamedTuple):
     min_epoch: int | None
     max_epoch: int | None
     hash: str
+    keys: int | None = None
+    at: int = 0
+    size: int = 0
 
     @property
     def content(self) -> Dict[str, int | str | None]:
@@ -103,23 +122,60 @@ class Chunk(NamedTuple):
         return {name: getattr(self, name) for name in ("batches", "records", "min_offset", "max_offset", "hash")}
 
 
-def ranges(now: PartitionState, was: PartitionState | None, baseline: Sequence[Chunk], size: int) -> Range | None:
-    """Return what to read of a partition: the baseline's chunks, then new ones; None for an empty log.
+def ranges(
+    now: PartitionState,
+    was: PartitionState | None,
+    baseline: Sequence[Chunk],
+    size: int,
+    sample: Sample | None = None,
+    keyed: bool = False,
+) -> List[Range]:
+    """Return what to read of a partition: the baseline's chunks, then new ones.
 
     :arg baseline: chunks of the baseline in the order of offsets.
     :arg size: of new chunks, in offsets; their bounds are multiples of it.
+    :arg sample: of the new chunks; None for all of them. The baseline's are read in any case.
 
     Offsets below the baseline's log start are not read, even if the current leader still has them.
     """
     begin = max(now.log_start, was.log_start if was else 0)
-    # A baseline whose log start moved during its scan has no chunk that begins there
-    both = {bound for chunk in baseline for bound in (chunk.begin, chunk.end)}
-    bounds = [begin, *sorted(bound for bound in both if begin < bound < now.end)]
     known = max(begin, was.end if was else 0)
-    bounds += range((known // size + 1) * size, now.end, size)
+    grid = [known, *range((known // size + 1) * size, now.end, size), now.end]
+    new = [pair for pair in zip(grid, grid[1:]) if pair[0] < pair[1]]
+    old = [(max(chunk.begin, begin), min(chunk.end, now.end)) for chunk in baseline]
+    chosen = [pair for pair in old if pair[0] < pair[1]] + (_sampled(new, now, sample) if sample else new)
     # In the baseline, the batch that a later bound cuts belongs to the chunk before
-    cut = was is None or begin == was.log_start or begin not in both
-    return Range(*now.tp, now.topic_id, (*bounds, now.end), cut) if begin < now.end else None
+    inside = was is not None and begin != was.log_start and any(begin in (part.begin, part.end) for part in baseline)
+    return _joined(Range(*now.tp, now.topic_id, (begin,), not inside, keyed), chosen)
+
+
+def _sampled(chunks: Sequence[Tuple[int, int]], now: PartitionState, sample: Sample) -> List[Tuple[int, int]]:
+    """Return the chunks of a sample; at least one, if there is one."""
+    if sample.last:
+        return [pair for pair in chunks if pair[1] > now.end - sample.last]
+
+    def place(pair: Tuple[int, int]) -> float:
+        name = f"{sample.seed} {now.topic_id} {now.partition} {pair[0]}".encode()
+        return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big") / 2**64
+
+    return [pair for pair in chunks if place(pair) * 100 < (sample.percent or 0)] or sorted(chunks, key=place)[:1]
+
+
+def _joined(whole: Range, chunks: Iterable[Tuple[int, int]]) -> List[Range]:
+    """Return chunks [begin, end) as ranges. `whole`: the range that would begin with the partition's first chunk."""
+    found: List[Range] = []
+    for begin, end in chunks:
+        if found and found[-1].end == begin:
+            found[-1] = found[-1]._replace(bounds=(*found[-1].bounds, end))
+        else:
+            found.append(whole._replace(bounds=(begin, end), cut=whole.cut and begin == whole.begin))
+    return found
+
+
+def without(whole: Range, finished: Iterable[Tuple[int, int]]) -> List[Range]:
+    """Return a range without its finished chunks [begin, end)."""
+    known = set(finished)
+    return _joined(whole, [pair for pair in zip(whole.bounds, whole.bounds[1:]) if pair not in known])
 
 
 def split(whole: Range, offsets: int) -> List[Range]:

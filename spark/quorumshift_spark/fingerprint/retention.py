@@ -32,16 +32,16 @@ def explains(
     was: PartitionState,
     now: PartitionState,
     removed: Sequence[Chunk],
-    kept_bytes: int | None,
+    kept_bytes: int,
     now_ms: int,
     purged_topics: Sequence[str] = (),
 ) -> Reason | None:
     """Return the reason why the log start moved past these chunks of the baseline; None if there is none.
 
-    :arg kept_bytes: of the log that is left; None if not known.
+    :arg kept_bytes: of the log that is left.
     """
-    if any(fnmatch.fnmatchcase(now.topic, pattern) for pattern in purged_topics):
-        return Reason("purged_topics")
+    if purged(now.topic, purged_topics):
+        return Reason("quorumshift_fingerprint_purged")
     by_baseline = _by(was, now.log_start, removed, kept_bytes, now_ms)
     if by_baseline and by_baseline.certain:
         return by_baseline
@@ -53,8 +53,13 @@ def explains(
     return by_baseline or by_now
 
 
+def purged(topic: str, patterns: Sequence[str]) -> bool:
+    """Return whether the operator says that clients delete records of a topic."""
+    return any(fnmatch.fnmatchcase(topic, pattern) for pattern in patterns)
+
+
 def _by(
-    policy: PartitionState, log_start: int, removed: Sequence[Chunk], kept_bytes: int | None, now_ms: int
+    policy: PartitionState, log_start: int, removed: Sequence[Chunk], kept_bytes: int, now_ms: int
 ) -> Reason | None:
     """Return the reason that these configs give.
 
@@ -68,9 +73,11 @@ def _by(
         return Reason(f"retention.ms {policy.retention_ms}")
     if policy.retention_bytes < 0:
         return None
-    if kept_bytes is None:
-        return Reason("retention.bytes may explain it, but the size of a compacted log is not measured", False)
-    return Reason(f"retention.bytes {policy.retention_bytes}") if kept_bytes >= policy.retention_bytes else None
+    if kept_bytes >= policy.retention_bytes:
+        return Reason(f"retention.bytes {policy.retention_bytes}")
+    if policy.compacted:
+        return Reason("retention.bytes may explain it, but the cleaner has made the log smaller since", False)
+    return None
 
 
 def undecided(was: PartitionState, now: PartitionState, reason: Reason) -> str:

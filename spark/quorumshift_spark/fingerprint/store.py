@@ -1,36 +1,35 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Stores a fingerprint as the next run's baseline: three Parquet files and `fingerprint.json`, written last.
+"""Stores a fingerprint as the next run's baseline: three files of tables and `fingerprint.json`, written last.
 
-pandas can open chunks.parquet, keys.parquet and groups.parquet. fingerprint.json holds their SHA-256, so that an
-incomplete or modified baseline is rejected. Version 1 had sums of records' hashes instead of hashes of stored batches.
+pandas can open chunks.parquet and groups.parquet. keys.arrow has a compressed Arrow stream for each chunk of a
+compacted partition, at the place that chunks.parquet names. fingerprint.json holds their SHA-256, so that an incomplete
+or modified baseline is rejected. Version 1 had sums of records' hashes, version 2 keys hashed by Spark.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from typing import Dict
+from typing import Dict, List, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from quorumshift_spark import result as results
-from quorumshift_spark.fingerprint import compare, keys
+from quorumshift_spark.fingerprint import compare
 from quorumshift_spark.fingerprint.compare import Fingerprint
 from quorumshift_spark.fingerprint.coordinators import Coordinators, Group, Transaction
-from quorumshift_spark.fingerprint.plan import Chunk, PartitionState, TopicPartition
+from quorumshift_spark.fingerprint.plan import Chunk, PartitionState, Sample, TopicPartition
 
-VERSION = 2
+VERSION = 3
 NAME = "fingerprint.json"
-FILES = ("chunks.parquet", "keys.parquet", "groups.parquet")
+KEYS = "keys.arrow"
+FILES = ("chunks.parquet", "groups.parquet", KEYS)
 
-_CHUNKS = pa.schema(
-    [("topic", pa.string()), ("partition", pa.int32())]
-    + [(name, pa.int64()) for name in Chunk._fields[2:-1]]
-    + [("hash", pa.string())]
-)
+_TYPES = {"topic": pa.string(), "partition": pa.int32(), "hash": pa.string()}
+_CHUNKS = pa.schema([(name, _TYPES.get(name, pa.int64())) for name in Chunk._fields])
 _GROUPS = pa.schema(
     [
         ("group", pa.string()),
@@ -48,24 +47,24 @@ class StoreError(Exception):
 
 def write(directory: str, fingerprint: Fingerprint) -> Dict[str, int]:
     """Write a fingerprint to an existing directory, files 0600. Return {file: rows}. Raises OSError."""
-    rows = [chunk._asdict() for chunk in sorted(fingerprint.chunks, key=lambda chunk: chunk[:3])]
     group_rows = [
         {"group": name, "state": group.state, "topic": topic, "partition": partition, "offset": offset}
         for name, group in sorted(fingerprint.coordinators.groups.items())
         for (topic, partition), offset in sorted(group.offsets.items())
     ]
-    order = [("topic", "ascending"), ("partition", "ascending"), ("key_hash", "ascending")]
+    paths = {name: os.path.join(directory, name) for name in FILES}
+    for path in paths.values():
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+    chunks = _with_keys(sorted(fingerprint.chunks, key=lambda chunk: chunk[:3]), fingerprint.keys, paths[KEYS])
+    rows = {KEYS: sum(chunk.keys or 0 for chunk in chunks)}
     tables = (
-        pa.Table.from_pylist(rows, _CHUNKS),
-        fingerprint.keys.sort_by(order),
+        pa.Table.from_pylist([chunk._asdict() for chunk in chunks], _CHUNKS),
         pa.Table.from_pylist(group_rows, _GROUPS),
     )
-    sums = {}
     for name, table in zip(FILES, tables):
-        path = os.path.join(directory, name)
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
-        pq.write_table(table, path, compression="zstd")
-        sums[name] = results.file_facts(path, table.num_rows)["sha256"]
+        pq.write_table(table, paths[name], compression="zstd")
+        rows[name] = table.num_rows
+    sums = {name: results.file_facts(path, 0)["sha256"] for name, path in paths.items()}
     summary = {
         "version": VERSION,
         "cluster_id": fingerprint.cluster_id,
@@ -73,6 +72,7 @@ def write(directory: str, fingerprint: Fingerprint) -> Dict[str, int]:
         "topics": fingerprint.topics,
         "transactions": {name: list(last) for name, last in sorted(fingerprint.coordinators.transactions.items())},
         "retentions": fingerprint.coordinators.retentions,
+        "samples": {topic: list(sample) for topic, sample in sorted(fingerprint.samples.items())},
         "sha256": sums,
         "partitions": [state._asdict() for state in sorted(fingerprint.partitions.values())],
     }
@@ -81,7 +81,18 @@ def write(directory: str, fingerprint: Fingerprint) -> Dict[str, int]:
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         json.dump(summary, file, indent=1)
     os.replace(path + ".new", path)
-    return {name: table.num_rows for name, table in zip(FILES, tables)}
+    return rows
+
+
+def _with_keys(chunks: Sequence[Chunk], source: str, target: str) -> List[Chunk]:
+    """Copy the keys of chunks from one file to another; return the chunks with their places there."""
+    copied, at = [], 0
+    with open(source, "rb") as there, open(target, "wb") as here:
+        for chunk in chunks:
+            there.seek(chunk.at)
+            copied.append(chunk._replace(at=at))
+            at += here.write(there.read(chunk.size))
+    return copied
 
 
 def read(directory: str) -> Fingerprint:
@@ -102,10 +113,11 @@ def read(directory: str) -> Fingerprint:
                 raise StoreError(
                     f"{os.path.join(directory, name)} does not match its SHA-256 in {NAME}. Give an intact baseline"
                 )
-        tables = [pq.read_table(os.path.join(directory, name)) for name in FILES]
+        tables = [pq.read_table(os.path.join(directory, name)) for name in FILES[:2]]
         partitions = [PartitionState(**state) for state in summary["partitions"]]
         transactions = {name: Transaction(*last) for name, last in summary["transactions"].items()}
-        coordinators = Coordinators(_groups(tables[2]), transactions, summary["retentions"])
+        samples = {topic: Sample(*sample) for topic, sample in summary["samples"].items()}
+        coordinators = Coordinators(_groups(tables[1]), transactions, summary["retentions"])
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         raise StoreError(
             f"{path} is not a baseline of data_fingerprint ({error.__class__.__name__}: {error}). Give the output "
@@ -117,8 +129,9 @@ def read(directory: str) -> Fingerprint:
         summary["topics"],
         compare.states(partitions),
         [Chunk(**row) for row in tables[0].to_pylist()],
-        tables[1].select(keys.SCHEMA.names).cast(keys.SCHEMA),
+        os.path.join(directory, KEYS),
         coordinators,
+        samples,
     )
 
 

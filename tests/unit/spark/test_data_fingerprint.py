@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 from typing import Any, Dict, List
 
 import jsonschema
@@ -16,7 +17,6 @@ import pytest
 from quorumshift_spark import data_fingerprint, report
 from quorumshift_spark import result as results
 from quorumshift_spark.compare import OUTCOMES
-from quorumshift_spark.fingerprint import keys
 from quorumshift_spark.fingerprint.cluster import ClusterError, Metadata, Topic
 from quorumshift_spark.fingerprint.coordinators import Group, Transaction
 from quorumshift_spark.fingerprint.plan import Chunk, PartitionState
@@ -31,6 +31,8 @@ class Log:
         self.hashes: List[int] = list(range(100, 125))
         self.committed = 20
         self.error: Exception | None = None
+        self.asked = 0
+        self.cut = False
 
     def metadata(self):
         if self.error is not None:
@@ -56,21 +58,25 @@ class Log:
     def log_starts(self, tps):
         return dict.fromkeys(tps, 0)
 
+    def size(self, _tp, _leader):
+        return 1000
+
     def retentions(self, _found):
         return {"offsets.retention.minutes": 10**9, "transactional.id.expiration.ms": 10**9}
 
-    def tombstones(self, _partitions, _keys):
-        return {}
-
-    def read(self, _spark, wanted, _leaders, _log_starts, _security, _patience_s):
-        chunks = []
+    def read(self, _spark, wanted, _leaders, _log_starts, _security, _patience_s, finished, _stop):
         for part in wanted:
+            chunks = []
             for begin, end in zip(part.bounds, part.bounds[1:]):
                 number, content = end - begin, str(self.hashes[begin:end])
                 chunks.append(
                     Chunk("orders", 0, begin, end, number, number, 99, number, begin, end - 1, 1, 2, 1, 1, content)
                 )
-        return chunks, {}
+            finished(part, 1, chunks, [])
+            self.asked += len(chunks)
+            if self.cut:
+                raise RuntimeError("the job was cancelled")
+        return {}
 
 
 @pytest.fixture
@@ -78,7 +84,6 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     log = Log()
     monkeypatch.setattr(data_fingerprint, "Cluster", lambda *_arguments: log)
     monkeypatch.setattr(data_fingerprint.fetch, "read", log.read)
-    monkeypatch.setattr(data_fingerprint.scan, "newest_by_key", lambda *_arguments: keys.SCHEMA.empty_table())
     return log
 
 
@@ -163,6 +168,33 @@ def test_log_that_ends_early_is_read_again(tmp_path: pathlib.Path, log: Log, mon
     assert [(difference["kind"], difference["field"]) for difference in found["differences"]] == [("log", "end")]
 
 
+def test_a_job_that_did_not_end_is_continued(tmp_path: pathlib.Path, log: Log) -> None:
+    log.cut = True
+    assert run(tmp_path, "cut")["verdict"] == "error"
+    log.cut, log.asked = False, 0
+    again = run(tmp_path, "again")
+    assert again["verdict"] == "pass" and log.asked == 0
+    assert again["views"]["cluster"]["state"]["chunks_of_an_earlier_job"] == 3
+    # what has passed is not kept, and what was read for another gate is not used
+    assert "chunks_of_an_earlier_job" not in run(tmp_path, "third")["views"]["cluster"]["state"]
+    log.cut = True
+    run(tmp_path, "cut again")
+    log.cut = False
+    assert "chunks_of_an_earlier_job" not in run(tmp_path, "last", "again")["views"]["cluster"]["state"]
+
+
+def test_a_sampled_topic_is_never_counted_as_a_whole(tmp_path: pathlib.Path, log: Log) -> None:
+    samples = {"topics": ["ord*"], "chunk_offsets": 10, "samples": [{"topics": ["orders"], "percent": 1}]}
+    first = run(tmp_path, "first", fingerprint=samples)
+    (text,) = first["views"]["cluster"]["state"]["samples"].values()
+    # one of the chunks of 10, 10 and 5 records
+    assert re.fullmatch(r"(40|20)\.00% of the offsets read: 1 % of the chunks, seed 0", text)
+    again = run(tmp_path, "again", "first", fingerprint=samples)
+    assert again["verdict"] == "pass"
+    assert again["counts"]["log_of_a_sample"]["match"] == 1 and "log" not in again["counts"]
+    assert "1 topics by samples: orders" in again["comparisons"][0]["note"]
+
+
 def test_failure_is_an_error_without_secrets(tmp_path: pathlib.Path, log: Log) -> None:
     log.error = ClusterError(f"h:1: the list of groups: broker said {SECRET}")
     result = run(tmp_path, "refused")
@@ -188,6 +220,20 @@ def test_command_line_rejects_an_invalid_job(tmp_path: pathlib.Path, capsys: pyt
             '{"nonce": "n", "cluster_id": "c", "output": "o", "bounds": {"hours": 1}, '
             '"views": {"cluster": {"bootstrap_servers": "h:1"}}}',
             "unknown key 'bounds.hours'",
+        ),
+        *(
+            (
+                '{"nonce": "n", "cluster_id": "c", "output": "o", "views": {"cluster": {"bootstrap_servers": "h:1"}}, '
+                f'"fingerprint": {{"samples": [{sample}]}}}}',
+                "fingerprint.samples[0] (quorumshift_fingerprint_samples): " + why,
+            )
+            for sample, why in (
+                ('{"last": 5}', "it needs 'topics'"),
+                ('{"topics": ["*"]}', "besides 'topics' it takes either"),
+                ('{"topics": ["*"], "last": 5, "percent": 5}', "besides 'topics' it takes either"),
+                ('{"topics": ["*"], "last": 0}', "'last' must be"),
+                ('{"topics": ["*"], "percent": 101}', "'percent' must be"),
+            )
         ),
     ):
         path.write_text(text)

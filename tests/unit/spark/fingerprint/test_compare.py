@@ -3,28 +3,28 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The comparison of data fingerprints on a model of a log: it finds each injected fault and raises no false alarm.
 
-The model keeps records as Kafka does. Logs that are not compacted are stored batches of one record, read by the job's
-own reader; the newest records of keys have another 64-bit hash than Spark's.
+The model stores records as Kafka does, in batches of one record, which the job's own reader reads.
 """
 
 from __future__ import annotations
 
-import hashlib
+import gzip
 import json
 import random
 import struct
 import zlib
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 
 import pyarrow as pa
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.crc32c import crc32c
 from quorumshift_spark.compare import OUTCOMES
 from quorumshift_spark.fingerprint import batches, cluster, compare, coordinators, fetch, keys, plan
+from quorumshift_spark.fingerprint import records as fingerprint_records
 from quorumshift_spark.fingerprint.compare import Context, Fingerprint
-from quorumshift_spark.fingerprint.coordinators import Coordinators, Group, Transaction
+from quorumshift_spark.fingerprint.coordinators import Coordinators, Group, Newest, Transaction
 from quorumshift_spark.fingerprint.findings import RULES, Findings
-from quorumshift_spark.fingerprint.plan import Chunk, PartitionState, Range
+from quorumshift_spark.fingerprint.plan import Chunk, PartitionState, Range, Sample
 
 SIZE = 10
 HOUR = 3_600_000
@@ -42,15 +42,34 @@ class Record(NamedTuple):
 
     @property
     def stored(self) -> bytes:
-        """Return a batch of magic 2 of this record, its content in the model's own form."""
-        body = repr((self.key, self.value, self.headers)).encode()
-        checked = struct.pack(">hiqqqhii", 0, 0, self.timestamp, self.timestamp, -1, -1, -1, 1) + body
-        rest = struct.pack(">ibI", self.epoch, 2, crc32c(checked)) + checked
-        return struct.pack(">qi", self.offset, len(rest)) + rest
+        return batch([self], epoch=self.epoch)
 
-    @property
-    def hash(self) -> int:
-        return int.from_bytes(hashlib.blake2b(repr(tuple(self)).encode(), digest_size=8).digest(), "big")
+
+def varint(number: int) -> bytes:
+    value, out = (number << 1) ^ (number >> 63), b""
+    while value > 127:
+        out, value = out + bytes([value & 127 | 128]), value >> 7
+    return out + bytes([value])
+
+
+def sized(data: bytes | None) -> bytes:
+    return varint(-1) if data is None else varint(len(data)) + data
+
+
+def batch(
+    of: List[Record], epoch: int = 3, flags: int = 0, producer: int = -1, pack: Callable[[bytes], bytes] = bytes
+) -> bytes:
+    """Return a batch of magic 2 (org.apache.kafka.common.record.DefaultRecordBatch). `pack` compresses the records."""
+    first, last, body = of[0], of[-1], b""
+    for record in of:
+        headers = b"".join(sized(name.encode()) + sized(value) for name, value in record.headers)
+        times = varint(record.timestamp - first.timestamp) + varint(record.offset - first.offset)
+        rest = times + sized(record.key) + sized(record.value) + varint(len(record.headers)) + headers
+        body += sized(b"\0" + rest)
+    times = first.timestamp, max(record.timestamp for record in of)
+    checked = struct.pack(">hiqqqhii", flags, last.offset - first.offset, *times, producer, 0, 0, len(of)) + pack(body)
+    rest = struct.pack(">ibI", epoch, 2, crc32c(checked)) + checked
+    return struct.pack(">qi", first.offset, len(rest)) + rest
 
 
 def records(count: int = 35, first: int = 0) -> List[Record]:
@@ -65,39 +84,23 @@ def state(end: int, **changes: Any) -> PartitionState:
     return plain._replace(**changes)
 
 
-def signed(value: int) -> int:
-    return value - (1 << 64) if value >= 1 << 63 else value
-
-
 NO_COORDINATORS = Coordinators({}, {}, {})
+KEYS: Dict[str, pa.Table] = {}
+"""In place of files: the records of keys of each fingerprint."""
 
 
 def read(
     log: List[Record], now: PartitionState, was: Fingerprint | None = None, taken: int = NOW, size: int = SIZE
 ) -> Fingerprint:
     """Return the fingerprint of this log; `was`: the baseline, whose chunks are read again."""
-    chunks: List[Chunk] = []
-    rows = []
-    if now.compacted:
-        newest = {record.key: record for record in log if now.log_start <= record.offset < now.end}
-        rows = [
-            {
-                "topic": now.topic,
-                "partition": now.partition,
-                "key_hash": signed(int.from_bytes(hashlib.sha256(key).digest()[:8], "big")),
-                "offset": record.offset,
-                "hash": signed(record.hash),
-                "tombstone": record.value is None,
-                "timestamp": record.timestamp,
-            }
-            for key, record in newest.items()
-        ]
-    else:
-        before = was.partitions.get(now.tp) if was else None
-        wanted = plan.ranges(now, before, was.chunks if was else (), size)
-        chunks = scan(log, wanted).chunks if wanted else []
-    table = pa.Table.from_pylist(rows, keys.SCHEMA)
-    return Fingerprint("c", taken, {now.topic: now.topic_id}, {now.tp: now}, chunks, table, NO_COORDINATORS)
+    before = was.partitions.get(now.tp) if was else None
+    known = [chunk for chunk in was.chunks if (chunk.keys is not None) == now.compacted] if was else []
+    readers = [scan(log, part) for part in plan.ranges(now, before, known, size, keyed=now.compacted)]
+    tables = [fingerprint_records.decode(data) for reader in readers for data in reader.keys]
+    name = f"keys {len(KEYS)}"
+    KEYS[name] = pa.concat_tables([fingerprint_records.SCHEMA.empty_table(), *tables])
+    chunks = [chunk for reader in readers for chunk in reader.chunks]
+    return Fingerprint("c", taken, {now.topic: now.topic_id}, {now.tp: now}, chunks, name, NO_COORDINATORS)
 
 
 def scan(log: List[Record], wanted: Range) -> batches.Reader:
@@ -116,7 +119,9 @@ def scan(log: List[Record], wanted: Range) -> batches.Reader:
 def found(before: List[Record], after: List[Record], was: PartitionState, now: PartitionState, **more: Any) -> Findings:
     purged, read_ms = more.pop("purged_topics", ()), more.pop("read_ms", 0)
     baseline = read(before, was, taken=NOW - HOUR)
-    findings = compare.compare(baseline, read(after, now, baseline, **more), Context({}, purged, read_ms=read_ms))
+    current = read(after, now, baseline, **more)
+    tallies = {was.tp: keys.tally(was, now, KEYS[baseline.keys], KEYS[current.keys])} if now.compacted else {}
+    findings = compare.compare(baseline, current, Context({}, purged, tallies=tallies, read_ms=read_ms))
     for counted in findings.counts.values():
         assert counted["read"] == sum(counted[name] for name in OUTCOMES)
         assert counted["explained"] <= counted["match"]
@@ -424,8 +429,7 @@ def test_parts_of_a_range_read_the_same_chunks() -> None:
 
 def batch_of(first: int, last: int) -> bytes:
     """Return a batch that spans several offsets."""
-    checked = struct.pack(">hiqqqhii", 0, last - first, START, START, -1, -1, -1, last - first + 1) + b"records"
-    return struct.pack(">qiibI", first, len(checked) + 9, 3, 2, crc32c(checked)) + checked
+    return batch(records(last - first + 1, first))
 
 
 def test_batch_across_a_bound_belongs_to_the_chunk_of_its_first_offset() -> None:
@@ -473,6 +477,104 @@ def test_messages_of_old_formats_are_compared(magic: int) -> None:
         batches.Reader(Range("orders", 0, "id", (0, 1))).add(memoryview(broken))
 
 
+# --- the newest records of keys ------------------------------------------------------------------------------------
+
+
+def keys_of(*stored: bytes, bounds: Tuple[int, ...] = (0, 100), aborted: Any = ()) -> Dict[int, Dict[str, Any]]:
+    """Return the records of keys in these batches, by offset; a last batch ends the range."""
+    reader = batches.Reader(Range("orders", 0, "id", bounds, keyed=True))
+    reader.add(memoryview(b"".join([*stored, batch([Record(bounds[-1], 0, None, b"")])])), aborted)
+    assert [chunk.size for chunk in reader.chunks] == list(map(len, reader.keys))
+    rows = [row for data in reader.keys for row in fingerprint_records.decode(data).to_pylist()]
+    return {row["offset"]: row for row in rows}
+
+
+def xerial(data: bytes) -> bytes:
+    """Return data as snappy-java's stream writes it, in two blocks."""
+    blocks = [pa.compress(part, "snappy", asbytes=True) for part in (data[:40], data[40:])]
+    return b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1) + b"".join(struct.pack(">i", len(one)) + one for one in blocks)
+
+
+@pytest.mark.parametrize(
+    ("codec", "pack"),
+    [
+        (0, bytes),
+        (1, gzip.compress),
+        (2, lambda data: pa.compress(data, "snappy", asbytes=True)),
+        (2, xerial),
+        (3, lambda data: pa.compress(data, "lz4", asbytes=True)),
+        (4, lambda data: pa.compress(data, "zstd", asbytes=True)),
+    ],
+    ids=["none", "gzip", "snappy", "snappy-java", "lz4", "zstd"],
+)
+def test_records_of_each_codec_are_the_same(codec: int, pack: Callable[[bytes], bytes]) -> None:
+    log = [*records(300), Record(300, START, b"k1", None), Record(301, START, None, b"no key")]
+    found_rows = keys_of(batch(log, flags=codec, pack=pack), bounds=(0, 302))
+    assert found_rows == keys_of(*(record.stored for record in log), bounds=(0, 302))
+    assert sorted(found_rows) == [293, 294, 296, 297, 298, 299, 300]  # 300 is the tombstone of 295
+    assert [offset for offset, row in found_rows.items() if row["tombstone"]] == [300]
+
+
+def test_a_batch_that_the_cleaner_rewrote_has_the_same_records() -> None:
+    log = records(7)
+    cleaned = [record for record in log if record.offset in (2, 6)]
+    whole = keys_of(batch(log))
+    assert keys_of(batch(cleaned)) == {offset: whole[offset] for offset in (2, 6)}
+    changed = keys_of(batch([log[2]._replace(headers=()), log[6]._replace(value=b"")]))
+    assert all(changed[offset]["hash"] != whole[offset]["hash"] for offset in (2, 6))
+    # broker's time: the records' own times do not count
+    (late,) = keys_of(batch([Record(1, START, b"k", b"v"), Record(2, START + 5, b"k", b"v")], flags=8)).values()
+    assert late["timestamp"] == START + 5
+
+
+def test_records_of_aborted_transactions_do_not_count() -> None:
+    def marker(offset: int, producer: int, kind: int) -> bytes:
+        return batch([Record(offset, 0, struct.pack(">hh", 0, kind), b"\0" * 6)], flags=0x30, producer=producer)
+
+    def written(offset: int, producer: int, key: bytes) -> bytes:
+        return batch([Record(offset, 0, key, b"v")], flags=0x10, producer=producer)
+
+    log = [
+        written(0, 7, b"a"),
+        written(1, 8, b"b"),
+        marker(2, 7, 0),
+        written(3, 7, b"c"),
+        marker(4, 8, 1),
+        marker(5, 7, 1),
+    ]
+    assert sorted(keys_of(*log, aborted=[(7, 0)])) == [1, 3]
+    assert sorted(keys_of(*log, aborted=[(7, 0), (8, 1)])) == [3]
+    assert sorted(keys_of(*log)) == [0, 1, 3]
+
+
+def test_records_below_the_first_bound_are_left_out() -> None:
+    assert sorted(keys_of(batch(records(7)), batch(records(7, 7)), bounds=(5, 14))) == [7, 8, 9, 10, 11, 12, 13]
+    assert sorted(keys_of(batch([Record(3, 0, b"a", b""), Record(6, 0, b"b", b"")]), bounds=(5, 14))) == [6]
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_keys_of_old_formats(magic: int) -> None:
+    def message(offset: int, key: bytes | None, value: bytes, flags: int = 0) -> bytes:
+        name = struct.pack(">i", -1) if key is None else struct.pack(">i", len(key)) + key
+        time = struct.pack(">q", START + offset) if magic else b""
+        checked = struct.pack(">bb", magic, flags) + time + name + struct.pack(">i", len(value)) + value
+        return struct.pack(">qiI", offset, len(checked) + 4, zlib.crc32(checked)) + checked
+
+    plain = [message(offset, b"k%d" % offset, b"v") for offset in (4, 5, 6)]
+    inner = [message(offset - (4 if magic else 0), b"k%d" % offset, b"v") for offset in (4, 5, 6)]
+    packed = message(6, None, gzip.compress(b"".join(inner)), flags=1)
+    rows, of_packed = keys_of(*plain), keys_of(packed)
+    assert sorted(rows) == sorted(of_packed) == [4, 5, 6]
+    assert [rows[offset]["key_hash"] for offset in rows] == [of_packed[offset]["key_hash"] for offset in rows]
+    assert [rows[offset]["hash"] for offset in rows] == [of_packed[offset]["hash"] for offset in rows]
+
+
+def test_a_batch_that_cannot_be_uncompressed_is_not_read() -> None:
+    for broken in (batch(records(3), flags=1), batch(records(3), flags=4), batch(records(3), flags=6)):
+        with pytest.raises(batches.CorruptBatch, match="orders-0: the stored batch at offset 0 "):
+            keys_of(broken)
+
+
 # --- compacted partitions ------------------------------------------------------------------------------------------
 
 
@@ -513,10 +615,17 @@ def test_cleaned_tombstone_cannot_be_proven() -> None:
     assert compare.verdict(findings) == "incomplete"
     assert findings.counts["key"]["skipped"] == 1
     assert findings.skipped[0][2].startswith("orders-0: 1 of 7 keys disappeared and have no tombstone")
-    assert "5 offsets above the baseline's end 35" in findings.skipped[0][2]
-    assert "quorumshift_fingerprint_exclude" in findings.skipped[0][2]
+    assert "5 offsets above the baseline's end 35 have no record" in findings.skipped[0][2]
+    assert "quorumshift_fingerprint_purged" in findings.skipped[0][2]
+    # the operator says that clients delete keys: excused, if there is room for as many tombstones, and listed
+    findings = found(records(), [*log, later], was, compacted(41, **short), purged_topics=["ord*"])
+    assert compare.verdict(findings) == "pass"
+    assert findings.excused[0][2].startswith("orders-0: 1 of 7 keys disappeared")
+    # each offset that was written since still has a record, so none was its tombstone
     superseded = [Record(offset, NOW, b"k1", b"v") for offset in range(35, 41)]
-    assert compare.verdict(found(records(), log + superseded, was, compacted(41, **short))) == "incomplete"
+    for purged in ([], ["ord*"]):
+        after = found(records(), log + superseded, was, compacted(41, **short), purged_topics=purged)
+        assert rules(after) == ["key_vanished"]
     # no offset was written since that could have been its tombstone
     assert rules(found(records(), log, was, compacted(35, **short))) == ["key_vanished"]
     full = [Record(offset, NOW, b"k1", b"v") for offset in (35,)]
@@ -554,9 +663,10 @@ def test_retention_of_a_compacted_topic_with_delete_policy() -> None:
         rules(found(records(), log, was._replace(retention_ms=24 * HOUR), now._replace(retention_ms=24 * HOUR)))
     ) == {"key_vanished"}
     assert compare.verdict(found(records(), log, was._replace(retention_ms=24 * HOUR), now)) == "incomplete"
-    # how much is left of a compacted log is not measured
-    by_size = {"retention_ms": -1, "retention_bytes": 1}
-    assert compare.verdict(found(records(), log, was._replace(**by_size), now._replace(**by_size))) == "incomplete"
+    # the cleaner makes a log smaller, also below the size that retention left
+    for limit, verdict in ((1, "pass"), (10_000, "incomplete")):
+        by_size = {"retention_ms": -1, "retention_bytes": limit}
+        assert compare.verdict(found(records(), log, was._replace(**by_size), now._replace(**by_size))) == verdict
 
 
 def test_truncated_compacted_log_is_found() -> None:
@@ -569,7 +679,7 @@ def test_many_differences_are_listed_in_part_and_counted_completely() -> None:
     findings = found(log, [], compacted(500), compacted(500))
     assert findings.counts["key"]["left_only"] == 500
     assert len(findings.differences) == keys.SHOWN + 1
-    assert json.loads(findings.differences[-1].sides["baseline"]) == {"further keys": 300}
+    assert json.loads(findings.differences[-1].sides["baseline"]) == {"further keys": 500 - keys.SHOWN}
 
 
 # --- consumer groups and transactions ------------------------------------------------------------------------------
@@ -588,15 +698,28 @@ def kept(groups: Dict[str, Group] | None = None, **transactions: Transaction) ->
 
 
 def coordinated(
-    was: Coordinators, now: Coordinators, ends: Any = None, elapsed: int = HOUR, tombstones: Any = (), written: Any = ()
+    was: Coordinators,
+    now: Coordinators,
+    ends: Any = None,
+    read_ms: int = NOW,
+    tombstones: Any = (),
+    written: Any = (),
+    used: int = NOW - HOUR,
+    left: int = 0,
 ) -> Findings:
     """Compare coordinators. `tombstones`: names of groups or transactional ids whose newest record is one; `written`:
-    of those whose newest record is none."""
+    of those whose newest record is none; all others have no record. At the baseline each had one of `used`, and each
+    group one of `left`, the time when its last member left."""
     ends = {TP: 100} if ends is None else ends
     gone = coordinators.missing(was, now, {topic for topic, _number in ends}, INTERNAL)
-    seen = {record: 123 for entry in gone if entry.key[0] in tombstones for record in entry.records[-1:]}
-    seen.update((record, None) for entry in gone if entry.key[0] in written for record in entry.records[-1:])
-    findings = coordinators.compare(was, now, ends, elapsed, gone, seen, INTERNAL)
+    newest: Dict[bytes, List[Newest]] = {}
+    for entry in gone:
+        newest[entry.records[-1]] = [(False, 7, used, False)]
+        if entry.key[0] in (*tombstones, *written):
+            newest[entry.records[-1]].append((True, 123, NOW, entry.key[0] in tombstones))
+        for record in entry.of_group if left else ():
+            newest[record] = [(False, 8, left, False)]
+    findings = coordinators.compare(was, now, ends, read_ms, gone, newest)
     assert all(counted["read"] == sum(counted[name] for name in OUTCOMES) for counted in findings.counts.values())
     return findings
 
@@ -635,31 +758,46 @@ def test_missing_offset_needs_evidence(state_then: str, now: Dict[str, Group]) -
         assert findings.excused[0][2].startswith("offset 50, now none: ")
 
 
-@pytest.mark.parametrize("hours", [25, 8 * 24], ids=["delete retention", "offsets retention"])
-def test_only_the_offset_of_a_group_without_members_can_have_expired(hours: int) -> None:
-    for then, now, verdict in (
+@pytest.mark.parametrize(
+    ("then", "now", "verdict"),
+    [
         ("EMPTY", {}, "pass"),
         ("EMPTY", {"g": Group("EMPTY", {})}, "pass"),
         ("EMPTY", {"g": Group("STABLE", {})}, "incomplete"),
         ("STABLE", {}, "incomplete"),
         ("PREPARING_REBALANCING", {"g": Group("EMPTY", {})}, "incomplete"),
         ("UNKNOWN", {}, "incomplete"),
-    ):
-        was = {"g": Group(then, {TP: 50})}
-        assert compare.verdict(groups(was, now, elapsed=hours * HOUR)) == verdict, (then, now)
-        # its coordinator would have loaded this record
-        lost = groups(was, now, elapsed=hours * HOUR, written=["g"])
-        assert compare.verdict(lost) == "incomplete"
-        assert "its newest record in __consumer_offsets-3 is no tombstone" in lost.skipped[0][2]
+    ],
+)
+def test_only_the_offset_of_a_group_without_members_can_have_expired(then: str, now: Any, verdict: str) -> None:
+    was, week = {"g": Group(then, {TP: 50})}, 7 * 24 * HOUR
+    assert compare.verdict(groups(was, now, used=NOW - week)) == verdict
+    # its coordinator would have loaded this record
+    lost = groups(was, now, used=NOW - week, written=["g"])
+    assert compare.verdict(lost) == "incomplete"
+    assert "its newest record in __consumer_offsets-3 is no tombstone" in lost.skipped[0][2]
+
+
+def test_what_cannot_have_expired_is_not_excused() -> None:
+    """An offset that was committed less than the retention ago, also if its tombstone can have been cleaned since."""
+    was, week = {"g": Group("EMPTY", {TP: 50})}, 7 * 24 * HOUR
+    lost = groups(was, {}, used=NOW - week + 1)
+    assert compare.verdict(lost) == "incomplete"
+    assert "It was last used 20" in lost.skipped[0][2] and "offsets.retention.minutes is 168 h" in lost.skipped[0][2]
+    # the offset is old, but its group had members until a moment ago
+    assert compare.verdict(groups(was, {}, used=NOW - week, left=NOW - week + 1)) == "incomplete"
+    assert compare.verdict(groups(was, {}, used=NOW - 2 * week, left=NOW - week)) == "pass"
+    # the baseline has no record of it
+    gone = coordinators.missing(kept(was), kept(), ["orders"], INTERNAL)
+    assert compare.verdict(coordinators.compare(kept(was), kept(), {TP: 100}, NOW + week, gone, {})) == "incomplete"
 
 
 def test_the_longer_retention_decides() -> None:
     was = kept({"g": Group("EMPTY", {TP: 50})}, t=Transaction(7, 3))
     raised = dict.fromkeys(RETENTIONS, 30 * 24 * HOUR)
-    after = coordinated(was, Coordinators({}, {}, raised), elapsed=8 * 24 * HOUR)
-    # the tombstone of the group can have been cleaned
-    assert [key for _kind, key, _why in after.skipped] == ['["t"]']
-    assert "transactional.id.expiration.ms is 720 h now and was 168 h" in after.skipped[0][2]
+    after = coordinated(was, Coordinators({}, {}, raised), used=NOW - 8 * 24 * HOUR)
+    assert [key for _kind, key, _why in after.skipped] == ['["g","orders",0]', '["t"]']
+    assert "transactional.id.expiration.ms is 720 h" in after.skipped[1][2]
 
 
 def test_offset_beyond_the_log_is_found() -> None:
@@ -682,10 +820,10 @@ def test_missing_transactional_id_needs_evidence() -> None:
     assert compare.verdict(lost) == "incomplete"
     assert "transactional id t" in lost.skipped[0][2]
     assert compare.verdict(coordinated(was, kept(), tombstones=["t"])) == "pass"
-    # Only its expiration explains that it has no tombstone, and only if its last change was before the baseline
-    assert compare.verdict(coordinated(was, kept(), elapsed=6 * 24 * HOUR)) == "incomplete"
-    assert compare.verdict(coordinated(was, kept(), elapsed=8 * 24 * HOUR)) == "pass"
-    assert compare.verdict(coordinated(was, kept(), elapsed=8 * 24 * HOUR, written=["t"])) == "incomplete"
+    # Only its expiration explains that it has no tombstone
+    assert compare.verdict(coordinated(was, kept(), used=NOW - 6 * 24 * HOUR)) == "incomplete"
+    assert compare.verdict(coordinated(was, kept(), used=NOW - 8 * 24 * HOUR)) == "pass"
+    assert compare.verdict(coordinated(was, kept(), used=NOW - 8 * 24 * HOUR, written=["t"])) == "incomplete"
 
 
 def test_truncated_internal_topic_is_found() -> None:
@@ -702,6 +840,36 @@ def test_patterns_choose_topics_but_never_internal_ones() -> None:
     assert cluster.chosen(names, ["orders-*", "__*"], ["*-us"]) == ["orders-eu"]
 
 
+def test_a_sample_is_the_same_in_both_runs_and_never_the_whole() -> None:
+    for sample in (Sample(last=25), Sample(percent=20, seed=7)):
+        was, now = state(1000), state(1500)
+        first = plan.ranges(was, None, (), SIZE, sample)
+        baseline = [chunk for part in first for chunk in scan(records(1000), part).chunks]
+        assert 0 < len(baseline) < 60
+        again = plan.ranges(now, was, baseline, SIZE, sample)
+        bounds = [pair for part in again for pair in zip(part.bounds, part.bounds[1:])]
+        assert [pair for pair in bounds if pair[1] <= 1000] == [(chunk.begin, chunk.end) for chunk in baseline]
+        assert any(pair[0] >= 1000 for pair in bounds)
+        current = [chunk for part in again for chunk in scan(records(1500), part).chunks]
+        fingerprints = (
+            Fingerprint("c", NOW, {}, {of.tp: of}, chunks, "", NO_COORDINATORS, {"orders": sample})
+            for of, chunks in ((was, baseline), (now, current))
+        )
+        then, here = fingerprints
+        findings = compare.compare(then, here, Context(sizes={was.tp: 1}))
+        assert compare.verdict(findings) == "pass"
+        assert "log" not in findings.counts and findings.counts["log_of_a_sample"]["match"] == 1
+        assert 0 < compare.shares(then)["orders"] < 0.6
+        broken = [chunk._replace(hash="") if chunk.begin == baseline[0].begin else chunk for chunk in current]
+        assert rules(compare.compare(then, here._replace(chunks=broken), Context())) == ["records_changed"]
+    assert plan.ranges(was, None, (), SIZE, Sample(percent=20, seed=8)) != first
+    # a small partition has at least one chunk
+    assert len(plan.ranges(state(35), None, (), SIZE, Sample(percent=0.001))) == 1
+    assert plan.ranges(state(1000), None, (), SIZE, Sample(last=25)) == [
+        Range("orders", 0, "id-1", (970, 980, 990, 1000), cut=False)
+    ]
+
+
 def _chunk(begin: int, end: int) -> Chunk:
     return Chunk("orders", 0, begin, end, 1, end - begin, 70, end - begin, begin, end - 1, START, START, 3, 3, "")
 
@@ -715,13 +883,13 @@ def test_a_chunk_whose_predecessor_retention_removed_does_not_gain_the_batch_tha
 
     baseline = [_chunk(0, 10), _chunk(10, 20), _chunk(20, 30)]
     wanted = plan.ranges(state(30, log_start=10), state(30), baseline, SIZE)
-    assert wanted == Range("orders", 0, "id-1", (10, 20, 30), cut=False)
+    assert wanted == [Range("orders", 0, "id-1", (10, 20, 30), cut=False)]
     wanted = plan.ranges(state(30), state(30), baseline, SIZE)
-    assert wanted == Range("orders", 0, "id-1", (0, 10, 20, 30), cut=True)
+    assert wanted == [Range("orders", 0, "id-1", (0, 10, 20, 30), cut=True)]
 
 
 def test_a_baseline_whose_log_start_moved_during_its_scan_can_be_compared():
-    """Its first chunk begins above its log start: without this bound the chunk is never read again."""
+    """Its first chunk begins above its log start: the batch that this bound cuts belongs to no chunk."""
     baseline = [_chunk(10, 20), _chunk(20, 30)]
     wanted = plan.ranges(state(30, log_start=5), state(30, log_start=5), baseline, SIZE)
-    assert wanted == Range("orders", 0, "id-1", (5, 10, 20, 30), cut=True)
+    assert wanted == [Range("orders", 0, "id-1", (10, 20, 30), cut=False)]
