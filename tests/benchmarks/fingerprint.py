@@ -1,15 +1,16 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Compare the rate of data_fingerprint with Kafka's ConsumerPerformance on the same topics of one broker.
+"""Compare the rate of data_fingerprint with Kafka's ConsumerPerformance on the same topics of one broker, in one run.
 
 Usage: ``PYTHONPATH=.build:.:spark .venv/bin/python tests/benchmarks/fingerprint.py [--records N] ...``
 
-Three topics have the same records: one keeps all, one is written in transactions (with markers), one is compacted
-(mostly gaps). Prints a line of JSON per measurement, with records and megabytes per second: of the job without Spark's
-start, cold and warm, and of ConsumerPerformance, by its own report and by the clock. Spark has the JVM flags of the
-role's defaults. CPU seconds are of the reader with all its processes, and of the broker meanwhile: on a shared machine
-they say more than the clock.
+`many` has 1,000 partitions, `few` and `compacted` have 4. The two readers alternate, `--rounds` times, after one
+unmeasured read each. Prints a line of JSON per measurement and, per topic, the ratio of the medians: the fingerprint's
+rate by that of ConsumerPerformance (goal: 0.8), by the clock while records are read, and by CPU seconds. Both leave out
+their start: Spark's, and the JVM's and the group's rebalance. CPU seconds are of the reader with all its processes, and
+of the broker meanwhile: on a shared machine they say more than the clock. Spark has the role's default settings.
+ConsumerPerformance cannot read `compacted` to a number of records: its rate in `few` is the measure.
 """
 
 from __future__ import annotations
@@ -20,61 +21,89 @@ import json
 import os
 import pathlib
 import resource
+import statistics
 import subprocess
 import sys
 import time
 from typing import Any, Dict, List
 
+import yaml
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 from quorumshift_spark import data_fingerprint
 
-from tests.integration.servers import BUILD, class_path, free_port, kraft_broker, kraft_controllers, wait_for, workdir
+from tests.integration.servers import class_path, free_port, kraft_broker, kraft_controllers, wait_for, workdir
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Those of kafka-run-class.sh
 TOOL_FLAGS = ("-Xmx512m", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35")
+PARTITIONS = {"many": 1000, "few": 4, "compacted": 4}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Rates of data_fingerprint and of ConsumerPerformance.")
-    parser.add_argument("--records", type=int, default=1_000_000, help="records in each topic")
-    parser.add_argument("--size", type=int, default=200, help="bytes of a value")
-    parser.add_argument("--partitions", type=int, default=8)
-    parser.add_argument("--transaction", type=int, default=100, help="records of a transaction, over all partitions")
-    parser.add_argument("--cores", type=int, default=2, help="cores of local Spark")
-    parser.add_argument("--topics", nargs="+", default=["plain", "transactional", "compacted"])
+    parser.add_argument("--records", type=int, default=20_000_000, help="records in each topic")
+    parser.add_argument("--size", type=int, default=100, help="bytes of a value")
+    parser.add_argument("--partitions", type=int, default=PARTITIONS["many"], help="of the topic `many`")
+    parser.add_argument("--compression", default="none")
+    parser.add_argument("--cores", type=int, default=os.cpu_count(), help="cores of local Spark")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--topics", nargs="+", default=list(PARTITIONS), choices=list(PARTITIONS))
     options = parser.parse_args()
     address = HostPort("127.0.0.1", free_port())
-    settings = {"log.cleaner.backoff.ms": "500"}
+    settings = {"log.cleaner.enable": "false", "log.index.size.max.bytes": "1000000"}
     with contextlib.ExitStack() as stack:
         home = stack.enter_context(workdir("benchmark_fingerprint"))
         stack.enter_context(kraft_controllers(home, [address]))
-        broker = stack.enter_context(kraft_broker(home, 1, f"101@{address}", settings))
+        broker = stack.enter_context(kraft_broker(home, 1, f"101@{address}", settings, jvm=("-Xmx1g",)))
         admin = AdminClient({"bootstrap.servers": str(broker.address)})
-        fill(admin, broker, options)
         spark = session(options.cores)
+        tool: Dict[str, float] = {}
         try:
             for topic in options.topics:
-                for number, what in enumerate(("fingerprint, cold", "fingerprint, warm")):
-                    measure(what, topic, options, fingerprint, admin, broker, spark, home / f"{topic}-{number}")
-                if topic != "compacted":  # the tool would wait for the compacted records
-                    measure("ConsumerPerformance", topic, options, consumer_performance, broker, topic, options)
+                fill(admin, broker, topic, options)
+                tool = compare(admin, broker, spark, home, topic, options, tool)
         finally:
             spark.stop()
     return 0
 
 
-def measure(what: str, topic: str, options: argparse.Namespace, function: Any, *arguments: Any) -> None:
-    seconds = function(*(arguments if function is consumer_performance else (*arguments, topic)))
-    result = {"what": what, "topic": topic, "records": options.records, **seconds}
-    for name, took in seconds.items():
-        if took and "CPU" not in name:
-            rate = options.records / took
-            result[name.replace("seconds", "records/s")] = round(rate)
-            result[name.replace("seconds", "MB/s")] = round(rate * options.size / 1e6, 1)
-    print(json.dumps(result), flush=True)
+def compare(
+    admin: AdminClient,
+    broker: Any,
+    spark: SparkSession,
+    home: pathlib.Path,
+    topic: str,
+    options: argparse.Namespace,
+    of_few: Dict[str, float],
+) -> Dict[str, float]:
+    """Measure both readers on a topic and print the ratios; return the medians of ConsumerPerformance."""
+    found: Dict[str, List[Dict[str, float]]] = {"fingerprint": [], "ConsumerPerformance": []}
+    for number in range(options.rounds + 1):
+        for what, measured in found.items():
+            if what == "fingerprint":
+                seconds = fingerprint(admin, broker, spark, home / f"{topic}-{number}", topic)
+            elif topic != "compacted":
+                seconds = consumer_performance(broker, topic, options)
+            else:
+                continue
+            rate = round(options.records / seconds["seconds reading"])
+            line = {"what": what, "topic": topic, "records": options.records, **seconds, "records/s": rate}
+            print(json.dumps({**line, "measured": number > 0}), flush=True)
+            if number:
+                measured.append(seconds)
+    medians = {
+        what: {name: statistics.median(one[name] for one in measured) for name in measured[0]}
+        for what, measured in found.items()
+        if measured
+    }
+    tool = medians.get("ConsumerPerformance", of_few)
+    if tool:
+        ratios = {name: round(tool[name] / medians["fingerprint"][name], 2) for name in tool}
+        print(json.dumps({"topic": topic, "records": options.records, "ratio of rates, by": ratios}), flush=True)
+    return tool
 
 
 def fingerprint(
@@ -86,15 +115,16 @@ def fingerprint(
         "nonce": output.name,
         "cluster_id": admin.describe_cluster().result(30).cluster_id,
         "output": str(output),
+        "progress": str(output / "progress"),
         "views": {"cluster": {"bootstrap_servers": str(broker.address)}},
         "fingerprint": {"topics": [topic]},
     }
     before, broker_before = processes_cpu(os.getpid()), processes_cpu(broker.pid)
-    result = data_fingerprint.run(job, str(output.parent), spark)
+    result = data_fingerprint.run(job, str(output), spark)
     if result["verdict"] != "pass":
         raise RuntimeError(f"{topic}: {result['verdict']}: {result['reasons']}")
     return {
-        "seconds": result["timings"]["total"],
+        "seconds": result["timings"]["total"] - result["timings"]["spark_start"],
         "seconds reading": result["timings"]["read"],
         "CPU seconds": round(processes_cpu(os.getpid()) - before, 2),
         "CPU seconds of the broker": round(processes_cpu(broker.pid) - broker_before, 2),
@@ -149,62 +179,41 @@ def consumer_performance(broker: Any, topic: str, options: argparse.Namespace) -
     }
 
 
-def fill(admin: AdminClient, broker: Any, options: argparse.Namespace) -> None:
-    """Create the topics and produce the same records to each; ten records share a key."""
-    compact = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.bytes": str(1 << 20)}
+def fill(admin: AdminClient, broker: Any, topic: str, options: argparse.Namespace) -> None:
+    """Create the topic and produce its records; ten records share a key."""
+    partitions = options.partitions if topic == "many" else PARTITIONS[topic]
+    config = {"cleanup.policy": "compact"} if topic == "compacted" else {}
+    admin.create_topics([NewTopic(topic, partitions, 1, config=config)])[topic].result(60)
+    wait_for(lambda: _leaders(admin, topic) == partitions, 120, f"leaders of {topic}")
+    settings = {"linger.ms": 200, "batch.size": 65536, "queue.buffering.max.kbytes": 512 * 1024}
+    producer = Producer({"bootstrap.servers": str(broker.address), "compression.type": options.compression, **settings})
     body = os.urandom(options.size - 12)
-    for topic in options.topics:
-        config = compact if topic == "compacted" else {}
-        admin.create_topics([NewTopic(topic, options.partitions, 1, config=config)])[topic].result(30)
-        wait_for(lambda: topic in admin.list_topics(timeout=30).topics, 60, f"topic {topic}")  # noqa: B023
-        settings: Dict[str, Any] = {"bootstrap.servers": str(broker.address), "linger.ms": 20}
-        if topic == "transactional":
-            settings["transactional.id"] = "benchmark"
-        producer = Producer(settings)
-        if topic == "transactional":
-            producer.init_transactions(60)
-        for number in range(options.records):
-            if topic == "transactional" and number % options.transaction == 0:
-                if number:
-                    producer.commit_transaction(60)
-                producer.begin_transaction()
-            key = b"%d" % (number * 7919 % max(1, options.records // 10))
-            while True:
-                try:
-                    producer.produce(topic, b"%012d" % number + body, key, partition=number % options.partitions)
-                    break
-                except BufferError:
-                    producer.poll(0.1)
-        if topic == "transactional":
-            producer.commit_transaction(60)
-        if producer.flush(120):
-            raise RuntimeError(f"{topic}: records not acknowledged within 120 s")
-        if topic == "compacted":
-            wait_for(lambda: _cleaned(broker) == options.partitions, 120, "the compaction of every partition")
+    for number in range(options.records):
+        key = b"%d" % (number * 7919 % max(1, options.records // 10))
+        while True:
+            try:
+                # Runs of records, so that batches are as large as those of a busy topic
+                producer.produce(topic, b"%012d" % number + body, key, partition=number // 500 % partitions)
+                break
+            except BufferError:
+                producer.poll(0.1)
+    if producer.flush(120):
+        raise RuntimeError(f"{topic}: records not acknowledged within 120 s")
 
 
-def _cleaned(broker: Any) -> int:
-    """Return the number of partitions that the log cleaner has cleaned."""
-    path = broker.home / "data" / "cleaner-offset-checkpoint"
-    return path.read_text().count("compacted ") if path.exists() else 0
+def _leaders(admin: AdminClient, topic: str) -> int:
+    metadata = admin.list_topics(topic, timeout=30).topics[topic]
+    return sum(1 for partition in metadata.partitions.values() if partition.leader >= 0)
 
 
 def session(cores: int) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
-    directory = pathlib.Path(os.environ.get("QUORUMSHIFT_SPARK_JARS") or BUILD / "spark" / "jars")
-    jars: List[str] = sorted(str(jar) for jar in directory.glob("*.jar"))
-    return (
-        SparkSession.builder.master(f"local[{cores}]")
-        .config("spark.jars", ",".join(jars))
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.memory", "1g")
-        .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "4")
-        .config("spark.log.level", "ERROR")
-        .getOrCreate()
-    )
+    defaults = yaml.safe_load((ROOT / "roles/quorumshift/defaults/main.yml").read_text())
+    builder = SparkSession.builder.master(f"local[{cores}]").config("spark.driver.host", "127.0.0.1")
+    for name, value in {**defaults["quorumshift_spark_conf"], "spark.log.level": "ERROR"}.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
 
 
 if __name__ == "__main__":
