@@ -177,16 +177,17 @@ def cluster(tmp_path_factory):
 
 
 @contextlib.contextmanager
-def submitted(home, cluster, job, conf=None):
+def submitted(home, cluster, job, conf=None, name="metadata_parity"):
     """Yield (run, process, event log's directory) of a job on the cluster, or in one process if `cluster` is None."""
     run = parity.Run(home, **job, cluster_id=servers.CLUSTER_ID, ship=cluster is not None)
     path = run.write()
     events = run.directory / "events"
     events.mkdir()
+    run.output.mkdir(exist_ok=True)
     archive = str(run.directory / "quorumshift_spark.zip")
     package.build(archive)
-    script = run.directory / "metadata_parity.py"
-    script.write_bytes((parity.ROOT / "spark/quorumshift_spark/metadata_parity.py").read_bytes())
+    script = run.directory / f"{name}.py"
+    script.write_bytes((parity.ROOT / "spark/quorumshift_spark" / script.name).read_bytes())
     settings = {
         **CONF,
         "spark.eventLog.dir": events.as_uri(),
