@@ -164,6 +164,11 @@ PARTS: dict[str, tuple[Step, ...]] = {
         Step("journey", script("journey"), 7200, env={"TESTBED_VARIANT": "journey"}),
         Step("testbed down, journey", (PYTHON, TESTBED, "down"), 120, env={"TESTBED_VARIANT": "journey"}),
     ),
+    "zk-to-zk": (
+        Step("testbed reset, ensembles", (PYTHON, TESTBED, "reset"), 1200, env={"TESTBED_VARIANT": "ensembles"}),
+        Step("moves with drills", (PYTHON, "-m", "tools.zk_to_zk"), 4500, env={"TESTBED_VARIANT": "ensembles"}),
+        Step("testbed down, ensembles", (PYTHON, TESTBED, "down"), 120, env={"TESTBED_VARIANT": "ensembles"}),
+    ),
     "test-fresh": (Step("new Debian host", script("fresh_host"), 2400),),
     "test-e2e": (
         Step("failover", script("demo", "--failover"), 1800),
@@ -178,7 +183,7 @@ PARTS: dict[str, tuple[Step, ...]] = {
 LONG = (
     *("molecule-secure", "test-fresh", "test-e2e", "test-verify", "test-faults", "test-rollback", "test-layout"),
     *("test-restarts", "crash-tests-all", "crash-tests-rollback", "crash-tests-sudo", "drill"),
-    *("spark", "spark-standalone"),
+    *("zk-to-zk", "spark", "spark-standalone"),
 )
 TARGETS: dict[str, tuple[str, ...]] = {
     **{part: (part,) for part in PARTS},

@@ -78,7 +78,7 @@ class ActionModule(QuorumshiftAction):
     def ends_run(self, result):
         """A broker that reverted left a registration in the quorum, which its role removes before the run ends. In an
         upgrade it keeps its registration."""
-        return result.get("outcome") != "reverted" or result.get("kind") in transitions.CHANGING
+        return result.get("outcome") != "reverted" or result.get("kind") in transitions.CHANGED_KEYS
 
     def _changes_of_repair(self) -> dict:
         """Return {node_id} or {node_id, changes} for a node that is to run in the mode that its file says.

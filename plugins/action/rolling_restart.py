@@ -50,7 +50,7 @@ class ActionModule(QuorumshiftAction):
                 return {"failed": True, "msg": f"{needed}. Nothing was changed."}
             if not self._task.check_mode:
                 self.artifacts().save(f"plan-{kind}.json", json.dumps(result["plan"], indent=1))
-            if result["plan"]["batches"] and kind not in transitions.CHANGING:
+            if result["plan"]["batches"] and kind not in transitions.CHANGED_KEYS:
                 self.say(f"if the run stops, go on with -e restart_since={result['since']}")
             return result
         if state == "planned":

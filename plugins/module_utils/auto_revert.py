@@ -71,10 +71,11 @@ def after(spec: Mapping[str, Any], record: Record, directory: str, error: Except
 
 
 def upgrade(spec: Mapping[str, Any], record: Record, earlier: Earlier, error: Exception) -> tuple[str, str]:
-    """Give a node that did not come up in an upgrade its earlier release and properties file back, and start it.
+    """Give a node that did not come up with another release or file its earlier ones back, and start it.
 
     A node may always run the release of before the upgrade: inter.broker.protocol.version and metadata.version are not
-    raised before all nodes run the new one. Return as `after`.
+    raised before all nodes run the new one. Servers of both ZooKeeper ensembles have the same data until the cut, before
+    which all brokers are restarted. Return as `after`.
     """
     record.forgiving = True
     unit, release = spec["service"], spec.get("release") or {}

@@ -64,6 +64,12 @@ def begin_unit(unit: str, module: str, job: Mapping[str, Any], directory: str) -
         raise
 
 
+def command(directory: str, code: str, module: str, path: str) -> list[str]:
+    """Return the argv that runs `module.resume(path)` with this collection's code, which is kept as the file `code` of
+    a directory."""
+    return [sys.executable, "-I", "-c", _MAIN, _kept_code(directory, code), module, path]
+
+
 def taken(path: str) -> dict:
     """Return the job of this process, in the environment of the module that started it; remove the job's files."""
     job = host_state.read_json(path)
@@ -82,7 +88,7 @@ def removed(directory: str) -> None:
             os.unlink(path)
 
 
-def _kept_code(directory: str) -> str:
+def _kept_code(directory: str, name: str = CODE) -> str:
     """Return a path for sys.path with this collection: Ansible's archive is copied, a directory stays where it is."""
     archive = getattr(globals().get("__loader__"), "archive", None)
     if not archive:
@@ -90,7 +96,7 @@ def _kept_code(directory: str) -> str:
         for _level in ("module_utils", "plugins", "kafka", "quorumshift", "ansible_collections", "root"):
             path = os.path.dirname(path)
         return path
-    kept = os.path.join(directory, CODE)
+    kept = os.path.join(directory, name)
     with open(archive, "rb") as source, open(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as copy:
         shutil.copyfileobj(source, copy)
     return kept

@@ -55,8 +55,8 @@ def planned(spec: Mapping[str, Any]) -> dict:
 
 def _is_due(spec: Mapping[str, Any], state: Mapping[str, Any]) -> bool:
     """Return whether a node that is as it should be is restarted all the same: in a plain restart, unless its process
-    started after `since`; in an upgrade, if it runs another release, or started before its file was written."""
-    if spec["kind"] in transitions.CHANGING:
+    started after `since`; in one with a change, if it runs another release, or started before its file was written."""
+    if spec["kind"] in transitions.CHANGED_KEYS:
         release = spec.get("release")
         if release:
             return home_link.running_version(spec["service"]) != release["version"]
@@ -295,7 +295,7 @@ def _bring_up(
             home_link.require(spec["service"], release["home"], release["version"])
         record.end("done")
     except Exception as error:
-        if spec["kind"] in transitions.CHANGING:
+        if spec["kind"] in transitions.CHANGED_KEYS:
             record.end(*auto_revert.upgrade(spec, record, earlier, error))
         else:
             record.end(*auto_revert.after(spec, record, directory, error, since))

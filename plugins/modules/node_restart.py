@@ -44,6 +44,7 @@ options:
         properties file. They fail in a mode of a migration, and where the file has another mode.
       - V(upgrade_broker) and V(upgrade_controller) are the same with another release, V(protocol_broker) with another
         C(inter.broker.protocol.version). A node that does not come up gets its earlier release and file back.
+      - V(zk_connect) does the same with a broker in plain ZooKeeper mode, and changes its C(zookeeper.connect).
     type: str
     choices:
       - controller
@@ -58,6 +59,7 @@ options:
       - upgrade_broker
       - upgrade_controller
       - protocol_broker
+      - zk_connect
   release:
     description:
       - With V(upgrade_broker) and V(upgrade_controller), the release that the node is to run. C(home) is the link from
@@ -273,8 +275,12 @@ def main():
     }
     try:
         if given["kind"] in transitions.RESTARTS and given["action"] == "begin":
-            if given["kind"] not in transitions.CHANGING and (given["changes"] or given["content"]):
-                module.fail_json(msg="a plain restart changes no properties file. Nothing was changed on this host.")
+            allowed = transitions.CHANGED_KEYS.get(given["kind"], ())
+            if given["content"] or not set(given["changes"] or {}) <= set(allowed):
+                module.fail_json(
+                    msg=f"a restart of kind {given['kind']} changes {', '.join(allowed) or 'no key'} of a properties "
+                    "file. Nothing was changed on this host."
+                )
             spec["mode"] = restart_worker.kept_mode(spec)
         if module.check_mode:
             plan = restart_worker.planned(spec)

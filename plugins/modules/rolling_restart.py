@@ -46,6 +46,7 @@ options:
         back to migration mode, V(zk) from there to plain ZooKeeper mode.
       - V(restart_broker) and V(restart_controller) restart nodes in the mode in which they run, outside of a migration.
         V(upgrade_broker), V(upgrade_controller) and V(protocol_broker) are plain restarts too, in an upgrade.
+        V(zk_connect) restarts brokers in plain ZooKeeper mode with another C(zookeeper.connect).
       - Required unless O(state=batches).
     type: str
     choices:
@@ -60,6 +61,7 @@ options:
       - upgrade_broker
       - upgrade_controller
       - protocol_broker
+      - zk_connect
   canary:
     description:
       - The host to restart first; by default the broker that leads the fewest partitions. With O(state=batches), by

@@ -30,6 +30,9 @@ def of_restart(action: QuorumshiftAction, kind: str, host: str, values: Mapping[
         extra = _own_settings(action, "quorumshift_broker_config")
         changes = kraft_config.to_migration_mode(values, node["node_id"], _voters(action), listener, protocol, extra)
         return {"node_id": node["node_id"], "changes": changes}
+    if kind == "zk_connect":
+        connect = action.variable("zk_migrate_connect")
+        return {"node_id": int(action.nodes()[host]["node_id"]), "changes": {"zookeeper.connect": connect}}
     if kind in transitions.RESTARTS:
         return {"node_id": int(action.nodes()[host]["node_id"]), **_of_upgrade(action, kind, host, values)}
     if kind == "hybrid":  # the host reverts the keys from the file that it kept before the restart in KRaft mode
@@ -58,7 +61,7 @@ def _of_upgrade(action: QuorumshiftAction, kind: str, host: str, values: Mapping
     A new release would use its own inter.broker.protocol.version where the file names none: the earlier one is written
     into the file first.
     """
-    if kind not in transitions.CHANGING:
+    if kind not in transitions.CHANGED_KEYS:
         return {}
     version = str(action.variable("upgrade_to"))
     if kind == "protocol_broker":

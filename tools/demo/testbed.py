@@ -33,16 +33,17 @@ class TestbedInventory:
         self.vars: dict[str, Any] = tree["vars"]
         groups = {name: group["hosts"] for name, group in tree["children"].items()}
         self.brokers = {host: variables["ansible_host"] for host, variables in groups["kafka_broker"].items()}
-        self.controllers = {host: variables["ansible_host"] for host, variables in groups["kafka_controller"].items()}
-        self.controller_ids = {
-            variables["quorumshift_node_id"]: host for host, variables in groups["kafka_controller"].items()
-        }
+        controllers = groups.get("kafka_controller", {})
+        self.controllers = {host: variables["ansible_host"] for host, variables in controllers.items()}
+        self.controller_ids = {variables["quorumshift_node_id"]: host for host, variables in controllers.items()}
+        of_ensembles = {**groups.get("zookeeper_source", {}), **groups.get("zookeeper_destination", {})}
+        self.ensembles = {host: variables["ansible_host"] for host, variables in of_ensembles.items()}
         self.zookeeper_connect: str = self.vars["quorumshift_zookeeper_connect"]
         self.artifacts_dir = Path(self.vars["quorumshift_artifacts_dir"])
 
     @property
     def hosts(self) -> dict[str, str]:
-        return {**self.brokers, **self.controllers}
+        return {**self.brokers, **self.controllers, **self.ensembles}
 
     def ssh(self, host: str, *command: str, own: bool = False) -> list[str]:
         """Return the argv that runs a command on a host; `own`: over a new connection, not a shared one."""

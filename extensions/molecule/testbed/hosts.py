@@ -15,6 +15,7 @@ import podman
 import secrets_store
 import security
 from layout import (
+    HAS_IPV6,
     HOSTS,
     LAYOUT,
     LOGIN,
@@ -67,8 +68,9 @@ def _live(host: Host) -> Path:
 
 def _empty_data(host: Host, live: Path) -> None:
     (live / "kafka").mkdir(parents=True)
-    if host.has_zookeeper:
+    if host.has_zookeeper or host.destination_id:
         _own(live / "zookeeper", ZOOKEEPER_UID)
+    if host.has_zookeeper:
         (live / "zookeeper/myid").write_text(f"{ZOOKEEPERS.index(host) + 1}\n")
     for directory in LAYOUT.log_dirs if host.is_broker else (LAYOUT.metadata_dir,):
         _own(live / "kafka" / directory, LAYOUT.uid)
@@ -85,7 +87,7 @@ def _options(host: Host, network: Network, live: Path, seeded: bool) -> list[str
         "--systemd=always",
         f"--network={podman.NETWORK}",
         f"--ip={network.address(host)}",
-        *([f"--ip6={network.address6(host)}"] if SECURED else []),
+        *([f"--ip6={network.address6(host)}"] if HAS_IPV6 else []),
         "--cap-add=NET_ADMIN",
         *(["--cap-add=SYS_ADMIN"] if SUDO else []),  # logind's units mount
         "--pids-limit=-1",
@@ -114,10 +116,12 @@ def _provision(host: Host, network: Network, secrets: dict[str, str]) -> None:
         log_file = LAYOUT.broker_log if host.is_broker else LAYOUT.controller_log
         _put(config / "log4j.properties", _render("kafka-log4j.properties", log_file=log_file))
         if host.has_zookeeper:
-            _provision_zookeeper(root, network, secrets)
+            _provision_zookeeper(root, network, secrets, ZOOKEEPERS)
+        if host.destination_id:
+            _provision_zookeeper(root, network, secrets, ())
         if host.is_broker:
             _provision_broker(root, host, network, secrets)
-        else:
+        elif host.node_id:
             _put(_unit(root, LAYOUT.controller), _render("kafka-controller.service"))
     finally:
         podman.podman("unmount", host.container)
@@ -169,9 +173,9 @@ def _add_user(root: Path, name: str, uid: int, home: str, shell: str) -> None:
             stream.write(f"{line}\n")
 
 
-def _provision_zookeeper(root: Path, network: Network, secrets: dict[str, str]) -> None:
+def _provision_zookeeper(root: Path, network: Network, secrets: dict[str, str], servers: tuple[Host, ...]) -> None:
     _put(_unit(root, "zookeeper"), _render("zookeeper.service"))
-    ensemble = [f"server.{myid}={network.address(peer)}:2888:3888" for myid, peer in enumerate(ZOOKEEPERS, start=1)]
+    ensemble = [f"server.{myid}={network.address(peer)}:2888:3888" for myid, peer in enumerate(servers, start=1)]
     _put(
         root / "etc/zookeeper/zoo.cfg",
         _render("zoo.cfg", servers="\n".join(ensemble), security=security.zookeeper_settings()),

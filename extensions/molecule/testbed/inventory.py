@@ -15,6 +15,7 @@ from layout import (
     BROKERS,
     CA_CERTIFICATE,
     CONTROLLERS,
+    DESTINATIONS,
     INVENTORY,
     LAYOUT,
     LOGIN,
@@ -61,26 +62,37 @@ def write(network: Network, secrets: dict[str, str]) -> Path:
     become = {"ansible_become": True} if SUDO else {}  # not for localhost, which has no group
     brokers = {host.name: {**_host(network, host), **become} for host in BROKERS}
     controllers = {host.name: {**_controller(network, host), **become} for host in CONTROLLERS}
-    tree = {
-        "all": {
-            "vars": common,
-            "children": {
-                "zookeeper": {"hosts": {host.name: {} for host in ZOOKEEPERS}},
-                "kafka_broker": {"hosts": brokers},
-                "kafka_controller": {
-                    "hosts": controllers,
-                    "vars": {
-                        "quorumshift_controller_log_dir": LAYOUT.metadata_log_dir,
-                        "quorumshift_controller_port": LAYOUT.controller_port,
-                    },
-                },
+    groups: dict[str, object] = {
+        "zookeeper": {"hosts": {host.name: {} for host in ZOOKEEPERS}},
+        "kafka_broker": {"hosts": brokers},
+    }
+    if controllers:
+        groups["kafka_controller"] = {
+            "hosts": controllers,
+            "vars": {
+                "quorumshift_controller_log_dir": LAYOUT.metadata_log_dir,
+                "quorumshift_controller_port": LAYOUT.controller_port,
             },
         }
-    }
+    if DESTINATIONS:
+        groups.update(_ensembles(network))
+        common["zk_migrate_source_connect"] = network.zookeeper_connect
+        common["zk_migrate_destination_connect"] = network.destination_connect
+        servers = {host.destination_id: f"{network.address(host)}:2888:3888" for host in DESTINATIONS}
+        common["zk_migrate_destination_servers"] = servers
+        common["zk_migrate_source_addresses"] = [network.address6(host) for host in ZOOKEEPERS]
+    tree = {"all": {"vars": common, "children": groups}}
     INVENTORY.touch(mode=0o600)
     INVENTORY.chmod(0o600)
     INVENTORY.write_text("---\n" + yaml.safe_dump(tree, sort_keys=False, width=200))
     return INVENTORY
+
+
+def _ensembles(network: Network) -> dict[str, object]:
+    """Return the groups of the source's servers and of the destination's."""
+    source = {host.name: _host(network, host) for host in ZOOKEEPERS}
+    destination = {host.name: {**_host(network, host), "zk_migrate_myid": host.destination_id} for host in DESTINATIONS}
+    return {"zookeeper_source": {"hosts": source}, "zookeeper_destination": {"hosts": destination}}
 
 
 def _host(network: Network, host: Host) -> dict[str, object]:

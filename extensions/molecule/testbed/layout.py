@@ -22,11 +22,14 @@ CHECKOUT_ID = hashlib.sha256(str(CHECKOUT).encode()).hexdigest()[:8]
 
 # `secure` secures every listener (security.py); `other` has another layout (_OTHER); `racks` has more brokers (_RACKS);
 # `sudo` logs in as a user who may use sudo, and logind ends whatever a login leaves running (hosts.py); `journey`
-# begins with an older release, and has newer ones beside it (_JOURNEY).
-VARIANTS = ("default", "secure", "other", "racks", "sudo", "journey")
+# begins with an older release, and has newer ones beside it (_JOURNEY); `ensembles` has no controllers, and ZooKeeper
+# servers on hosts of their own: three of the source, three of the destination (_ENSEMBLES).
+VARIANTS = ("default", "secure", "other", "racks", "sudo", "journey", "ensembles")
 VARIANT = os.environ.get("TESTBED_VARIANT") or "default"
 SECURED = VARIANT == "secure"
 SUDO = VARIANT == "sudo"
+ENSEMBLES = VARIANT == "ensembles"
+HAS_IPV6 = SECURED or ENSEMBLES
 LOGIN = "operator" if SUDO else "root"
 STATES = {name: BUILD / ("testbed" if name == "default" else f"testbed-{name}") for name in VARIANTS}
 STATE = STATES.get(VARIANT, BUILD / "testbed-unknown")
@@ -48,9 +51,10 @@ class TestbedError(Exception):
 
 @dataclass(frozen=True)
 class Host:
-    """One host: its Kafka id (`broker.id` or the future `node.id`), its rack, its address's last octet.
+    """One host: its Kafka id (`broker.id` or the future `node.id`; 0: no Kafka), its rack, its address's last octet.
 
-    `state_dir`: the host's own quorumshift_state_dir, "" for the collection's default.
+    `state_dir`: the host's own quorumshift_state_dir, "" for the collection's default. `destination_id`: of a ZooKeeper
+    server without data that the destination ensemble will have (its myid).
     """
 
     name: str
@@ -60,6 +64,7 @@ class Host:
     is_broker: bool
     has_zookeeper: bool
     state_dir: str = ""
+    destination_id: int = 0
 
     @property
     def container(self) -> str:
@@ -208,10 +213,25 @@ _RACKS = replace(
     )
     + tuple(Host(f"c{rack}", 100 + rack, f"rack-{'abc'[rack - 1]}", 50 + rack, False, False) for rack in (1, 2, 3)),
 )
-LAYOUT = {"other": _OTHER, "racks": _RACKS, "journey": _JOURNEY}.get(VARIANT, _DEFAULT)
+_ENSEMBLES = replace(
+    _DEFAULT,
+    hosts=(
+        Host("b1", 1, "rack-a", 11, is_broker=True, has_zookeeper=False),
+        Host("b2", 2, "rack-b", 12, is_broker=True, has_zookeeper=False),
+        Host("b3", 5, "rack-c", 13, is_broker=True, has_zookeeper=False),
+        Host("s1", 0, "", 31, is_broker=False, has_zookeeper=True),
+        Host("s2", 0, "", 32, is_broker=False, has_zookeeper=True),
+        Host("s3", 0, "", 33, is_broker=False, has_zookeeper=True),
+        Host("z1", 0, "", 41, is_broker=False, has_zookeeper=False, destination_id=11),
+        Host("z2", 0, "", 42, is_broker=False, has_zookeeper=False, destination_id=12),
+        Host("z3", 0, "", 43, is_broker=False, has_zookeeper=False, destination_id=13),
+    ),
+)
+LAYOUT = {"other": _OTHER, "racks": _RACKS, "journey": _JOURNEY, "ensembles": _ENSEMBLES}.get(VARIANT, _DEFAULT)
 HOSTS = LAYOUT.hosts
 BROKERS = tuple(host for host in HOSTS if host.is_broker)
-CONTROLLERS = tuple(host for host in HOSTS if not host.is_broker)
+CONTROLLERS = tuple(host for host in HOSTS if host.node_id and not host.is_broker)
+DESTINATIONS = tuple(host for host in HOSTS if host.destination_id)
 ZOOKEEPERS = tuple(host for host in HOSTS if host.has_zookeeper)
 
 
@@ -262,7 +282,7 @@ class Network:
         return f"{self.prefix}.{host.octet}"
 
     def address6(self, host: Host) -> str:
-        """Return the host's IPv6 address, in the testbed's own RFC 4193 prefix; only the variant `secure` has one."""
+        """Return the host's IPv6 address, in the testbed's own RFC 4193 prefix, where HAS_IPV6."""
         return f"{self._prefix6}::{host.octet:x}"
 
     @property
@@ -283,7 +303,14 @@ class Network:
 
     @property
     def zookeeper_connect(self) -> str:
-        return ",".join(f"{self.address(host)}:{LAYOUT.zookeeper_port}" for host in ZOOKEEPERS) + LAYOUT.chroot
+        return self._connect(ZOOKEEPERS)
+
+    @property
+    def destination_connect(self) -> str:
+        return self._connect(DESTINATIONS)
+
+    def _connect(self, hosts: tuple[Host, ...]) -> str:
+        return ",".join(f"{self.address(host)}:{LAYOUT.zookeeper_port}" for host in hosts) + LAYOUT.chroot
 
     @property
     def bootstrap_servers(self) -> str:

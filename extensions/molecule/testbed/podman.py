@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Callable, Iterable, TypeVar
 
-from layout import BUILD, CHECKOUT_ID, HOSTS, SECURED, TESTBED_ID, Host, Network, TestbedError
+from layout import BUILD, CHECKOUT_ID, HAS_IPV6, HOSTS, TESTBED_ID, Host, Network, TestbedError
 
 _HOME = (BUILD / "podman").resolve()  # podman rejects its storage under another name
 # The root of control groups (v1 or v2), the file of a group's CPU weight, and the weight of one process.
@@ -180,7 +180,7 @@ def ensure_network(network: Network) -> bool:
         network.keep(choose_subnet())
         chosen = True
     subnets = [{"subnet": network.subnet, "gateway": f"{network.prefix}.1"}]
-    if SECURED:
+    if HAS_IPV6:
         subnets.append({"subnet": network.subnet6, "gateway": network.gateway6})
     # podman's file format (containers/common, libnetwork/types.Network): `podman network create` of 4.3 cannot name
     # the bridge
@@ -191,7 +191,7 @@ def ensure_network(network: Network) -> bool:
         "network_interface": NETWORK,
         "created": "2026-01-01T00:00:00Z",
         "subnets": subnets,
-        "ipv6_enabled": SECURED,
+        "ipv6_enabled": HAS_IPV6,
         "internal": True,
         "dns_enabled": False,
         "ipam_options": {"driver": "host-local"},

@@ -113,17 +113,27 @@ RESTARTS = {
         Transition("upgrade_broker", BROKER, "", "", "restart", ()),
         Transition("upgrade_controller", CONTROLLER, "", "", "restart", ()),
         Transition("protocol_broker", BROKER, "", "", "restart", ()),
+        Transition("zk_connect", BROKER, "", "", "restart", ()),
     )
 }
-"""Plain restarts: the node keeps its mode. They are no steps of a migration. An upgrade changes the release, and
-inter.broker.protocol.version; a node that does not come up with the new one gets the earlier one back."""
+"""Plain restarts: the node keeps its mode. They are no steps of a migration to KRaft. An upgrade changes the release,
+and inter.broker.protocol.version; a node that does not come up with the new one gets the earlier one back."""
+
+CHANGED_KEYS = {
+    "upgrade_broker": ("inter.broker.protocol.version",),
+    "upgrade_controller": (),
+    "protocol_broker": ("inter.broker.protocol.version",),
+    "zk_connect": ("zookeeper.connect",),
+}
+"""Plain restarts that change something on the host, with the keys of its properties file that they may change."""
 
 _OUTSIDE = {BROKER: (node_mode.ZK, node_mode.KRAFT), CONTROLLER: (node_mode.CONTROLLER_FINAL,)}
-KEPT_MODES = {**{name: _OUTSIDE[one.role] for name, one in RESTARTS.items()}, "protocol_broker": (node_mode.ZK,)}
+KEPT_MODES = {
+    **{name: _OUTSIDE[one.role] for name, one in RESTARTS.items()},
+    "protocol_broker": (node_mode.ZK,),
+    "zk_connect": (node_mode.ZK,),
+}
 """The modes in which a node may make each plain restart: those outside of a migration."""
-
-CHANGING = tuple(name for name, one in RESTARTS.items() if not one.stays)
-"""Plain restarts that change something on the host."""
 
 
 def of(kind: str) -> Transition:

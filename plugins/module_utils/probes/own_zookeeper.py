@@ -42,6 +42,22 @@ def gather(values: Mapping[str, str], timeout: float = 10.0) -> dict:
         }
 
 
+def session(
+    connect: ZkConnect, security: ZkSecurity, node_id: int, timeout: float = 10.0
+) -> tuple[int | None, str | None]:
+    """Return the session that owns /brokers/ids/<node id>, and the id in /cluster/id; None for what does not exist.
+
+    Raises SecurityError, znodes.ZnodeError, WireError.
+    """
+    with ZkConnection(connect, security, timeout) as client:
+        client.sync()
+        broker, cluster = (_get(client, path) for path in (f"/brokers/ids/{node_id}", "/cluster/id"))
+        return (
+            broker[1].ephemeral_owner if broker else None,
+            znodes.cluster_id(cluster[0]) if cluster else None,
+        )
+
+
 def why_unreadable(config_file: str, timeout: float = 10.0) -> str | None:
     """Return why `gather` fails with the settings in a broker's properties file, None if it does not."""
     try:

@@ -1,0 +1,82 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""zk_cut: one step of the cut on a destination host, journalled.
+
+The orders within the window are given by a few lines of shell, not by the module: its transfer and Python's start would
+take the most of a short session timeout.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import ensemble_cut
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
+
+VARIABLES = {
+    "config_file": "zk_migrate_config_file",
+    "service": "zk_migrate_service",
+    "myid": "zk_migrate_myid",
+    "destination_servers": "zk_migrate_destination_servers",
+    "destination_connect": "zk_migrate_destination_connect",
+    "source_addresses": "zk_migrate_source_addresses",
+}
+# The order of each state, and the states in which the worker has carried it out
+ORDERS = {
+    "cut": ("cut", (ensemble_cut.CUT,)),
+    "promoted": ("promote", (ensemble_cut.PROMOTING, ensemble_cut.PROMOTED)),
+    "open": ("all", (ensemble_cut.PROMOTED,)),
+}
+
+
+class ActionModule(QuorumshiftAction):
+    """Does one step; the module's documentation lists them. Options that the task does not give are filled in from the
+    variables of the role zk_migrate."""
+
+    FILLS = ("host", "state_dir")
+
+    def act(self, args):
+        for option, name in VARIABLES.items():
+            value = self.variable(name)
+            if args.get(option) is None and value is not None:
+                args[option] = value
+        args.setdefault("id", self.session.get("run") or "")
+        if args["state"] not in ORDERS or self._task.check_mode:
+            return super().act(args)
+        result = self._ordered(self.filled(args))
+        if not result.get("failed"):
+            self.done(args, result)
+        return result
+
+    def _ordered(self, args):
+        """Write the order, wait until the worker has carried it out, and return its record."""
+        name, good = ORDERS[args["state"]]
+        order = {"id": args["id"], "name": name}
+        if name == "promote":
+            order.update(zxids=args["zxids"], first=args["first"])
+        seconds = float(args.get("timeout_s") or 10)
+        script = ensemble_cut.order_script(args["state_dir"], json.dumps(order), (*good, ensemble_cut.HEALED), seconds)
+        done = self._low_level_execute_command(f"/bin/sh -c {shlex.quote(script)}")
+        state, _newline, record = done["stdout"].strip().partition("\n")
+        try:
+            cut = {**json.loads(record), "state": state.strip()}
+        except ValueError:
+            return {"failed": True, "msg": f"{self.host} gave no answer: {done['stderr'] or done['stdout']}", "cut": {}}
+        if cut["id"] == args["id"] and cut["state"] in good:
+            return {"changed": True, "cut": cut}
+        why = cut.get("reason") or "no reason is known. See journalctl -u quorumshift-zk-cut"
+        text = f"{self.host} is in state {cut['state']} after {seconds:.0f} s, not {good[0]}: {why}"
+        return {"failed": True, "msg": f"{text}.", "cut": cut}
+
+    def done(self, args, result):
+        cut = result.get("cut") or {}
+        if args["state"] != "read" and result.get("changed"):
+            self.artifacts().note("event", f"zk_cut {args['state']}", host=self.host, cut=cut)
+        if cut.get("reason") and args["state"] == "healed":
+            self.say(f"{self.host}: {cut['reason']}")
+
+    def ends_run(self, result):
+        """The run goes on after a failed step: the other hosts are healed."""
+        return False

@@ -1,0 +1,350 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How observers are cut off from their source and become an ensemble of their own. Pure.
+
+Each destination host goes through the states below. What keeps two ensembles from both serving Kafka:
+
+- The client ports are fenced from before the cut until the host knows that all destination hosts were promoted.
+- A host that was not promoted by its deadline undoes cut and fence by itself. A host that accepted its promotion never
+  does, and no order or reboot opens its client port before that knowledge.
+- That knowledge is: this server leads and all others follow it; or the run says that all hosts accepted; or another
+  destination server serves clients as leader or follower, which it does only with that knowledge.
+
+So where only a part of the hosts was promoted, those stay fenced, and Kafka goes on with the source through the others.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Collection, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence
+
+from ..addresses import parse_host_port
+from . import zk_observer, zk_sessions
+from .advice import shown
+from .checks.facts import Finding
+
+BEGUN, FENCED, CUT, HEALED, PROMOTING, PROMOTED = "begun", "fenced", "cut", "healed", "promoting", "promoted"
+UNDONE_BY_ITSELF = (BEGUN, FENCED, CUT)
+"""The states that a host leaves by itself at its deadline."""
+
+DIRECTORY = "zk_cut"  # of the worker's files, below quorumshift_state_dir
+CUT_COMMENT, FENCE_COMMENT = "quorumshift-cut", "quorumshift-fence"
+PROBE_ADDRESS = "127.81.83.1"  # from which this host asks its own server while all other clients are fenced
+IPTABLES = ("iptables", "ip6tables")
+_REJECT = ("-j", "REJECT", "--reject-with", "tcp-reset")
+
+# Seconds, measured: docs/zookeeper-to-zookeeper.md
+START_S, START_ZNODE_S, STEP_S, STEPS = 4.0, 6.5e-6, 0.4, 2.5  # two modules, and two orders by shell
+BUDGET = 2 / 3  # of the shortest session timeout: a client that was idle before has pinged a third of it ago
+LEAST_LEFT_S = 1.0
+
+
+class Rule(NamedTuple):
+    """A rule of the filter table: the command `iptables` or `ip6tables`, and chain and matches."""
+
+    command: str
+    rule: List[str]
+
+
+def fence(ports: Iterable[str]) -> List[Rule]:
+    """Return the rules that reject all clients of these ports but `PROBE_ADDRESS`, those of the same host included."""
+    rules = []
+    for port in ports:
+        for command in IPTABLES:
+            but = ["!", "-s", PROBE_ADDRESS] if command == "iptables" else []
+            rules.append(Rule(command, ["INPUT", "-p", "tcp", *but, "--dport", port, *_commented(FENCE_COMMENT)]))
+    return rules
+
+
+def cut(addresses: Iterable[str], ports: Iterable[str]) -> List[Rule]:
+    """Return the rules that reset all connections to and from the quorum and election ports of these IP addresses.
+
+    Only what leaves is rejected. With a rule for what arrives, the reset would be dropped too, and the observer would
+    notice the cut only after syncLimit.
+    """
+    which = ["-m", "multiport", "--ports", ",".join(sorted(set(ports), key=int))]
+    return [
+        Rule(
+            "ip6tables" if ":" in address else "iptables",
+            ["OUTPUT", "-p", "tcp", "-d", address, *which, *_commented(CUT_COMMENT)],
+        )
+        for address in addresses
+    ]
+
+
+def _commented(comment: str) -> List[str]:
+    return ["-m", "comment", "--comment", comment, *_REJECT]
+
+
+def inserted(rule: Rule) -> List[str]:
+    """Return the argv that puts a rule before all others of its chain."""
+    return [rule.command, "-w", "-I", *rule.rule]
+
+
+_REMOVE = """for table in iptables ip6tables; do
+  command -v $table >/dev/null || continue
+  $table -w -S | grep -e {comments} | sed 's/^-A/-D/' | xargs -r -L1 $table -w
+done
+"""
+
+
+def remove_script(*comments: str) -> str:
+    """Return the shell commands that remove the rules with these comments, and no others, in both families."""
+    return _REMOVE.format(comments=" -e ".join(comments))
+
+
+def heal_script(directory: str) -> str:
+    """Return the shell script that undoes cut and fence on a host that was not promoted. It is the dead man's switch,
+    so it needs nothing but a shell."""
+    states = "|".join((*UNDONE_BY_ITSELF, HEALED))
+    return f"""#!/bin/sh
+# Quorumshift: undoes the cut between two ZooKeeper ensembles on this host, unless it was promoted.
+PATH=/usr/sbin:/usr/bin:/sbin:/bin
+cd {shlex.quote(directory)} || exit 1
+exec 9>lock
+flock 9
+case "$(cat state)" in
+  {states}) ;;
+  *) exit 0 ;;
+esac
+{remove_script(CUT_COMMENT, FENCE_COMMENT)}echo {HEALED} > state.new && mv state.new state
+"""
+
+
+def order_script(state_dir: str, order: str, wanted: Sequence[str], seconds: float) -> str:
+    """Return the shell commands that give the worker an order, wait for a state, and print the state and the record.
+
+    Whatever happens to a wait, the order stays: the worker decides by itself whether it is too late.
+    """
+    return f"""umask 077
+cd {shlex.quote(state_dir)}/{DIRECTORY} || exit 1
+printf %s {shlex.quote(order)} > order.new && mv order.new order.json || exit 1
+left={int(seconds * 20)}
+while [ $left -gt 0 ]; do
+  case "$(cat state)" in {"|".join(wanted)}) break ;; esac
+  left=$((left - 1))
+  sleep 0.05
+done
+cat state cut.json
+"""
+
+
+def fence_script(directory: str, rules: Sequence[Rule]) -> str:
+    """Return the shell script that fences again before the server starts, while its promotion is under way."""
+    has = [shlex.join([rule.command, "-w", "-C", *rule.rule]) for rule in rules]
+    puts = [shlex.join(inserted(rule)) for rule in rules]
+    checked = "".join(f"  {one} 2>/dev/null || {other} || exit 1\n" for one, other in zip(has, puts))
+    return f"""#!/bin/sh
+# Quorumshift: keeps clients away from this ZooKeeper server until its whole ensemble was promoted.
+PATH=/usr/sbin:/usr/bin:/sbin:/bin
+if [ "$(cat {shlex.quote(directory)}/state)" = {PROMOTING} ]; then
+{checked}fi
+"""
+
+
+def promotion(values: Mapping[str, str], destination: Mapping[int, str]) -> Dict[str, str | None]:
+    """Return the changes to zoo.cfg that make an observer a voter of the destination ensemble."""
+    wanted: Dict[str, str | None] = {key: None for key in values if re.fullmatch(r"server\.\d+", key)}
+    wanted.update({"peerType": None, "dynamicConfigFile": None, "reconfigEnabled": "false"})
+    wanted.update({f"server.{number}": f"{one}:participant" for number, one in sorted(destination.items())})
+    return wanted
+
+
+def source_members(
+    configured: Mapping[int, zk_observer.Member], destination: Iterable[int]
+) -> List[zk_observer.Member]:
+    """Return the source's servers in an observer's configuration."""
+    return [one for number, one in configured.items() if number not in set(destination)]
+
+
+def ports_of(members: Iterable[zk_observer.Member]) -> List[str]:
+    """Return the quorum and election ports of servers."""
+    found = set()
+    for one in members:
+        for address in one.address.split("|"):
+            found.update(address.rsplit(":", 2)[1:])
+    return sorted(found, key=int)
+
+
+def hosts_of(members: Iterable[zk_observer.Member]) -> List[str]:
+    """Return the host names or addresses of servers."""
+    return sorted({address.rsplit(":", 2)[0].strip("[]") for one in members for address in one.address.split("|")})
+
+
+_CLIENT = re.compile(r"^ /(?P<address>[0-9a-fA-F.:%]+):\d+\[\d+\]\((?P<values>[^)]*)\)", re.MULTILINE)
+
+
+def clients(cons: str) -> List[dict]:
+    """Return [{address, session, timeout_ms}] of the connections with a session in the answer to `cons`."""
+    found = []
+    for match in _CLIENT.finditer(cons):
+        values = dict(one.partition("=")[::2] for one in match["values"].split(","))
+        if values.get("sid", "0x0") != "0x0" and values.get("to", "").isdigit():
+            found.append(
+                {"address": match["address"], "session": int(values["sid"], 16), "timeout_ms": int(values["to"])}
+            )
+    return found
+
+
+class Plan(NamedTuple):
+    """What a cut takes. Times in seconds; `timeout_ms`: the shortest timeout of a session on the destination."""
+
+    estimate_s: float
+    budget_s: float
+    timeout_ms: int
+
+
+def plan(timeouts: Sequence[int], znodes: int, answer_s: float) -> Plan:
+    """Return the plan of a cut. `timeouts`: of all sessions on destination servers, in ms; `znodes`: of the whole tree;
+    `answer_s`: how long one task on all hosts takes."""
+    timeout = min(timeouts)
+    estimate = STEPS * max(answer_s, STEP_S) + START_S + START_ZNODE_S * znodes
+    return Plan(round(estimate, 1), round(timeout / 1000 * BUDGET, 1), timeout)
+
+
+def too_long(planned: Plan) -> Iterator[Finding]:
+    """Yield why the cut would outlast the sessions."""
+    if planned.estimate_s > planned.budget_s:
+        needed = int(planned.estimate_s / BUDGET * 1000) + 1000
+        yield Finding(
+            f"the cut takes about {planned.estimate_s:.1f} s, and the shortest session timeout is "
+            f"{planned.timeout_ms} ms: two thirds of it are {planned.budget_s:.1f} s",
+            f"set zookeeper.session.timeout.ms={needed} on all brokers, restart them, and run again",
+        )
+
+
+class Check(NamedTuple):
+    """The verdict of a check. `first`: the hosts that start first, a bare majority with the most advanced; `problems`:
+    why no host is promoted; `notes`: what is no problem."""
+
+    first: List[str]
+    problems: List[str]
+    notes: List[str]
+
+
+def first_to_start(by_progress: Sequence[str], last: Mapping[str, int]) -> List[str]:
+    """Return which hosts start first. Where all are at the same zxid, all. Otherwise the most advanced ones that are
+    just a majority: none of their elections ends without the most advanced, which so wins it."""
+    if len(set(last.values())) == 1:
+        return list(by_progress)
+    return list(by_progress[: len(by_progress) // 2 + 1])
+
+
+def not_promotable(hosts: Mapping[str, Mapping], expected: Sequence[str]) -> List[str]:
+    """Return why no destination host may be promoted, by the state that each returned from its cut."""
+    problems = []
+    for host in expected:
+        one = hosts.get(host) or {}
+        if one.get("state") != CUT:
+            problems.append(f"{host} is {one.get('state') or 'unknown'}: {one.get('reason') or 'it did not answer'}")
+    return problems
+
+
+def unreachable_brokers(hosts: Mapping[str, Mapping]) -> Dict[str, List[str]]:
+    """Return {broker's address: destination hosts that reached it before the cut, and not since}."""
+    found: Dict[str, List[str]] = {}
+    for host, one in hosts.items():
+        for address in one.get("brokers_lost") or ():
+            found.setdefault(address, []).append(host)
+    return found
+
+
+def leftovers(host: str, state: str, rules: int, works: bool) -> Iterator[Finding]:
+    """Yield what an earlier run left on a host. `rules`: how many rules of the cut it has; `works`: whether its worker
+    runs."""
+    if state == PROMOTING and not works:
+        yield Finding(
+            f"{host} accepted its promotion, and its worker ended before the ensemble served",
+            "run quorumshift.kafka.zk_migrate again: it finishes the promotion",
+        )
+    elif state in UNDONE_BY_ITSELF and works:
+        yield Finding(f"a cut is under way on {host} (state {state})", "wait until it ends, and run again")
+    elif rules and not works and state != PROMOTING:
+        yield Finding(
+            f"{host} has {rules} firewall rules of an earlier cut",
+            "run quorumshift.kafka.zk_rollback: it removes them",
+        )
+
+
+def followers_of(mntr: str) -> int:
+    """Return how many voters follow this leader in sync, from the answer to `mntr`."""
+    match = re.search(r"^zk_synced_followers\s+(\d+)", mntr, re.MULTILINE)
+    return int(match[1]) if match else 0
+
+
+def znodes_of(mntr: str) -> int:
+    """Return how many znodes a server has, from the answer to `mntr`."""
+    match = re.search(r"^zk_znode_count\s+(\d+)", mntr, re.MULTILINE)
+    return int(match[1]) if match else 0
+
+
+def peers(destination: Mapping[int, str], myid: int) -> List[tuple]:
+    """Return (host, quorum port) of the other destination servers."""
+    found = []
+    for number, address in destination.items():
+        if number != myid:
+            where = parse_host_port(zk_observer.quorum_address(zk_observer.Member(address)))
+            found.append((where.host, where.port))
+    return found
+
+
+def leader_zxid(source: Mapping[str, Mapping]) -> int:
+    """Return the zxid that every destination server must have processed, 0 without a leader. `source`:
+    probes.zk_servers.gather of the source."""
+    leader = next((one for one in source.values() if one["mode"] == "leader"), None)
+    return zk_observer.to_process(leader["zxid"] or 0, source) if leader else 0
+
+
+def not_ready(
+    hosts: Mapping[str, Mapping], source: Mapping[str, Mapping], behind: Mapping[str, int | None]
+) -> List[Finding]:
+    """Return why the destination cannot be cut off now. `hosts`: what each destination host read; `source`:
+    probes.zk_servers.gather of the source; `behind`: {server: zxid} of destination servers that do not catch up."""
+    found: List[Finding] = []
+    if not leader_zxid(source):
+        found.append(Finding("none of the source's servers answers as its leader", "fix the source, and run again"))
+    for host, one in sorted(hosts.items()):
+        server = one["server"]
+        found += [Finding(seen, do) for seen, do in one["problems"]]
+        if not server["observes"] or server["mode"] != "observer":
+            found.append(
+                Finding(
+                    f"{host} serves as {server['mode'] or 'nothing'}, not as an observer of the source",
+                    "run quorumshift.kafka.zk_migrate again: it joins the source",
+                )
+            )
+    for server_, zxid in sorted(behind.items()):
+        found.append(
+            Finding(
+                f"destination server {server_} is at zxid 0x{zxid or 0:x}, and the source's leader was at "
+                f"0x{leader_zxid(source):x} before",
+                "wait until it has caught up, and run again",
+            )
+        )
+    return found
+
+
+def foreign_sessions(owners: Mapping[str, int], ids: Collection[int]) -> Iterator[Finding]:
+    """Yield the brokers, and the controller, whose session was not made by a destination server. `owners`: {path:
+    session}; `ids`: the destination's myids."""
+    for path, session in sorted(owners.items()):
+        if zk_sessions.creator(session) not in ids:
+            yield Finding(
+                f"the session of {path} was made by the server with myid {zk_sessions.creator(session)}, which is none "
+                "of the destination",
+                "restart that broker with the destination's connect string; add it to the inventory if it is not there",
+            )
+
+
+def source_clients(cons: Mapping[str, str], brokers: Iterable[str]) -> Iterator[Finding]:
+    """Yield the brokers that are still connected to a source server. `cons`: {server: answer}; `brokers`: their IP
+    addresses."""
+    for server, answer in sorted(cons.items()):
+        found = sorted({one["address"] for one in clients(answer)} & set(brokers))
+        if found:
+            yield Finding(
+                f"source server {server} has connections of broker hosts {shown(found)}",
+                "move tools, agents and brokers on these hosts to the destination's connect string",
+            )

@@ -1,0 +1,336 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: zk_cut
+short_description: Cut a ZooKeeper observer off from its source and make it a voter of its own ensemble
+version_added: 0.1.0
+description:
+  - Runs on each host of the destination ensemble. A detached worker does the steps, each at an order, so that no
+    connection is needed in between.
+  - O(state=begun) fences the client port for all clients and arms a timer of systemd. At O(deadline_s) the timer undoes
+    fence and cut, unless the host was promoted. Neither the control node nor the worker is needed for that.
+  - O(state=cut) resets the connections to the source's quorum and election ports, waits until the server no longer
+    serves, and returns the zxid to which its files lead.
+  - O(state=promoted) makes the server a voter and restarts it. From then on the host does not undo anything by itself.
+  - O(state=open) says that all hosts accepted their promotion, and waits until the server serves and its client port is
+    open. Without it, the port is opened once this server leads and all others follow, or another one is open.
+  - O(state=healed) undoes cut and fence on a host that was not promoted.
+  - O(state=resumed) finishes a promotion whose worker ended, for example after a reboot.
+  - O(state=suspended) stops the worker of a promotion that is under way, so that it opens no client port.
+    O(state=taken_back) then undoes the promotion, if the client port was never open. It moves the server's data away,
+    because they are of an ensemble of its own, and leaves the server stopped.
+  - O(state=read) changes nothing but firewall rules for addresses of no host, which it removes at once. It proves so
+    that the real ones can be made.
+options:
+  state:
+    description: What to do.
+    type: str
+    required: true
+    choices: [read, begun, cut, promoted, open, healed, resumed, suspended, taken_back]
+  id:
+    description: The id of this cut. Orders with another id are ignored.
+    type: str
+    default: ''
+  host:
+    description: This host's name in the inventory. The action plugin fills it in.
+    type: str
+    required: true
+  config_file:
+    description: The server's C(zoo.cfg).
+    type: path
+    required: true
+  service:
+    description: The server's service.
+    type: str
+    default: zookeeper
+  myid:
+    description: The id of this host's server.
+    type: int
+    required: true
+  destination_servers:
+    description: The address of each destination server by its id, as C(host:quorum port:election port).
+    type: dict
+    required: true
+  destination_connect:
+    description: The client ports of all destination servers, as in C(zookeeper.connect).
+    type: str
+    required: true
+  source_addresses:
+    description: Further host names or addresses of source servers, for example of another address family. Those in the
+      server lines of O(config_file) are always cut off.
+    type: list
+    elements: str
+    default: []
+  brokers:
+    description: The brokers' listeners, as C(host:port). The worker watches those that it reaches before the cut.
+    type: list
+    elements: str
+    default: []
+  deadline_s:
+    description: After how many seconds the host undoes fence and cut by itself.
+    type: float
+    default: 12
+  zxids:
+    description: With O(state=promoted), the zxid to which each host's files lead, by host, as checked.
+    type: dict
+    default: {}
+  first:
+    description: With O(state=promoted), the hosts that start first. The others start once there is a leader.
+    type: list
+    elements: str
+    default: []
+  reason:
+    description: With O(state=healed), why.
+    type: str
+    default: ''
+  timeout_s:
+    description: How long to wait for the worker, in seconds.
+    type: float
+    default: 10
+extends_documentation_fragment:
+  - quorumshift.kafka.host_record
+attributes:
+  check_mode: {support: full, description: Reads only.}
+  diff_mode: {support: none, description: Shows no differences.}
+author: Quorumshift maintainers (@quorumshift)
+"""
+
+EXAMPLES = r"""
+- name: Fence the client port
+  quorumshift.kafka.zk_cut:
+    state: begun
+    id: "{{ cut_id }}"
+    config_file: /etc/zookeeper/zoo.cfg
+    myid: 44
+    destination_servers: {44: "z4:2888:3888", 45: "z5:2888:3888", 46: "z6:2888:3888"}
+    destination_connect: z4:2181,z5:2181,z6:2181/kafka
+    deadline_s: 12
+"""
+
+RETURN = r"""
+cut:
+  description: >-
+    Of this host: C(state), C(id), C(reason), C(last) (the zxid to which its files lead), C(steps) with their times,
+    C(brokers_watched), C(brokers_lost), C(works) (whether a worker runs), C(rules) (how many firewall rules it has).
+  type: dict
+  returned: success
+server:
+  description: >-
+    Of its server: C(mode), C(zxid), C(znodes), C(timeouts_ms) (of the sessions' on it), C(observes), C(votes) (whether
+    its configuration makes it an observer, or a voter of the destination).
+  type: dict
+  returned: with O(state=read)
+moved:
+  description: Where the server's data was moved; empty if there was none.
+  type: str
+  returned: with O(state=taken_back)
+problems:
+  description: What prevents a cut on this host, each with its remedy.
+  type: list
+  elements: list
+  returned: with O(state=read)
+"""
+
+import re
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state, zk_cutting
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import AddressError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import ensemble_cut
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.properties import PropertiesError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper_log import ZooKeeperFileError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import service
+from ansible_collections.quorumshift.kafka.plugins.module_utils.restart_record import RestartError
+
+ERRORS = (
+    zk_cutting.CutError,
+    AddressError,
+    PropertiesError,
+    ZooKeeperFileError,
+    service.ServiceError,
+    RestartError,
+    OSError,
+    ValueError,
+    KeyError,
+)
+_ZXID = re.compile(r"^Zxid: 0x([0-9a-f]+)", re.MULTILINE)
+
+
+def main():
+    """Do one step."""
+    module = AnsibleModule(
+        argument_spec={
+            "state": {
+                "type": "str",
+                "required": True,
+                "choices": list(WORK),
+            },
+            "id": {"type": "str", "default": ""},
+            **host_state.OPTIONS,
+            "host": {"type": "str", "required": True},
+            "config_file": {"type": "path", "required": True},
+            "service": {"type": "str", "default": "zookeeper"},
+            "myid": {"type": "int", "required": True},
+            "destination_servers": {"type": "dict", "required": True},
+            "destination_connect": {"type": "str", "required": True},
+            "source_addresses": {"type": "list", "elements": "str", "default": []},
+            "brokers": {"type": "list", "elements": "str", "default": []},
+            "deadline_s": {"type": "float", "default": 12},
+            "zxids": {"type": "dict", "default": {}},
+            "first": {"type": "list", "elements": "str", "default": []},
+            "reason": {"type": "str", "default": ""},
+            "timeout_s": {"type": "float", "default": 10},
+        },
+        supports_check_mode=True,
+    )
+    given = module.params
+    if module.check_mode and given["state"] != "read":
+        module.exit_json(changed=True, cut={})
+    try:
+        module.exit_json(**WORK[given["state"]](given))
+    except ERRORS as error:
+        text = f"{type(error).__name__}: {error}" if isinstance(error, (KeyError, ValueError)) else str(error)
+        module.fail_json(msg=f"{text.rstrip('.')}.", cut=seen(given))
+
+
+def seen(given):
+    """Return what is known of the cut on this host."""
+    directory = zk_cutting.path_of(given)
+    rules = zk_cutting.rules_left(ensemble_cut.CUT_COMMENT, ensemble_cut.FENCE_COMMENT)
+    return {
+        **zk_cutting.read_record(directory),
+        "state": zk_cutting.state_of(directory),
+        "works": zk_cutting.works(),
+        "rules": rules,
+    }
+
+
+def read(given):
+    """Return the host's state, and what prevents a cut."""
+    cut_seen, values = seen(given), zk_cutting.values_of(given["config_file"])
+    members = zk_cutting.configured(given["config_file"])
+    destination = {int(number) for number in given["destination_servers"]}
+    source = [number for number in members if number not in destination]
+    own = members.get(given["myid"])
+    server = {
+        "mode": zk_cutting.mode_of(values),
+        "zxid": None,
+        "znodes": 0,
+        "timeouts_ms": [],
+        "observes": bool(own and own.observes and source),
+        "votes": bool(own and not own.observes and not source),
+    }
+    problems = []
+    found = ensemble_cut.leftovers(given["host"], cut_seen["state"], cut_seen["rules"], cut_seen["works"])
+    problems += [[one.seen, one.do] for one in found]
+    if server["mode"]:
+        answers = {word: zk_cutting.ask(values, word) for word in ("srvr", "mntr", "cons")}
+        forbidden = [word for word, answer in answers.items() if "not in the whitelist" in answer]
+        if forbidden:
+            problems.append(
+                [
+                    f"{given['config_file']} on {given['host']} forbids the words {', '.join(forbidden)}",
+                    "add them to its 4lw.commands.whitelist, and restart the server",
+                ]
+            )
+        zxid = _ZXID.search(answers["srvr"])
+        server["zxid"] = int(zxid[1], 16) if zxid else None
+        server["znodes"] = ensemble_cut.znodes_of(answers["mntr"])
+        server["timeouts_ms"] = [one["timeout_ms"] for one in ensemble_cut.clients(answers["cons"])]
+    if server["observes"]:
+        why = service.systemd_error()
+        if why:
+            seen_there = f"{given['host']} has no usable systemd, which runs the worker and its deadline: {why}"
+            problems.append([seen_there, "start destination servers with systemd"])
+        else:
+            prepared = zk_cutting.prepared(given)
+            rules = [ensemble_cut.Rule(*one) for one in (*prepared["fence"], *prepared["cut"])]
+            why = zk_cutting.why_no_rules(rules)
+            if why:
+                problems.append(
+                    [f"the firewall rules of the cut cannot be made on {given['host']}: {why}", "fix that on the host"]
+                )
+    if len(destination) < 3:
+        problems.append([f"destination_servers has {len(destination)} servers", "an ensemble needs at least 3"])
+    return {"changed": False, "cut": cut_seen, "server": server, "problems": problems}
+
+
+def begun(given):
+    """Fence."""
+    directory = zk_cutting.path_of(given)
+    zk_cutting.begin(given, zk_cutting.prepared(given))
+    return awaited(given, directory, (ensemble_cut.FENCED, ensemble_cut.HEALED), ensemble_cut.FENCED)
+
+
+def ordered(given):
+    """Refuse an order: the action plugin gives it."""
+    raise zk_cutting.CutError(f"the state {given['state']} is reached by the action plugin alone. Nothing was changed")
+
+
+def healed(given):
+    """Undo cut and fence."""
+    directory = zk_cutting.path_of(given)
+    before = seen(given)
+    if before["state"] in (ensemble_cut.PROMOTING, ensemble_cut.PROMOTED):
+        raise zk_cutting.CutError(
+            f"this host accepted its promotion (state {before['state']}), so that its part of the cut stays"
+        )
+    if before["works"]:
+        zk_cutting.order(directory, "heal", before.get("id") or "", {"reason": given["reason"]})
+        zk_cutting.wait_state(directory, (ensemble_cut.HEALED,), 2.0)
+    zk_cutting.heal_now(directory)
+    result = {"changed": bool(before["rules"]), "cut": seen(given)}
+    if result["cut"]["rules"]:
+        raise zk_cutting.CutError("firewall rules of the cut are left")
+    return result
+
+
+def resumed(given):
+    """Finish a promotion."""
+    zk_cutting.resume_promotion(given, zk_cutting.prepared(given))
+    return {"changed": True, "cut": seen(given)}
+
+
+def suspended(given):
+    """Stop the worker of a promotion."""
+    zk_cutting.suspend()
+    return {"changed": True, "cut": seen(given)}
+
+
+def taken_back(given):
+    """Undo a promotion."""
+    return {"changed": True, "moved": zk_cutting.take_back(given), "cut": seen(given)}
+
+
+def awaited(given, directory, wanted, *good):
+    """Wait for a state; return the result, or raise CutError if it is not a good one."""
+    state = zk_cutting.wait_state(directory, wanted, given["timeout_s"])
+    found = seen(given)
+    if state in good:
+        return {"changed": True, "cut": found}
+    log = "" if found["works"] else f". Its worker has ended: journalctl -u {zk_cutting.UNIT}"
+    raise zk_cutting.CutError(
+        f"{given['host']} is in state {state} after {given['timeout_s']:.0f} s, not {good[0]}: "
+        f"{found.get('reason') or 'no reason is known'}{log}"
+    )
+
+
+WORK = {
+    "read": read,
+    "begun": begun,
+    "cut": ordered,
+    "promoted": ordered,
+    "open": ordered,
+    "healed": healed,
+    "resumed": resumed,
+    "suspended": suspended,
+    "taken_back": taken_back,
+}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Faults in a move between ensembles. Each drill begins and ends with brokers on observers, unless it says otherwise.
+
+A drill raises AssertionError, and returns what its row says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from typing import Callable, Iterator
+
+from tools.zk_to_zk.bed import BROKERS, DESTINATION, Bed, kill, wait
+
+Drill = Callable[[Bed], str]
+
+
+def require_healed(bed: Bed, before: dict[str, int], restarted: tuple[str, ...] = ()) -> str:
+    """Assert that all destination servers are observers again, without rules, and the same sessions."""
+    wait(lambda: set(bed.modes().values()) == {"observer"}, "all destination servers to be observers")
+    wait(lambda: all(bed.rules(host) == 0 for host in DESTINATION), "no rule of the cut to be left")
+    after = bed.sessions(bed.destination)
+    kept = [path for path, session in before.items() if after.get(path) == session]
+    lost = sorted(set(before) - set(kept))
+    assert all(path in restarted for path in lost), f"sessions lost: {lost}"
+    return f"healed; {len(kept)} of {len(before)} sessions kept"
+
+
+def killed_when(state: str) -> Drill:
+    """The control process is killed once all hosts are in a state: each undoes the cut at its deadline."""
+
+    def drill(bed: Bed) -> str:
+        before, name = bed.sessions(bed.destination), f"killed-{state}"
+        process = bed.cut_alone(name)
+        try:
+            wait(lambda: _any_in(bed, state) or process.poll() is not None, f"state {state}")
+            assert process.poll() is None, bed.log(name)[-2000:]
+        finally:
+            kill(process)
+        began = time.monotonic()
+        wait(lambda: set(bed.states().values()) <= {"healed"}, "the deadline", 120)
+        return f"{require_healed(bed, before)} {time.monotonic() - began:.0f} s after the kill"
+
+    return drill
+
+
+def write_on_the_source(bed: Bed) -> str:
+    """A client writes to Kafka's subtree on the source after the fence: the check fails."""
+    before = bed.sessions(bed.destination)
+    with bed.zookeeper(bed.source) as client:
+        client.ensure_path("/quorumshift_drill")
+        process = bed.cut_alone("write")
+        with _meanwhile(lambda: client.set("/quorumshift_drill", str(time.time()).encode())) as writing:
+            wait(lambda: _any_in(bed, "fenced") or process.poll() is not None, "the fence")
+            writing.set()
+            assert process.wait() != 0, bed.log("write")[-2000:]
+        text = bed.log("write")
+        assert "lacks" in text or "wrote to the source after the cut" in text, text[-3000:]
+        client.delete("/quorumshift_drill")
+    return require_healed(bed, before)
+
+
+def broker_killed(bed: Bed) -> str:
+    """A broker is killed during the cut: the run heals it."""
+    before = bed.sessions(bed.destination)
+    process = bed.cut_alone("broker")
+    try:
+        wait(lambda: _any_in(bed, "fenced") or process.poll() is not None, "the fence")
+        bed.run(BROKERS[-1], "systemctl kill --signal=KILL kafka")
+        assert process.wait() != 0, bed.log("broker")[-2000:]
+        assert "was reached before the cut, and not since" in bed.log("broker"), bed.log("broker")[-3000:]
+        return require_healed(bed, before, (f"/brokers/ids/{_id(bed, BROKERS[-1])}", "/controller"))
+    finally:
+        kill(process)
+        wait(lambda: f"/brokers/ids/{_id(bed, BROKERS[-1])}" not in bed.sessions(bed.destination), "its session's end")
+        bed.run(BROKERS[-1], "systemctl start kafka")
+        wait(lambda: f"/brokers/ids/{_id(bed, BROKERS[-1])}" in bed.sessions(bed.destination), "the broker")
+
+
+def rebooted_after_the_cut(bed: Bed) -> str:
+    """A destination host loses its rules, worker and timer after the cut, as by a reboot: nothing is promoted."""
+    before = bed.sessions(bed.destination)
+    process = bed.cut_alone("reboot")
+    try:
+        wait(lambda: bed.state("z2") == "cut" or process.poll() is not None, "the cut on z2")
+        kill(process)
+        lose_rules(bed, "z2")
+        wait(lambda: bed.mode("z2") == "observer", "z2 to be an observer")
+        assert bed.state("z2") == "cut", bed.states()  # as a reboot leaves it
+        wait(lambda: bed.state("z1") == bed.state("z3") == "healed", "the deadline of the others", 120)
+        bed.run("z2", "sh /var/lib/quorumshift/zk_cut/heal.sh")
+        return require_healed(bed, before)
+    finally:
+        kill(process)
+
+
+def lose_rules(bed: Bed, host: str) -> None:
+    """Do on a host what a reboot does: no rules, no transient units; the server starts by its unit."""
+    bed.run(
+        host,
+        "systemctl kill --signal=KILL zookeeper quorumshift-zk-cut; systemctl stop quorumshift-zk-cut-deadline.timer; "
+        "iptables -F; ip6tables -F; systemctl reset-failed; systemctl start zookeeper",
+    )
+
+
+def partly_promoted(bed: Bed) -> str:
+    """The control process ends between two promotions: those hosts stay fenced, a reboot included, Kafka goes on with
+    the source through the other one, and a rollback takes the promotions back."""
+    before = bed.sessions(bed.destination)
+    process = bed.playbook("../tools/zk_to_zk/partly", "partly", "deadline_s=40")
+    assert process.wait() == 0, bed.log("partly")[-3000:]
+    promoted, other = DESTINATION[:2], DESTINATION[2]
+    wait(lambda: bed.state(other) == "healed", "the deadline of the other", 120)
+    wait(lambda: all(bed.record(host).get("mode") for host in promoted), "the promoted servers to serve", 120)
+    lose_rules(bed, promoted[0])
+    wait(lambda: bed.rules(promoted[0]), "the fence after the reboot")
+    assert [bed.mode(host) for host in promoted] == ["", ""], bed.modes()
+    assert bed.mode(other) == "observer", bed.modes()
+    after = bed.sessions(bed.destination)
+    assert after == before, (before, after)
+    assert bed.playbook("zk_rollback", "rollback-partly").wait() == 0, bed.log("rollback-partly")[-3000:]
+    assert not any(bed.rules(host) for host in DESTINATION)
+    assert not set(bed.ids()) & {one >> 56 for one in bed.sessions(bed.source).values()}
+    assert bed.playbook("zk_migrate", "after-partly", "zk_migrate_cut=false").wait() == 0, bed.log("after-partly")[
+        -3000:
+    ]
+    return "promoted hosts stayed fenced, all sessions kept by the other; rolled back, and moved again"
+
+
+DRILLS: dict[str, Drill] = {
+    "control process killed after the fence": killed_when("fenced"),
+    "control process killed after the cut": killed_when("cut"),
+    "a client writes to the source during the cut": write_on_the_source,
+    "a broker is killed during the cut": broker_killed,
+    "a destination host is rebooted after the cut": rebooted_after_the_cut,
+    "the control process ends between two promotions": partly_promoted,
+}
+
+
+def _any_in(bed: Bed, state: str) -> bool:
+    return state in bed.states().values()
+
+
+def _id(bed: Bed, broker: str) -> int:
+    return {"b1": 1, "b2": 2, "b3": 5}[broker]
+
+
+@contextlib.contextmanager
+def _meanwhile(work: Callable[[], object]) -> Iterator[threading.Event]:
+    """Do something again and again once the event is set, until the block ends."""
+    begin, end = threading.Event(), threading.Event()
+
+    def loop() -> None:
+        begin.wait()
+        while not end.wait(0.2):
+            work()
+
+    thread = threading.Thread(target=loop, daemon=True)
+    thread.start()
+    try:
+        yield begin
+    finally:
+        begin.set()
+        end.set()
+        thread.join()
