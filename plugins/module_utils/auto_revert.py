@@ -74,8 +74,8 @@ def upgrade(spec: Mapping[str, Any], record: Record, earlier: Earlier, error: Ex
     """Give a node that did not come up with another release or file its earlier ones back, and start it.
 
     A node may always run the release of before the upgrade: inter.broker.protocol.version and metadata.version are not
-    raised before all nodes run the new one. Servers of both ZooKeeper ensembles have the same data until the cut, before
-    which all brokers are restarted. Return as `after`.
+    raised before all nodes run the new one. Servers of both ZooKeeper ensembles have the same data until the cut, which
+    is after the restarts of all brokers. Return as `after`.
     """
     record.forgiving = True
     unit, release = spec["service"], spec.get("release") or {}
