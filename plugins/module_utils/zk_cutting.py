@@ -284,7 +284,7 @@ def take_back(given: Mapping[str, Any]) -> str:
         if seen != ensemble_cut.PROMOTING or not rules_left(ensemble_cut.FENCE_COMMENT):
             raise CutError(
                 f"this host is in state {seen}, and its client port is not fenced: Kafka may have written to this "
-                "server. There is no way back to the source without loss"
+                "server. There is no rollback to the source without loss"
             )
     service.begin("stop", name)
     restart_steps.await_stopped({"service": name, "stop_timeout_s": given["timeout_s"]})

@@ -13,13 +13,13 @@ from types import SimpleNamespace
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils import spark_submission
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
-from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from quorumshift_spark.fingerprint import progress
 
 from tests.integration import seeded, servers
 from tests.integration.certificates import Authority
-from tests.spark.test_fingerprint import create, delete_group, delete_records, fill
+from tests.spark.test_fingerprint import commit, create, delete_group, delete_records, fill
 from tests.spark.test_standalone import DAEMON, WORKERS, finished, same, standalone, submitted
 
 pytestmark = pytest.mark.real
@@ -94,8 +94,7 @@ def baseline(home, broker):
     for topic, codec in (("orders", "zstd"), ("profiles", "lz4")):
         fill(broker.server, topic, 2000, compression=codec)
     fill(broker.server, "sampled", 2000, 1)
-    offsets = [ConsumerGroupTopicPartitions("readers", [TopicPartition("orders", 0, 80)])]
-    admin.alter_consumer_group_offsets(offsets)["readers"].result(30)
+    commit(admin, "readers", "orders", 80)
     first = ran(home, None, job(broker, "plain"))
     assert first.verdict == "pass", first.story()
     fill(broker.server, "profiles", 30, prefix="newer-")
@@ -168,7 +167,7 @@ def test_a_killed_driver_gives_incomplete_and_the_next_run_continues(home, clust
     assert not list(kept.iterdir())
 
 
-def test_when_the_time_is_over_the_next_run_continues(home, cluster, broker, baseline, alone, tmp_path):
+def test_when_the_time_is_over_the_next_run_continues(home, broker, baseline, alone, tmp_path):
     kept = tmp_path / "progress"
     of = job(broker, "secured", baseline, progress=str(kept), bounds={"read_s": 5})
     with read_slowly(broker):

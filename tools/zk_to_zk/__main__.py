@@ -51,7 +51,7 @@ def main() -> int:
         figures = cut_figures(bed, before)
         print(json.dumps(figures, indent=1), flush=True)
         refused = bed.playbook("zk_rollback", "rollback-after")
-        if refused.wait() == 0 or "There is no way back without loss" not in bed.log("rollback-after"):
+        if refused.wait() == 0 or "There is no rollback without loss" not in bed.log("rollback-after"):
             problems.append("a rollback after the promotion was not refused")
         moved(bed, "again")
     verdict, noticed = of_clients["verdict"], of_tenant["result"]
