@@ -237,7 +237,7 @@ class Unequal:
     def entities(self, ids: Sequence[int]) -> Tuple[Dict[Key, Dict[str, Entity]], List[str]]:
         """Return {key: {view: entity}} of these keys, and a sentence for each entity that arrived twice."""
         found: Dict[Key, Dict[str, Entity]] = {}
-        places: Dict[Key, int | None] = {}
+        buckets_of: Dict[Tuple[Key, str], int | None] = {}  # the rows of stores have none
         twice = []
         for row in self._of(self._rows, ids).collect() if ids else ():
             entity = entity_of(row)
@@ -245,10 +245,10 @@ class Unequal:
             if row.view in views:
                 twice.append(f"{row.view}: {entity.kind} {readable_key(entity.kind, entity.key)} arrived twice")
             views[row.view] = entity
-            places[(entity.kind, entity.key)] = row.bucket
+            buckets_of[((entity.kind, entity.key), row.view)] = row.bucket
         for key, views in found.items():
             for name, copy in self._copies.items():
-                if copy.of in views and places[key] not in copy.own:
+                if copy.of in views and buckets_of[(key, copy.of)] not in copy.own:
                     views[name] = views[copy.of]
         return found, twice
 

@@ -183,6 +183,7 @@ def test_brokers_that_stand_for_others_give_what_all_rows_give(spark, seed):
     bundles = parity.bundled(comparisons)
     copies = parity._copies(parts, dict.fromkeys(names))
     assert len(copies) == 12 and any(copy.own - {buckets.OWN} for copy in copies.values())
+    batches.reverse()  # the rows of stores last
     every_row = spark.createDataFrame(pa.Table.from_batches(batches).combine_chunks())
     without = [batch for batch in batches if batch["view"][0].as_py() != LOG_OF_OTHER]
     some_rows = spark.createDataFrame(pa.Table.from_batches(without).combine_chunks())
