@@ -36,7 +36,12 @@ class Runs:
 
     def begin(self, **more):
         """Start a run; return its process."""
-        playbook = [str(pathlib.Path(sys.executable).parent / "ansible-playbook"), "-i", "localhost,"]
+        playbook = [
+            str(pathlib.Path(sys.executable).parent / "ansible-playbook"),
+            "-i",
+            "localhost,",
+            "--connection=local",
+        ]
         given = json.dumps({**self.variables, **more})
         return subprocess.Popen(
             [*playbook, "-e", given, "playbooks/reassign.yml"],
