@@ -373,6 +373,8 @@ def test_the_last_broker_in_migration_mode_is_alone():
     assert plan.batches == [["b1"], ["b2"], ["b3"]]
     assert plan.reasons["b3"] == "alone: the last restart in migration mode starts the initial copy"
     assert planned(facts, concurrency=3, controller=5).batches == [["b1"], ["b2"], ["b3"]]
+
+
 def test_hosts_that_are_ready_are_left_out_of_the_plan():
     facts = recorded.facts("finalized")
     cluster = restart_plan.of_facts(facts, {})
