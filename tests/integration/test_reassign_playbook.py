@@ -90,6 +90,9 @@ def test_a_drain_is_killed_cancelled_and_run_to_its_end():
         found = bed.info()
         assert found["reassignments"] == found["throttles"] == [] and not bed.record.exists() and not runs.plan.exists()
         assert on(bed, 3) == 2
+        # a broker may learn of the cancellation later than the controller
+        is_back = lambda: all(len(one["replicas"]) == 2 for one in bed.admin().partitions.values())  # noqa: E731
+        servers.wait_for(is_back, 60, "the replicas of before")
 
         code, text = runs.run(reassign_drain=3, reassign_apply=True, reassign_throttle_bytes_s=100_000_000)
         assert code == 0 and on(bed, 3) == 0, text
