@@ -234,7 +234,7 @@ def read(given):
         if forbidden:
             problems.append(
                 [
-                    f"{given['config_file']} on {given['host']} forbids four-letter words that are needed: {', '.join(forbidden)}",
+                    f"{given['config_file']} on {given['host']} forbids four-letter words: {', '.join(forbidden)}",
                     "add them to its 4lw.commands.whitelist, and restart the server",
                 ]
             )
