@@ -293,7 +293,7 @@ class Broker:
         read.string()
         head = struct.pack(">i", correlation)
         if key == _API_VERSIONS:
-            if version != 3:
+            if version not in (3, 4):
                 raise ValueError(f"ApiVersions v{version}")
             return head + self._answers[str(key)], [], b""
         read.tags()

@@ -176,6 +176,8 @@ def test_role_arguments_agree_with_its_defaults(role):
     options = {name: option for spec in specs.values() for name, option in spec.get("options", {}).items()}
     specified = {name: option["default"] for name, option in options.items() if "default" in option}
     own = {"quorumshift_connectivity_required": False}
+    if (ROOT / f"roles/{role}/defaults/main.yml").exists():
+        own.update(load(f"roles/{role}/defaults/main.yml"))
     assert specified == {name: value for name, value in {**defaults, **own}.items() if name in options}
     assert [name for name, option in options.items() if option.get("required") and name in defaults] == []
     assert [name for name in options if not name.startswith(("quorumshift_", f"{role}_"))] == []
