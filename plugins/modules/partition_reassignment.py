@@ -23,8 +23,10 @@ options:
     description:
       - V(present) moves partitions. V(cancelled) cancels the reassignments in flight of the given partitions, or all
         without O(partitions) and O(src).
+      - V(awaited) begins nothing and waits for partitions that are in flight. It fails where one ended elsewhere, as
+        after a cancellation.
     type: str
-    choices: [present, cancelled]
+    choices: [present, awaited, cancelled]
     default: present
   partitions:
     description:
@@ -125,7 +127,7 @@ def main():
     """Move or cancel, and exit."""
     module = AdminModule(
         {
-            "state": {"type": "str", "choices": ["present", "cancelled"], "default": "present"},
+            "state": {"type": "str", "choices": ["present", "awaited", "cancelled"], "default": "present"},
             "partitions": {"type": "list", "elements": "dict"},
             "src": {"type": "path"},
             "additional": {"type": "bool", "default": False},
@@ -136,9 +138,9 @@ def main():
             **host_state.OPTIONS,
         },
         mutually_exclusive=[("partitions", "src")],
-        required_if=[("state", "present", ("partitions", "src"), True)],
+        required_if=[("state", one, ("partitions", "src"), True) for one in ("present", "awaited")],
     )
-    work = {"present": present, "cancelled": cancelled}[module.params["state"]]
+    work = cancelled if module.params["state"] == "cancelled" else moved
     errors = reassignment.ReassignmentError, reassigning.RecordError, reassigning.Stalled
     module.run(lambda admin, connections: work(module, admin, connections), errors)
 
@@ -154,8 +156,8 @@ def wanted_of(given):
     return None if given["partitions"] is None else reassignment.parsed({"partitions": given["partitions"]})
 
 
-def present(module, admin, connections):
-    """Move the partitions and return the module's result."""
+def moved(module, admin, connections):
+    """Move the partitions, or only wait for them, and return the module's result."""
     given, wanted = module.params, wanted_of(module.params)
     unknown = sorted(one for one in wanted if one not in admin.partitions)
     if unknown:
@@ -163,16 +165,16 @@ def present(module, admin, connections):
             f"{reassignment.named(unknown[0])} does not exist (of {len(unknown)} unknown partitions). Correct the "
             "reassignment. Nothing was changed"
         )
-    throttles = reassigning.Throttles(admin, given["state_dir"])
+    begins, throttles = given["state"] == "present", reassigning.Throttles(admin, given["state_dir"])
     in_flight = admin.in_flight()
     actual = {one: admin.partitions[one]["replicas"] for one in wanted}
     steps = reassignment.steps(wanted, actual, in_flight)
     legacy = reassigning.legacy(znodes(connections, reassigning.LEGACY)[reassigning.LEGACY])
-    refused = reassignment.refusal(steps, in_flight, admin.brokers, given["additional"], legacy)
+    refused = reassignment.refusal(steps, in_flight, admin.brokers, given["additional"], legacy) if begins else None
     results = [shown(one) for one in steps]
     if refused:
         module.fail_json(msg=f"{refused}. Nothing was changed", results=results)
-    begun = [one for one in steps if one.state in (reassignment.START, reassignment.OTHER_WAY)]
+    begun = [one for one in steps if begins and one.state in (reassignment.START, reassignment.OTHER_WAY)]
     answer = {"results": results, "done": False, "throttles_left": [], "waited_s": 0.0, "progress": {}}
     if module._diff:
         answer["diff"] = reassignment.shown(steps)
@@ -188,7 +190,7 @@ def present(module, admin, connections):
     changed, failed = bool(begun) or leftover, {}
     moving = [one for one in steps if one.state != reassignment.DONE]
     try:
-        if given["throttle_bytes_s"] is not None and moving:
+        if begins and given["throttle_bytes_s"] is not None and moving:
             changed = bool(throttles.set(steps, given["throttle_bytes_s"])) or changed
         if begun:
             errors = admin.reassign({one.partition: one.wanted for one in begun})
