@@ -114,7 +114,7 @@ def replayed(spark, directory, end):
             if isinstance(item, pa.RecordBatch):
                 batches.append(source._typed(view.name, replay.RECORD, item))
             elif not isinstance(item, Statement):
-                batches.append(source._batch([(view.name, *source._row(item))]))
+                batches.append(source._batch([(view.name, *source._row(item))], [None]))
     table = pa.Table.from_batches(batches).combine_chunks()  # createDataFrame loses rows of a table with many chunks
     result = replay.replay(spark.createDataFrame(table))
     rows = result.partitions.collect()
