@@ -44,14 +44,14 @@ def plan(step, to, nodes, brokers, **more):
 def changed(servers_of_cluster, libs):
     """Restart each node with other jars, and wait until it is registered anew."""
     for server, mode in servers_of_cluster:
-        before = own_node.registration(server.properties, server.node_id, mode)
+        before = own_node.registration(server.properties, server.node_id, mode)["incarnation_id"]
         server.stop()
         server.use(libs)
         server.start()
 
         def anew(server=server, mode=mode, before=before):
             found = own_node.registration(server.properties, server.node_id, mode)
-            return found and found["incarnation_id"] != before["incarnation_id"]
+            return found and found["incarnation_id"] != before
 
         servers.wait_for(anew, 120, f"{server.name} registered")
 
