@@ -25,7 +25,7 @@ import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Dict, Iterator, List, Mapping
+from typing import Any, Dict, Iterator, List, Mapping, Sequence
 
 from . import detached, host_state, restart_steps, safe_files
 from .addresses import HostPort, parse_host_port, parse_zookeeper_connect
@@ -207,9 +207,8 @@ def begin(given: Mapping[str, Any], prepared: Mapping[str, Any]) -> None:
         os.unlink(os.path.join(directory, ORDER))
     _write(directory, FENCE, ensemble_cut.fence_script(directory, _rules(prepared["fence"])), 0o700)
     _write(directory, HEAL, ensemble_cut.heal_script(directory), 0o700)
-    with ThreadPoolExecutor(max_workers=min(32, len(prepared["brokers"]) or 1)) as pool:
-        answers = list(pool.map(_reaches, map(tuple, prepared["brokers"])))
-    reached = [one for one, answer in zip(prepared["brokers"], answers) if answer]
+    lost = _not_reached(prepared["brokers"])
+    reached = [one for one in prepared["brokers"] if one not in lost]
     record = {
         **{"id": given["id"], "steps": [], "reason": "", "last": None, "brokers_lost": []},
         "brokers_watched": [_text(one) for one in reached],
@@ -385,7 +384,8 @@ class _Worker:
             if again == last:
                 break
             last = again
-        self.note(last=last)
+        self.look()  # a broker that was lost just before may not be noticed yet
+        self.note(last=last, brokers_lost=self.lost)
         self.step("read")
 
     def await_order(self, name: str) -> dict | None:
@@ -417,8 +417,11 @@ class _Worker:
     def watch(self) -> None:
         """Look all the time which brokers were reached before the cut and are not any more."""
         while True:
-            self.lost = [_text(one) for one in self.reached if not _reaches(one)]
+            self.look()
             time.sleep(WATCH_S)
+
+    def look(self) -> None:
+        self.lost = [_text(one) for one in _not_reached(self.reached)]
 
     def heal(self, reason: str) -> None:
         self.note(reason=reason)
@@ -507,6 +510,13 @@ def _serves(address: HostPort) -> bool:
     except OSError:
         return False
     return b"Mode: leader" in text or b"Mode: follower" in text
+
+
+def _not_reached(addresses: Sequence[Sequence]) -> list:
+    """Return those of [host, port] that accept no connection."""
+    with ThreadPoolExecutor(max_workers=min(32, len(addresses) or 1)) as pool:
+        answers = list(pool.map(_reaches, map(tuple, addresses)))
+    return [one for one, answer in zip(addresses, answers) if not answer]
 
 
 def _reaches(address: tuple) -> bool:

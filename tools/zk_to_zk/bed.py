@@ -12,9 +12,8 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import Any, Callable, Iterator
+from typing import Any, Iterator
 
 from kazoo.client import KazooClient
 
@@ -111,18 +110,6 @@ class Bed:
         with self.zookeeper(connect) as client:
             paths = ["/controller", *(f"/brokers/ids/{one}" for one in client.get_children("/brokers/ids"))]
             return {path: stat.ephemeralOwner for path in paths if (stat := client.exists(path))}
-
-
-def wait(condition: Callable[[], Any], what: str, seconds: float = 600) -> Any:
-    """Return the condition's first true value."""
-    deadline = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {seconds:.0f} s for {what}")
-        time.sleep(0.2)
 
 
 def kill(process: subprocess.Popen) -> None:

@@ -9,19 +9,22 @@ A drill raises AssertionError, and returns what its row says.
 from __future__ import annotations
 
 import contextlib
+import subprocess
 import threading
 import time
 from typing import Callable, Iterator
 
-from tools.zk_to_zk.bed import BROKERS, DESTINATION, Bed, kill, wait
+from tools.e2e.testbed import wait_for
+from tools.zk_to_zk.bed import BROKERS, DESTINATION, STATE, Bed, kill
 
 Drill = Callable[[Bed], str]
+LONG_S = 600.0
 
 
 def require_healed(bed: Bed, before: dict[str, int], restarted: tuple[str, ...] = ()) -> str:
     """Assert that all destination servers are observers again, without rules, and the same sessions."""
-    wait(lambda: set(bed.modes().values()) == {"observer"}, "all destination servers to be observers")
-    wait(lambda: all(bed.rules(host) == 0 for host in DESTINATION), "no rule of the cut to be left")
+    wait_for(lambda: set(bed.modes().values()) == {"observer"}, LONG_S, "all destination servers to be observers")
+    wait_for(lambda: all(bed.rules(host) == 0 for host in DESTINATION), LONG_S, "no rule of the cut to be left")
     after = bed.sessions(bed.destination)
     kept = [path for path, session in before.items() if after.get(path) == session]
     lost = sorted(set(before) - set(kept))
@@ -36,12 +39,12 @@ def killed_when(state: str) -> Drill:
         before, name = bed.sessions(bed.destination), f"killed-{state}"
         process = bed.cut_alone(name)
         try:
-            wait(lambda: _any_in(bed, state) or process.poll() is not None, f"state {state}")
+            wait_for(lambda: _any_in(bed, state) or process.poll() is not None, LONG_S, f"state {state}")
             assert process.poll() is None, bed.log(name)[-2000:]
         finally:
             kill(process)
         began = time.monotonic()
-        wait(lambda: set(bed.states().values()) <= {"healed"}, "the deadline", 120)
+        wait_for(lambda: set(bed.states().values()) <= {"healed"}, 120, "the deadline")
         return f"{require_healed(bed, before)} {time.monotonic() - began:.0f} s after the kill"
 
     return drill
@@ -54,7 +57,7 @@ def write_on_the_source(bed: Bed) -> str:
         client.ensure_path("/quorumshift_drill")
         process = bed.cut_alone("write")
         with _meanwhile(lambda: client.set("/quorumshift_drill", str(time.time()).encode())) as writing:
-            wait(lambda: _any_in(bed, "fenced") or process.poll() is not None, "the fence")
+            wait_for(lambda: _any_in(bed, "fenced") or process.poll() is not None, LONG_S, "the fence")
             writing.set()
             assert process.wait() != 0, bed.log("write")[-2000:]
         text = bed.log("write")
@@ -68,16 +71,19 @@ def broker_killed(bed: Bed) -> str:
     before = bed.sessions(bed.destination)
     process = bed.cut_alone("broker")
     try:
-        wait(lambda: _any_in(bed, "fenced") or process.poll() is not None, "the fence")
-        bed.run(BROKERS[-1], "systemctl kill --signal=KILL kafka")
-        assert process.wait() != 0, bed.log("broker")[-2000:]
+        with _killed_at_the_fence(bed):
+            assert process.wait() != 0, bed.log("broker")[-2000:]
         assert "was reached before the cut, and not since" in bed.log("broker"), bed.log("broker")[-3000:]
         return require_healed(bed, before, (f"/brokers/ids/{_id(bed, BROKERS[-1])}", "/controller"))
     finally:
         kill(process)
-        wait(lambda: f"/brokers/ids/{_id(bed, BROKERS[-1])}" not in bed.sessions(bed.destination), "its session's end")
+        wait_for(
+            lambda: f"/brokers/ids/{_id(bed, BROKERS[-1])}" not in bed.sessions(bed.destination),
+            LONG_S,
+            "its session's end",
+        )
         bed.run(BROKERS[-1], "systemctl start kafka")
-        wait(lambda: f"/brokers/ids/{_id(bed, BROKERS[-1])}" in bed.sessions(bed.destination), "the broker")
+        wait_for(lambda: f"/brokers/ids/{_id(bed, BROKERS[-1])}" in bed.sessions(bed.destination), LONG_S, "the broker")
 
 
 def rebooted_after_the_cut(bed: Bed) -> str:
@@ -85,12 +91,12 @@ def rebooted_after_the_cut(bed: Bed) -> str:
     before = bed.sessions(bed.destination)
     process = bed.cut_alone("reboot")
     try:
-        wait(lambda: bed.state("z2") == "cut" or process.poll() is not None, "the cut on z2")
+        wait_for(lambda: bed.state("z2") == "cut" or process.poll() is not None, LONG_S, "the cut on z2")
         kill(process)
         lose_rules(bed, "z2")
-        wait(lambda: bed.mode("z2") == "observer", "z2 to be an observer")
+        wait_for(lambda: bed.mode("z2") == "observer", LONG_S, "z2 to be an observer")
         assert bed.state("z2") == "cut", bed.states()  # as a reboot leaves it
-        wait(lambda: bed.state("z1") == bed.state("z3") == "healed", "the deadline of the others", 120)
+        wait_for(lambda: bed.state("z1") == bed.state("z3") == "healed", 120, "the deadline of the others")
         bed.run("z2", "sh /var/lib/quorumshift/zk_cut/heal.sh")
         return require_healed(bed, before)
     finally:
@@ -113,10 +119,10 @@ def partly_promoted(bed: Bed) -> str:
     process = bed.playbook("../tools/zk_to_zk/partly", "partly", "deadline_s=40")
     assert process.wait() == 0, bed.log("partly")[-3000:]
     promoted, other = DESTINATION[:2], DESTINATION[2]
-    wait(lambda: bed.state(other) == "healed", "the deadline of the other", 120)
-    wait(lambda: all(bed.record(host).get("mode") for host in promoted), "the promoted servers to serve", 120)
+    wait_for(lambda: bed.state(other) == "healed", 120, "the deadline of the other")
+    wait_for(lambda: all(bed.record(host).get("mode") for host in promoted), 120, "the promoted servers to serve")
     lose_rules(bed, promoted[0])
-    wait(lambda: bed.rules(promoted[0]), "the fence after the reboot")
+    wait_for(lambda: bed.rules(promoted[0]), LONG_S, "the fence after the reboot")
     assert [bed.mode(host) for host in promoted] == ["", ""], bed.modes()
     assert bed.mode(other) == "observer", bed.modes()
     after = bed.sessions(bed.destination)
@@ -146,6 +152,29 @@ def _any_in(bed: Bed, state: str) -> bool:
 
 def _id(bed: Bed, broker: str) -> int:
     return {"b1": 1, "b2": 2, "b3": 5}[broker]
+
+
+@contextlib.contextmanager
+def _killed_at_the_fence(bed: Bed) -> Iterator[None]:
+    """Kill the last broker as soon as a destination host is fenced. A loop on that host waits for it and prints a line:
+    a question from here may come seconds late, when the check is over."""
+    wait = f"until grep -qx fenced {STATE}/state; do sleep 0.02; done; echo fenced"
+    with subprocess.Popen(
+        bed.inventory.ssh(DESTINATION[0], wait), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+    ) as watching:
+
+        def run() -> None:
+            assert watching.stdout
+            if watching.stdout.readline():
+                bed.run(BROKERS[-1], "systemctl kill --signal=KILL kafka")
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            yield
+        finally:
+            watching.kill()
+            thread.join()
 
 
 @contextlib.contextmanager

@@ -67,9 +67,9 @@ def test_the_fence_lets_only_the_hosts_own_question_pass():
         ([18000], 1000, 4.0, True),
     ],
 )
-def test_a_cut_that_outlasts_two_thirds_of_the_shortest_session_is_refused(timeouts, znodes, answer_s, refused):
+def test_a_cut_after_which_the_shortest_session_would_not_be_kept_is_refused(timeouts, znodes, answer_s, refused):
     planned = ensemble_cut.plan(timeouts, znodes, answer_s)
-    assert planned.budget_s == round(min(timeouts) / 1500, 1)
+    assert planned.budget_s == round(min(timeouts) / 1500 - 3, 1)
     found = list(ensemble_cut.too_long(planned))
     assert bool(found) == refused
     if found:
