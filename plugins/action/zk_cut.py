@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import shlex
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import ensemble_cut
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import QuorumshiftAction
 
@@ -57,7 +58,8 @@ class ActionModule(QuorumshiftAction):
         if name == "promote":
             order.update(zxids=args["zxids"], first=args["first"])
         seconds = float(args.get("timeout_s") or 10)
-        script = ensemble_cut.order_script(args["state_dir"], json.dumps(order), (*good, ensemble_cut.HEALED), seconds)
+        state_dir = args.get("state_dir") or host_state.OPTIONS["state_dir"]["default"]
+        script = ensemble_cut.order_script(state_dir, json.dumps(order), (*good, ensemble_cut.HEALED), seconds)
         done = self._low_level_execute_command(f"/bin/sh -c {shlex.quote(script)}")
         state, _newline, record = done["stdout"].strip().partition("\n")
         try:

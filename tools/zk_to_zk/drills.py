@@ -116,7 +116,7 @@ def partly_promoted(bed: Bed) -> str:
     """The control process ends between two promotions: those hosts stay fenced, a reboot included, Kafka goes on with
     the source through the other one, and a rollback takes the promotions back."""
     before = bed.sessions(bed.destination)
-    process = bed.playbook("../tools/zk_to_zk/partly", "partly", "deadline_s=40")
+    process = bed.playbook("../tools/zk_to_zk/partly", "partly", "deadline_s=9")
     assert process.wait() == 0, bed.log("partly")[-3000:]
     promoted, other = DESTINATION[:2], DESTINATION[2]
     wait_for(lambda: bed.state(other) == "healed", 120, "the deadline of the other")
@@ -124,7 +124,7 @@ def partly_promoted(bed: Bed) -> str:
     lose_rules(bed, promoted[0])
     wait_for(lambda: bed.rules(promoted[0]), LONG_S, "the fence after the reboot")
     assert [bed.mode(host) for host in promoted] == ["", ""], bed.modes()
-    assert bed.mode(other) == "observer", bed.modes()
+    wait_for(lambda: bed.mode(other) == "observer", LONG_S, f"{other} to be an observer again")
     after = bed.sessions(bed.destination)
     assert after == before, (before, after)
     assert bed.playbook("zk_rollback", "rollback-partly").wait() == 0, bed.log("rollback-partly")[-3000:]

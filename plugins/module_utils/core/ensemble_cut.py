@@ -148,7 +148,7 @@ if [ "$(cat {shlex.quote(directory)}/state)" = {PROMOTING} ]; then
 def promotion(values: Mapping[str, str], destination: Mapping[int, str]) -> Dict[str, str | None]:
     """Return the changes to zoo.cfg that make an observer a voter of the destination ensemble."""
     wanted: Dict[str, str | None] = {key: None for key in values if re.fullmatch(r"server\.\d+", key)}
-    wanted.update({"peerType": None, "dynamicConfigFile": None, "reconfigEnabled": "false"})
+    wanted.update({**dict.fromkeys(zk_observer.OF_OBSERVERS), "dynamicConfigFile": None, "reconfigEnabled": "false"})
     wanted.update({f"server.{number}": f"{one}:participant" for number, one in sorted(destination.items())})
     return wanted
 

@@ -9,13 +9,13 @@ import os
 import subprocess
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import ensemble_cut
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import ensemble_cut, zk_observer
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.zk_observer import Member
 
 DESTINATION = {44: "z4:2888:3888", 45: "z5:2888:3888", 46: "z6:2888:3888"}
 OBSERVER = {
     "dataDir": "/data",
-    "peerType": "observer",
+    **zk_observer.OF_OBSERVERS,
     "dynamicConfigFile": "/etc/zoo.cfg.dynamic.100000000",
     "server.1": "z1:2888:3888:participant",
     "server.44": "z4:2888:3888:observer",
