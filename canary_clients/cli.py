@@ -138,7 +138,7 @@ def _detach(settings: config.Config, directory: Path) -> int:
             os._exit(code)
     deadline = time.monotonic() + settings.start_timeout_s + 30
     while time.monotonic() < deadline:
-        if (directory / "ready").exists():
+        if _is_ready(directory, child):
             print(f"running as pid {child}; stop with: python -m canary_clients stop --dir {directory}")
             return 0
         ended, _status = os.waitpid(child, os.WNOHANG)
@@ -149,6 +149,14 @@ def _detach(settings: config.Config, directory: Path) -> int:
     raise ClientsError(
         f"neither ready nor ended after {settings.start_timeout_s + 30:g} s; see {directory}/clients.log"
     )
+
+
+def _is_ready(directory: Path, child: int) -> bool:
+    """Return whether this process is ready: the directory may have the file of an earlier run."""
+    try:
+        return json.loads((directory / "ready").read_text(encoding="utf-8"))["pid"] == child
+    except (FileNotFoundError, ValueError):
+        return False
 
 
 def _redirect(output: Path) -> None:

@@ -99,6 +99,8 @@ def test_killed_clients_give_an_incomplete_verdict(broker, settings, tmp_path):
     assert "cut short" in result["reasons"][0]
     assert counted(result) == NO_DAMAGE
     assert result["acked"] > 500
+    again = canary_clients("run", "--config", tmp_path / "run.json", "--dir", run, "--daemon")
+    assert again.returncode == 2 and "contains the ledger of an earlier run" in again.stderr
 
 
 def test_unreachable_cluster_is_named_at_once(tmp_path):

@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -119,7 +120,8 @@ def tenant(bed: Bed) -> Iterator[dict]:
 def clients(bed: Bed) -> Iterator[dict]:
     """Run the verification clients; their verdict is in the yielded dict after the block."""
     directory, held = bed.directory / "clients", {}
-    directory.mkdir(exist_ok=True)
+    shutil.rmtree(directory, ignore_errors=True)  # a ledger is of one run
+    directory.mkdir()
     config, result = directory / "config.json", directory / "result.json"
     config.write_text(json.dumps(bed.inventory.clients_config()), encoding="utf-8")
     run = [sys.executable, "-m", "canary_clients"]
