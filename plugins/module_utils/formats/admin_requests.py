@@ -4,8 +4,8 @@
 """Encode the requests that move partitions and update features, and the layouts of their answers. No I/O.
 
 Layouts are those of Kafka's message definitions (clients/src/main/resources/common/message/*.json, 3.9): KIP-455 for
-reassignments, KIP-584 with KIP-778 for features, KIP-339 for configs, KIP-827 for log directories. Answers are decoded
-by broker_requests.read.
+reassignments, KIP-460 for elections, KIP-584 with KIP-778 for features, KIP-339 for configs, KIP-827 for log
+directories. Answers are decoded by broker_requests.read.
 """
 
 from __future__ import annotations
@@ -54,6 +54,17 @@ LIST_REASSIGNMENTS = Request(
     0,
     (_THROTTLE, *_ERROR, _topics("topics", _IN_FLIGHT)),
 )
+
+_ELECTED = Field(
+    "replicaElectionResults",
+    "[]struct",
+    fields=(
+        Field("topic", "string"),
+        Field("partitionResult", "[]struct", fields=(Field("partitionId", "int32"), *_ERROR)),
+    ),
+)
+ELECT_LEADERS = Request("ElectLeaders", 43, 2, (_THROTTLE, Field("errorCode", "int16"), _ELECTED))
+_PREFERRED = 0  # o.a.k.common.ElectionType
 
 UPDATE_FEATURES = Request(
     "UpdateFeatures",
@@ -106,6 +117,11 @@ def list_reassignments(timeout_ms: int) -> bytes:
     return struct.pack(">i", timeout_ms) + _NULL + NO_TAGS
 
 
+def elect_preferred(partitions: Iterable[Partition], timeout_ms: int) -> bytes:
+    """Return a request that elects the preferred leader of each partition."""
+    return struct.pack(">b", _PREFERRED) + _numbers(partitions) + struct.pack(">i", timeout_ms) + NO_TAGS
+
+
 def update_features(updates: Mapping[str, Tuple[int, int]], validate_only: bool, timeout_ms: int) -> bytes:
     """Return a request that sets each feature to its (level, upgrade type); level 0 deletes it."""
     listed = compact_array(
@@ -135,16 +151,12 @@ def alter_configs(changes: Mapping[Tuple[int, str], Mapping[str, str | None]]) -
 
 def log_dirs(partitions: Iterable[Partition] | None) -> bytes:
     """Return a request for the broker's own replicas of these partitions, None for all that it has."""
-    if partitions is None:
-        return _NULL + NO_TAGS
-    numbers: dict = {}
-    for topic, number in partitions:
-        numbers.setdefault(topic, []).append(number)
-    listed = compact_array(
-        compact_string(topic) + compact_array(struct.pack(">i", one) for one in sorted(wanted)) + NO_TAGS
-        for topic, wanted in sorted(numbers.items())
-    )
-    return listed + NO_TAGS
+    return (_NULL if partitions is None else _numbers(partitions)) + NO_TAGS
+
+
+def _numbers(partitions: Iterable[Partition]) -> bytes:
+    """Return topics, each with the numbers of its partitions."""
+    return _by_topic(partitions, lambda partition: struct.pack(">i", partition[1]))
 
 
 def _by_topic(partitions, encoded):

@@ -116,6 +116,16 @@ class ClusterAdmin:
             for one in topic["partitions"]
         }
 
+    def elect_preferred(self, partitions: Iterable[Partition]) -> Dict[Partition, KafkaError | None]:
+        """Elect the preferred leader of each partition; return each one's error."""
+        request = admin_requests.ELECT_LEADERS
+        answer = self._to_controller(request, admin_requests.elect_preferred(partitions, int(_CHANGE_S * 1000)))
+        return {
+            (topic["topic"], one["partitionId"]): self._error(request, one)
+            for topic in answer["replicaElectionResults"]
+            for one in topic["partitionResult"]
+        }
+
     def update_features(
         self, updates: Mapping[str, tuple], validate_only: bool
     ) -> tuple[KafkaError | None, Dict[str, KafkaError | None]]:
