@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Move the testbed `ensembles` to its own ZooKeeper ensemble, with drills before the cut, while clients and
-another application run: `TESTBED_VARIANT=ensembles python -m tools.zk_to_zk [--only REGEX] [--no-drills]`.
+another application run: `TESTBED_VARIANT=ensembles python -m tools.zk_to_zk [--only REGEX] [--no-drills] [--znodes N]`.
 
 The testbed must be up and fresh. Logs and the result are in build/zk_to_zk.
 """
@@ -36,8 +36,10 @@ def main() -> int:
     parser.add_argument("--only", default="", help="run the drills whose names match")
     parser.add_argument("--no-drills", action="store_true")
     parser.add_argument("--joined", action="store_true", help="the brokers are on the observers already")
+    parser.add_argument("--znodes", type=int, default=0, help="load the source with this many znodes before")
     given = parser.parse_args()
     bed, rows, problems = Bed(OUTPUT), [], []
+    bed.load(given.znodes)
     with tenant(bed) as of_tenant, clients(bed) as of_clients:
         if not given.joined:
             moved(bed, "roll", "zk_migrate_cut=false")
@@ -46,7 +48,7 @@ def main() -> int:
                 continue
             row = one(bed, name, drill)
             rows.append(row)
-            print(f"{name:55} {row['result']:7} {row['s']:6.1f} s  {row['what']}", flush=True)
+            print(f"{name:62} {row['result']:7} {row['s']:6.1f} s  {row['what']}", flush=True)
         before = bed.sessions(bed.destination)
         moved(bed, "cut")
         figures = cut_figures(bed, before)

@@ -21,6 +21,7 @@ from tools.demo.testbed import INVENTORY, ROOT, TestbedInventory
 
 STATE = "/var/lib/quorumshift/zk_cut"
 DESTINATION, SOURCE, BROKERS = ("z1", "z2", "z3"), ("s1", "s2", "s3"), ("b1", "b2", "b3")
+AT_ONCE = 500  # znodes that one transaction creates
 FEW_OPTIONS = ("quorumshift_stable_s=3",)
 
 
@@ -104,6 +105,22 @@ class Bed:
         finally:
             client.stop()
             client.close()
+
+    def load(self, znodes: int) -> None:
+        """Create this many znodes of another application on the source, below /other/data."""
+        with self.zookeeper(self.source.partition("/")[0]) as client:
+            client.ensure_path("/other/data")
+            pending: list[Any] = []
+            for first in range(0, znodes, AT_ONCE):
+                change = client.transaction()
+                change.create(parent := f"/other/data/{first}")
+                for number in range(1, min(AT_ONCE, znodes - first)):
+                    change.create(f"{parent}/{number}", b"x" * 100)
+                pending.append(change.commit_async())
+                while len(pending) > 20:
+                    pending.pop(0).get(60)
+            for one in pending:
+                one.get(60)
 
     def sessions(self, connect: str) -> dict[str, int]:
         """Return {path: session} of Kafka's ephemeral znodes: brokers and controller."""

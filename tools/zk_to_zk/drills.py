@@ -9,6 +9,8 @@ A drill raises AssertionError, and returns what its row says.
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import subprocess
 import threading
 import time
@@ -136,13 +138,70 @@ def partly_promoted(bed: Bed) -> str:
     return "promoted hosts stayed fenced, all sessions kept by the other; rolled back, and moved again"
 
 
+def suspended(bed: Bed) -> str:
+    """The control process stands still for longer than the budget: nothing is promoted when it goes on."""
+    before = bed.sessions(bed.destination)
+    process = bed.cut_alone("suspended")
+    try:
+        wait_for(lambda: _any_in(bed, "cut") or process.poll() is not None, LONG_S, "state cut")
+        os.killpg(process.pid, signal.SIGSTOP)
+        wait_for(lambda: set(bed.states().values()) <= {"healed"}, 120, "the deadline")
+        os.killpg(process.pid, signal.SIGCONT)
+        assert process.wait() != 0, bed.log("suspended")[-2000:]
+        assert "the deadline passed" in bed.log("suspended"), bed.log("suspended")[-3000:]
+        return require_healed(bed, before)
+    finally:
+        kill(process)
+
+
+def server_killed(bed: Bed) -> str:
+    """A destination server is killed after the fence, and the check fails: the others and it are healed."""
+    before = bed.sessions(bed.destination)
+    with bed.zookeeper(bed.source) as client:
+        client.ensure_path("/quorumshift_drill")
+        process = bed.cut_alone("server")
+        with _meanwhile(lambda: client.set("/quorumshift_drill", str(time.time()).encode())) as writing:
+            wait_for(lambda: _any_in(bed, "fenced") or process.poll() is not None, LONG_S, "the fence")
+            bed.run("z2", "systemctl kill --signal=KILL zookeeper")
+            writing.set()
+            assert process.wait() != 0, bed.log("server")[-2000:]
+        client.delete("/quorumshift_drill")
+    return require_healed(bed, before)
+
+
+def taken_back(bed: Bed) -> str:
+    """A rollback while all brokers use the observers, killed after the first broker's restart, and run again."""
+    process = bed.playbook("zk_rollback", "rollback-killed")
+    try:
+        wait_for(lambda: _on_source(bed) or process.poll() is not None, LONG_S, "a broker on the source")
+        assert process.poll() is None, bed.log("rollback-killed")[-2000:]
+    finally:
+        kill(process)
+    seen = f"{len(_on_source(bed))} of {len(BROKERS)} brokers on the source at the kill"
+    assert bed.playbook("zk_rollback", "rollback").wait() == 0, bed.log("rollback")[-3000:]
+    assert not set(bed.ids()) & {one >> 56 for one in bed.sessions(bed.source).values()}
+    moved = bed.playbook("zk_migrate", "after-rollback", "zk_migrate_cut=false")
+    assert moved.wait() == 0, bed.log("after-rollback")[-3000:]
+    assert {one >> 56 for one in bed.sessions(bed.destination).values()} <= set(bed.ids())
+    return f"{seen}; taken back, and moved again"
+
+
+def _on_source(bed: Bed) -> list[str]:
+    """Return the znodes of brokers whose session was made by a source server."""
+    sessions = bed.sessions(bed.source).items()
+    return [path for path, session in sessions if path != "/controller" and session >> 56 not in bed.ids()]
+
+
 DRILLS: dict[str, Drill] = {
     "control process killed after the fence": killed_when("fenced"),
     "control process killed after the cut": killed_when("cut"),
     "a client writes to the source during the cut": write_on_the_source,
     "a broker is killed during the cut": broker_killed,
     "a destination host is rebooted after the cut": rebooted_after_the_cut,
+    "the control process stands still for longer than the budget": suspended,
+    "a destination server is killed after the fence": server_killed,
     "the control process ends between two promotions": partly_promoted,
+    "a rollback of the brokers is killed, and run again": taken_back,
 }
 
 
