@@ -268,7 +268,7 @@ class Unequal:
 
 
 _NO_VALUE = -(1 << 31)
-_LISTS = {field.name for field in columns.PARTITIONS if pa.types.is_list(field.type)}
+_LISTS = {field.name: field.type.value_type for field in columns.PARTITIONS if pa.types.is_list(field.type)}
 
 
 def _id():
@@ -284,7 +284,8 @@ def _digest(relation: str):
         none = F.lit(_NO_VALUE)  # xxhash64 skips nulls
         if name in _LISTS:
             # ... and hashes lists as their elements: without the size, [1], [2] would equal [1, 2], []
-            parts += [F.size(name), F.coalesce(F.col(name), F.array(none))]
+            of_type = F.lit("") if _LISTS[name] == pa.string() else none
+            parts += [F.size(name), F.coalesce(F.col(name), F.array(of_type))]
         else:
             parts.append(F.coalesce(F.col(name), none))
     text = F.col(f"as_{relation}")

@@ -65,7 +65,7 @@ class ZooKeeperView(LiveView):
     """
 
     name = "zookeeper"
-    kinds = form.STORED
+    kinds = tuple(kind for kind in form.STORED if kind != "migration")
 
     def __init__(
         self,

@@ -72,7 +72,7 @@ def test_tree_of_kafka_has_every_kind_of_entity(tree):
     found, problems = read(tree)
     assert problems == []
     normalised = zk_metadata.normalise(tree)
-    count = {kind: sum(entity.kind == kind for entity in found) for kind in form.STORED}
+    count = {kind: sum(entity.kind == kind for entity in found) for kind in zookeeper.ZooKeeperView.kinds}
     assert count == {
         "topic": len(normalised["topics"]),
         "partition": sum(len(topic["partitions"]) for topic in normalised["topics"].values()),
