@@ -329,13 +329,14 @@ def partition_record(**fields):
         "partitionEpoch": 9,
         "eligibleLeaderReplicas": None,
         "lastKnownElr": None,
+        "directories": [],
     }
     return {**values, **fields}
 
 
 def change_record(**fields):
     lists = ("isr", "replicas", "removingReplicas", "addingReplicas", "eligibleLeaderReplicas", "lastKnownElr")
-    unset = dict.fromkeys(lists)
+    unset = dict.fromkeys((*lists, "directories"))
     return {"partitionId": 0, "topicId": "T", **unset, "leader": -2, "leaderRecoveryState": -1, **fields}
 
 
