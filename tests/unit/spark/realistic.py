@@ -78,7 +78,9 @@ _WITHOUT = {
     },
     ZOOKEEPER: {("broker", "log_dirs")},
 }
-_KINDS = {name: [kind for kind in form.KINDS if kind not in ("producer_ids", "migration")] for name in (BROKER, "broker:2")}
+_KINDS = {
+    name: [kind for kind in form.KINDS if kind not in ("producer_ids", "migration")] for name in (BROKER, "broker:2")
+}
 
 
 def expanded(view, items):
