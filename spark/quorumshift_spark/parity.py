@@ -125,11 +125,17 @@ def readings(read: Read, names: Sequence[str]) -> Dict[str, Reading]:
     return {name: _reading(arrived[name], read.parts.get(name, {}), read.copies.get(name)) for name in names}
 
 
+_FEW_ROWS = 500_000
+"""Below this the plan of the replay costs more than the memory that its rows take."""
+
+
 def replayed(read: Read, found: Mapping[str, Reading]) -> Tuple[DataFrame, Dict[str, Reading]]:
     """Return the rows with the partitions of metadata logs in place of their records, and the readings of them."""
     raw = read.raw
     result = replay.replay(raw)
     rows = raw.filter(~F.col("kind").isin(*replay.RAW)).unionByName(result.partitions)
+    if sum(sum(reading.read.values()) for reading in found.values()) < _FEW_ROWS:
+        rows = rows.persist()
     readings = {}
     for name, reading in found.items():
         counts = {kind: count for kind, count in reading.read.items() if kind not in replay.RAW}
