@@ -14,7 +14,8 @@ topic               [name]                                                     i
 partition           [topic, partition]                                         topic_id, replicas, adding, removing,
                                                                                leader, leader_epoch, isr,
                                                                                recovery_state, partition_epoch; elr,
-                                                                               last_known_elr (metadata log only)
+                                                                               last_known_elr, directories (metadata
+                                                                               log only)
 config              ["topic"|"broker"|..., entity or null, name]               value
 quota               [[[entity type, entity or null], ...], quota key]          value
 scram               [user, mechanism]                                          iterations, digest
@@ -24,6 +25,7 @@ delegation_token    [token id]                                                 o
                                                                                expiry, max
 producer_ids        []                                                         next; broker, start (ZooKeeper only)
 feature             [name]                                                     level
+migration           []                                                         state (metadata log only)
 broker              [id]                                                       fenced, epoch, rack, endpoints;
                                                                                log_dirs (metadata log only)
 setting             [name]                                                     value
@@ -59,6 +61,7 @@ FIELDS: Dict[str, Tuple[str, ...]] = {
         "partition_epoch",
         "elr",
         "last_known_elr",
+        "directories",
     ),
     "config": ("value",),
     "quota": ("value",),
@@ -67,6 +70,7 @@ FIELDS: Dict[str, Tuple[str, ...]] = {
     "delegation_token": ("owner", "requester", "renewers", "issue", "expiry", "max"),
     "producer_ids": ("broker", "start", "next"),
     "feature": ("level",),
+    "migration": ("state",),
     "broker": ("fenced", "epoch", "endpoints", "rack", "log_dirs"),
     "setting": ("value",),
     "token_hmac": ("digest",),
@@ -292,6 +296,11 @@ def feature(name: str, level: int, at: Mapping[str, int] | None = None) -> Entit
     return _entity("feature", [name], {"level": level}, at)
 
 
+def migration(state: str, at: Mapping[str, int] | None = None) -> Entity:
+    """Return the state of the migration that the log records, by its name (KIP-866)."""
+    return _entity("migration", [], {"state": state}, at)
+
+
 def broker(broker_id: int, fields: Mapping[str, Any], at: Mapping[str, int] | None = None) -> Entity:
     """Return a broker. `fields`: those of FIELDS["broker"] that the view has.
 
@@ -338,6 +347,8 @@ def readable_key(kind: str, entity_key: str) -> str:
         return f"{names}: {parts[1]}"
     if kind == "producer_ids":
         return "producer ids"
+    if kind == "migration":
+        return "from ZooKeeper to KRaft"
     return " ".join(_name(part) for part in parts)
 
 

@@ -125,11 +125,17 @@ def readings(read: Read, names: Sequence[str]) -> Dict[str, Reading]:
     return {name: _reading(arrived[name], read.parts.get(name, {}), read.copies.get(name)) for name in names}
 
 
+_FEW_ROWS = 500_000
+"""Below this the plan of the replay costs more than the memory that its rows take."""
+
+
 def replayed(read: Read, found: Mapping[str, Reading]) -> Tuple[DataFrame, Dict[str, Reading]]:
     """Return the rows with the partitions of metadata logs in place of their records, and the readings of them."""
     raw = read.raw
     result = replay.replay(raw)
     rows = raw.filter(~F.col("kind").isin(*replay.RAW)).unionByName(result.partitions)
+    if sum(sum(reading.read.values()) for reading in found.values()) < _FEW_ROWS:
+        rows = rows.persist()
     readings = {}
     for name, reading in found.items():
         counts = {kind: count for kind, count in reading.read.items() if kind not in replay.RAW}
@@ -268,7 +274,7 @@ class Unequal:
 
 
 _NO_VALUE = -(1 << 31)
-_LISTS = {field.name for field in columns.PARTITIONS if pa.types.is_list(field.type)}
+_LISTS = {field.name: field.type.value_type for field in columns.PARTITIONS if pa.types.is_list(field.type)}
 
 
 def _id():
@@ -284,7 +290,8 @@ def _digest(relation: str):
         none = F.lit(_NO_VALUE)  # xxhash64 skips nulls
         if name in _LISTS:
             # ... and hashes lists as their elements: without the size, [1], [2] would equal [1, 2], []
-            parts += [F.size(name), F.coalesce(F.col(name), F.array(none))]
+            of_type = F.lit("") if _LISTS[name] == pa.string() else none
+            parts += [F.size(name), F.coalesce(F.col(name), F.array(of_type))]
         else:
             parts.append(F.coalesce(F.col(name), none))
     text = F.col(f"as_{relation}")

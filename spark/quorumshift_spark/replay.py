@@ -5,7 +5,8 @@
 
 As org.apache.kafka.image.TopicDelta and metadata.PartitionRegistration.merge: a PARTITION_RECORD sets everything, a
 later PARTITION_CHANGE_RECORD what it names. Each change adds one to the partition epoch, and one that names a leader
-adds one to the leader epoch. Partitions go with their topic, whose id is never used again.
+adds one to the leader epoch. A replica keeps its directory unless a record names directories. Partitions go with their
+topic, whose id is never used again.
 
 All other records are replayed by formats.metadata_image in one task (views.metadata_log).
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from typing import Dict, NamedTuple
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_image import MIGRATING, UNASSIGNED
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -25,7 +27,7 @@ RAW = (RECORD, REMOVED_TOPIC)
 
 _BY = ("view", "topic_id", "partition")
 _ELR = ("elr", "last_known_elr")
-# What a PARTITION_CHANGE_RECORD can name, but for directories, whose merge depends on the replicas' order
+# What a PARTITION_CHANGE_RECORD can name, but for directories: see _directories
 _NAMED = ("replicas", "adding", "removing", "isr", "leader", "recovery_state", *_ELR)
 
 
@@ -51,7 +53,14 @@ def replay(raw: DataFrame) -> Replayed:
     alone = single.withColumns({"first": F.col("changed"), "is_orphan": F.col("is_change")}).select(*names)
     known = alone.unionByName(merged).join(F.broadcast(_topics(raw)), ["view", "topic_id"], "left")
     elr = {name: F.coalesce(name, F.array().cast("array<int>")) for name in _ELR}
-    replayed = known.withColumns({"rejected": _rejected(), "kind": F.lit("partition"), **elr})
+    replayed = known.withColumns(
+        {
+            "rejected": _rejected(),
+            "kind": F.lit("partition"),
+            **elr,
+            "directories": _or_migrating(F.col("replicas"), F.col("directories")),
+        }
+    )
     summary = replayed.groupBy("view").agg(F.min("rejected").alias("why"), F.count("topic").alias("n")).collect()
     return Replayed(
         replayed.filter("topic is not null").select(*raw.columns),
@@ -76,6 +85,7 @@ def _merged(records, types, names):
         *last,
         (F.max(F.when(is_base, F.col("leader_epoch"))) + led).cast("int").alias("leader_epoch"),
         (F.max(F.when(is_base, F.col("partition_epoch"))) + changes).cast("int").alias("partition_epoch"),
+        _directories().alias("directories"),
         F.max("changed").alias("changed"),
         F.max("first").alias("first"),
         F.coalesce(F.max("first_base") > F.max("first"), F.lit(True)).alias("is_orphan"),
@@ -84,6 +94,41 @@ def _merged(records, types, names):
     return merged.select(
         *(F.col(name) if name in found else F.lit(None).cast(types[name]).alias(name) for name in names)
     )
+
+
+def _or_migrating(replicas, named):
+    """Return the directories of a PARTITION_RECORD that may name none."""
+    return F.when(F.size(named) > 0, named).otherwise(F.transform(replicas, lambda _one: F.lit(MIGRATING)))
+
+
+def _directories():
+    """Return the directories of a partition: they depend on the order of its records."""
+    names = F.col("replicas").isNotNull() | (F.size("directories") > 0)
+    record = F.struct("changed", "replicas", "directories")
+    in_order = F.array_sort(F.collect_list(F.when(names, record)))
+
+    def merged(before, change):
+        kept = F.transform(
+            change["replicas"],
+            lambda replica: F.coalesce(
+                F.get(before["directories"], F.array_position(before["replicas"], replica).cast("int") - 1),
+                F.lit(UNASSIGNED),
+            ),
+        )
+        named = change["directories"]
+        return F.struct(
+            F.coalesce(change["replicas"], before["replicas"]).alias("replicas"),
+            F.when(F.size(named) > 0, named)
+            .when(change["replicas"].isNotNull(), kept)
+            .otherwise(before["directories"])
+            .alias("directories"),
+        )
+
+    first = F.get(in_order, 0)
+    begin = F.struct(
+        first["replicas"].alias("replicas"), _or_migrating(first["replicas"], first["directories"]).alias("directories")
+    )
+    return F.aggregate(F.slice(in_order, 2, F.greatest(F.size(in_order) - 1, F.lit(0))), begin, merged)["directories"]
 
 
 def _rejected():

@@ -163,6 +163,13 @@ TABLE: Tuple[Rule, ...] = (
     ),
     Rule(
         "partition",
+        "directories",
+        (NOT, NOT, EQUAL, NOT),
+        "ids of the directories of its replicas (KIP-858), in the replicas' order; only KRaft stores them",
+        _REPAIR,
+    ),
+    Rule(
+        "partition",
         "controller_epoch",
         (NOT, NOT, NOT, NOT),
         "only in ZooKeeper's state znodes, where dual-write stores the KRaft epoch (KAFKA-20488)",
@@ -254,12 +261,18 @@ TABLE: Tuple[Rule, ...] = (
         "check with kafka-features.sh describe; " + _STALE,
     ),
     Rule("feature", "level", _NOT_IN_ZOOKEEPER, "see above", "check with kafka-features.sh describe; " + _STALE),
+    *(
+        Rule(
+            "migration", field, (NOT, NOT, EQUAL, NOT), "only in the log; detecting the phase judges its value", _REPAIR
+        )
+        for field in ("", "state")
+    ),
     Rule(
         "broker",
         "",
-        (EQUAL, EQUAL, EQUAL, NOT),
+        _EVERYWHERE,
         "/brokers/ids holds only the brokers in ZooKeeper mode, the log only those that joined it; brokers list only "
-        "brokers that are not fenced; rolling restarts and replacements change it",
+        "brokers that are not fenced; rolling restarts and replacements change it. Only the log keeps it meanwhile",
         "a registration without a process, or a process without a registration: restart or unregister that broker",
     ),
     Rule("broker", "fenced", (NOT, EQUAL, EQUAL, NOT), "a restarting broker is fenced for a while", "restart it"),
@@ -375,6 +388,8 @@ def allowed_on_one_side(
         return f"{key[0]} configs exist only in KRaft"
     if kind == "broker" and relation == ZOOKEEPER_LOG:
         return "each store holds the brokers of its mode"
+    if kind == "broker" and relation == SINCE and comparison.right == ZOOKEEPER:
+        return "registrations in ZooKeeper are ephemeral"
     if relation != SERVED:
         return None
     if kind == "setting":

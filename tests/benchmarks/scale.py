@@ -4,7 +4,7 @@
 """Time the comparison of generated clusters: ZooKeeper's files, the logs of three voters, three brokers, settings.
 
     PYTHONPATH=.build:.:spark .venv/bin/python tests/benchmarks/scale.py [--partitions N ...] [--plant K] [--cores N]
-        [--brokers N]
+        [--brokers N] [--conf NAME=VALUE ...]
 
 Each world is generated once, below .build/worlds. The job is a process of its own, with Spark's settings of the role.
 For each size it prints the wall-clock with Spark's start, the seconds of each step, CPU seconds, the peak of the memory
@@ -155,7 +155,9 @@ def main() -> int:
     parser.add_argument("--plant", type=int, default=60)
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--brokers", type=int, default=3)
+    parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="in place of the role's")
     given = parser.parse_args()
+    CONF.update(one.split("=", 1) for one in given.conf)
     is_exact = True
     for partitions in given.partitions:
         directory = ROOT / ".build" / "worlds" / f"{partitions}-{given.plant}"

@@ -77,7 +77,15 @@ def new(random, topic_id, partition):
         "partitionEpoch": random.randint(0, 100),
         "addingReplicas": random.choice([[], [3, 1]]),
     }
-    return record("PARTITION_RECORD", random.randint(0, 2), **values)
+    values["replicas"] = [*dict.fromkeys(values["replicas"])]
+    version = random.randint(0, 2)
+    if version:
+        values["directories"] = random.choice([[], directories(random, values["replicas"])])
+    return record("PARTITION_RECORD", version, **values)
+
+
+def directories(random, replicas):
+    return [encoding.uuid(random) for _replica in replicas]
 
 
 def changed(random, topic_id, partition):
@@ -90,8 +98,12 @@ def changed(random, topic_id, partition):
         "leaderRecoveryState": random.randint(0, 1),
         "eligibleLeaderReplicas": [4, 1],
     }
+    values["replicas"] = [*dict.fromkeys(values["replicas"])]
     some = {name: value for name, value in values.items() if random.random() < 0.3}
-    return record("PARTITION_CHANGE_RECORD", random.randint(0, 2), partitionId=partition, topicId=topic_id, **some)
+    version = random.randint(0, 2)
+    if version and random.random() < 0.3:
+        some["directories"] = directories(random, some.get("replicas", [1, 2]))
+    return record("PARTITION_CHANGE_RECORD", version, partitionId=partition, topicId=topic_id, **some)
 
 
 def write(directory, batches):
@@ -128,7 +140,7 @@ def test_partitions_are_those_of_the_image(spark, tmp_path, seed):
     rows, rejected = replayed(spark, tmp_path / "log", end)
     image = Image.of(read_records(str(tmp_path / "log"), types=TYPES))
     names = dict(zip(("replicas", "adding", "removing", "leader", "leader_epoch", "isr"), PARTITION_FIELDS))
-    names.update(recovery_state="leaderRecoveryState", partition_epoch="partitionEpoch")
+    names.update(recovery_state="leaderRecoveryState", partition_epoch="partitionEpoch", directories="directories")
     found = {
         (row.topic_id, row.partition): [*(getattr(row, name) for name in names), row.topic, row.changed] for row in rows
     }

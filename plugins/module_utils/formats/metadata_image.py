@@ -11,7 +11,7 @@ metadata.migration.ZkMigrationState (KIP-866) of Kafka 3.9.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Hashable, Iterable, Tuple
+from typing import Any, Dict, Hashable, Iterable, List, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import BrokerRegistration, ControllerRegistration
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_log import Record
@@ -34,8 +34,12 @@ PARTITION_FIELDS = (
     "partitionEpoch",
     "eligibleLeaderReplicas",
     "lastKnownElr",
+    "directories",
 )
 """What an image has of a partition, in this order; the offset of its last change follows."""
+
+UNASSIGNED, MIGRATING = "AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAg"
+"""Ids in place of a replica's directory (o.a.k.common.DirectoryId): not known yet, or there before KIP-858."""
 
 _INDEX = {name: index for index, name in enumerate(PARTITION_FIELDS)}
 _ELR = ("eligibleLeaderReplicas", "lastKnownElr")
@@ -142,6 +146,7 @@ class Image:
 
     def _partition(self, fields, record):
         values = [fields[name] or [] if name in _ELR else fields[name] for name in PARTITION_FIELDS]
+        values[_INDEX["directories"]] = fields["directories"] or [MIGRATING] * len(fields["replicas"])
         self._partitions_of(fields, record)[fields["partitionId"]] = [*values, record.offset]
 
     def _partition_change(self, fields, record):
@@ -149,6 +154,7 @@ class Image:
         if values is None:
             partition = f"partition {fields['partitionId']} of topic {fields['topicId']}"
             raise _rejected(record, f"{partition}, which does not exist")
+        values[_INDEX["directories"]] = _directories(values, fields)
         for name in _REPLACED:
             if fields[name] is not None:
                 values[_INDEX[name]] = fields[name]
@@ -276,6 +282,15 @@ def acl_content(fields: Dict[str, Any]) -> tuple:
 
 
 ACL_FIELDS = ("resourceType", "patternType", "resourceName", "principal", "host", "operation", "permissionType")
+
+
+def _directories(values: list, change: Dict[str, Any]) -> List[str]:
+    """Return a partition's directories after a change (PartitionRegistration.merge)."""
+    before = values[_INDEX["directories"]]
+    if change["directories"] or change["replicas"] is None:
+        return change["directories"] or before
+    known = dict(zip(values[_INDEX["replicas"]], before))
+    return [known.get(replica, UNASSIGNED) for replica in change["replicas"]]
 
 
 def _rejected(record, what):

@@ -114,6 +114,10 @@ _NAME = "[^/]+"
 _KINDS = [
     (re.compile(f"^{pattern}$"), kind)
     for pattern, kind in (
+        # Of which there are many: the patterns are tried in this order
+        (f"{TOPICS}/{_NAME}/partitions/{_NAME}/state", "partition_state"),
+        (f"{TOPICS}/{_NAME}/partitions(/{_NAME})?", "partition"),
+        (f"{TOPICS}/{_NAME}", "topic"),
         (CONTROLLER, "controller"),
         (CONTROLLER_EPOCH, "controller_epoch"),
         (MIGRATION, "migration"),
@@ -124,9 +128,6 @@ _KINDS = [
         (REASSIGN_PARTITIONS, "reassign_partitions"),
         (PREFERRED_REPLICA_ELECTION, "preferred_replica_election"),
         (f"{BROKER_IDS}/{_NAME}", "broker"),
-        (f"{TOPICS}/{_NAME}", "topic"),
-        (f"{TOPICS}/{_NAME}/partitions(/{_NAME})?", "partition"),
-        (f"{TOPICS}/{_NAME}/partitions/{_NAME}/state", "partition_state"),
         (f"{DELETE_TOPICS}/{_NAME}", "delete_topic"),
         (f"{CONFIG_CHANGES}/{_NAME}", "notification"),
         (f"{CONFIG}/topics/{_NAME}", "topic_config"),
@@ -180,12 +181,12 @@ VOLATILE_KINDS = frozenset(
 
 def kind(path):
     """Return the kind of znode at ``path``: ``directory`` for fixed parents, ``other`` if it is not Kafka's."""
-    if path in _DIRECTORIES or _ACL_TYPE_DIRECTORY.match(path):
+    if path in _DIRECTORIES:
         return "directory"
     for pattern, name in _KINDS:
         if pattern.match(path):
             return name
-    return "other"
+    return "directory" if _ACL_TYPE_DIRECTORY.match(path) else "other"
 
 
 # --- values ------------------------------------------------------------------------------------------

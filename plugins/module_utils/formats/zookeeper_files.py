@@ -17,7 +17,7 @@ import mmap
 import os
 import struct
 import zlib
-from typing import Iterator, List, NamedTuple, Tuple
+from typing import Callable, Iterator, List, NamedTuple, Tuple, Union
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper_log import (
@@ -108,8 +108,14 @@ def _is_complete(path):
         return file.read() == b"\0\0\0\1/"
 
 
-def read_tree(snapshots: str, logs: str, under: str = "") -> Tuple[int, Iterator[Tuple[str, Node]]]:
-    """Return the zxid of the last transaction, and (path below the chroot `under`, Node) for each znode there.
+Wanted = Callable[[bytes], Union[bool, None]]
+"""Whether a reader wants a znode, by its absolute path; None if it wants none of those below it either."""
+
+
+def read_tree(
+    snapshots: str, logs: str, under: str = "", wanted: Wanted | None = None
+) -> Tuple[int, Iterator[Tuple[str, Node]]]:
+    """Return the zxid of the last transaction, and (path below the chroot `under`, Node) for each wanted znode there.
 
     Parents come before their children, except for what the log created. Raises ZooKeeperFileError, the iterator too.
     """
@@ -119,12 +125,16 @@ def read_tree(snapshots: str, logs: str, under: str = "") -> Tuple[int, Iterator
     except EphemeralsNeeded:
         owners = {path: node.stat[7] for path, node in read_snapshot(snapshot.path) if node.stat[7]}
         zxid, changes = read_changes(logs, snapshot.zxid, owners)
-    return zxid, _tree(snapshot, changes, under)
+    return zxid, _tree(snapshot, changes, under, wanted)
 
 
-def _tree(snapshot: Snapshot, changes: Changes, under: str) -> Iterator[Tuple[str, Node]]:
-    left = {path: of for path, of in changes.items() if path == under or path.startswith(f"{under}/")}
-    for path, node in read_snapshot(snapshot.path, under):
+def _tree(snapshot: Snapshot, changes: Changes, under: str, wanted: Wanted | None) -> Iterator[Tuple[str, Node]]:
+    left = {
+        path: of
+        for path, of in changes.items()
+        if (path == under or path.startswith(f"{under}/")) and (wanted is None or wanted(path.encode()))
+    }
+    for path, node in read_snapshot(snapshot.path, under, wanted):
         of = left.pop(path, None) if left else None
         current = node if of is None else _applied(node, of)
         if current is not None:
@@ -135,13 +145,14 @@ def _tree(snapshot: Snapshot, changes: Changes, under: str) -> Iterator[Tuple[st
             yield path[len(under) :] or "/", created
 
 
-def read_snapshot(path: str, under: str = "") -> Iterator[Tuple[str, Node]]:
-    """Yield (absolute path, Node) for each znode of a snapshot at and below `under`. Raises ZooKeeperFileError."""
+def read_snapshot(path: str, under: str = "", wanted: Wanted | None = None) -> Iterator[Tuple[str, Node]]:
+    """Yield (absolute path, Node) for each wanted znode of a snapshot at and below `under`. Raises
+    ZooKeeperFileError."""
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         _check_snapshot(data, path)
         prefix, at = under.encode(), HEADER.size
         end = len(data) - _SEAL.size
-        root = f"{under}/".encode()
+        root, apart = f"{under}/".encode(), b"\0"  # a znode's descendants follow it (DataTree.serializeNode)
         try:
             at = _skip_sessions_and_acls(data)
             while True:
@@ -157,9 +168,13 @@ def read_snapshot(path: str, under: str = "") -> Iterator[Tuple[str, Node]]:
                 at += max(length, 0)
                 if at > end:
                     raise ZooKeeperFileError("a znode is longer than the file", path, start)
-                if name == prefix or name.startswith(root):
-                    content = None if length < 0 else data[body:at]
-                    yield name.decode(), Node(content, _NODE.unpack_from(data, at)[1:])
+                if not name.startswith(apart) and (name.startswith(root) or name == prefix):
+                    wants = wanted is None or wanted(name)
+                    if wants:
+                        content = None if length < 0 else data[body:at]
+                        yield name.decode(), Node(content, _NODE.unpack_from(data, at)[1:])
+                    elif wants is None:
+                        apart = name + b"/"
                 at += _NODE.size
         except (struct.error, UnicodeDecodeError) as error:
             raise ZooKeeperFileError(f"not what ZooKeeper writes: {error}", path, at) from None

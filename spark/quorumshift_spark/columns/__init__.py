@@ -31,11 +31,12 @@ PARTITIONS = pa.schema(
         ("partition_epoch", pa.int32()),
         ("elr", IDS),
         ("last_known_elr", IDS),
+        ("directories", pa.list_(pa.string())),
         ("at", pa.int64()),
     ]
 )
-"""A partition as a view has it. Null: the view does not have the field. `replicas` has the order of preference, the
-other lists are sorted. `at`: the offset or zxid of the last change."""
+"""A partition as a view has it. Null: the view does not have the field. `replicas` has the order of preference, and
+`directories` that of the replicas; the other lists are sorted. `at`: the offset or zxid of the last change."""
 
 
 def sorted_lists(lists: pa.ListArray) -> pa.ListArray:

@@ -60,6 +60,7 @@ COLUMNS = {
     "partition_epoch": "partitionEpoch",
     "elr": "eligibleLeaderReplicas",
     "last_known_elr": "lastKnownElr",
+    "directories": "directories",
 }
 _SORTED = ("isr", "removing", "adding", "elr", "last_known_elr")
 _UNCHANGED = {"leader": -2, "recovery_state": -1}  # LeaderConstants.NO_LEADER_CHANGE, LeaderRecoveryState.NO_CHANGE
@@ -75,8 +76,8 @@ PARTITION_RECORDS = pa.schema(
 """A PARTITION_RECORD, or with `is_change` a PARTITION_CHANGE_RECORD, where null is unchanged.
 
 `topic_id` is Kafka's base64 text, as TOPIC_RECORD, ZooKeeper and the answers of brokers have it: they join without a
-conversion. `replicas` are in their order; the other lists are sorted. Directories of replicas (KIP-858) are left out:
-how a change merges them depends on the order of the replicas.
+conversion. `replicas` are in their order, and `directories` (KIP-858) in that of the replicas, without any where the
+record names none; the other lists are sorted.
 """
 
 

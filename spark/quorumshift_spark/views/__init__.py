@@ -90,7 +90,7 @@ def partition(view: str, row: Any, at: int | None) -> Entity:
     if family(view) == "broker":  # it leaves out what it does not show
         return form.partition(row["topic"], row["partition"], {n: one for n, one in values.items() if one is not None})
     if view == "zookeeper":
-        values = {name: one for name, one in values.items() if name not in ("elr", "last_known_elr")}
+        values = {name: one for name, one in values.items() if name not in LOG_ONLY}
     place = {} if at is None else {"zxid" if view == "zookeeper" else "offset": at}
     return form.partition(row["topic"], row["partition"], values, place)
 
@@ -135,6 +135,10 @@ class LiveView(View):
     @abc.abstractmethod
     def reread(self, keys: Iterable[Key]) -> Tuple[Dict[Key, Union[Entity, Absent]], Statement]:
         """Return these keys as they are now."""
+
+
+LOG_ONLY = ("elr", "last_known_elr", "directories")
+"""Fields of a partition that ZooKeeper does not have."""
 
 
 def family(name: str) -> str:

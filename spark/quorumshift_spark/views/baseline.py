@@ -25,7 +25,7 @@ from quorumshift_spark import normal_form as form
 from quorumshift_spark.normal_form import Entity
 from quorumshift_spark.views import Statement, View, ViewError
 
-FORMAT = 2
+FORMAT = 3
 _ABOUT = b"quorumshift_baseline"
 _DIGEST = "digest"  # of the others: Parquet has checksums of pages only
 PARTITION = [field.with_name("changed") if field.name == "at" else field for field in columns.PARTITIONS]

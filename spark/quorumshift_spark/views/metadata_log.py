@@ -365,6 +365,8 @@ def entities(image: Image, digests: Digests) -> Iterator[Entity]:
         yield form.producer_ids(image.producer_ids[0], at={"offset": image.producer_ids[1]})
     for name, (level, at) in image.features.items():
         yield form.feature(name, level, {"offset": at})
+    if image.zk_migration_state is not None:
+        yield form.migration(image.zk_migration_state[0], {"offset": image.zk_migration_state[1]})
     for broker_id, broker in image.brokers.items():
         fields = {name: broker[name] for name in ("fenced", "epoch", "rack", "log_dirs")}
         fields["endpoints"] = [

@@ -65,7 +65,7 @@ class ZooKeeperView(LiveView):
     """
 
     name = "zookeeper"
-    kinds = form.STORED
+    kinds = tuple(kind for kind in form.STORED if kind != "migration")
 
     def __init__(
         self,
@@ -217,20 +217,29 @@ class ZooKeeperFilesView(ZooKeeperView):
     def read(self, part: FilesPart) -> Iterator[Entity | pa.RecordBatch | Statement]:  # type: ignore[override]
         problems: List[Problem] = []
         below = f"{znodes.TOPICS}/"
+        before = f"{self._chroot}{below}".encode()
         topics: Dict[str, List[znodes.Znode]] = {}
         others: Dict[str, zookeeper_files.Node] = {}
-        zxid, nodes = self._tree()
-        for path, node in nodes:
-            if not path.startswith(below):
-                others[path] = node
-                continue
-            name, _slash, rest = path[len(below) :].partition("/")
+
+        def is_own(name: bytes) -> bool:
+            return zlib.crc32(name) % part.of == part.number
+
+        def wanted(path: bytes) -> bool | None:
+            if not path.startswith(before):
+                return True
+            name, _slash, rest = path[len(before) :].partition(b"/")
             if not rest:
-                others[path] = node  # counts as a child
-            if zlib.crc32(name.encode()) % part.of == part.number and (not rest or rest.endswith("/state")):
-                topics.setdefault(name, []).append(
-                    znodes.Znode(path, node.data, None, zookeeper_files.stat_of(node, 0))
-                )
+                return True
+            return rest.endswith(b"/state") if is_own(name) else None
+
+        zxid, nodes = self._tree(wanted)
+        for path, node in nodes:
+            name, _slash, rest = path[len(below) :].partition("/") if path.startswith(below) else ("", "", "")
+            if not rest:
+                others[path] = node  # a topic counts as a child
+            if rest or (name and is_own(name.encode())):
+                of_topic = znodes.Znode(path, node.data, None, zookeeper_files.stat_of(node, 0))
+                topics.setdefault(name, []).append(of_topic)
         names = list(topics)
         for start in range(0, len(names), self._window):
             of_names = [node for name in names[start : start + self._window] for node in topics.pop(name)]
@@ -267,9 +276,9 @@ class ZooKeeperFilesView(ZooKeeperView):
         stats = {path: zookeeper_files.stat_of(node, children[path]) for path, node in found.items()}
         return zxid, {path: znodes.Znode(path, node.data, None, stats[path]) for path, node in found.items()}
 
-    def _tree(self):
+    def _tree(self, wanted=None):
         try:
-            zxid, nodes = zookeeper_files.read_tree(self._directory, self._log_directory, self._chroot)
+            zxid, nodes = zookeeper_files.read_tree(self._directory, self._log_directory, self._chroot, wanted)
         except (zookeeper_files.ZooKeeperFileError, OSError) as error:
             raise ViewError(f"ZooKeeper's files: {error}") from error
         if zxid < self._at_least:

@@ -18,6 +18,7 @@ PARTITION = {
     "isr": [1, 2],
     "eligibleLeaderReplicas": None,
     "lastKnownElr": None,
+    "directories": [],
     "leaderRecoveryState": 0,
 }
 
@@ -39,7 +40,7 @@ def partition(topic_id, number, epoch=0):
 
 def changed(topic_id, number, **fields):
     lists = ("isr", "replicas", "removingReplicas", "addingReplicas", "eligibleLeaderReplicas", "lastKnownElr")
-    unset = dict.fromkeys(lists)
+    unset = dict.fromkeys((*lists, "directories"))
     values = {"topicId": topic_id, "partitionId": number, **unset, "leader": -2, "leaderRecoveryState": -1, **fields}
     return "PARTITION_CHANGE_RECORD", values
 
@@ -162,3 +163,16 @@ def test_a_config_without_value_is_removed():
 def test_producer_ids():
     assert image().producer_ids is None
     assert image(("PRODUCER_IDS_RECORD", {"nextProducerId": 2000})).producer_ids == (2000, 0)
+
+
+def test_a_replica_keeps_its_directory_until_a_record_names_another():
+    def directories(*changes):
+        records = [topic("A"), partition("A", 0), *(changed("A", 0, **fields) for fields in changes)]
+        return dict(zip(metadata_image.PARTITION_FIELDS, image(*records).partitions["A"][0]))["directories"]
+
+    unassigned, migrating = metadata_image.UNASSIGNED, metadata_image.MIGRATING
+    assert directories() == [migrating, migrating]
+    assert directories({"isr": [1]}, {"directories": []}) == [migrating, migrating]
+    named = {"directories": ["one", "two"]}
+    assert directories(named, {"replicas": [3, 2]}) == [unassigned, "two"]
+    assert directories(named, {"replicas": [2, 3], "directories": ["b", "c"]}) == ["b", "c"]

@@ -25,7 +25,7 @@ _STATE = {
     "recovery_state": 0,
     "partition_epoch": 11,
 }
-_ELR = {"elr": [2], "last_known_elr": [3]}
+_OF_LOG = {"elr": [2], "last_known_elr": [3], "directories": ["E1UYWavhQAyU62V1OOtFPg"]}
 _REPLICAS = {"replicas": [1, 2, 3], "adding": [3], "removing": []}
 
 
@@ -34,7 +34,7 @@ def entities():
     return [
         form.topic("orders", "4LpVqrIhR8CPQPMTHVv-eQ"),
         form.topic("__consumer_offsets", "JACDP32aRuG92GqsO59rGw"),
-        form.partition("orders", 0, {**_REPLICAS, **_STATE, **_ELR}),
+        form.partition("orders", 0, {**_REPLICAS, **_STATE, **_OF_LOG}),
         form.partition("orders", 1, {**_REPLICAS, **_STATE, "leader": -1, "isr": [3], "removing": [1]}),
         form.partition("__consumer_offsets", 0, {**_REPLICAS, **_STATE, "recovery_state": 1}),
         form.config("topic", "orders", "retention.ms", "9000", DIGESTS),
@@ -51,6 +51,7 @@ def entities():
         form.delegation_token("E1UYWavhQAyU62V1OOtFPg", "User:a", "User:r", ["User:b", "User:a"], 1, 2, 3),
         form.producer_ids(6000, 5000, 1),
         form.feature("metadata.version", 21),
+        form.migration("MIGRATION"),
         form.broker(
             1,
             {
@@ -70,14 +71,16 @@ _WITHOUT = {
     LOG: {("producer_ids", "start"), ("producer_ids", "broker")},
     BROKER: {
         *(("partition", name) for name in ("topic_id", "adding", "removing", "recovery_state", "partition_epoch")),
-        *(("partition", name) for name in _ELR),
+        *(("partition", name) for name in _OF_LOG),
         ("scram", "digest"),
         ("broker", "epoch"),
         ("broker", "log_dirs"),
     },
     ZOOKEEPER: {("broker", "log_dirs")},
 }
-_KINDS = {name: [kind for kind in form.KINDS if kind != "producer_ids"] for name in (BROKER, "broker:2")}
+_KINDS = {
+    name: [kind for kind in form.KINDS if kind not in ("producer_ids", "migration")] for name in (BROKER, "broker:2")
+}
 
 
 def expanded(view, items):

@@ -72,7 +72,7 @@ def test_tree_of_kafka_has_every_kind_of_entity(tree):
     found, problems = read(tree)
     assert problems == []
     normalised = zk_metadata.normalise(tree)
-    count = {kind: sum(entity.kind == kind for entity in found) for kind in form.STORED}
+    count = {kind: sum(entity.kind == kind for entity in found) for kind in zookeeper.ZooKeeperView.kinds}
     assert count == {
         "topic": len(normalised["topics"]),
         "partition": sum(len(topic["partitions"]) for topic in normalised["topics"].values()),
@@ -329,13 +329,14 @@ def partition_record(**fields):
         "partitionEpoch": 9,
         "eligibleLeaderReplicas": None,
         "lastKnownElr": None,
+        "directories": [],
     }
     return {**values, **fields}
 
 
 def change_record(**fields):
     lists = ("isr", "replicas", "removingReplicas", "addingReplicas", "eligibleLeaderReplicas", "lastKnownElr")
-    unset = dict.fromkeys(lists)
+    unset = dict.fromkeys((*lists, "directories"))
     return {"partitionId": 0, "topicId": "T", **unset, "leader": -2, "leaderRecoveryState": -1, **fields}
 
 
