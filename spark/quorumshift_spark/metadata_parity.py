@@ -423,11 +423,7 @@ def _members():
 
 
 def _rows(status, comparison, differences, why):
-    for difference in differences:
-        left, right = difference.sides[comparison.left], difference.sides[comparison.right]
-        fields = {name: getattr(difference, name) for name in ("kind", "key", "field", "relation", "rule", "do")}
-        sides = {"left": comparison.left, "left_value": left, "right": comparison.right, "right_value": right}
-        yield {"status": status, "why": why, **fields, **sides}
+    return [results.row(one, comparison.left, comparison.right, status, why) for one in differences]
 
 
 if __name__ == "__main__":

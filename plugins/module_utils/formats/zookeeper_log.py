@@ -203,7 +203,7 @@ def _entries(file: BinaryIO, path: str, after: int | None, is_last: bool, longes
     """Yield the transactions of a log from one at or before the zxid `after` on, or all: an earlier one first, or that
     at the file's start."""
     size = os.fstat(file.fileno()).st_size
-    end = _end_of_data(file, size)
+    end = end_of_data(file, size)
     header = file.read(HEADER.size) if file.seek(0) == 0 else b""
     if len(header) < HEADER.size and is_last:
         return  # a server that ended right after it began the file
@@ -253,7 +253,7 @@ def _read(file: BinaryIO, begin: int, end: int) -> bytes:
     return file.read(max(end - begin, 0))
 
 
-def _end_of_data(file: BinaryIO, size: int) -> int:
+def end_of_data(file: BinaryIO, size: int) -> int:
     """Return the offset after the last byte that is not zero. ZooKeeper allocates its log in advance, as a hole."""
     parts, at = [], 0
     try:
