@@ -155,7 +155,10 @@ class _Run:
             try:
                 base = zookeeper_files.settled_snapshot(servers[view].snapshots, upto, servers[view].settled)
             except zookeeper_log.ZooKeeperFileError as error:
-                self.incomplete.append(f"{view}: {error}. Wait for the server's next snapshot, and run again")
+                do = "Wait for the server's next snapshot, and run again"
+                if after and view == source:
+                    do = "Its tree at the cut cannot be rebuilt: run again with -e quorumshift_verify=false"
+                self.incomplete.append(f"{view}: {error}. {do}")
                 continue
             state = {"zxid": _hex(zxid), "snapshot": _hex(base.zxid)}
             if after and view == source:
