@@ -45,7 +45,7 @@ def settled(values: Mapping[str, str]) -> Dict[str, int]:
     found = re.search(r"^Zxid: 0x([0-9a-f]+)$", answer, re.MULTILINE)
     if not found:
         raise archives.SnapshotError(
-            f"the ZooKeeper server of this host does not tell its zxid to srvr: {answer.strip() or 'no answer'!r}. "
+            f"the ZooKeeper server of this host does not show its zxid in srvr: {answer.strip() or 'no answer'!r}. "
             "Start it, allow srvr in 4lw.commands.whitelist, and run again"
         )
     zxid = int(found[1], 16)

@@ -119,9 +119,9 @@ def require_own_ensemble(module, client):
     creator = zk_sessions.creator(client.client_id[0])
     if not members or not members <= ids or creator not in ids:
         module.fail_json(
-            msg=f"the server with id {creator} belongs to an ensemble of the ids {sorted(members)}, and the destination "
-            f"has {sorted(ids)}. Promote the destination first with quorumshift.kafka.zk_migrate, and give its servers "
-            "as zk_migrate_destination_connect. Nothing was removed."
+            msg=f"the server with id {creator} belongs to an ensemble of the ids {sorted(members)}, and the "
+            f"destination has {sorted(ids)}. Promote the destination first with quorumshift.kafka.zk_migrate, and give "
+            "its servers as zk_migrate_destination_connect. Nothing was removed."
         )
 
 

@@ -278,7 +278,8 @@ class EnsembleParity(Job):
         return {"views": views, "ship": elsewhere(self.own.get("master"))}
 
     def summary(self, result: Mapping[str, Any]) -> str:
-        text = f"{sum(one['match'] for one in result['counts'].values())} comparisons of {len(result['views'])} servers agree"
+        agree = sum(one["match"] for one in result["counts"].values())
+        text = f"{agree} comparisons of {len(result['views'])} servers agree"
         cut = any("cut" in view["state"] for view in result["views"].values())
         if not (cut and result["leftovers"]):
             return text

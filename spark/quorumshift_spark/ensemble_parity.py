@@ -326,7 +326,7 @@ def _differences(path, left, right, compared, number, after) -> List[Difference]
 
 
 def _brief(fields: Mapping[str, str]) -> Dict[str, Any]:
-    """Return what tells when a znode that only one side has came to be."""
+    """Return when a znode that only one side has came to be, and whose it is."""
     return {name: json.loads(fields[name]) for name in ("czxid", "mzxid", "ephemeralOwner")}
 
 

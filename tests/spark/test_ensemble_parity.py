@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pathlib
 import struct
+import subprocess
 import threading
 import zlib
 from types import SimpleNamespace
@@ -314,6 +316,86 @@ def test_damaged_archive_is_an_error(world, still):
     assert done.verdict == "error" and "has SHA-256" in done.result["reasons"][0], done.story()
 
 
+# --- the role ----------------------------------------------------------------------------------------------
+
+
+def by_the_role(world, name, gate, of_source=("s12",), of_hosts=None, **variables):
+    """Run the role's comparison as the playbook does; return the process and the directory of its result."""
+    here = world.home / name
+    here.mkdir()
+    hosts: dict = {
+        host: {
+            "ansible_connection": "local",
+            "zk_migrate_config_file": str(world.servers[host].home / "zoo.cfg"),
+            "quorumshift_state_dir": str(here / f"state-{host}"),
+            **(of_hosts or {}).get(host, {}),
+        }
+        for host in (*of_source, "z44", "z45")
+    }
+    for host in of_source:
+        hosts[host]["zk_migrate_source"] = {"stat": {"exists": True}}
+    brokers = {"b1": {"ansible_connection": "local", "quorumshift_state_dir": str(here / "state-b1")}}
+    groups = {
+        "zookeeper_source": {"hosts": {host: hosts[host] for host in of_source}},
+        "zookeeper_destination": {"hosts": {host: hosts[host] for host in ("z44", "z45")}},
+        "kafka_broker": {"hosts": brokers},
+    }
+    session = {"cluster_id": servers.CLUSTER_ID, "run": f"run-{name}", "phase": "zk"}
+    facts = [({"quorumshift_session": session}, "localhost"), ({"quorumshift_node": {"digest_keys": {}}}, "b1")]
+    tasks = [
+        {
+            "ansible.builtin.set_fact": {**values, "cacheable": True},
+            "delegate_to": host,
+            "delegate_facts": True,
+        }
+        for values, host in facts
+    ]
+    role = {"name": "quorumshift.kafka.zk_migrate", "tasks_from": "compare"}
+    play = {
+        "hosts": "localhost",
+        "gather_facts": False,
+        "vars": {
+            "quorumshift_state": {"phase": "zk"},
+            "quorumshift_artifacts_dir": str(here / "artifacts"),
+            "quorumshift_bootstrap_servers": ["127.0.0.1:1"],
+            "quorumshift_zookeeper_connect": f"{world.servers['z44'].connect}{CHROOT}",
+            "quorumshift_spark_master": "local[1]",
+            "zk_migrate_gate": gate,
+            **variables,
+        },
+        "tasks": [*tasks, {"ansible.builtin.include_role": role}],
+    }
+    (here / "inventory.json").write_text(json.dumps({"all": {"children": groups}}))
+    (here / "play.json").write_text(json.dumps([play]))
+    env = {
+        **os.environ,
+        "ANSIBLE_COLLECTIONS_PATH": str(parity.ROOT / ".build"),
+        "ANSIBLE_PYTHON_INTERPRETER": str(parity.ROOT / ".venv/bin/python"),
+        "PATH": f"{parity.ROOT / '.venv/bin'}{os.pathsep}{os.environ['PATH']}",
+    }
+    command = ["ansible-playbook", "-i", str(here / "inventory.json"), str(here / "play.json")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, env=env, check=False)
+    assert not list(here.glob("state-*/*/zk_tree_snapshot")), "archives are left on servers"
+    found = list((here / "artifacts").rglob("result.json"))
+    return done, found[0].parent if found else None
+
+
+def test_the_role_opens_the_gate_while_clients_write(world):
+    with writing([world.servers["s11"].connect]):
+        done, output = by_the_role(world, "role-pass", "before_cut")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "comparisons of 3 servers agree" in done.stdout
+    found = json.loads((output / "result.json").read_text())
+    assert found["verdict"] == "pass" and found["gate"] == "before_cut" and "run-role-pass" in str(output)
+    without_secrets(SimpleNamespace(output=output))
+
+
+def test_the_role_keeps_the_gate_closed_without_a_source(world):
+    done, _output = by_the_role(world, "role-closed", "before_cut", of_source=())
+    assert done.returncode and "gate before_cut stays closed: incomplete" in done.stdout, done.stdout
+    assert "zk_migrate_without_source=true" in done.stdout
+
+
 # --- after the promotion; the last test, since it ends the observers ----------------------------------------
 
 
@@ -358,8 +440,46 @@ def test_after_the_promotion(world, tmp_path):
         nodes[f"{CHROOT}/brokers/topics/t9"] = nodes[f"{CHROOT}/brokers/topics/t9"]._replace(data=b"changed silently")
         nodes.pop(f"{CHROOT}/brokers/topics/t8")  # without a transaction
 
+    known = [{key: seen["s12"][key] for key in ("snapshot", "zxid")}]
+    cuts = {"z44": {"zk_migrate_cut_off": {"cut": {"last": cut}}}, "z45": {"zk_migrate_cut_off": {"cut": {"last": 1}}}}
+    of_role, _output = by_the_role(world, "role-after", "after_cut", of_hosts=cuts, zk_migrate_known=known)
+    assert of_role.returncode == 0, of_role.stdout + of_role.stderr
+    assert "Other applications left" in of_role.stdout and "/prod/other, /solr" in of_role.stdout
+
     of_z45 = [given[0], given[2], planted(still, tmp_path, plant)[1]]
     done = run(world, of_z45, zxid=zxid, cut=cut)
     assert done.verdict == "differ", done.story()
     found = [(one["key"], one["field"]) for one in done.result["differences"]]
     assert found == [('["/brokers/topics/t8"]', None), ('["/brokers/topics/t9"]', "data")], done.story()
+
+    leftovers_are_removed(world, connect)
+
+
+def leftovers_are_removed(world, connect):
+    """Only on the destination, only where no session lives, and once."""
+
+    def leftovers(connect, state="absent", **options):
+        given = {"destination_servers": {"44": "", "45": ""}, "bootstrap_servers": ["127.0.0.1:1"], "timeout": 30}
+        return modules.run("zk_leftovers", state=state, zookeeper_connect=f"{connect}{CHROOT}", **given, **options)
+
+    refused = leftovers(world.source)
+    assert refused.get("failed") and "Promote the destination first" in refused["msg"], refused
+    with zookeeper.connect(connect, 60) as client:
+        client.create("/prod/other/mine", b"", ephemeral=True)
+        refused = leftovers(connect)
+        assert refused.get("failed") and "/prod/other/mine of session 0x" in refused["msg"], refused
+        client.delete("/prod/other/mine")
+        servers.wait_for(lambda: client.exists("/prod/other/app/lock") is None, 60, "the other tenant's session ended")
+        planned = leftovers(connect, _ansible_check_mode=True, _ansible_diff=True)
+        assert planned["changed"] and {one["path"] for one in planned["leftovers"]} == {"/prod/other", "/solr"}, planned
+        assert client.exists("/solr") is not None and leftovers(connect, "listed")["leftovers"] == planned["leftovers"]
+        done = leftovers(connect, _ansible_diff=True)
+        assert done["changed"] and done["diff"] == planned["diff"] and "/solr (1 znodes, " in done["diff"]["before"], (
+            done
+        )
+        assert client.get_children("/") == ["prod", "zookeeper"] and client.get_children("/prod") == ["kafka"]
+        assert client.exists(f"{CHROOT}/brokers/topics/t3") is not None
+    again = leftovers(connect)
+    assert again.get("leftovers") == [] and not again["changed"], again
+    with zookeeper.connect(world.source) as client:
+        assert client.exists("/solr") is not None and client.exists("/prod/other/app") is not None

@@ -257,7 +257,9 @@ def _applied(node: Node | None, changes: List[Change]) -> Node | None:
     """Return a znode after these changes, None if it does not exist then."""
     for change in changes:
         if change.what == "create":
-            if node is None:  # else the snapshot has it already
+            if node is not None:  # the snapshot has it already, maybe with an ACL that is not in its table
+                node = node._replace(acl=node.acl or change.acl)
+            else:
                 node = Node(change.data, _created(change), change.acl)
         elif change.what == "delete":
             node = None
