@@ -57,12 +57,10 @@ leftovers:
 import itertools
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_zookeeper_connect
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import ensemble_trees, zk_sessions
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core.zk_observer import ensemble
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import advice, ensemble_trees, zk_sessions
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zk_servers, zookeeper
 
-CONFIG = "/zookeeper/config"
 WINDOW = 500
 
 
@@ -84,8 +82,9 @@ def done(module):
     servers = ",".join(map(str, connect.servers))
     options = connections.zookeeper_client.kazoo()
     with zookeeper.connect(servers, connections.timeout, **options) as client:
-        require_own_ensemble(module, client)
+        require_own_ensemble(module, client, connect.servers)
         reader = zookeeper.Reader(client, timeout=connections.timeout)
+        reader.zxid()  # a follower may be behind
         found = {top: list(reader.tree(top)) for top in tops(client, connect.chroot)}
         listed = [
             {"path": top, "znodes": len(nodes), "bytes": sum(len(node.data or b"") for node in nodes)}
@@ -112,16 +111,22 @@ def tops(client, chroot):
     return found
 
 
-def require_own_ensemble(module, client):
-    """Fail the module unless the server that answers is a member of the destination's own ensemble."""
+def require_own_ensemble(module, client, servers):
+    """Fail the module unless these servers are the destination's own ensemble.
+
+    Observers of the source say so. A server of the source has an id that the destination does not have.
+    /zookeeper/config does not show it: a server that starts loads that from its snapshot, as it was before.
+    """
     ids = {int(number) for number in module.params["destination_servers"]}
-    members = set(ensemble(client.get(CONFIG)[0].decode()).members)
     creator = zk_sessions.creator(client.client_id[0])
-    if not members or not members <= ids or creator not in ids:
+    status = zk_servers.gather(servers, module.connections.zookeeper_client.ssl_context(), module.connections.timeout)
+    modes = {server: one["mode"] or "no server" for server, one in status.items()}
+    if creator not in ids or sorted(modes.values()) != [*["follower"] * (len(modes) - 1), "leader"]:
         module.fail_json(
-            msg=f"the server with id {creator} belongs to an ensemble of the ids {sorted(members)}, and the "
-            f"destination has {sorted(ids)}. Promote the destination first with quorumshift.kafka.zk_migrate, and give "
-            "its servers as zk_migrate_destination_connect. Nothing was removed."
+            msg=f"these servers are not an ensemble of their own, with one leader and the ids {sorted(ids)}: "
+            f"{advice.shown([f'{server} is {mode}' for server, mode in sorted(modes.items())])}, and the session is of "
+            f"server {creator}. Promote the destination first with quorumshift.kafka.zk_migrate, start its servers, "
+            "and give them as zk_migrate_destination_connect. Nothing was removed."
         )
 
 

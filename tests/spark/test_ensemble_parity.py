@@ -458,16 +458,18 @@ def test_after_the_promotion(world, tmp_path):
 def leftovers_are_removed(world, connect):
     """Only on the destination, only where no session lives, and once."""
 
-    def leftovers(connect, state="absent", **options):
+    def leftovers(connect, state="absent", refuses=False, **options):
         given = {"destination_servers": {"44": "", "45": ""}, "bootstrap_servers": ["127.0.0.1:1"], "timeout": 30}
-        return modules.run("zk_leftovers", state=state, zookeeper_connect=f"{connect}{CHROOT}", **given, **options)
+        done = modules.run("zk_leftovers", state=state, zookeeper_connect=f"{connect}{CHROOT}", **given, **options)
+        assert bool(done.get("failed")) == refuses and "stderr" not in done, done
+        return done
 
-    refused = leftovers(world.source)
-    assert refused.get("failed") and "Promote the destination first" in refused["msg"], refused
+    refused = leftovers(world.source, refuses=True)
+    assert "Promote the destination first" in refused["msg"], refused
     with zookeeper.connect(connect, 60) as client:
         client.create("/prod/other/mine", b"", ephemeral=True)
-        refused = leftovers(connect)
-        assert refused.get("failed") and "/prod/other/mine of session 0x" in refused["msg"], refused
+        refused = leftovers(connect, refuses=True)
+        assert "/prod/other/mine of session 0x" in refused["msg"], refused
         client.delete("/prod/other/mine")
         servers.wait_for(lambda: client.exists("/prod/other/app/lock") is None, 60, "the other tenant's session ended")
         planned = leftovers(connect, _ansible_check_mode=True, _ansible_diff=True)
@@ -480,6 +482,6 @@ def leftovers_are_removed(world, connect):
         assert client.get_children("/") == ["prod", "zookeeper"] and client.get_children("/prod") == ["kafka"]
         assert client.exists(f"{CHROOT}/brokers/topics/t3") is not None
     again = leftovers(connect)
-    assert again.get("leftovers") == [] and not again["changed"], again
+    assert again["leftovers"] == [] and not again["changed"], again
     with zookeeper.connect(world.source) as client:
         assert client.exists("/solr") is not None and client.exists("/prod/other/app") is not None

@@ -37,7 +37,7 @@ def test_the_newest_snapshot_without_a_later_transaction(directory, at, settled,
 
 def test_no_snapshot_is_known_to_be_exact(directory):
     with pytest.raises(
-        files.ZooKeeperFileError, match="4 snapshots, and none is known to be without .* after zxid 0x1f"
+        files.ZooKeeperFileError, match=r"4 snapshots, and none is known to be without .* after zxid 0x1f"
     ):
         files.settled_snapshot(directory, 0x1F, {})
 
