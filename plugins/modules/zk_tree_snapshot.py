@@ -86,7 +86,6 @@ sha256:
 """
 
 import os
-import shutil
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils import archives, host_state, zk_cutting, zk_trees
@@ -137,10 +136,7 @@ def present(given, check_mode):
 def absent(given, check_mode):
     """Remove the archive."""
     target = os.path.join(host_state.path_of(given["state_dir"], given["cluster_id"]), zk_trees.DIRECTORY)
-    there = os.path.isdir(target)
-    if there and not check_mode:
-        shutil.rmtree(target)
-    return {"changed": there}
+    return {"changed": archives.remove(target, check_mode)}
 
 
 if __name__ == "__main__":

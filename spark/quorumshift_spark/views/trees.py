@@ -13,19 +13,18 @@ import contextlib
 import hashlib
 import itertools
 import json
-import pickle
 import struct
 import zlib
-from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Collection, Dict, Iterable, Iterator, Mapping, NamedTuple, Sequence, Tuple
 
 import pyarrow as pa
 from ansible_collections.quorumshift.kafka.plugins.module_utils import archives
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.ensemble_trees import FILES, leftover_of
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes, zookeeper_files, zookeeper_log
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from quorumshift_spark.normal_form import Digests, canonical
+from quorumshift_spark.views.source import on_tasks
 
 STAT = ("czxid", "mzxid", "ctime", "mtime", "version", "cversion", "aversion", "ephemeralOwner", "pzxid")
 FIELDS = ("data", "acl", *STAT)
@@ -130,19 +129,14 @@ class Part(NamedTuple):
 def rows(
     spark: SparkSession, parts: Sequence[Any], read: Callable[[Any], Iterable[Mapping[str, Any]]], ship: bool
 ) -> DataFrame:
-    """Return the rows that `read` yields for these parts, each on a task. `ship`: see source.rows."""
-    held: List[Any] = [*map(pickle.dumps, parts)]
-    if ship:
-        held = [*map(spark.sparkContext.broadcast, held)]
+    """Return the rows (ROWS) that `read` yields for these parts, each on a task. `ship`: see source.on_tasks."""
 
-    def work(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for number in itertools.chain.from_iterable(batch["id"].to_pylist() for batch in numbers):
-            part = pickle.loads(held[number].value if ship else held[number])
-            found = iter(_named_errors(part, read))
-            while batch := list(itertools.islice(found, _ROWS_A_BATCH)):
-                yield pa.RecordBatch.from_pylist(batch, ROWS)
+    def batches(part: Part) -> Iterator[pa.RecordBatch]:
+        found = iter(_named_errors(part, read))
+        while batch := list(itertools.islice(found, _ROWS_A_BATCH)):
+            yield pa.RecordBatch.from_pylist(batch, ROWS)
 
-    return spark.range(0, len(parts), 1, len(parts)).mapInArrow(work, from_arrow_schema(ROWS))
+    return on_tasks(spark, parts, batches, ROWS, ship)
 
 
 def _named_errors(part, read):
