@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 import hashlib
 import itertools
 import json
@@ -181,9 +182,14 @@ def digest(key: bytes, path: str, node: zookeeper_files.Node) -> int:
     if node.acl is None:
         raise zookeeper_log.ZooKeeperFileError("the snapshot has no ACL of this znode, and the log neither", path)
     data = b"-" if node.data is None else b"+" + node.data
-    parts = (_STAT.pack(*node.stat), canonical(node.acl).encode(), data)
+    parts = (_STAT.pack(*node.stat), _acl(node.acl), data)
     hashed = hashlib.blake2b(b"".join(b"%d:%s" % (len(one), one) for one in parts), digest_size=8, key=key[:64])
     return int.from_bytes(hashed.digest(), "big", signed=True)
+
+
+@functools.lru_cache(maxsize=4096)  # most znodes have one of a few
+def _acl(acl: zookeeper_log.Acl) -> bytes:
+    return canonical(acl).encode()
 
 
 def shown(part: Part) -> Iterator[Dict[str, Any]]:
