@@ -43,7 +43,7 @@ class ActionModule(QuorumshiftAction):
     """Submits a job and prints its verdict. Fails unless the verdict is `pass`."""
 
     FILLS = (*CONNECTION, "run_key")
-    OWN = ("name", "gate", "seen", "log", "archive", "others", "going_on")
+    OWN = ("name", "gate", "seen", "log", "archive", "others", "going_on", "ensembles")
 
     def act(self, args: dict) -> dict:
         own = {option: self.own.get(option) for option in self.OWN}

@@ -14,27 +14,19 @@ Kafka's renaming and unlinking. A killed run leaves nothing behind.
 from __future__ import annotations
 
 import contextlib
-import gzip
-import hashlib
 import os
 import re
-import shutil
-import tarfile
 import time
-from typing import Any, Callable, Iterator, NamedTuple
+from typing import Iterator, NamedTuple
 
+from . import archives
+from .archives import SnapshotError
 from .formats import metadata_log
 from .formats.record_batch import LogError
 
 DIRECTORY = "metadata_snapshot"
-_NAME = re.compile(r"\d{20}(-\d{10}\.checkpoint|\.log)")
-_CHUNK = 1 << 20
+NAMES = re.compile(r"\d{20}(-\d{10}\.checkpoint|\.log)")
 _PAUSE_S = 0.2
-_LEVEL = 1  # on a log of 3.9.2, level 6 takes three times as long and saves a sixth of the size
-
-
-class SnapshotError(Exception):
-    """A snapshot cannot be made or read; the text names the log or file, the reason and what to do."""
 
 
 class Snapshot(NamedTuple):
@@ -74,17 +66,8 @@ def take(
     has not moved for `timeout` seconds. Raises SnapshotError, LogError, OSError.
     """
     with _cut(directory, end_offset, timeout, since) as (log, cut):
-        if os.path.lexists(target):
-            shutil.rmtree(target)
-        os.makedirs(target, mode=0o700)
-        _check_space(target, sum(piece.end - piece.start for piece in cut.pieces))
-        path = os.path.join(target, f"{cut.end_offset:020d}-{cut.last_epoch:010d}.tar.gz")
-        try:
-            digest = _pack(cut.pieces, path + ".part")
-            os.replace(path + ".part", path)
-        except BaseException:
-            shutil.rmtree(target, ignore_errors=True)
-            raise
+        name = f"{cut.end_offset:020d}-{cut.last_epoch:010d}.tar.gz"
+        path, digest = archives.create(cut.pieces, target, name)
         return _snapshot(log, cut)._replace(path=path, sha256=digest, bytes=os.path.getsize(path))
 
 
@@ -93,18 +76,7 @@ def unpack(archive: str, sha256: str, directory: str) -> None:
 
     Raises SnapshotError, OSError.
     """
-    with open(archive, "rb") as file:
-        digest = _digest(file)
-        if digest != sha256:
-            raise SnapshotError(f"{archive} has SHA-256 {digest}, expected {sha256}: take the snapshot again")
-        os.makedirs(directory, mode=0o700, exist_ok=True)
-        file.seek(0)
-        with tarfile.open(fileobj=file, mode="r|gz") as tar:
-            for member in tar:
-                if not (member.isreg() and _NAME.fullmatch(member.name)):
-                    raise SnapshotError(f"{archive}: {member.name!r} is not a file of a metadata log")
-                with tar.extractfile(member) as content, _create(os.path.join(directory, member.name)) as out:
-                    shutil.copyfileobj(content, out, _CHUNK)
+    archives.unpack(archive, sha256, directory, NAMES)
 
 
 @contextlib.contextmanager
@@ -152,55 +124,6 @@ def _snapshot(log, cut) -> Snapshot:
     files = tuple((piece.name, piece.end - piece.start) for piece in cut.pieces)
     checkpoint = (log.checkpoint.offset, log.checkpoint.epoch) if log.checkpoint else None
     return Snapshot(None, None, None, files, checkpoint, log.start_offset, cut.end_offset, cut.last_epoch)
-
-
-def _check_space(target, size):
-    """Raise SnapshotError if the archive might fill the disk: a controller with a full disk dies."""
-    space = os.statvfs(target)
-    free = space.f_bavail * space.f_frsize
-    if free < size:
-        raise SnapshotError(f"{target} has {free} bytes free and may need {size}: free space, or set state_dir")
-
-
-def _pack(pieces, path) -> str:
-    """Write the archive and return its SHA-256."""
-    with _create(path) as raw:
-        hashed = _Hashing(raw.write)
-        packed = gzip.GzipFile("", "wb", _LEVEL, hashed, mtime=0)
-        with packed, tarfile.open(fileobj=packed, mode="w|", format=tarfile.USTAR_FORMAT) as tar:
-            for piece in pieces:
-                entry = tarfile.TarInfo(piece.name)
-                entry.size, entry.mode = piece.end - piece.start, 0o600
-                piece.file.seek(piece.start)
-                tar.addfile(entry, piece.file)
-    return hashed.hexdigest()
-
-
-class _Hashing:
-    """A writable file that hashes what is written."""
-
-    def __init__(self, write: Callable[[bytes], Any]) -> None:
-        self._write = write
-        self._hash = hashlib.sha256()
-        self.hexdigest = self._hash.hexdigest
-
-    def write(self, data: bytes) -> int:
-        self._hash.update(data)
-        return self._write(data)
-
-    def flush(self) -> None:
-        """Do nothing: gzip calls it, and closing the file flushes it."""
-
-
-def _create(path):
-    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb", _CHUNK)
-
-
-def _digest(file) -> str:
-    digest = hashlib.sha256()
-    for chunk in iter(lambda: file.read(_CHUNK), b""):
-        digest.update(chunk)
-    return digest.hexdigest()
 
 
 __all__ = ["DIRECTORY", "LogError", "Snapshot", "SnapshotError", "preview", "take", "unpack"]

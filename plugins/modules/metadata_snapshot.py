@@ -123,11 +123,10 @@ seconds:
 """
 
 import os
-import shutil
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state, metadata_snapshot
+from ansible_collections.quorumshift.kafka.plugins.module_utils import archives, host_state, metadata_snapshot
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import node
 
@@ -190,10 +189,7 @@ def present(given, check_mode=False):
 def absent(given, check_mode=False):
     """Remove the cluster's snapshot directory, also one of another run."""
     target = os.path.join(host_state.path_of(given["state_dir"], given["cluster_id"]), metadata_snapshot.DIRECTORY)
-    there = os.path.isdir(target)
-    if there and not check_mode:
-        shutil.rmtree(target)
-    return {"changed": there}
+    return {"changed": archives.remove(target, check_mode)}
 
 
 if __name__ == "__main__":

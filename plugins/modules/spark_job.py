@@ -19,7 +19,7 @@ options:
   name:
     description: The name of the job. Handled by the action plugin, which derives the other options from it.
     type: str
-    choices: [metadata_parity, data_fingerprint]
+    choices: [metadata_parity, data_fingerprint, ensemble_parity]
   gate:
     description: The gate that the job is for. Handled by the action plugin.
     type: str
@@ -38,6 +38,12 @@ options:
     description:
       - For each host of another voter the result of M(quorumshift.kafka.metadata_snapshot), with its archive fetched
         into a directory of that host's name beside O(archive), or of a failure. Handled by the action plugin.
+    type: dict
+  ensembles:
+    description:
+      - "For O(name=ensemble_parity): C(archives), what M(quorumshift.kafka.zk_tree_snapshot) returned in a loop over
+        hosts, fetched into directories of their names below C(directory). C(source): which of these hosts are of the
+        source. C(zxid), C(cut) and C(without_source): see the job. Handled by the action plugin."
     type: dict
   going_on:
     description:
@@ -163,7 +169,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils import argument_
 SLICE_S = 10.0
 # Options that the action plugin takes for itself
 OF_ACTION = {
-    "name": {"type": "str", "choices": ["metadata_parity", "data_fingerprint"]},
+    "name": {"type": "str", "choices": ["metadata_parity", "data_fingerprint", "ensemble_parity"]},
     "gate": {"type": "str"},
     "seen": {"type": "dict"},
     "log": {"type": "dict"},

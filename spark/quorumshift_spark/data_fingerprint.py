@@ -43,7 +43,6 @@ from pyspark.sql import SparkSession
 
 from quorumshift_spark import report
 from quorumshift_spark import result as results
-from quorumshift_spark.compare import Difference
 from quorumshift_spark.fingerprint import compare, coordinators, fetch, plan, store
 from quorumshift_spark.fingerprint.cluster import Cluster, ClusterError, Metadata, chosen, now_ms
 from quorumshift_spark.fingerprint.compacted import Keys, Side
@@ -131,7 +130,7 @@ def run(job: Mapping[str, Any], directory: str, spark: SparkSession | None = Non
         _evaluate(run_state, findings)
         with run_state.stage("write", CLUSTER):
             rows = store.write(output, fingerprint)
-            results.write_differences(output, list(map(_row, findings.differences)))
+            results.write_differences(output, [results.row(one, BASELINE, CLUSTER) for one in findings.differences])
             rows[results.DIFFERENCES] = len(findings.differences)
             for name, number in rows.items():
                 result["files"][name] = results.file_facts(os.path.join(output, name), number)
@@ -189,14 +188,6 @@ def _evaluate(run_state: _Run, findings: Findings) -> None:
     if undecided:
         reasons.append(f"{len(undecided)} could not be compared, the first: {undecided[0]['why']}")
     result.update(verdict=compare.verdict(findings), reasons=reasons)
-
-
-def _row(difference: Difference) -> Dict[str, Any]:
-    """Return a difference as a row of differences.parquet."""
-    fields = {name: getattr(difference, name) for name in ("kind", "key", "field", "relation", "rule", "do")}
-    left, right = difference.sides[BASELINE], difference.sides[CLUSTER]
-    sides = {"left": BASELINE, "left_value": left, "right": CLUSTER, "right_value": right}
-    return {"status": "differ", "why": "", **fields, **sides}
 
 
 def _fingerprint(

@@ -31,7 +31,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Dict, List, NamedTuple, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils import addresses
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security
@@ -42,6 +42,8 @@ from quorumshift_spark.views import View, ViewError, baseline
 from quorumshift_spark.views.brokers import BrokerView, ControllerView
 from quorumshift_spark.views.metadata_log import LogSource, MetadataLogView
 from quorumshift_spark.views.zookeeper import ZooKeeperFilesView, ZooKeeperView
+
+VIEWS = ("zookeeper", "metadata_log", "metadata_logs", "brokers", "controllers", "settings", "baseline")
 
 
 class JobError(ValueError):
@@ -84,8 +86,8 @@ class Job(NamedTuple):
         return f"Job(gate={self.gate!r}, nonce={self.nonce!r})"
 
 
-def load(path: str) -> Job:
-    """Read job.json. Raises JobError."""
+def load(path: str, views: Sequence[str] = VIEWS) -> Job:
+    """Read job.json, in whose `views` only these keys are known. Raises JobError."""
     try:
         with open(path, encoding="utf-8") as file:
             if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
@@ -99,7 +101,7 @@ def load(path: str) -> Job:
         if not isinstance(given.get(name), kind) or not given[name]:
             raise JobError(f"{path}: {name!r} is missing or not of type {kind.__name__}")
     unknown = set(given) - set(_TYPES) - {"phase", "fence", "bounds", "ship"}
-    unknown |= {f"views.{name}" for name in set(given["views"]) - set(_VIEWS)}
+    unknown |= {f"views.{name}" for name in set(given["views"]) - set(views)}
     unknown |= {f"bounds.{name}" for name in set(given.get("bounds") or {}) - set(Bounds._fields)}
     if unknown:
         raise JobError(f"{path}: unknown key {sorted(unknown)[0]!r}")
@@ -126,7 +128,6 @@ def load(path: str) -> Job:
 
 
 _TYPES = {"nonce": str, "gate": str, "cluster_id": str, "output": str, "digest_key_file": str, "views": dict}
-_VIEWS = ("zookeeper", "metadata_log", "metadata_logs", "brokers", "controllers", "settings", "baseline")
 
 
 def views(job: Job) -> List[View]:

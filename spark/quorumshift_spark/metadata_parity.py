@@ -12,26 +12,21 @@ code: 0 pass, 1 differ, 2 error, 3 incomplete. Only the verdict in result.json w
 
 from __future__ import annotations
 
-import argparse
 import collections
 import concurrent.futures
-import contextlib
 import functools
 import json
 import os
-import platform
 import shutil
 import sys
 import time
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
-import pyspark
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import node_mode
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from quorumshift_spark import accounting, fence, nodes, parity, recheck, report, rules, session
+from quorumshift_spark import accounting, fence, nodes, parity, recheck, rules, running
 from quorumshift_spark import job as jobs
 from quorumshift_spark import result as results
 from quorumshift_spark.compare import (
@@ -48,6 +43,7 @@ from quorumshift_spark.normal_form import Entity, canonical
 from quorumshift_spark.views import Key, LiveView, View, baseline, family
 from quorumshift_spark.views.source import error_line
 
+JOB = "metadata_parity"
 ENTITIES = "entities.parquet"
 _ROWS = "rows"  # in the job's directory: what was read, in Parquet
 _ROWS_A_SLICE = 3_000_000
@@ -57,68 +53,7 @@ _ENOUGH = 10_000  # keys that differ: more do not change the verdict, and fill t
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job and return the exit code."""
-    parser = argparse.ArgumentParser(description="Compare views of a Kafka cluster's metadata.")
-    parser.add_argument("--input", required=True, help="job.json")
-    job_file = parser.parse_args(arguments).input
-    try:
-        job = jobs.load(job_file)
-        os.makedirs(job.output, mode=0o700, exist_ok=True)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(os.path.join(job.output, results.NAME))
-    except (jobs.JobError, OSError) as error:
-        # Without a job there is no output directory; a missing result opens no gate
-        print(f"metadata_parity: {error_line(error)}", file=sys.stderr)
-        return results.EXIT_CODES[results.ERROR]
-    result = results.empty(results.ERROR, [])
-    started = time.monotonic()
-    try:
-        _Run(job, result).run()
-    except (jobs.JobError, jobs.ViewError, rules.PlanError, session.SessionError) as error:
-        _fail(result, error_line(error))
-    except PySparkException as error:
-        _fail(result, f"Spark could not run the job ({type(error).__name__} {_condition(error)}). See the driver's log")
-    except Exception as error:
-        _fail(result, _spark_failure(error) or error_line(error))
-    result["timings"]["total"] = round(time.monotonic() - started, 3)
-    result.update(nonce=job.nonce, gate=job.gate, phase=job.phase, cluster_id=job.cluster_id)
-    result["versions"].update(spark=pyspark.__version__, python=platform.python_version())
-    try:
-        results.write(job.output, result)
-    except OSError as error:
-        print(f"metadata_parity: cannot write the result: {error_line(error)}", file=sys.stderr)
-        return results.EXIT_CODES[results.ERROR]
-    try:
-        report.write(job.output)
-    except Exception as error:  # the report does not affect the verdict
-        print(f"metadata_parity: cannot write the report: {error_line(error)}", file=sys.stderr)
-    print(f"metadata_parity {job.gate}: {result['verdict']}" + "".join(f"\n- {text}" for text in result["reasons"]))
-    return results.EXIT_CODES[result["verdict"]]
-
-
-def _fail(result, reason):
-    result.update(verdict=results.ERROR, reasons=[reason, *result["reasons"]])
-
-
-def _condition(error):
-    """Return Spark's error class. Its message may quote what was read."""
-    with contextlib.suppress(Exception):
-        return error.getCondition() or ""
-    return ""
-
-
-def _spark_failure(error):
-    """Return the class names of a JVM failure and its causes, None for other errors. Texts may quote what was read."""
-    if type(error).__module__ != "py4j.protocol":
-        return None
-    names = []
-    with contextlib.suppress(Exception):
-        cause = error.java_exception
-        while cause is not None and len(names) < 5:
-            names.append(cause.getClass().getSimpleName())
-            cause = cause.getCause()
-    return (
-        f"Spark could not run the job ({' <- '.join(names) or type(error).__name__}). See the driver's log, run again"
-    )
+    return running.main(JOB, "Compare views of a Kafka cluster's metadata.", _Run, arguments)
 
 
 class _Checked(NamedTuple):
@@ -151,22 +86,18 @@ class _Run:
         if failed:
             self._fail_views(failed)
             return
-        with self._timed("spark_start"):
-            running = SparkSession.getActiveSession()
-            spark = running or session.start("quorumshift metadata_parity")
         try:
-            self._compare(spark)
+            with running.spark(JOB, self.result) as spark:
+                self._compare(spark)
         finally:
             shutil.rmtree(os.path.join(self.job.directory, _ROWS), ignore_errors=True)
             for view in self.views.values():
                 view.close()
-            if running is None:
-                spark.stop()
 
     def _compare(self, spark: SparkSession) -> None:
         # Executors elsewhere do not share the directory
         stored = None if self.job.ship else os.path.join(self.job.directory, _ROWS)
-        with self._timed("read"):
+        with running.timed(self.result, "read"):
             brokers = {name: view for name, view in self.views.items() if family(name) == rules.BROKER}
             alike = {name: (view.kinds, name in self.zookeeper_mode) for name, view in brokers.items()}
             read = parity.read(spark, self.views.values(), stored, alike, self.job.ship)
@@ -174,7 +105,7 @@ class _Run:
         failed = {name: reading.error for name, reading in readings.items() if reading.error}
         self.apart.update({name: failed.pop(name) for name in list(failed) if family(name) == rules.CONTROLLER})
         if not failed:
-            with self._timed("replay"):
+            with running.timed(self.result, "replay"):
                 rows, readings = parity.replayed(read, readings)
             failed = {name: reading.error for name, reading in readings.items() if reading.error}
         self._report_readings(readings)
@@ -184,28 +115,20 @@ class _Run:
         self.apart.update(_apart(readings))
         kinds = {name: view.kinds for name, view in self.views.items() if name not in self.apart}
         comparisons = rules.plan(self.job.gate, kinds, self.zookeeper_mode)
-        with self._timed("compare"):
+        with running.timed(self.result, "compare"):
             unequal = parity.Unequal(rows, parity.bundled(comparisons), read.copies)
-        with self._timed("recheck"):
+        with running.timed(self.result, "recheck"):
             checked = self._recheck(unequal, comparisons, readings)
-        with self._timed("write"):
+        with running.timed(self.result, "write"):
             brokers, settings = parity.of_nodes(rows, read.copies)
             self._write_entities(rows, readings, settings)
             self.incomplete += self._uncovered(brokers, readings)
             self._evaluate(comparisons, unequal, checked, readings, self._nodes(brokers, settings))
 
-    @contextlib.contextmanager
-    def _timed(self, name):
-        started = time.monotonic()
-        try:
-            yield
-        finally:
-            self.result["timings"][name] = round(time.monotonic() - started, 3)
-
     def _probe(self) -> Dict[str, str]:
         """Probe every view; returns {view: error}."""
         failed = {}
-        with self._timed("probe"), concurrent.futures.ThreadPoolExecutor(16) as pool:
+        with running.timed(self.result, "probe"), concurrent.futures.ThreadPoolExecutor(16) as pool:
             probes = {name: pool.submit(view.probe) for name, view in self.views.items()}
         for name, probe in probes.items():
             try:
@@ -500,11 +423,7 @@ def _members():
 
 
 def _rows(status, comparison, differences, why):
-    for difference in differences:
-        left, right = difference.sides[comparison.left], difference.sides[comparison.right]
-        fields = {name: getattr(difference, name) for name in ("kind", "key", "field", "relation", "rule", "do")}
-        sides = {"left": comparison.left, "left_value": left, "right": comparison.right, "right_value": right}
-        yield {"status": status, "why": why, **fields, **sides}
+    return [results.row(one, comparison.left, comparison.right, status, why) for one in differences]
 
 
 if __name__ == "__main__":

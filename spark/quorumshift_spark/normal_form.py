@@ -145,6 +145,10 @@ class Digests:
         """Return the hex digest of a SCRAM credential; salt and keys as bytes or, as in ZooKeeper, in base64."""
         return self._hash("scram", user, mechanism, *map(_raw, (salt, stored_key, server_key)), str(rounds))
 
+    def znode(self, path: str, data: bytes) -> str:
+        """Return the hex digest of a znode's data."""
+        return self._hash("znode", path, data)
+
     def token(self, token_id: str, hmac_of_token: bytes) -> str:
         """Return the hex digest of a delegation token's HMAC."""
         return self._hash("token", token_id, hmac_of_token)

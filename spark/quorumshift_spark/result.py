@@ -77,6 +77,13 @@ def listed(difference: Difference) -> Dict[str, Any]:
     return {**difference._asdict(), "text": difference.text()}
 
 
+def row(difference: Difference, left: str, right: str, status: str = "differ", why: str = "") -> Dict[str, Any]:
+    """Return a difference between two views as a row of differences.parquet."""
+    fields = {name: getattr(difference, name) for name in ("kind", "key", "field", "relation", "rule", "do")}
+    sides = {"left_value": difference.sides[left], "right_value": difference.sides[right]}
+    return {"status": status, "why": why, "left": left, "right": right, **sides, **fields}
+
+
 def some_of_each(differences: Sequence[Mapping[str, Any]], limit: int) -> List[Mapping[str, Any]]:
     """Return at most `limit` differences, the first of each sort (kind, field, views) before the second of any.
 

@@ -9,6 +9,7 @@ import collections
 import os
 import random
 import shutil
+import threading
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kafka_writes
@@ -148,7 +149,7 @@ def test_no_changed_byte_of_a_log_is_read(recorded, tmp_path):
     directory, _expected, _last = recorded
     logs = sorted((name for name in os.listdir(directory) if name.startswith("log.")), key=lambda n: int(n[4:], 16))
     data = (directory / logs[-1]).read_bytes().rstrip(b"\0")
-    whole, before = files.read_changes(str(directory), 0, {}), int(logs[-1][4:], 16) - 1
+    whole, before = files.read_changes([files.Span(str(directory))], 0, {}), int(logs[-1][4:], 16) - 1
     path = tmp_path / logs[-1]
     rng = random.Random(3)
     for case in range(200):
@@ -156,11 +157,11 @@ def test_no_changed_byte_of_a_log_is_read(recorded, tmp_path):
         changed = data[:at] + bytes([data[at] ^ (1 << rng.randrange(8))]) + data[at + 1 :]
         path.write_bytes(changed + bytes(case % 2 * 5000))
         with pytest.raises(files.ZooKeeperFileError, match=path.name):
-            files.read_changes(str(tmp_path), before, {})
+            files.read_changes([files.Span(str(tmp_path))], before, {})
     for padding in (b"", bytes(1000)):
         for missing in (1, 3, 30):
             path.write_bytes(data[: len(data) - missing] + padding)
-            assert files.read_changes(str(tmp_path), before, {})[0] == whole[0] - 1
+            assert files.read_changes([files.Span(str(tmp_path))], before, {})[0] == whole[0] - 1
 
 
 def test_missing_transactions_are_an_error(recorded, tmp_path):
@@ -168,10 +169,10 @@ def test_missing_transactions_are_an_error(recorded, tmp_path):
     names = sorted((name for name in os.listdir(directory) if name.startswith("log.")), key=lambda n: int(n[4:], 16))
     for name in names:
         shutil.copy(directory / name, tmp_path)
-    assert files.read_changes(str(tmp_path), 0, {})[1]
+    assert files.read_changes([files.Span(str(tmp_path))], 0, {})[1]
     (tmp_path / names[1]).unlink()
     with pytest.raises(files.ZooKeeperFileError, match=f"{names[2]} at byte 16: transactions .* are missing"):
-        files.read_changes(str(tmp_path), 0, {})
+        files.read_changes([files.Span(str(tmp_path))], 0, {})
 
 
 def test_a_node_that_does_not_exist_is_not_there(recorded):
@@ -179,6 +180,82 @@ def test_a_node_that_does_not_exist_is_not_there(recorded):
     assert by_files(str(directory), "/missing")[1] == {}
     with pytest.raises(files.ZooKeeperFileError, match="no snapshot"):
         files.newest_snapshot(str(directory.parent))
+
+
+def of_server(client):
+    """Return {path: (data, Stat without sizes, ACL)} below ROOT as the server answers."""
+    found = {}
+    for node in zookeeper.read_tree(client, ROOT):
+        acl = tuple((one.perms, one.id.scheme, one.id.id) for one in client.get_acls(node.path)[0])
+        found[node.path[len(ROOT) :] or "/"] = (node.data, znodes.Stat(*node.stat), acl)
+    return found
+
+
+def at_zxid(directory, snapshot, zxid):
+    """Return the same of the files at a zxid, from one of the snapshots on."""
+    reached, _changes, nodes = files.replay(snapshot, [files.Span(directory, zxid)], ROOT)
+    assert reached == zxid
+    found = dict(nodes)
+    children = collections.Counter(path.rpartition("/")[0] or "/" for path in found if path != "/")
+    return {path: (node.data, files.stat_of(node, children[path]), node.acl) for path, node in found.items()}
+
+
+def test_tree_at_a_zxid_is_what_the_server_answered_then(home):
+    """Snapshots are taken while clients write, so they contain a part of what followed. Between the writes the server
+    is asked; later its files are replayed to each of these zxids."""
+    rng, asked = random.Random(5), {}
+    settings = {"snapCount": "300", "preAllocSize": "64"}
+    with servers.zookeeper(home, "at_zxid", settings) as server, zookeeper.connect(server.connect) as client:
+        directory = str(server.home / "data" / "version-2")
+        client.ensure_path(ROOT)
+        others = [KazooClient(server.connect) for _client in range(3)]
+        for one in others:
+            one.start()
+        for number in range(4000):  # so that writing a snapshot takes a while
+            client.create_async(f"{ROOT}/still{number}", os.urandom(300))
+        for asking in range(6):
+            threads = [
+                threading.Thread(target=lambda one=one: [change(one, rng, 300) for _number in range(250)])
+                for one in others
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            others[asking % 3].stop()
+            others[asking % 3] = KazooClient(server.connect)
+            others[asking % 3].start()
+            tree = of_server(client)
+            client.sync("/")
+            asked[client.last_zxid] = tree
+            assert of_server(client) == tree
+        newest = max(zxid for zxid, _name in files.files_of(directory, zookeeper_log.SNAPSHOTS))
+        servers.wait_for(lambda: files.newest_snapshot(directory).zxid == newest, 60, "the snapshot is complete")
+        for one in others:
+            one.stop()
+    fuzzy = [
+        snapshot
+        for snapshot, name in files.files_of(directory, zookeeper_log.SNAPSHOTS)
+        if any(
+            max(node.stat[0], node.stat[1], node.stat[8]) > snapshot
+            for _path, node in files.read_snapshot(f"{directory}/{name}")
+        )
+    ]
+    used = set()
+    for zxid, tree in asked.items():
+        # Also from each older one: it has no transaction after the next began
+        settled = files.settled_snapshot(directory, zxid, {newest: max(asked)})
+        for snapshot, name in files.files_of(directory, zookeeper_log.SNAPSHOTS):
+            if snapshot <= settled.zxid:
+                found = at_zxid(directory, files.Snapshot(snapshot, f"{directory}/{name}"), zxid)
+                paths = [path for path in {*found, *tree} if found.get(path) != tree.get(path)]
+                assert not paths, {path: (found.get(path), tree.get(path)) for path in paths}
+                used.add(snapshot)
+    assert len(used & {*fuzzy}) > 2, (used, fuzzy)
+    with pytest.raises(files.ZooKeeperFileError, match="none is known to be without transactions after"):
+        files.settled_snapshot(directory, 1, {})
+    with pytest.raises(zookeeper_log.SpanTooShort, match="short of 0xffffffff"):
+        files.replay(files.newest_snapshot(directory), [files.Span(directory, 0xFFFFFFFF)])
 
 
 def test_kafkas_writes_are_found_in_the_log(home):

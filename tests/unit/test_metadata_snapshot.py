@@ -14,7 +14,7 @@ import time
 from collections import namedtuple
 
 import pytest
-from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_snapshot
+from ansible_collections.quorumshift.kafka.plugins.module_utils import archives, metadata_snapshot
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_log
 from ansible_collections.quorumshift.kafka.plugins.modules import metadata_snapshot as module
 
@@ -194,7 +194,7 @@ def test_file_that_shrinks_while_it_is_packed_leaves_no_archive(log, tmp_path, m
     def shrink(target, _size):
         os.truncate(log / SECOND, 10)
 
-    monkeypatch.setattr(metadata_snapshot, "_check_space", shrink)
+    monkeypatch.setattr(archives, "_check_space", shrink)
     with pytest.raises(OSError, match="unexpected end of data"):
         metadata_snapshot.take(str(log), str(tmp_path / "snapshot"))
     assert not (tmp_path / "snapshot").exists()
@@ -216,7 +216,7 @@ def test_archive_with_other_files_is_rejected(tmp_path, name):
     with tarfile.open(path, "w:gz") as tar:
         tar.addfile(tarfile.TarInfo(name))
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    with pytest.raises(metadata_snapshot.SnapshotError, match="is not a file of a metadata log"):
+    with pytest.raises(metadata_snapshot.SnapshotError, match="is not one of the files that it may hold"):
         metadata_snapshot.unpack(str(path), digest, str(tmp_path / "other"))
 
 

@@ -23,6 +23,7 @@ import sys
 import time
 from typing import AbstractSet, Any, BinaryIO, Iterator, NamedTuple
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils.archives import Piece
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_records import (
     MalformedRecord,
     UnknownRecord,
@@ -127,15 +128,6 @@ class Extent(NamedTuple):
     last_timestamp: int | None
     last_change: int | None
     transactions: list[Transaction]
-
-
-class Piece(NamedTuple):
-    """Bytes [start, end) of an open file, and their file name in a new metadata log."""
-
-    name: str
-    file: BinaryIO
-    start: int
-    end: int
 
 
 class Cut(NamedTuple):

@@ -17,7 +17,7 @@ import mmap
 import os
 import struct
 import zlib
-from typing import Callable, Iterator, List, NamedTuple, Tuple, Union
+from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple, Union
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import znodes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper_log import (
@@ -27,9 +27,11 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeepe
     SNAPSHOTS,
     TTL,
     VERSION,
+    Acl,
     Change,
     Changes,
     EphemeralsNeeded,
+    Span,
     ZooKeeperFileError,
     files_of,
     last_transaction,
@@ -41,16 +43,24 @@ _MAGIC = b"ZKSN"
 _SEAL = struct.Struct(">qi1s")  # Adler32 of all before it, and the path "/"
 _INT = struct.Struct(">i")
 _SESSION_SIZE = 12
+_ACL_LIST = struct.Struct(">qi")  # number, entries
 # acl, and StatPersisted: czxid, mzxid, ctime, mtime, version, cversion, aversion, ephemeralOwner, pzxid
 _NODE = struct.Struct(">qqqqqiiiqq")
 
 
+_OPEN_INDEX = -1  # ReferenceCountedACLCache.OPEN_UNSAFE_ACL_ID
+OPEN_ACL: Acl = ((31, "world", "anyone"),)
+"""ZooDefs.Ids.OPEN_ACL_UNSAFE."""
+
+
 class Node(NamedTuple):
     """A znode in a snapshot. `stat`: czxid, mzxid, ctime, mtime, version, cversion as stored (the number of created
-    children), aversion, ephemeralOwner, pzxid."""
+    children), aversion, ephemeralOwner, pzxid. `acl`: None where it was set while the snapshot was written, after the
+    snapshot's table of ACLs: the log then has it."""
 
     data: bytes | None
     stat: Tuple[int, ...]
+    acl: Acl | None
 
 
 class Snapshot(NamedTuple):
@@ -70,6 +80,28 @@ def newest_snapshot(directory: str) -> Snapshot:
         if _is_complete(path):
             return Snapshot(zxid, path)
     raise ZooKeeperFileError(f"{len(found)} snapshots, none of them complete" if found else "no snapshot", directory)
+
+
+def settled_snapshot(directory: str, at: int, settled: Mapping[int, int]) -> Snapshot:
+    """Return the newest complete snapshot of a `version-2` directory without an effect of a transaction after `at`.
+
+    A snapshot contains no effect of a transaction that the server processed once it was complete. `settled`: {zxid of a
+    snapshot: zxid that the server had processed then}. Without that it is the zxid of the next complete snapshot: a
+    server writes one at a time (SyncRequestProcessor.snapThreadMutex). Raises ZooKeeperFileError.
+    """
+    bound, found = None, files_of(directory, SNAPSHOTS)
+    for zxid, name in reversed(found):
+        path = os.path.join(directory, name)
+        if not (_is_complete(path) or name.endswith(_COMPRESSED)):
+            continue
+        bound = settled.get(zxid, bound)
+        if bound is not None and bound <= at:
+            _require_plain(directory, name)
+            return Snapshot(zxid, path)
+        bound = zxid
+    raise ZooKeeperFileError(
+        f"{len(found)} snapshots, and none is known to be without transactions after zxid 0x{at:x}", directory
+    )
 
 
 def last_zxid(snapshots: str, logs: str, longest: int = LONGEST) -> int:
@@ -119,13 +151,28 @@ def read_tree(
 
     Parents come before their children, except for what the log created. Raises ZooKeeperFileError, the iterator too.
     """
-    snapshot = newest_snapshot(snapshots)
+    zxid, _changes, nodes = replay(newest_snapshot(snapshots), [Span(logs)], under, wanted)
+    return zxid, nodes
+
+
+def replay(
+    snapshot: Snapshot, spans: Sequence[Span], under: str = "", wanted: Wanted | None = None
+) -> Tuple[int, Changes, Iterator[Tuple[str, Node]]]:
+    """Return the zxid of the last transaction of the spans, their changes, and (path below the chroot `under`, Node)
+    for each wanted znode there. Raises ZooKeeperFileError, the iterator too.
+
+    The tree is the one at that zxid if the snapshot has no effect of a later transaction, see settled_snapshot. What it
+    has of earlier ones is applied once more, with the same result: versions are absolute in the log, and pzxid and
+    cversion never fall (DataTree.createNode, deleteNode). One thing is lost as in ZooKeeper itself: before 3.6 the end
+    of a session does not list its znodes, so the pzxid of their parents is not that of the server where the session
+    ended while the snapshot was written.
+    """
     try:
-        zxid, changes = read_changes(logs, snapshot.zxid)
+        zxid, changes = read_changes(spans, snapshot.zxid)
     except EphemeralsNeeded:
         owners = {path: node.stat[7] for path, node in read_snapshot(snapshot.path) if node.stat[7]}
-        zxid, changes = read_changes(logs, snapshot.zxid, owners)
-    return zxid, _tree(snapshot, changes, under, wanted)
+        zxid, changes = read_changes(spans, snapshot.zxid, owners)
+    return zxid, changes, _tree(snapshot, changes, under, wanted)
 
 
 def _tree(snapshot: Snapshot, changes: Changes, under: str, wanted: Wanted | None) -> Iterator[Tuple[str, Node]]:
@@ -154,7 +201,7 @@ def read_snapshot(path: str, under: str = "", wanted: Wanted | None = None) -> I
         end = len(data) - _SEAL.size
         root, apart = f"{under}/".encode(), b"\0"  # a znode's descendants follow it (DataTree.serializeNode)
         try:
-            at = _skip_sessions_and_acls(data)
+            at, acls = _sessions_and_acls(data)
             while True:
                 size = _INT.unpack_from(data, at)[0]
                 start = at + 4
@@ -172,7 +219,8 @@ def read_snapshot(path: str, under: str = "", wanted: Wanted | None = None) -> I
                     wants = wanted is None or wanted(name)
                     if wants:
                         content = None if length < 0 else data[body:at]
-                        yield name.decode(), Node(content, _NODE.unpack_from(data, at)[1:])
+                        acl, *stat = _NODE.unpack_from(data, at)
+                        yield name.decode(), Node(content, tuple(stat), acls.get(acl))
                     elif wants is None:
                         apart = name + b"/"
                 at += _NODE.size
@@ -196,27 +244,38 @@ def _check_snapshot(data, path):
         raise ZooKeeperFileError(f"the checksum is {actual:#x}, the snapshot says {checksum:#x}", path, end)
 
 
-def _skip_sessions_and_acls(data) -> int:
+def _sessions_and_acls(data) -> Tuple[int, Dict[int, Acl]]:
+    """Return where the znodes begin, and the ACLs by the numbers that znodes have (ReferenceCountedACLCache)."""
+    acls = {_OPEN_INDEX: OPEN_ACL}
     at = HEADER.size
     at += 4 + _INT.unpack_from(data, at)[0] * _SESSION_SIZE
     (lists,) = _INT.unpack_from(data, at)
     at += 4
     for _list in range(lists):
-        (entries,) = _INT.unpack_from(data, at + 8)
-        at += 12
+        number, entries = _ACL_LIST.unpack_from(data, at)
+        at += _ACL_LIST.size
+        acl = []
         for _entry in range(entries):
+            texts = []
+            (perms,) = _INT.unpack_from(data, at)
             at += 4
             for _text in range(2):
-                at += 4 + _INT.unpack_from(data, at)[0]
-    return at
+                start = at + 4
+                at = start + _INT.unpack_from(data, at)[0]
+                texts.append(data[start:at].decode())
+            acl.append((perms, *texts))
+        acls[number] = tuple(acl)
+    return at, acls
 
 
 def _applied(node: Node | None, changes: List[Change]) -> Node | None:
     """Return a znode after these changes, None if it does not exist then."""
     for change in changes:
         if change.what == "create":
-            if node is None:  # else the snapshot has it already
-                node = Node(change.data, _created(change))
+            if node is not None:  # the snapshot has it already, maybe with an ACL that is not in its table
+                node = node._replace(acl=node.acl or change.acl)
+            else:
+                node = Node(change.data, _created(change), change.acl)
         elif change.what == "delete":
             node = None
         elif node is not None:
@@ -234,6 +293,7 @@ def _changed(node, change):
         node = node._replace(data=change.data)
         mzxid, mtime, version = change.zxid, change.time, change.number
     elif change.what == "acl":
+        node = node._replace(acl=change.acl)
         aversion = change.number
     elif change.what == "child_gone":
         pzxid = max(pzxid, change.zxid)

@@ -17,7 +17,7 @@ import os
 import re
 import struct
 import zlib
-from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 HEADER = struct.Struct(">4siq")  # magic, version, dbid: of a log and of a snapshot
 VERSION = 2
@@ -64,6 +64,10 @@ class EphemeralsNeeded(Exception):
     """A session ended and the log does not list its znodes, as before 3.6 (CloseSessionTxn)."""
 
 
+Acl = Tuple[Tuple[int, str, str], ...]
+"""An ACL list: (perms, scheme, id) of each entry."""
+
+
 class Change(NamedTuple):
     """What a transaction does to one path. `what`: create, delete, data, acl, child or child_gone."""
 
@@ -73,6 +77,7 @@ class Change(NamedTuple):
     data: bytes | None = None
     number: int = 0  # the new version of data or ACL, or the parent's cversion
     owner: int = 0  # of a created znode
+    acl: Acl | None = None
 
 
 Changes = Dict[str, List[Change]]
@@ -95,15 +100,33 @@ class Transaction(NamedTuple):
         _collect(changes, self.zxid, self.time, self.kind, self.session, body, owners)
 
 
-def read_changes(directory: str, after: int, owners: Dict[str, int] | None = None) -> Tuple[int, Changes]:
-    """Return the last zxid of the logs in a `version-2` directory, at least `after`, and {path: changes in order} of
-    the transactions after a zxid. `owners`: {path: session} of the ephemeral znodes at that zxid, see EphemeralsNeeded.
-    Raises ZooKeeperFileError, EphemeralsNeeded."""
+class Span(NamedTuple):
+    """A part of the logs in a `version-2` directory: to the zxid `upto`, None to the end. `snapshots`: see
+    transactions."""
+
+    logs: str
+    upto: int | None = None
+    snapshots: str | None = None
+
+
+class SpanTooShort(ZooKeeperFileError):
+    """The logs end before a Span does."""
+
+
+def read_changes(spans: Sequence[Span], after: int, owners: Dict[str, int] | None = None) -> Tuple[int, Changes]:
+    """Return the last zxid of the spans, at least `after`, and {path: changes in order} of their transactions after a
+    zxid. Each span begins where the one before it ends. `owners`: {path: session} of the ephemeral znodes at `after`,
+    see EphemeralsNeeded. Raises ZooKeeperFileError (SpanTooShort), EphemeralsNeeded."""
     changes: Changes = {}
     last = after
-    for transaction in transactions(directory, after):
-        last = transaction.zxid
-        transaction.collect(changes, owners)
+    for span in spans:
+        for transaction in transactions(span.logs, last, span.snapshots):
+            if span.upto is not None and transaction.zxid > span.upto:
+                break
+            last = transaction.zxid
+            transaction.collect(changes, owners)
+        if span.upto is not None and last < span.upto:
+            raise SpanTooShort(f"the log ends at zxid 0x{last:x}, short of 0x{span.upto:x}", span.logs)
     return last, changes
 
 
@@ -180,7 +203,7 @@ def _entries(file: BinaryIO, path: str, after: int | None, is_last: bool, longes
     """Yield the transactions of a log from one at or before the zxid `after` on, or all: an earlier one first, or that
     at the file's start."""
     size = os.fstat(file.fileno()).st_size
-    end = _end_of_data(file, size)
+    end = end_of_data(file, size)
     header = file.read(HEADER.size) if file.seek(0) == 0 else b""
     if len(header) < HEADER.size and is_last:
         return  # a server that ended right after it began the file
@@ -230,7 +253,7 @@ def _read(file: BinaryIO, begin: int, end: int) -> bytes:
     return file.read(max(end - begin, 0))
 
 
-def _end_of_data(file: BinaryIO, size: int) -> int:
+def end_of_data(file: BinaryIO, size: int) -> int:
     """Return the offset after the last byte that is not zero. ZooKeeper allocates its log in advance, as a hole."""
     parts, at = [], 0
     try:
@@ -382,9 +405,8 @@ class _Reader:
         except UnicodeDecodeError:
             raise ZooKeeperFileError("a transaction has a text that is not UTF-8", *self.place) from None
 
-    def acl(self) -> None:
-        for _entry in range(self.int32()):
-            self.int32(), self.text(), self.text()
+    def acl(self) -> Acl:
+        return tuple((self.int32(), self.text(), self.text()) for _entry in range(self.int32()))
 
     def inner(self, body: bytes) -> _Reader:
         return _Reader(body, *self.place)
@@ -411,15 +433,14 @@ def _collect(
             owners.pop(path, None)
 
     if kind in _CREATES:
-        path, data = body.text(), body.buffer()
-        body.acl()
+        path, data, acl = body.text(), body.buffer(), body.acl()
         owner = CONTAINER if kind == _CREATE_CONTAINER else 0
         if kind in (_CREATE, _CREATE_2) and body.flag():
             owner = session
         cversion = body.int32()
         if kind == _CREATE_TTL:
             owner = TTL | body.int64()
-        note(path, "create", data=data, owner=owner)
+        note(path, "create", data=data, owner=owner, acl=acl)
         if owners is not None and owner:
             owners.setdefault(path, owner)
         note(path.rpartition("/")[0], "child", number=cversion)
@@ -428,9 +449,8 @@ def _collect(
     elif kind == _SET_DATA:
         note(body.text(), "data", data=body.buffer(), number=body.int32())
     elif kind == _SET_ACL:
-        path = body.text()
-        body.acl()
-        note(path, "acl", number=body.int32())
+        path, acl = body.text(), body.acl()
+        note(path, "acl", acl=acl, number=body.int32())
     elif kind == _MULTI:
         parts = [(body.int32(), body.buffer()) for _part in range(body.int32())]
         # Of a multi that failed, the operations before the error keep their type (PrepRequestProcessor, DataTree)

@@ -122,6 +122,7 @@ class Story(NamedTuple):
     undecided_total: int
     changed: List[Entry]
     changed_total: int
+    leftovers: List[Tuple[str, int, int, int]]
     views: List[View]
     round_columns: List[str]
     rounds: List[List[str]]
@@ -158,6 +159,7 @@ def build(result: Mapping[str, Any], differences: Iterable[Mapping[str, Any]] | 
         undecided_total=int(result.get("undecided_total") or 0),
         changed=_entries(result.get("changed")),
         changed_total=int(result.get("changed_total") or 0),
+        leftovers=_leftovers(result.get("leftovers")),
         views=_fewer(views),
         **_rounds(result.get("rounds") or ()),
         timings=_timings(_mapping(result.get("timings"))),
@@ -236,6 +238,15 @@ def _entries(entries: Any) -> List[Entry]:
             [_sides(one) for one in map(_mapping, entry.get("differences") or ())],
         )
         for entry in map(_mapping, list(entries or ())[:SHOWN])
+    ]
+
+
+def _leftovers(entries: Any) -> List[Tuple[str, int, int, int]]:
+    """Return (path, znodes, bytes, ephemerals) of what the destination has outside of Kafka's subtree."""
+    numbers = ("znodes", "bytes", "ephemerals")
+    return [
+        (str(entry.get("path")), *(int(entry.get(name) or 0) for name in numbers))  # type: ignore[misc]
+        for entry in map(_mapping, list(entries or ()))
     ]
 
 

@@ -13,12 +13,11 @@ import contextlib
 import hashlib
 import os
 import shutil
-import tempfile
 from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_snapshot
+from ansible_collections.quorumshift.kafka.plugins.module_utils import archives, metadata_snapshot
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums, metadata_image
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_image import (
     PARTITION_FIELDS,
@@ -310,23 +309,27 @@ def _directory(source: LogSource) -> Iterator[str]:
     if source.directory:
         yield source.directory
         return
-    with tempfile.TemporaryDirectory(prefix="quorumshift-log-") as scratch:  # made 0700
-        archive = source.archive
-        if source.content is not None:
-            archive = os.path.join(scratch, "log.tar.gz")
-            with open(os.open(archive, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
-                file.write(source.content)
-        yield _unpack(archive, source.sha256, scratch)
+    given = source.archive, source.sha256, metadata_snapshot.NAMES, source.content
+    with contextlib.ExitStack() as stack:
+        with _named_archive():
+            directory = stack.enter_context(archives.unpacked(*given))
+        yield directory
 
 
 def _unpack(archive: str, sha256: str, directory: str) -> str:
     """Unpack an archive below a directory; return where. Raises ViewError."""
     target = os.path.join(directory, "log")
-    try:
+    with _named_archive():
         metadata_snapshot.unpack(archive, sha256, target)
+    return target
+
+
+@contextlib.contextmanager
+def _named_archive() -> Iterator[None]:
+    try:
+        yield
     except (metadata_snapshot.SnapshotError, OSError, EOFError) as error:
         raise ViewError(f"metadata log: {error}") from error
-    return target
 
 
 def entities(image: Image, digests: Digests) -> Iterator[Entity]:

@@ -27,7 +27,7 @@ import os
 import pickle
 import time
 import traceback
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Sequence
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -83,18 +83,33 @@ def parts(views: Iterable[View], at_once: int) -> List[Part]:
 def rows(spark: SparkSession, given: Sequence[Part], directory: str | None, ship: bool) -> DataFrame:
     """Return the rows of these parts, or, with a directory, the last row of each.
 
+    :arg ship: see on_tasks.
+    """
+    return on_tasks(
+        spark, given, lambda part: _batches(part) if directory is None else _stored(part, directory), ROWS, ship
+    )
+
+
+def on_tasks(
+    spark: SparkSession,
+    parts: Sequence[Any],
+    read: Callable[[Any], Iterator[pa.RecordBatch]],
+    schema: pa.Schema,
+    ship: bool,
+) -> DataFrame:
+    """Return the rows that `read` yields for these parts, each on a task.
+
     :arg ship: whether parts hold the content of files: then a task loads its own alone.
     """
-    held: List[Any] = [*map(pickle.dumps, given)]
+    held: List[Any] = [*map(pickle.dumps, parts)]
     if ship:
         held = [*map(spark.sparkContext.broadcast, held)]
 
-    def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def work(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number in itertools.chain.from_iterable(batch["id"].to_pylist() for batch in numbers):
-            part = pickle.loads(held[number].value if ship else held[number])
-            yield from _batches(part) if directory is None else _stored(part, directory)
+            yield from read(pickle.loads(held[number].value if ship else held[number]))
 
-    return spark.range(0, len(given), 1, len(given)).mapInArrow(read, from_arrow_schema(ROWS))
+    return spark.range(0, len(parts), 1, len(parts)).mapInArrow(work, from_arrow_schema(schema))
 
 
 def _stored(part: Part, directory: str) -> Iterator[pa.RecordBatch]:

@@ -193,3 +193,34 @@ def test_a_job_that_wants_a_newer_log_can_be_continued(spark):
     begun = spark.run("spark_job", ARGS, asks)
     assert begun["going_on"]["round"] == 1 and begun["going_on"]["carry"] == {"began": 1}
     assert {"input_dir", "output_dir", "nonce", "job", "submit"} == set(begun["going_on"]["args"])
+
+
+def test_trees_of_two_ensembles_are_named_by_their_hosts(spark, tmp_path):
+    for host in ("s1", "z1"):
+        (tmp_path / host).mkdir()
+        (tmp_path / host / "1f.tar.gz").write_bytes(b"archive")
+    spark.variables["quorumshift_zookeeper_connect"] = "z1:2181,z2:2181/prod/kafka"
+    taken = {"path": "/state/1f.tar.gz", "sha256": "a" * 64, "snapshot": 0x1F, "zxid": 0x99}
+    given = {
+        "source": ["s1"],
+        "archives": [{"item": "s1", **taken}, {"item": "z1", **taken, "zxid": 0xA0}],
+        "directory": str(tmp_path),
+        "zxid": 0xA0,
+        "cut": 0x99,
+        "without_source": False,
+    }
+    left = {"path": "/solr", "znodes": 7, "bytes": 1, "ephemerals": 0}
+    views = {"source:s1": {"state": {"cut": "0x99"}}, "destination:z1": {"state": {}}}
+    passed = result("pass", job="ensemble_parity", views=views, leftovers=[left])
+    spark.run("spark_job", {**ARGS, "name": "ensemble_parity", "gate": "after_cut", "ensembles": given}, passed)
+    asked = spark.asked[0]["job"]["views"]
+    assert (asked["zxid"], asked["cut"], asked["chroot"]) == (0xA0, 0x99, "/prod/kafka")
+    assert [(one["name"], one["side"], one["settled"]) for one in asked["servers"]] == [
+        ("s1", "source", {"31": 0x99}),
+        ("z1", "destination", {"31": 0xA0}),
+    ]
+    assert spark.printed == [
+        "    5 comparisons of 2 servers agree. Other applications left 7 znodes on the destination: /solr. To remove "
+        "them there: -e zk_migrate_remove_leftovers=true (9 s)"
+    ]
+    assert spark.artifacts.events()[-1]["name"] == "after_cut" and spark.artifacts.events()[-1]["result"] == "pass"

@@ -1,0 +1,143 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: zk_tree_snapshot
+short_description: Archive a ZooKeeper server's snapshot and the log after it
+version_added: 0.1.0
+description:
+  - From the archive, the job C(ensemble_parity) follows the server's tree to an exact zxid.
+  - The server goes on while it writes a snapshot, so a snapshot has a part of what followed. O(state=settled) returns
+    the zxid after which nothing can be in the newest one. Give the highest of all servers as O(zxid) of
+    O(state=present).
+  - The server is only read. The archive holds secrets in clear text. It has mode 0600 in a directory of mode 0700;
+    remove it with O(state=absent).
+options:
+  state:
+    description: V(settled) reads, V(present) makes the archive, V(absent) removes it.
+    type: str
+    choices: [settled, present, absent]
+    default: present
+  config_file:
+    description: The server's C(zoo.cfg). Required unless O(state=absent).
+    type: path
+  cluster_id:
+    description: Kafka's cluster id, the name of the directory below O(state_dir).
+    type: str
+    required: true
+  zxid:
+    description: The zxid that the log must reach. Required with O(state=present).
+    type: int
+  known:
+    description: The snapshots that were seen with O(state=settled), C({snapshot, zxid}) each.
+    type: list
+    elements: dict
+    default: []
+  timeout_s:
+    description:
+      - How long the log may take to reach O(zxid). A shorter one is archived, and its comparison is incomplete.
+    type: float
+    default: 30
+extends_documentation_fragment:
+  - quorumshift.kafka.host_record
+attributes:
+  check_mode: {support: full, description: Does not write or remove the archive.}
+  diff_mode: {support: none, description: Changes no file of the server.}
+author: Quorumshift maintainers (@quorumshift)
+"""
+
+EXAMPLES = r"""
+- name: Read the newest snapshot
+  quorumshift.kafka.zk_tree_snapshot:
+    state: settled
+    config_file: /etc/zookeeper/zoo.cfg
+    cluster_id: Qs7KfZk2TIK1n0nQ5Qm3Tw
+  register: settled
+
+- name: Archive it with the log after it
+  quorumshift.kafka.zk_tree_snapshot:
+    config_file: /etc/zookeeper/zoo.cfg
+    cluster_id: Qs7KfZk2TIK1n0nQ5Qm3Tw
+    zxid: "{{ settled.zxid }}"
+    known: ["{{ settled }}"]
+"""
+
+RETURN = r"""
+snapshot:
+  description: The zxid in the name of the snapshot.
+  type: int
+  returned: with O(state=settled), and with O(state=present) outside of check mode
+zxid:
+  description: What the server has processed since the snapshot is complete, or O(zxid).
+  type: int
+  returned: with O(state=settled), and with O(state=present) outside of check mode
+path:
+  description: The archive.
+  type: str
+  returned: with O(state=present), not in check mode
+sha256:
+  description: The archive's SHA-256.
+  type: str
+  returned: with O(state=present), not in check mode
+"""
+
+import os
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils import archives, host_state, zk_cutting, zk_trees
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.properties import PropertiesError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper_log import ZooKeeperFileError
+
+
+def main():
+    """Read, archive or remove."""
+    module = AnsibleModule(
+        argument_spec={
+            "state": {"type": "str", "default": "present", "choices": ["settled", "present", "absent"]},
+            "config_file": {"type": "path"},
+            "cluster_id": {"type": "str", "required": True},
+            "zxid": {"type": "int"},
+            "known": {"type": "list", "elements": "dict", "default": []},
+            "timeout_s": {"type": "float", "default": 30},
+            **host_state.OPTIONS,
+        },
+        required_if=[("state", "settled", ["config_file"]), ("state", "present", ["config_file", "zxid"])],
+        supports_check_mode=True,
+    )
+    os.nice(10)
+    work = {"settled": settled, "present": present, "absent": absent}[module.params["state"]]
+    try:
+        module.exit_json(**work(module.params, module.check_mode))
+    except KeyError as error:
+        module.fail_json(msg=f"{module.params['config_file']} has no {error.args[0]}. Add it, and run again.")
+    except (OSError, PropertiesError, ZooKeeperFileError, archives.SnapshotError) as error:
+        module.fail_json(msg=f"the files of this host's ZooKeeper server could not be read: {error}.")
+
+
+def settled(given, _check_mode):
+    """Return the newest snapshot, and what the server has processed since."""
+    return {"changed": False, **zk_trees.settled(zk_cutting.values_of(given["config_file"]))}
+
+
+def present(given, check_mode):
+    """Make the archive."""
+    if check_mode:
+        return {"changed": True}
+    known = {int(one["snapshot"]): int(one["zxid"]) for one in given["known"]}
+    target = os.path.join(host_state.directory(given["state_dir"], given["cluster_id"]), zk_trees.DIRECTORY)
+    values = zk_cutting.values_of(given["config_file"])
+    return {"changed": True, **zk_trees.take(values, target, given["zxid"], known, given["timeout_s"])._asdict()}
+
+
+def absent(given, check_mode):
+    """Remove the archive."""
+    target = os.path.join(host_state.path_of(given["state_dir"], given["cluster_id"]), zk_trees.DIRECTORY)
+    return {"changed": archives.remove(target, check_mode)}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs a job of job.json: from its command line to result.json, report and exit code, whatever fails in it."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import platform
+import sys
+import time
+from typing import Any, Callable, Dict, Iterator, Sequence
+
+import pyspark
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from quorumshift_spark import job as jobs
+from quorumshift_spark import report, rules, session
+from quorumshift_spark import result as results
+from quorumshift_spark.views.source import error_line
+
+
+def main(
+    name: str,
+    description: str,
+    create: Callable[[jobs.Job, Dict[str, Any]], Any],
+    arguments: Sequence[str] | None,
+    views: Sequence[str] = jobs.VIEWS,
+) -> int:
+    """Run the job `create(job, result)`, whose `run` fills in the result as far as it gets; return the exit code.
+
+    :arg views: the keys of `views` in job.json.
+    """
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--input", required=True, help="job.json")
+    job_file = parser.parse_args(arguments).input
+    try:
+        job = jobs.load(job_file, views)
+        os.makedirs(job.output, mode=0o700, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(job.output, results.NAME))
+    except (jobs.JobError, OSError) as error:
+        # Without a job there is no output directory; a missing result opens no gate
+        print(f"{name}: {error_line(error)}", file=sys.stderr)
+        return results.EXIT_CODES[results.ERROR]
+    result = results.empty(results.ERROR, [], name)
+    started = time.monotonic()
+    try:
+        create(job, result).run()
+    except (jobs.JobError, jobs.ViewError, rules.PlanError, session.SessionError) as error:
+        _fail(result, error_line(error))
+    except PySparkException as error:
+        _fail(result, f"Spark could not run the job ({type(error).__name__} {_condition(error)}). See the driver's log")
+    except Exception as error:
+        _fail(result, _spark_failure(error) or error_line(error))
+    result["timings"]["total"] = round(time.monotonic() - started, 3)
+    result.update(nonce=job.nonce, gate=job.gate, phase=job.phase, cluster_id=job.cluster_id)
+    result["versions"].update(spark=pyspark.__version__, python=platform.python_version())
+    try:
+        results.write(job.output, result)
+    except OSError as error:
+        print(f"{name}: cannot write the result: {error_line(error)}", file=sys.stderr)
+        return results.EXIT_CODES[results.ERROR]
+    try:
+        report.write(job.output)
+    except Exception as error:  # the report does not affect the verdict
+        print(f"{name}: cannot write the report: {error_line(error)}", file=sys.stderr)
+    print(f"{name} {job.gate}: {result['verdict']}" + "".join(f"\n- {text}" for text in result["reasons"]))
+    return results.EXIT_CODES[result["verdict"]]
+
+
+@contextlib.contextmanager
+def spark(name: str, result: Dict[str, Any]) -> Iterator[SparkSession]:
+    """Yield this process's Spark session, or a new one that ends with the block."""
+    with timed(result, "spark_start"):
+        active = SparkSession.getActiveSession()
+        started = active or session.start(f"quorumshift {name}")
+    try:
+        yield started
+    finally:
+        if active is None:
+            started.stop()
+
+
+@contextlib.contextmanager
+def timed(result: Dict[str, Any], stage: str) -> Iterator[None]:
+    """Add how long the block takes to the result's timings."""
+    started = time.monotonic()
+    try:
+        yield
+    finally:
+        result["timings"][stage] = round(time.monotonic() - started, 3)
+
+
+def _fail(result, reason):
+    result.update(verdict=results.ERROR, reasons=[reason, *result["reasons"]])
+
+
+def _condition(error):
+    """Return Spark's error class. Its message may quote what was read."""
+    with contextlib.suppress(Exception):
+        return error.getCondition() or ""
+    return ""
+
+
+def _spark_failure(error):
+    """Return the class names of a JVM failure and its causes, None for other errors. Texts may quote what was read."""
+    if type(error).__module__ != "py4j.protocol":
+        return None
+    names = []
+    with contextlib.suppress(Exception):
+        cause = error.java_exception
+        while cause is not None and len(names) < 5:
+            names.append(cause.getClass().getSimpleName())
+            cause = cause.getCause()
+    return (
+        f"Spark could not run the job ({' <- '.join(names) or type(error).__name__}). See the driver's log, run again"
+    )
