@@ -56,6 +56,7 @@ leftovers:
 
 import itertools
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils import zk_writing
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_zookeeper_connect
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import advice, ensemble_trees, zk_sessions
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
@@ -94,7 +95,8 @@ def done(module):
             return {"leftovers": listed}
         require_no_session(module, itertools.chain.from_iterable(found.values()))
         if not module.check_mode:
-            remove(module, client, [node.path for nodes in found.values() for node in nodes])
+            writer = Destination(module, client, connect.servers)
+            remove(module, writer, [node.path for nodes in found.values() for node in nodes])
     lines = [f"{one['path']} ({one['znodes']} znodes, {one['bytes']} bytes)\n" for one in listed]
     diff = {"before_header": servers, "after_header": servers, "before": "".join(lines), "after": ""}
     return {"changed": bool(listed), "leftovers": listed, "diff": diff}
@@ -142,11 +144,23 @@ def require_no_session(module, nodes):
         )
 
 
-def remove(module, client, paths):
+class Destination(zk_writing.Writer):
+    """A writer that compares the ensemble, since source and destination have the same cluster's id."""
+
+    def __init__(self, module, client, servers):
+        self._module, self._servers = module, servers
+        super().__init__(client, "", module.connections.timeout)
+
+    def compare(self):
+        require_own_ensemble(self._module, self._client, self._servers)
+        self._session = self._client.client_id
+
+
+def remove(module, writer, paths):
     """Delete these znodes, children first. Fail the module with the first that stays."""
     left = reversed(paths)
     while batch := list(itertools.islice(left, WINDOW)):
-        for path, answer in [(path, client.delete_async(path)) for path in batch]:
+        for path, answer in [(path, writer.delete(path)) for path in batch]:
             error = answer.exception if answer.wait(module.connections.timeout) else TimeoutError("no answer")
             if error is not None and type(error).__name__ != "NoNodeError":
                 module.fail_json(

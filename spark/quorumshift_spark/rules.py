@@ -263,7 +263,7 @@ TABLE: Tuple[Rule, ...] = (
     Rule("feature", "level", _NOT_IN_ZOOKEEPER, "see above", "check with kafka-features.sh describe; " + _STALE),
     *(
         Rule(
-            "migration", field, (NOT, NOT, EQUAL, NOT), "only in the log; detecting the phase judges its value", _REPAIR
+            "migration", field, (NOT, NOT, EQUAL, NOT), "only in the log; the phase is detected from its value", _REPAIR
         )
         for field in ("", "state")
     ),

@@ -38,7 +38,7 @@ PARTITION_FIELDS = (
 )
 """What an image has of a partition, in this order; the offset of its last change follows."""
 
-UNASSIGNED, MIGRATING = "AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAg"
+UNASSIGNED, MIGRATING = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAA"
 """Ids in place of a replica's directory (o.a.k.common.DirectoryId): not known yet, or there before KIP-858."""
 
 _INDEX = {name: index for index, name in enumerate(PARTITION_FIELDS)}

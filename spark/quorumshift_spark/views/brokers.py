@@ -302,7 +302,7 @@ class _Requester:
                     yield form.broker(broker["nodeId"], fields)
             topics = memoryview(response)[metadata_answer.position :]
             make = functools.partial(self._topics_of, metadata.read_topics(metadata_answer))
-            found = _ANSWERS.get((self._digests, page and (*page,)), topics, make)
+            found = _ANSWERS.get((self._digests, None if page is None else (*page,)), topics, make)
             self._topics += found.names
             self.offline_replicas += found.offline_replicas
             self._hidden_leaders += found.hidden_leaders
