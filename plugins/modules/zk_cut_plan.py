@@ -11,7 +11,7 @@ short_description: Plan the cut between two ZooKeeper ensembles, or say why it i
 version_added: 0.1.0
 description:
   - Reads only, from the probe host. It estimates how long the cut takes, and compares that with two thirds of the
-    shortest session timeout on the destination servers, less 3 s in which clients connect again.
+    shortest session timeout on the destination servers.
   - It fails with all that is against the cut. A destination server does not serve as an observer or is behind. A host
     has rules of an earlier cut. A source server still has connections of a broker's host. The source has no leader.
 options:
@@ -41,7 +41,7 @@ options:
     type: float
     required: true
   budget_s:
-    description: The longest duration of the cut, in seconds. V(0) is what the shortest session timeout allows.
+    description: The longest duration of the cut, in seconds. V(0) is two thirds of the shortest session timeout.
     type: float
     default: 0
 extends_documentation_fragment:
@@ -173,7 +173,7 @@ def planned(module):
             "which show no change of an ACL"
         )
     return {
-        "deadline_s": plan.budget_s,
+        "deadline_s": plan.deadline_s,
         "estimate_s": plan.estimate_s,
         "timeout_ms": plan.timeout_ms,
         "sessions": len(timeouts),

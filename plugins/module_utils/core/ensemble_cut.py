@@ -38,7 +38,9 @@ _REJECT = ("-j", "REJECT", "--reject-with", "tcp-reset")
 # Seconds, measured: docs/zookeeper-to-zookeeper.md
 START_S, START_ZNODE_S, STEP_S, STEPS = 4.0, 6.5e-6, 0.4, 2.5  # two modules, and two orders by shell
 BUDGET = 2 / 3  # of the shortest session timeout: a client that was idle before has pinged a third of it ago
-RECONNECT_S = 3.0  # after a cut is undone: an observer finds its leader, a client pauses up to 1 s before it connects
+# After a cut is undone: an observer finds its leader, a client pauses up to 1 s before it connects. An estimate within
+# the budget leaves this and LEAST_LEFT_S after the order to promote, since START_S is no less.
+RECONNECT_S = 3.0
 LEAST_LEFT_S = 1.0
 
 
@@ -196,22 +198,27 @@ class Plan(NamedTuple):
     budget_s: float
     timeout_ms: int
 
+    @property
+    def deadline_s(self) -> float:
+        """When a host that was not promoted undoes the cut."""
+        return max(0.0, self.budget_s - RECONNECT_S)
+
 
 def plan(timeouts: Sequence[int], znodes: int, answer_s: float) -> Plan:
     """Return the plan of a cut. `timeouts`: of all sessions on destination servers, in ms; `znodes`: of the whole tree;
     `answer_s`: how long one task on all hosts takes."""
     timeout = min(timeouts)
     estimate = STEPS * max(answer_s, STEP_S) + START_S + START_ZNODE_S * znodes
-    return Plan(round(estimate, 1), round(max(0.0, timeout / 1000 * BUDGET - RECONNECT_S), 1), timeout)
+    return Plan(round(estimate, 1), round(timeout / 1000 * BUDGET, 1), timeout)
 
 
 def too_long(planned: Plan) -> Iterator[Finding]:
     """Yield why the cut would outlast the sessions."""
     if planned.estimate_s > planned.budget_s:
-        needed = int((planned.estimate_s + RECONNECT_S) / BUDGET * 1000) + 1000
+        needed = int(planned.estimate_s / BUDGET * 1000) + 1000
         yield Finding(
             f"the cut takes about {planned.estimate_s:.1f} s, and the shortest session timeout is "
-            f"{planned.timeout_ms} ms, of which a cut may take {planned.budget_s:.1f} s",
+            f"{planned.timeout_ms} ms: two thirds of it are {planned.budget_s:.1f} s",
             f"set zookeeper.session.timeout.ms={needed} on all brokers, restart them, and run again",
         )
 

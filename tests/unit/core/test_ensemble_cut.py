@@ -69,9 +69,11 @@ def test_the_fence_lets_only_the_hosts_own_question_pass():
 )
 def test_a_cut_after_which_the_shortest_session_would_not_be_kept_is_refused(timeouts, znodes, answer_s, refused):
     planned = ensemble_cut.plan(timeouts, znodes, answer_s)
-    assert planned.budget_s == round(min(timeouts) / 1500 - 3, 1)
+    assert planned.budget_s == round(min(timeouts) / 1500, 1)
     found = list(ensemble_cut.too_long(planned))
     assert bool(found) == refused
+    orders_s = planned.estimate_s - ensemble_cut.START_S
+    assert refused or planned.deadline_s - orders_s >= ensemble_cut.LEAST_LEFT_S - 0.1
     if found:
         needed = int(found[0].do.partition("timeout.ms=")[2].partition(" ")[0])
         assert not list(ensemble_cut.too_long(ensemble_cut.plan([needed], znodes, answer_s)))
