@@ -27,6 +27,7 @@ options:
 extends_documentation_fragment:
   - quorumshift.kafka.connection
   - quorumshift.kafka.connection.cluster
+  - quorumshift.kafka.zookeeper
 attributes:
   check_mode: {support: full, description: Lists the partitions and elects no leader.}
   diff_mode: {support: full, description: Shows the leader of each partition before and after.}
@@ -61,7 +62,8 @@ import time
 from ansible_collections.quorumshift.kafka.plugins.module_utils.admin_module import AdminModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.reassignment import named
 
-SHOWN, POLL_S = 100, 0.5
+SHOWN = 100
+POLL_S = 0.5
 NOT_NEEDED = 84  # Errors.ELECTION_NOT_NEEDED: someone else elected it
 
 

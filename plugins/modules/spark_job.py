@@ -175,6 +175,7 @@ OF_ACTION = {
     "log": {"type": "dict"},
     "archive": {"type": "path"},
     "others": {"type": "dict"},
+    "ensembles": {"type": "dict"},
     "going_on": {"type": "dict"},
     "master": {"type": "str"},
     "conf": {"type": "dict"},

@@ -31,7 +31,7 @@ extends_documentation_fragment:
   - quorumshift.kafka.zookeeper
   - quorumshift.kafka.nodes
 attributes:
-  check_mode: {support: full, description: Lists and checks the same, and removes nothing.}
+  check_mode: {support: full, description: Lists and checks the same. It removes nothing.}
   diff_mode: {support: full, description: Shows each leftover with its number of znodes and bytes.}
 author: Quorumshift maintainers (@quorumshift)
 """

@@ -209,7 +209,10 @@ def still(world):
 def snapshot_of(nodes, zxid, directory):
     """Write a snapshot with these znodes at this zxid, as FileSnap and DataTree.serialize do."""
     acls = sorted({node.acl for node in nodes.values()})
-    text = lambda one: struct.pack(">i", len(one)) + one  # noqa: E731
+
+    def text(one):
+        return struct.pack(">i", len(one)) + one
+
     parts = [struct.pack(">4siq", b"ZKSN", 2, -1), struct.pack(">ii", 0, len(acls))]
     for number, acl in enumerate(acls, 1):
         parts.append(struct.pack(">qi", number, len(acl)))
