@@ -55,17 +55,31 @@ def killed_when(state: str) -> Drill:
 def write_on_the_source(bed: Bed) -> str:
     """A client writes to Kafka's subtree on the source after the fence: the check fails."""
     before = bed.sessions(bed.destination)
+    _fail_the_check(bed, "write")
+    return require_healed(bed, before)
+
+
+def server_killed(bed: Bed) -> str:
+    """A destination server is killed after the fence, and the check fails: the others and it are healed."""
+    before = bed.sessions(bed.destination)
+    _fail_the_check(bed, "server", lambda: bed.run("z2", "systemctl kill --signal=KILL zookeeper"))
+    bed.run("z2", "systemctl start zookeeper")  # the testbed's unit does not restart it
+    return require_healed(bed, before)
+
+
+def _fail_the_check(bed: Bed, log: str, at_the_fence: Callable[[], object] = lambda: None) -> None:
+    """Run a cut in which a client writes to Kafka's subtree on the source after the fence."""
     with bed.zookeeper(bed.source) as client:
         client.ensure_path("/quorumshift_drill")
-        process = bed.cut_alone("write")
+        process = bed.cut_alone(log)
         with _meanwhile(lambda: client.set("/quorumshift_drill", str(time.time()).encode())) as writing:
             wait_for(lambda: _any_in(bed, "fenced") or process.poll() is not None, LONG_S, "the fence")
+            at_the_fence()
             writing.set()
-            assert process.wait() != 0, bed.log("write")[-2000:]
-        text = bed.log("write")
+            assert process.wait() != 0, bed.log(log)[-2000:]
+        text = bed.log(log)
         assert "lacks" in text or "wrote to the source after the cut" in text, text[-3000:]
         client.delete("/quorumshift_drill")
-    return require_healed(bed, before)
 
 
 def broker_killed(bed: Bed) -> str:
@@ -144,6 +158,7 @@ def suspended(bed: Bed) -> str:
     process = bed.cut_alone("suspended")
     try:
         wait_for(lambda: _any_in(bed, "cut") or process.poll() is not None, LONG_S, "state cut")
+        assert process.poll() is None, bed.log("suspended")[-2000:]
         os.killpg(process.pid, signal.SIGSTOP)
         wait_for(lambda: set(bed.states().values()) <= {"healed"}, 120, "the deadline")
         os.killpg(process.pid, signal.SIGCONT)
@@ -152,22 +167,6 @@ def suspended(bed: Bed) -> str:
         return require_healed(bed, before)
     finally:
         kill(process)
-
-
-def server_killed(bed: Bed) -> str:
-    """A destination server is killed after the fence, and the check fails: the others and it are healed."""
-    before = bed.sessions(bed.destination)
-    with bed.zookeeper(bed.source) as client:
-        client.ensure_path("/quorumshift_drill")
-        process = bed.cut_alone("server")
-        with _meanwhile(lambda: client.set("/quorumshift_drill", str(time.time()).encode())) as writing:
-            wait_for(lambda: _any_in(bed, "fenced") or process.poll() is not None, LONG_S, "the fence")
-            bed.run("z2", "systemctl kill --signal=KILL zookeeper")
-            writing.set()
-            assert process.wait() != 0, bed.log("server")[-2000:]
-        bed.run("z2", "systemctl start zookeeper")  # the testbed's unit does not restart it
-        client.delete("/quorumshift_drill")
-    return require_healed(bed, before)
 
 
 def taken_back(bed: Bed) -> str:
