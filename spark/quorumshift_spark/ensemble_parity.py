@@ -137,7 +137,7 @@ class _Run:
         if source is None and not self.given.get("without_source"):
             self.incomplete.append(
                 "no source server's files were read, so the destination's servers were not compared with the source. "
-                "Add a host of the source to the group zookeeper_source, or accept that with "
+                "Make a host of the group zookeeper_source reachable, or add one. Or accept that with "
                 "-e zk_migrate_without_source=true"
             )
         found = []
