@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Archive a ZooKeeper server's snapshot and the log after it, from which its tree follows at an exact zxid.
 
-Standard library only. A server writes a snapshot while it goes on, so that has a part of what followed. `settled` asks
+Standard library only. A server writes a snapshot while it goes on, so that has a part of what followed. `newest` asks
 the running server how far that can be; the log must then reach at least that zxid.
 """
 
@@ -33,7 +33,7 @@ class Taken(NamedTuple):
     zxid: int
 
 
-def settled(values: Mapping[str, str]) -> Dict[str, int]:
+def newest(values: Mapping[str, str]) -> Dict[str, int]:
     """Return {snapshot: zxid of the newest complete snapshot, zxid: what the server has processed since}.
 
     No transaction after that zxid is in the snapshot. `values`: of zoo.cfg. Raises OSError, KeyError,
@@ -57,13 +57,13 @@ def take(values: Mapping[str, str], target: str, zxid: int, known: Mapping[int, 
     """Archive the newest snapshot without a transaction after `zxid`, and the log after it, into the directory
     `target`. Waits until the log reaches `zxid`, up to `timeout` seconds; a shorter one is archived as well.
 
-    :arg known: {snapshot: zxid} as `settled` returned. Raises OSError, ZooKeeperFileError, SnapshotError.
+    :arg known: {snapshot: zxid} as `newest` returned. Raises OSError, ZooKeeperFileError, SnapshotError.
     """
     snapshots, logs = zk_cutting.directories(values)
     end = time.monotonic() + timeout
     while zookeeper_files.last_zxid(snapshots, logs) < zxid and time.monotonic() < end:
         time.sleep(_POLL_S)
-    snapshot = zookeeper_files.settled_snapshot(snapshots, zxid, known)
+    snapshot = zookeeper_files.snapshot_up_to(snapshots, zxid, known)
     with contextlib.ExitStack() as stack:
 
         def opened(directory: str, name: str, whole: bool = True) -> archives.Piece:

@@ -11,16 +11,16 @@ short_description: Archive a ZooKeeper server's snapshot and the log after it
 version_added: 0.1.0
 description:
   - From the archive, the job C(ensemble_parity) follows the server's tree to an exact zxid.
-  - The server goes on while it writes a snapshot, so a snapshot has a part of what followed. O(state=settled) returns
+  - The server goes on while it writes a snapshot, so a snapshot has a part of what followed. O(state=read) returns
     the zxid after which nothing can be in the newest one. Give the highest of all servers as O(zxid) of
     O(state=present).
   - The server is only read. The archive holds secrets in clear text. It has mode 0600 in a directory of mode 0700;
     remove it with O(state=absent).
 options:
   state:
-    description: V(settled) reads, V(present) makes the archive, V(absent) removes it.
+    description: V(read) reads, V(present) makes the archive, V(absent) removes it.
     type: str
-    choices: [settled, present, absent]
+    choices: [read, present, absent]
     default: present
   config_file:
     description: The server's C(zoo.cfg). Required unless O(state=absent).
@@ -33,7 +33,7 @@ options:
     description: The zxid that the log must reach. Required with O(state=present).
     type: int
   known:
-    description: The snapshots that were seen with O(state=settled), C({snapshot, zxid}) each.
+    description: The snapshots that were seen with O(state=read), C({snapshot, zxid}) each.
     type: list
     elements: dict
     default: []
@@ -53,28 +53,28 @@ author: Quorumshift maintainers (@quorumshift)
 EXAMPLES = r"""
 - name: Read the newest snapshot
   quorumshift.kafka.zk_tree_snapshot:
-    state: settled
+    state: read
     config_file: /etc/zookeeper/zoo.cfg
     cluster_id: Qs7KfZk2TIK1n0nQ5Qm3Tw
-  register: settled
+  register: newest
 
 - name: Archive it with the log after it
   quorumshift.kafka.zk_tree_snapshot:
     config_file: /etc/zookeeper/zoo.cfg
     cluster_id: Qs7KfZk2TIK1n0nQ5Qm3Tw
-    zxid: "{{ settled.zxid }}"
-    known: ["{{ settled }}"]
+    zxid: "{{ newest.zxid }}"
+    known: ["{{ newest }}"]
 """
 
 RETURN = r"""
 snapshot:
   description: The zxid in the name of the snapshot.
   type: int
-  returned: with O(state=settled), and with O(state=present) outside of check mode
+  returned: with O(state=read), and with O(state=present) outside of check mode
 zxid:
   description: What the server has processed since the snapshot is complete, or O(zxid).
   type: int
-  returned: with O(state=settled), and with O(state=present) outside of check mode
+  returned: with O(state=read), and with O(state=present) outside of check mode
 path:
   description: The archive.
   type: str
@@ -97,7 +97,7 @@ def main():
     """Read, archive or remove."""
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "default": "present", "choices": ["settled", "present", "absent"]},
+            "state": {"type": "str", "default": "present", "choices": ["read", "present", "absent"]},
             "config_file": {"type": "path"},
             "cluster_id": {"type": "str", "required": True},
             "zxid": {"type": "int"},
@@ -105,11 +105,11 @@ def main():
             "timeout_s": {"type": "float", "default": 30},
             **host_state.OPTIONS,
         },
-        required_if=[("state", "settled", ["config_file"]), ("state", "present", ["config_file", "zxid"])],
+        required_if=[("state", "read", ["config_file"]), ("state", "present", ["config_file", "zxid"])],
         supports_check_mode=True,
     )
     os.nice(10)
-    work = {"settled": settled, "present": present, "absent": absent}[module.params["state"]]
+    work = {"read": read, "present": present, "absent": absent}[module.params["state"]]
     try:
         module.exit_json(**work(module.params, module.check_mode))
     except KeyError as error:
@@ -118,9 +118,9 @@ def main():
         module.fail_json(msg=f"the files of this host's ZooKeeper server could not be read: {error}.")
 
 
-def settled(given, _check_mode):
+def read(given, _check_mode):
     """Return the newest snapshot, and what the server has processed since."""
-    return {"changed": False, **zk_trees.settled(zk_cutting.values_of(given["config_file"]))}
+    return {"changed": False, **zk_trees.newest(zk_cutting.values_of(given["config_file"]))}
 
 
 def present(given, check_mode):

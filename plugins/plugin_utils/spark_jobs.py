@@ -264,7 +264,7 @@ class EnsembleParity(Job):
                     "side": "source" if host in given["source"] else "destination",
                     "archive": there,
                     "sha256": taken["sha256"],
-                    "settled": {str(taken["snapshot"]): int(taken["zxid"])},
+                    "processed": {str(taken["snapshot"]): int(taken["zxid"])},
                 }
             )
         views: dict[str, Any] = {

@@ -9,7 +9,7 @@ job.json is that of metadata_parity (see job.py) with other `views`::
 
     {"servers": [{"name": "s1", "side": "source" or "destination",
                   "data_dir": path, "data_log_dir": path or "",    or "archive": path, "sha256": ...,
-                  "settled": {zxid of a snapshot: zxid that the server had processed once that was complete}}, ...],
+                  "processed": {zxid of a snapshot: zxid that the server had processed once that was complete}}, ...],
      "chroot": "/..." or "",
      "zxid": at which the trees are compared, by default the highest that all servers' files reach,
      "cut": the zxid of the cut, once the destination is an ensemble of its own,
@@ -104,10 +104,10 @@ class _Run:
     def _opened(self, view: str, unpacked: str) -> trees.Files:
         """Return a server's files, unpacked: its ends are read on the driver."""
         one = self.sides[view]
-        settled = {int(zxid): upto for zxid, upto in (one.get("settled") or {}).items()}
+        processed = {int(zxid): upto for zxid, upto in (one.get("processed") or {}).items()}
         if one.get("data_dir"):
             logs = one.get("data_log_dir") or one["data_dir"]
-            return trees.Files(view, f"{one['data_dir']}/version-2", f"{logs}/version-2", settled)
+            return trees.Files(view, f"{one['data_dir']}/version-2", f"{logs}/version-2", processed)
         if not (one.get("archive") and one.get("sha256")):
             raise jobs.JobError(f"views.servers: {view} needs either 'data_dir', or 'archive' with its 'sha256'")
         directory = os.path.join(unpacked, view.replace(":", "-"))
@@ -116,7 +116,7 @@ class _Run:
             archives.unpack(one["archive"], one["sha256"], directory, FILES)
         except (archives.SnapshotError, OSError, EOFError) as error:
             raise jobs.ViewError(f"{view}: {error}") from None
-        return trees.Files(view, directory, directory, settled, one["archive"], one["sha256"])
+        return trees.Files(view, directory, directory, processed, one["archive"], one["sha256"])
 
     def _trees(self, servers: Mapping[str, trees.Files]) -> List[trees.Tree]:
         """Return the trees to compare, the one that decides first. Notes each server whose files do not suffice."""
@@ -153,7 +153,7 @@ class _Run:
             if after and view == source and destination:
                 spans.append((self._shipped(servers[destination[0]]), zxid))
             try:
-                base = zookeeper_files.settled_snapshot(servers[view].snapshots, upto, servers[view].settled)
+                base = zookeeper_files.snapshot_up_to(servers[view].snapshots, upto, servers[view].processed)
             except zookeeper_log.ZooKeeperFileError as error:
                 do = "Wait for the server's next snapshot, and run again"
                 if after and view == source:

@@ -244,16 +244,16 @@ def test_tree_at_a_zxid_is_what_the_server_answered_then(home):
     used = set()
     for zxid, tree in asked.items():
         # Also from each older one: it has no transaction after the next began
-        settled = files.settled_snapshot(directory, zxid, {newest: max(asked)})
+        usable = files.snapshot_up_to(directory, zxid, {newest: max(asked)})
         for snapshot, name in files.files_of(directory, zookeeper_log.SNAPSHOTS):
-            if snapshot <= settled.zxid:
+            if snapshot <= usable.zxid:
                 found = at_zxid(directory, files.Snapshot(snapshot, f"{directory}/{name}"), zxid)
                 paths = [path for path in {*found, *tree} if found.get(path) != tree.get(path)]
                 assert not paths, {path: (found.get(path), tree.get(path)) for path in paths}
                 used.add(snapshot)
     assert len(used & {*fuzzy}) > 2, (used, fuzzy)
     with pytest.raises(files.ZooKeeperFileError, match="none is known to be without transactions after"):
-        files.settled_snapshot(directory, 1, {})
+        files.snapshot_up_to(directory, 1, {})
     with pytest.raises(zookeeper_log.SpanTooShort, match="short of 0xffffffff"):
         files.replay(files.newest_snapshot(directory), [files.Span(directory, 0xFFFFFFFF)])
 

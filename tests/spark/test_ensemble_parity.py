@@ -141,7 +141,7 @@ def module(world, name, **options):
 def archives(world, names, cut=None, known=()):
     """Archive the files of these servers as the role does; return (zxid, views.servers)."""
     live = [name for name in names if not (cut and name.startswith("s"))]
-    seen = {name: module(world, name, state="settled") for name in live}
+    seen = {name: module(world, name, state="read") for name in live}
     zxid, taken = max(one["zxid"] for one in seen.values()), []
     for name in names:
         of_source = cut is not None and name.startswith("s")
@@ -149,9 +149,9 @@ def archives(world, names, cut=None, known=()):
         done = module(world, name, **options)
         assert os.stat(done["path"]).st_mode & 0o777 == 0o600
         side = "source" if name.startswith("s") else "destination"
-        settled = {str(done["snapshot"]): done["zxid"]}
+        processed = {str(done["snapshot"]): done["zxid"]}
         taken.append(
-            {"name": name, "side": side, "settled": settled, "archive": done["path"], "sha256": done["sha256"]}
+            {"name": name, "side": side, "processed": processed, "archive": done["path"], "sha256": done["sha256"]}
         )
     return zxid, taken, seen
 
@@ -199,7 +199,7 @@ def still(world):
     with zookeeper.connect(world.source) as client:
         client.set(f"{CHROOT}/brokers/topics/t1", b"last")
     zxid, given, _seen = archives(world, ("s12", "z44", "z45"))
-    files = trees.Files("z44", "", "", {int(key): at for key, at in given[1]["settled"].items()}, given[1]["archive"])
+    files = trees.Files("z44", "", "", {int(key): at for key, at in given[1]["processed"].items()}, given[1]["archive"])
     tree = trees.Tree("z44", files._replace(sha256=given[1]["sha256"]), ())
     tree = tree._replace(spans=((tree.base, zxid),))
     with tree.replayed("") as (_changes, nodes):
@@ -232,7 +232,7 @@ def planted(still, directory, change):
     nodes = dict(still.nodes)
     change(nodes)
     snapshot_of(nodes, still.zxid, directory)
-    here = {"data_dir": str(directory), "settled": {str(still.zxid): still.zxid}}
+    here = {"data_dir": str(directory), "processed": {str(still.zxid): still.zxid}}
     return [still.given[0], {"name": "z44", "side": "destination", **here}, still.given[2]]
 
 
@@ -308,7 +308,7 @@ def test_no_source_is_incomplete_unless_accepted(world, still):
 
 
 def test_snapshot_that_may_have_later_transactions_is_incomplete(world, still):
-    given = [{**one, "settled": {}} for one in still.given]
+    given = [{**one, "processed": {}} for one in still.given]
     done = run(world, given, zxid=still.zxid)
     assert done.verdict == "incomplete" and "none is known to be without transactions" in done.result["reasons"][0]
 
@@ -434,7 +434,7 @@ def test_after_the_promotion(world, tmp_path):
     assert done.result["counts"]["znode"]["explained"] >= 6
     assert {one["path"] for one in done.result["leftovers"]} == {"/prod/other", "/solr"}
 
-    files = trees.Files("z", "", "", {int(at): to for at, to in given[1]["settled"].items()}, given[1]["archive"])
+    files = trees.Files("z", "", "", {int(at): to for at, to in given[1]["processed"].items()}, given[1]["archive"])
     files = files._replace(sha256=given[1]["sha256"])
     with trees.Tree("z", files, ((files, zxid),)).replayed("") as (_changes, nodes):
         still = SimpleNamespace(zxid=zxid, given=given, nodes=dict(nodes))

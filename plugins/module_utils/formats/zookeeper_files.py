@@ -82,11 +82,11 @@ def newest_snapshot(directory: str) -> Snapshot:
     raise ZooKeeperFileError(f"{len(found)} snapshots, none of them complete" if found else "no snapshot", directory)
 
 
-def settled_snapshot(directory: str, at: int, settled: Mapping[int, int]) -> Snapshot:
+def snapshot_up_to(directory: str, at: int, processed: Mapping[int, int]) -> Snapshot:
     """Return the newest complete snapshot of a `version-2` directory without an effect of a transaction after `at`.
 
-    A snapshot contains no effect of a transaction that the server processed once it was complete. `settled`: {zxid of a
-    snapshot: zxid that the server had processed then}. Without that it is the zxid of the next complete snapshot: a
+    A snapshot contains no effect of a transaction that the server processed once it was complete. `processed`: {zxid of
+    a snapshot: zxid that the server had processed then}. Without that it is the zxid of the next complete snapshot: a
     server writes one at a time (SyncRequestProcessor.snapThreadMutex). Raises ZooKeeperFileError.
     """
     bound, found = None, files_of(directory, SNAPSHOTS)
@@ -94,7 +94,7 @@ def settled_snapshot(directory: str, at: int, settled: Mapping[int, int]) -> Sna
         path = os.path.join(directory, name)
         if not (_is_complete(path) or name.endswith(_COMPRESSED)):
             continue
-        bound = settled.get(zxid, bound)
+        bound = processed.get(zxid, bound)
         if bound is not None and bound <= at:
             _require_plain(directory, name)
             return Snapshot(zxid, path)
@@ -161,7 +161,7 @@ def replay(
     """Return the zxid of the last transaction of the spans, their changes, and (path below the chroot `under`, Node)
     for each wanted znode there. Raises ZooKeeperFileError, the iterator too.
 
-    The tree is the one at that zxid if the snapshot has no effect of a later transaction, see settled_snapshot. What it
+    The tree is the one at that zxid if the snapshot has no effect of a later transaction, see snapshot_up_to. What it
     has of earlier ones is applied once more, with the same result: versions are absolute in the log, and pzxid and
     cversion never fall (DataTree.createNode, deleteNode). One thing is lost as in ZooKeeper itself: before 3.6 the end
     of a session does not list its znodes, so the pzxid of their parents is not that of the server where the session

@@ -69,13 +69,13 @@ Nodes = Iterator[Tuple[str, zookeeper_files.Node]]
 class Files(NamedTuple):
     """The files of a server: its `version-2` directories, or an archive of both, or its content.
 
-    `settled`: see zookeeper_files.settled_snapshot.
+    `processed`: see zookeeper_files.snapshot_up_to.
     """
 
     name: str
     snapshots: str
     logs: str
-    settled: Mapping[int, int] = {}
+    processed: Mapping[int, int] = {}
     archive: str = ""
     sha256: str = ""
     content: bytes | None = None
@@ -105,7 +105,7 @@ class Tree(NamedTuple):
         with contextlib.ExitStack() as stack:
             opened = {one.name: stack.enter_context(one.opened()) for one, _upto in self.spans}
             base = opened.get(self.base.name) or stack.enter_context(self.base.opened())
-            snapshot = zookeeper_files.settled_snapshot(base.snapshots, self.spans[0][1], self.base.settled)
+            snapshot = zookeeper_files.snapshot_up_to(base.snapshots, self.spans[0][1], self.base.processed)
             spans = [
                 zookeeper_log.Span(opened[one.name].logs, upto, opened[one.name].snapshots) for one, upto in self.spans
             ]

@@ -215,7 +215,7 @@ def test_trees_of_two_ensembles_are_named_by_their_hosts(spark, tmp_path):
     spark.run("spark_job", {**ARGS, "name": "ensemble_parity", "gate": "after_cut", "ensembles": given}, passed)
     asked = spark.asked[0]["job"]["views"]
     assert (asked["zxid"], asked["cut"], asked["chroot"]) == (0xA0, 0x99, "/prod/kafka")
-    assert [(one["name"], one["side"], one["settled"]) for one in asked["servers"]] == [
+    assert [(one["name"], one["side"], one["processed"]) for one in asked["servers"]] == [
         ("s1", "source", {"31": 0x99}),
         ("z1", "destination", {"31": 0xA0}),
     ]

@@ -22,7 +22,7 @@ def directory(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("at", "settled", "chosen"),
+    ("at", "processed", "chosen"),
     [
         (0x35, {0x30: 0x34}, 0x30),
         (0x34, {0x30: 0x34}, 0x30),
@@ -31,15 +31,15 @@ def directory(tmp_path):
         (0x2F, {}, 0x10),
     ],
 )
-def test_the_newest_snapshot_without_a_later_transaction(directory, at, settled, chosen):
-    assert files.settled_snapshot(directory, at, settled).zxid == chosen
+def test_the_newest_snapshot_without_a_later_transaction(directory, at, processed, chosen):
+    assert files.snapshot_up_to(directory, at, processed).zxid == chosen
 
 
 def test_no_snapshot_is_known_to_be_exact(directory):
     with pytest.raises(
         files.ZooKeeperFileError, match=r"4 snapshots, and none is known to be without .* after zxid 0x1f"
     ):
-        files.settled_snapshot(directory, 0x1F, {})
+        files.snapshot_up_to(directory, 0x1F, {})
 
 
 def test_an_acl_that_the_snapshots_table_lacks_is_that_of_the_log():
