@@ -19,6 +19,7 @@ _KINDS = {
     "acl": "ACL",
     "delegation_token": "delegation token",
     "producer_ids": "producer ids",
+    "migration": "state of the migration",
     "setting": "setting of a node's file",
     "token_hmac": "HMAC of a delegation token",
     "chunk": "chunk of records",
