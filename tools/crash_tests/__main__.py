@@ -172,7 +172,8 @@ class CrashTests:
         if last != self.procedure.last_phase:
             problems.append(f"the last run found the cluster in phase {last}, not {self.procedure.last_phase}")
         if verdict.get("verdict") != "pass":
-            problems.append(f"the clients' verdict is {verdict.get('verdict', 'missing')}")
+            reasons = "; ".join(verdict.get("reasons", []))
+            problems.append(f"the clients' verdict is {verdict.get('verdict', 'missing')}: {reasons}")
         return {
             "schema": 1,
             "result": "failed" if problems else "passed",
