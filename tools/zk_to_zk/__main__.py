@@ -59,8 +59,10 @@ def main() -> int:
         moved(bed, "again")
     verdict, noticed = of_clients["verdict"], of_tenant["result"]
     problems += [f"{row['drill']}: {row['what']}" for row in rows if row["result"] != "passed"]
-    problems += [f"clients: {key}: {verdict[key]}" for key in ("lost", "duplicated", "reordered") if verdict[key]]
-    problems += [f"the other application noticed: {one['what']}" for one in noticed["problems"]]
+    if verdict["verdict"] != "pass":
+        problems.append(f"the clients' verdict is {verdict['verdict']}: {'; '.join(verdict['reasons'])}")
+    disturbed = [one for one in noticed["problems"] if not any(a <= one["at"] <= b for a, b in bed.disturbed)]
+    problems += [f"the other application noticed: {one['what']}" for one in disturbed]
     summary = {"drills": rows, "figures": figures, "clients": verdict, "tenant": noticed, "problems": problems}
     (OUTPUT / "summary.json").write_text(json.dumps(summary, indent=1, default=str), encoding="utf-8")
     print(f"clients: {verdict['acked']} acknowledged, {verdict['lost']} lost, longest stall {verdict.get('by_phase')}")

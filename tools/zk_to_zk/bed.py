@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any, Iterator
 
@@ -21,6 +22,7 @@ from tools.demo.testbed import INVENTORY, ROOT, TestbedInventory
 
 STATE = "/var/lib/quorumshift/zk_cut"
 DESTINATION, SOURCE, BROKERS = ("z1", "z2", "z3"), ("s1", "s2", "s3"), ("b1", "b2", "b3")
+GRACE_S = 15.0  # clients need this long to connect again
 AT_ONCE = 500  # znodes that one transaction creates
 FEW_OPTIONS = ("quorumshift_stable_s=3",)
 
@@ -35,6 +37,16 @@ class Bed:
         self.source = self.inventory.vars["zk_migrate_source_connect"]
         self.destination = self.inventory.vars["zk_migrate_destination_connect"]
         self.accept = accept
+        self.disturbed: list[tuple[float, float]] = []
+
+    @contextlib.contextmanager
+    def disturbing(self) -> Iterator[None]:
+        """Note that a drill disturbs the source itself, up to GRACE_S after the block: tenants notice that."""
+        began = time.time()
+        try:
+            yield
+        finally:
+            self.disturbed.append((began, time.time() + GRACE_S))
 
     def playbook(self, name: str, log: str, *options: str) -> subprocess.Popen:
         """Begin a playbook in a process group of its own; its output goes to LOG.log."""

@@ -17,7 +17,7 @@ import time
 from typing import Callable, Iterator
 
 from tools.e2e.testbed import wait_for
-from tools.zk_to_zk.bed import BROKERS, DESTINATION, STATE, Bed, kill
+from tools.zk_to_zk.bed import BROKERS, DESTINATION, SOURCE, STATE, Bed, kill
 
 Drill = Callable[[Bed], str]
 LONG_S = 600.0
@@ -171,7 +171,8 @@ def suspended(bed: Bed) -> str:
 
 
 def taken_back(bed: Bed) -> str:
-    """A rollback while all brokers use the observers, killed after the first broker's restart, and run again."""
+    """A rollback while all brokers use the observers, killed after the first broker's restart, and run again; a third
+    one finds nothing to do. While the brokers move again, the source elects another leader."""
     process = bed.playbook("zk_rollback", "rollback-killed")
     try:
         wait_for(lambda: _on_source(bed) or process.poll() is not None, LONG_S, "a broker on the source")
@@ -180,11 +181,35 @@ def taken_back(bed: Bed) -> str:
         kill(process)
     seen = f"{len(_on_source(bed))} of {len(BROKERS)} brokers on the source at the kill"
     assert bed.playbook("zk_rollback", "rollback").wait() == 0, bed.log("rollback")[-3000:]
-    assert not set(bed.ids()) & {one >> 56 for one in bed.sessions(bed.source).values()}
-    moved = bed.playbook("zk_migrate", "after-rollback", "zk_migrate_cut=false")
-    assert moved.wait() == 0, bed.log("after-rollback")[-3000:]
+    on_source = bed.sessions(bed.source)
+    assert not set(bed.ids()) & {one >> 56 for one in on_source.values()}
+    assert bed.playbook("zk_rollback", "rollback-again").wait() == 0, bed.log("rollback-again")[-3000:]
+    assert bed.sessions(bed.source) == on_source, "a rollback with nothing to take back restarted a broker"
+    led = _moved_while_the_leader_changes(bed)
     assert {one >> 56 for one in bed.sessions(bed.destination).values()} <= set(bed.ids())
-    return f"{seen}; taken back, and moved again"
+    return f"{seen}; taken back; moved again, {led}"
+
+
+def _moved_while_the_leader_changes(bed: Bed) -> str:
+    """Move the brokers to the observers; restart the source's leader when the first one is there."""
+    (leader,) = [host for host in SOURCE if bed.mode(host) == "leader"]
+    process = bed.playbook("zk_migrate", "leader-changes", "zk_migrate_cut=false")
+    try:
+        wait_for(lambda: len(_on_source(bed)) < len(BROKERS) or process.poll() is not None, LONG_S, "a broker moved")
+        assert process.poll() is None, bed.log("leader-changes")[-2000:]
+        with bed.disturbing():
+            bed.run(leader, "systemctl restart zookeeper")
+            wait_for(lambda: [bed.mode(host) for host in SOURCE].count("leader") == 1, LONG_S, "a leader")
+            wait_for(lambda: set(bed.modes().values()) == {"observer"}, LONG_S, "the observers to have joined it")
+            now = next(host for host in SOURCE if bed.mode(host) == "leader")
+        code = process.wait()
+    finally:
+        kill(process)
+    if code == 0:
+        return f"by one run although the leader changed from {leader} to {now}"
+    again = bed.playbook("zk_migrate", "leader-changed", "zk_migrate_cut=false")
+    assert again.wait() == 0, bed.log("leader-changed")[-3000:]
+    return f"by a second run, since the leader changed from {leader} to {now} in the first"
 
 
 def _on_source(bed: Bed) -> list[str]:
@@ -202,7 +227,7 @@ DRILLS: dict[str, Drill] = {
     "the control process stands still for longer than the budget": suspended,
     "a destination server is killed after the fence": server_killed,
     "the control process ends between two promotions": partly_promoted,
-    "a rollback of the brokers is killed, and run again": taken_back,
+    "a rollback is killed, and run again; the source's leader changes in the next roll": taken_back,
 }
 
 
