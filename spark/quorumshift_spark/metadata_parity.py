@@ -117,13 +117,15 @@ class _Run:
         comparisons = rules.plan(self.job.gate, kinds, self.zookeeper_mode)
         with running.timed(self.result, "compare"):
             unequal = parity.Unequal(rows, parity.bundled(comparisons), read.copies)
-        with running.timed(self.result, "recheck"):
-            checked = self._recheck(unequal, comparisons, readings)
-        with running.timed(self.result, "write"):
-            brokers, settings = parity.of_nodes(rows, read.copies)
-            self._write_entities(rows, readings, settings)
-            self.incomplete += self._uncovered(brokers, readings)
-            self._evaluate(comparisons, unequal, checked, readings, self._nodes(brokers, settings))
+        # Re-checks leave Spark idle
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            writing = pool.submit(self._write_entities, rows, readings, read.copies)
+            with running.timed(self.result, "recheck"):
+                checked = self._recheck(unequal, comparisons, readings)
+            with running.timed(self.result, "write"):
+                brokers, settings = writing.result()
+                self.incomplete += self._uncovered(brokers, readings)
+                self._evaluate(comparisons, unequal, checked, readings, self._nodes(brokers, settings))
 
     def _probe(self) -> Dict[str, str]:
         """Probe every view; returns {view: error}."""
@@ -277,9 +279,11 @@ class _Run:
     # --- output ---
 
     def _write_entities(
-        self, rows: DataFrame, readings: Mapping[str, parity.Reading], settings: nodes.Settings
-    ) -> None:
-        """Write the entities of the first reading of ZooKeeper and the log, and settings: the next gate's baseline."""
+        self, rows: DataFrame, readings: Mapping[str, parity.Reading], copies: Mapping[str, parity.Copy]
+    ) -> Tuple[List[parity.Registered], nodes.Settings]:
+        """Write the entities of the first reading of ZooKeeper and the log, and settings: the next gate's baseline.
+        Return the brokers and settings among them."""
+        brokers, settings = parity.of_nodes(rows, copies)
         names = [name for name in self.views if name in (rules.ZOOKEEPER, rules.LOG)]
         kept = rows.filter(F.col("view").isin(*names) & (F.col("kind") != ""))
         count = sum(sum(readings[name].read.values()) for name in names)
@@ -303,6 +307,7 @@ class _Run:
                 part = kept.filter(ids == number) if slices > 1 else kept
                 writer.write(part.toArrow())
         self.result["files"][ENTITIES] = results.file_facts(path, count)
+        return brokers, settings
 
     def _evaluate(self, comparisons, unequal: parity.Unequal, checked: _Checked, readings, own: nodes.Compared) -> None:
         """Fill in counts, differences and the verdict; write differences.parquet."""

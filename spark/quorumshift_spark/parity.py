@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import itertools
 import json
 import operator
 import os
@@ -20,6 +21,7 @@ from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Se
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -60,11 +62,13 @@ class Bundle(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What was read: the raw rows, {view: {part: its last row (source.part_summary)}}, {view: what replaces it}."""
+    """What was read: the raw rows, {view: {part: its last row (source.part_summary)}}, {view: what replaces it}, and
+    {view: how many rows arrived}."""
 
     raw: DataFrame
     parts: Dict[str, Dict[int, Dict[str, Any]]]
     copies: Dict[str, Copy]
+    arrived: Dict[str, int]
 
 
 def read(
@@ -91,10 +95,18 @@ def read(
         parts.setdefault(row.view, {})[int(row.key)] = source.part_summary(row.fields)
     copies = _copies(parts, alike)
     if directory is None:
-        return Read(rows.filter("kind != ''"), parts, copies)
+        raw = rows.filter("kind != ''")
+        return Read(raw, parts, copies, {row.view: row["count"] for row in raw.groupBy("view").count().collect()})
     unread = {source.file_name(name, 0) for name, copy in copies.items() if copy.own <= {buckets.OWN}}
-    files = [os.path.join(directory, name) for name in os.listdir(directory) if name not in unread]
-    return Read(spark.read.schema(from_arrow_schema(source.ROWS)).parquet(*files), parts, copies)
+    files, arrived = [], collections.Counter()
+    for name, of_view in parts.items():
+        for part, is_own in itertools.product(of_view, (False, True)):
+            file = source.file_name(name, part, is_own)
+            path = os.path.join(directory, file)
+            if file not in unread and os.path.exists(path):
+                files.append(path)
+                arrived[name] += pq.read_metadata(path).num_rows
+    return Read(spark.read.schema(from_arrow_schema(source.ROWS)).parquet(*files), parts, copies, arrived)
 
 
 def _copies(parts: Mapping[str, Mapping[int, Mapping[str, Any]]], alike: Mapping[str, Any]) -> Dict[str, Copy]:
@@ -119,10 +131,9 @@ def _copies(parts: Mapping[str, Mapping[int, Mapping[str, Any]]], alike: Mapping
 
 def readings(read: Read, names: Sequence[str]) -> Dict[str, Reading]:
     """Return the outcome for each view, with its arrived rows checked against the counts of its parts."""
-    arrived: Dict[str, Dict[str, int]] = {name: {} for name in names}
-    for row in read.raw.groupBy("view", "kind").count().collect():
-        arrived[row.view][row.kind] = row["count"]
-    return {name: _reading(arrived[name], read.parts.get(name, {}), read.copies.get(name)) for name in names}
+    return {
+        name: _reading(read.arrived.get(name, 0), read.parts.get(name, {}), read.copies.get(name)) for name in names
+    }
 
 
 _FEW_ROWS = 500_000
@@ -134,7 +145,7 @@ def replayed(read: Read, found: Mapping[str, Reading]) -> Tuple[DataFrame, Dict[
     raw = read.raw
     result = replay.replay(raw)
     rows = raw.filter(~F.col("kind").isin(*replay.RAW)).unionByName(result.partitions)
-    if sum(sum(reading.read.values()) for reading in found.values()) < _FEW_ROWS:
+    if sum(read.arrived.values()) < _FEW_ROWS:
         rows = rows.persist()
     readings = {}
     for name, reading in found.items():
@@ -150,26 +161,23 @@ def replayed(read: Read, found: Mapping[str, Reading]) -> Tuple[DataFrame, Dict[
 
 
 def _reading(arrived, parts, copy=None):
-    lost: List[str] = []
     errors = [part["error"] for part in parts.values() if "error" in part]
     seconds = max((part["seconds"] for part in parts.values()), default=0.0)
     if errors:
-        return Reading(arrived, {}, [], seconds, errors[0], lost)
+        return Reading({}, {}, [], seconds, errors[0], [])
     of = next((part["of"] for part in parts.values()), 0)
     if not of or len(parts) != of:
-        return Reading(arrived, {}, [], seconds, f"{len(parts)} of {of or 'its'} parts were read to the end", lost)
-    yielded: Dict[str, int] = {}
+        return Reading({}, {}, [], seconds, f"{len(parts)} of {of or 'its'} parts were read to the end", [])
+    yielded: Dict[str, int] = collections.Counter()
     for part in parts.values():
-        for kind, count in part["counts"].items():
-            yielded[kind] = yielded.get(kind, 0) + count
+        yielded.update(part["counts"])
+    expected = sum(yielded.values())
     own = sum(int(part["digests"].rows[buckets.OWN]) for part in parts.values() if "digests" in part)
-    if copy is not None and copy.own <= {buckets.OWN} and sum(arrived.values()) == own:
-        arrived = yielded  # its other rows are those of another view
-    for kind in sorted({*yielded, *arrived}):
-        if yielded.get(kind, 0) != arrived.get(kind, 0):
-            lost.append(f"{yielded.get(kind, 0)} {kind} rows were read and {arrived.get(kind, 0)} arrived")
+    # Where its other rows are those of another view, they may have been left out
+    is_complete = arrived == expected or (copy is not None and copy.own <= {buckets.OWN} and arrived == own)
+    lost = [] if is_complete else [f"{expected} rows were read and {arrived} arrived"]
     problems = sorted({tuple(problem) for part in parts.values() for problem in part["problems"]})
-    return Reading(arrived, _merged([part["state"] for part in parts.values()]), problems, seconds, None, lost)
+    return Reading(dict(yielded), _merged([part["state"] for part in parts.values()]), problems, seconds, None, lost)
 
 
 def _merged(states):

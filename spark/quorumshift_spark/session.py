@@ -31,7 +31,9 @@ class SessionError(RuntimeError):
 def start(name: str) -> SparkSession:
     """Return a new session whose executors can run the job. Raises SessionError, Spark's errors."""
     try:
-        spark = SparkSession.builder.appName(name).getOrCreate()
+        # Spark would note for each expression which line of ours made it
+        builder = SparkSession.builder.appName(name).config("spark.python.sql.dataFrameDebugging.enabled", "false")
+        spark = builder.getOrCreate()
         try:
             _check_executors(spark)
         except BaseException:

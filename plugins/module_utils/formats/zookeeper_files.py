@@ -202,17 +202,16 @@ def read_snapshot(path: str, under: str = "", wanted: Wanted | None = None) -> I
         root, apart = f"{under}/".encode(), b"\0"  # a znode's descendants follow it (DataTree.serializeNode)
         try:
             at, acls = _sessions_and_acls(data)
+            int_at, after_data = _INT.unpack_from, _NODE.size  # a million znodes a second
             while True:
-                size = _INT.unpack_from(data, at)[0]
                 start = at + 4
-                at = start + size
+                at = start + int_at(data, at)[0]
                 name = data[start:at]
                 if name == b"/":
                     return
-                length = _INT.unpack_from(data, at)[0]
-                at += 4
-                body = at
-                at += max(length, 0)
+                length = int_at(data, at)[0]
+                body = at + 4
+                at = body + length if length > 0 else body
                 if at > end:
                     raise ZooKeeperFileError("a znode is longer than the file", path, start)
                 if not name.startswith(apart) and (name.startswith(root) or name == prefix):
@@ -223,7 +222,7 @@ def read_snapshot(path: str, under: str = "", wanted: Wanted | None = None) -> I
                         yield name.decode(), Node(content, tuple(stat), acls.get(acl))
                     elif wants is None:
                         apart = name + b"/"
-                at += _NODE.size
+                at += after_data
         except (struct.error, UnicodeDecodeError) as error:
             raise ZooKeeperFileError(f"not what ZooKeeper writes: {error}", path, at) from None
 

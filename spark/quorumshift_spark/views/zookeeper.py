@@ -265,7 +265,16 @@ class ZooKeeperFilesView(ZooKeeperView):
         return sorted((entry.path, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in entries)
 
     def _find(self, wanted):
-        zxid, nodes = self._tree()
+        of_children = {f"{self._chroot}{path}".rstrip("/").encode() for path in wanted}
+        above = {parent for path in of_children for parent in _ancestors(path)}
+
+        def wants(path: bytes) -> bool | None:
+            """Whether this znode, its parent or one below it is wanted."""
+            if path in of_children or path.rpartition(b"/")[0] in of_children:
+                return True
+            return False if path in above else None
+
+        zxid, nodes = self._tree(wants)
         found, children = {}, collections.Counter()
         for path, node in nodes:
             parent = path.rpartition("/")[0] or "/"
@@ -288,6 +297,12 @@ class ZooKeeperFilesView(ZooKeeperView):
                 "copy them anew"
             )
         return zxid, nodes
+
+
+def _ancestors(path: bytes) -> Iterator[bytes]:
+    while path:
+        path = path.rpartition(b"/")[0]
+        yield path
 
 
 def _with_children(nodes: Mapping[str, zookeeper_files.Node]) -> List[znodes.Znode]:
