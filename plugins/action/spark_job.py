@@ -45,6 +45,8 @@ class ActionModule(QuorumshiftAction):
     FILLS = (*CONNECTION, "run_key")
     OWN = ("name", "gate", "seen", "log", "archive", "others", "going_on", "ensembles")
 
+    _uploaded = 0  # bytes
+
     def act(self, args: dict) -> dict:
         own = {option: self.own.get(option) for option in self.OWN}
         own.update({option: args.pop(option, None) or self.variable(name) for option, name in SPARK.items()})
@@ -140,6 +142,7 @@ class ActionModule(QuorumshiftAction):
 
     def upload(self, here: str, there: str) -> None:
         """Copy a file to the Spark host, with mode 0600."""
+        self._uploaded += os.path.getsize(here)
         why = self._copied(here, there)
         if why:
             raise AnsibleActionFail(f"{os.path.basename(here)} could not be copied to the Spark host: {why}")
@@ -180,10 +183,8 @@ class ActionModule(QuorumshiftAction):
     def _command(self, own: dict, scratch: str, input_dir: str) -> list[str]:
         """Return the command: spark-submit, its options and the job."""
         submit = own["submit"] or [os.path.join(os.path.dirname(sys.executable), "spark-submit")]
-        secured = spark_jobs.ON_NETWORK if spark_jobs.elsewhere(own["master"]) else {}
-        conf = [
-            part for key, value in {**secured, **(own["conf"] or {})}.items() for part in ("--conf", f"{key}={value}")
-        ]
+        settings = {**spark_jobs.settings(own["master"], self._uploaded), **(own["conf"] or {})}
+        conf = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
         for part in [*conf, *(own["options"] or [])]:
             if masking.mask(part) != part:
                 raise AnsibleActionFail(

@@ -28,6 +28,7 @@ from typing import Any, Dict, Iterator, List, Tuple
 
 import pyarrow.parquet as pq
 from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_snapshot
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import spark_jobs
 from quorumshift_spark import result as results
 
 from tests.benchmarks import world
@@ -36,7 +37,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONF = {
     "spark.sql.shuffle.partitions": "4",
     "spark.ui.enabled": "false",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.sql.adaptive.enabled": "false",
     "spark.driver.memory": "2g",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -79,7 +80,8 @@ def processes(root: int) -> Dict[int, Tuple[float, int]]:
 def run(job: pathlib.Path, cores: int) -> Dict[str, Any]:
     """Run the job of a directory; return {wall, cpu, peak_mib, result, rows (of differences.parquet)}."""
     submit = [str(ROOT / ".venv" / "bin" / "spark-submit"), "--master", f"local[{cores}]"]
-    for name, value in CONF.items():
+    input_bytes = sum(archive.stat().st_size for archive in job.glob("*/*.tar.gz"))
+    for name, value in {**spark_jobs.settings(f"local[{cores}]", input_bytes), **CONF}.items():
         submit += ["--conf", f"{name}={value}"]
     script = str(ROOT / "spark" / "quorumshift_spark" / "metadata_parity.py")
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}

@@ -9,7 +9,7 @@ import os
 
 import pytest
 from ansible.errors import AnsibleActionFail
-from ansible_collections.quorumshift.kafka.plugins.plugin_utils import baseline
+from ansible_collections.quorumshift.kafka.plugins.plugin_utils import baseline, spark_jobs
 
 SEEN = {"phase": "zk", "mirrored_offset": None, "mirrored_zxid": None}
 ARGS = {"name": "metadata_parity", "gate": "before_trigger", "seen": SEEN, "log": {}, "archive": ""}
@@ -68,6 +68,24 @@ def test_the_command_has_master_settings_and_job(spark):
     assert submit[-3].endswith("/metadata_parity.py") and submit[-2] == "--input"
     views = spark.asked[0]["job"]["views"]
     assert [one["id"] for one in views["brokers"]] == [1, 2] and "zookeeper" in views and "metadata_log" not in views
+
+
+JVM = "spark.driver.extraJavaOptions"
+
+
+@pytest.mark.parametrize(
+    ("large_bytes", "more", "options"),
+    [
+        (spark_jobs.LARGE_BYTES, {}, spark_jobs.SMALL_JVM[JVM]),
+        (1, {}, spark_jobs.LARGE_JVM[JVM]),
+        (1, {"conf": {JVM: "-Xss8m"}}, "-Xss8m"),
+        (1, {"master": "spark://s1:7077"}, spark_jobs.SMALL_JVM[JVM]),
+    ],
+)
+def test_the_size_of_the_input_decides_about_the_jvm(spark, monkeypatch, large_bytes, more, options):
+    monkeypatch.setattr(spark_jobs, "LARGE_BYTES", large_bytes)
+    spark.run("spark_job", {**ARGS, **more}, result("differ"))
+    assert [part for part in spark.asked[0]["submit"] if part.startswith(JVM)] == [f"{JVM}={options}"]
 
 
 def test_directories_of_a_broker_are_given_where_its_host_shows_all_of_them(spark):

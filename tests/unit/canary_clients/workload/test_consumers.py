@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a member does with errors of its consumer. The texts are librdkafka's, from a run on a cluster."""
 
+from __future__ import annotations
+
 from types import SimpleNamespace
 from typing import Any
 
