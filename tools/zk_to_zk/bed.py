@@ -83,7 +83,7 @@ class Bed:
             return ""
 
     def state(self, host: str) -> str:
-        return self.run(host, f"cat {STATE}/state")
+        return self.run(host, f"cat {STATE}/state 2>/dev/null")
 
     def states(self) -> dict[str, str]:
         return {host: self.state(host) for host in DESTINATION}
