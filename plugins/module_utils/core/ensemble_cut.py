@@ -36,7 +36,7 @@ IPTABLES = ("iptables", "ip6tables")
 _REJECT = ("-j", "REJECT", "--reject-with", "tcp-reset")
 
 # Seconds, measured: docs/zookeeper-to-zookeeper.md
-START_S, START_ZNODE_S, STEP_S, STEPS = 4.0, 6.5e-6, 0.4, 2.5  # two modules, and two orders by shell
+START_S, START_ZNODE_S, STEP_S, STEPS = 4.0, 1.1e-5, 0.4, 2.5  # two modules, and two orders by shell
 BUDGET = 2 / 3  # of the shortest session timeout: a client that was idle before has pinged a third of it ago
 # After a cut is undone: an observer finds its leader, a client pauses up to 1 s before it connects. An estimate within
 # the budget leaves this and LEAST_LEFT_S after the order to promote, since START_S is no less.
