@@ -142,17 +142,18 @@ _FEW_ROWS = 500_000
 
 def replayed(read: Read, found: Mapping[str, Reading]) -> Tuple[DataFrame, Dict[str, Reading]]:
     """Return the rows with the partitions of metadata logs in place of their records, and the readings of them."""
-    raw = read.raw
-    result = replay.replay(raw)
-    rows = raw.filter(~F.col("kind").isin(*replay.RAW)).unionByName(result.partitions)
+    rows, rejected, partitions_of = read.raw, {}, {}
+    if any(kind in reading.read for reading in found.values() for kind in replay.RAW):
+        partitions, rejected, partitions_of = replay.replay(rows)
+        rows = rows.filter(~F.col("kind").isin(*replay.RAW)).unionByName(partitions)
     if sum(read.arrived.values()) < _FEW_ROWS:
         rows = rows.persist()
     readings = {}
     for name, reading in found.items():
         counts = {kind: count for kind, count in reading.read.items() if kind not in replay.RAW}
-        if name in result.counts:
-            counts["partition"] = result.counts[name]
-        readings[name] = reading._replace(read=counts, error=result.rejected.get(name))
+        if name in partitions_of:
+            counts["partition"] = partitions_of[name]
+        readings[name] = reading._replace(read=counts, error=rejected.get(name))
     for name, copy in read.copies.items():
         if family(name) == rules.LOG:
             of = readings[copy.of]
