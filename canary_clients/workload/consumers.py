@@ -165,16 +165,17 @@ class Member(Client):
                 group.topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
             )
             commit_at = time.monotonic() + self.context.config.commit_interval_s
+            stopped = False
             # no member restarts during the drain, which would have to wait for a rebalance
-            while not self.done.is_set() and (
+            while not (self.done.is_set() or stopped) and (
                 until is None or self.context.stopping.is_set() or time.monotonic() < until
             ):
                 messages = consumer.consume(BATCH, POLL_S)
                 good = [message for message in messages if message.error() is None]
                 if len(good) < len(messages):
                     for message in messages:
-                        if message.error() is not None:
-                            self._on_message_error(consumer, message)
+                        if message.error() is not None and self._on_message_error(message):
+                            stopped = True
                 if good:
                     group.take(good, self._next_offsets)
                 if time.monotonic() >= commit_at:
@@ -214,35 +215,24 @@ class Member(Client):
         self._next_offsets.clear()
         self.context.ledger.note(self.where, "ASSIGNMENT_LOST", "the group rebalanced without this member")
 
-    def _on_message_error(self, consumer: Consumer, message: Message) -> None:
-        error = message.error()
-        if self.context.config.audit and reports_truncation(error):
-            self._go_on_at(consumer, message)
-            return
-        severity = "note" if error.code() in TRANSIENT or error.retriable() else "error"
-        where = f" at {message.topic()}[{message.partition()}]" if message.topic() else ""
-        self.context.ledger.error(self.where, error.name(), f"{error.str()}{where}", severity)
+    def _on_message_error(self, message: Message) -> bool:
+        """Enter an error in the ledger; return whether the member must begin anew.
 
-    def _go_on_at(self, consumer: Consumer, message: Message) -> None:
-        """Go on after a truncation that librdkafka reports; whether one happened, the audit shows.
-
-        librdkafka asks a new leader where the epoch of its position ended (KIP-320), and compares the answer with the
-        position of that moment, which a fetch and another metadata update may have moved on since
-        (rd_kafka_toppar_leader_update, rd_kafka_toppar_handle_OffsetForLeaderEpoch). Then it reports a truncation of
-        a log that is whole: "detected at offset 2288 (leader epoch 1): broker end offset is 2280 (offset leader epoch
-        0)" where epoch 1 began at 2280. The Java consumer drops such an answer.
+        It must after a truncation that librdkafka reports: the partition is not read any more, and no seek is taken.
+        Whether one happened, the audit shows. librdkafka asks a new leader where the epoch of its position ended
+        (KIP-320), and compares the answer with the position of that moment, which a fetch and another metadata update
+        may have moved on since (rd_kafka_toppar_leader_update, rd_kafka_toppar_handle_OffsetForLeaderEpoch). Then it
+        reports a truncation of a log that is whole: "detected at offset 2288 (leader epoch 1): broker end offset is
+        2280 (offset leader epoch 0)" where epoch 1 began at 2280. The Java consumer drops such an answer.
         """
-        partition = TopicPartition(message.topic(), message.partition())
-        text = f"{partition.topic}[{partition.partition}]: the audit decides: {message.error().str()}"
-        try:
-            (at,) = consumer.position([partition])
-            if at.offset < 0:  # nothing received since the assignment
-                (at,) = consumer.committed([partition], timeout=10)
-            consumer.seek(TopicPartition(at.topic, at.partition, at.offset))
-        except KafkaException as e:
-            # of a partition that the group took away meanwhile
-            text = f"not resumed ({e.args[0].str()}): {text}"
-        self.context.ledger.note(self.where, "LOG_TRUNCATION", text)
+        error = message.error()
+        where = f"{message.topic()}[{message.partition()}]" if message.topic() else ""
+        if self.context.config.audit and reports_truncation(error):
+            self.context.ledger.note(self.where, "LOG_TRUNCATION", f"{where}: the audit decides: {error.str()}")
+            return True
+        severity = "note" if error.code() in TRANSIENT or error.retriable() else "error"
+        self.context.ledger.error(self.where, error.name(), error.str() + (f" at {where}" if where else ""), severity)
+        return False
 
 
 def reports_truncation(error: KafkaError) -> bool:

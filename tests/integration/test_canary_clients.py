@@ -129,7 +129,7 @@ def test_truncated_log_is_detected(broker, settings, tmp_path):
     assert done.returncode == verdict.EXIT_CODES["fail"], done.stdout + done.stderr
     assert result["lost"] > 10
     assert {(e["topic"], e["partition"]) for e in result["examples"]["lost"]} == {(keyed, 0)}
-    # what librdkafka takes for a truncation is not trusted alone, see Member._go_on_at
+    # what librdkafka takes for a truncation is not trusted alone, see Member._on_message_error
     assert "LOG_TRUNCATION" in {note["code"] for note in result["notes"]}
 
 
