@@ -63,12 +63,12 @@ class Bundle(NamedTuple):
 
 class Read(NamedTuple):
     """What was read: the raw rows, {view: {part: its last row (source.part_summary)}}, {view: what replaces it}, and
-    {view: how many rows arrived}."""
+    {view: {kind: rows that arrived}}."""
 
     raw: DataFrame
     parts: Dict[str, Dict[int, Dict[str, Any]]]
     copies: Dict[str, Copy]
-    arrived: Dict[str, int]
+    arrived: Dict[str, Dict[str, int]]
 
 
 def read(
@@ -94,18 +94,22 @@ def read(
     for row in last.select("view", "key", "fields").collect():
         parts.setdefault(row.view, {})[int(row.key)] = source.part_summary(row.fields)
     copies = _copies(parts, alike)
+    arrived: Dict[str, Dict[str, int]] = {name: collections.Counter() for name in parts}
     if directory is None:
         raw = rows.filter("kind != ''")
-        return Read(raw, parts, copies, {row.view: row["count"] for row in raw.groupBy("view").count().collect()})
+        for row in raw.groupBy("view", "kind").count().collect():
+            arrived[row.view][row.kind] = row["count"]
+        return Read(raw, parts, copies, arrived)
     unread = {source.file_name(name, 0) for name, copy in copies.items() if copy.own <= {buckets.OWN}}
-    files, arrived = [], collections.Counter()
+    files = []
     for name, of_view in parts.items():
         for part, is_own in itertools.product(of_view, (False, True)):
             file = source.file_name(name, part, is_own)
             path = os.path.join(directory, file)
             if file not in unread and os.path.exists(path):
                 files.append(path)
-                arrived[name] += pq.read_metadata(path).num_rows
+                kinds = pq.read_table(path, columns=["kind"])["kind"].value_counts()
+                arrived[name].update({one["values"]: one["counts"] for one in kinds.to_pylist()})
     return Read(spark.read.schema(from_arrow_schema(source.ROWS)).parquet(*files), parts, copies, arrived)
 
 
@@ -132,7 +136,7 @@ def _copies(parts: Mapping[str, Mapping[int, Mapping[str, Any]]], alike: Mapping
 def readings(read: Read, names: Sequence[str]) -> Dict[str, Reading]:
     """Return the outcome for each view, with its arrived rows checked against the counts of its parts."""
     return {
-        name: _reading(read.arrived.get(name, 0), read.parts.get(name, {}), read.copies.get(name)) for name in names
+        name: _reading(read.arrived.get(name, {}), read.parts.get(name, {}), read.copies.get(name)) for name in names
     }
 
 
@@ -146,7 +150,7 @@ def replayed(read: Read, found: Mapping[str, Reading]) -> Tuple[DataFrame, Dict[
     if any(kind in reading.read for reading in found.values() for kind in replay.RAW):
         partitions, rejected, partitions_of = replay.replay(rows)
         rows = rows.filter(~F.col("kind").isin(*replay.RAW)).unionByName(partitions)
-    if sum(read.arrived.values()) < _FEW_ROWS:
+    if sum(sum(reading.read.values()) for reading in found.values()) < _FEW_ROWS:
         rows = rows.persist()
     readings = {}
     for name, reading in found.items():
@@ -162,23 +166,26 @@ def replayed(read: Read, found: Mapping[str, Reading]) -> Tuple[DataFrame, Dict[
 
 
 def _reading(arrived, parts, copy=None):
+    lost: List[str] = []
     errors = [part["error"] for part in parts.values() if "error" in part]
     seconds = max((part["seconds"] for part in parts.values()), default=0.0)
     if errors:
-        return Reading({}, {}, [], seconds, errors[0], [])
+        return Reading(arrived, {}, [], seconds, errors[0], lost)
     of = next((part["of"] for part in parts.values()), 0)
     if not of or len(parts) != of:
-        return Reading({}, {}, [], seconds, f"{len(parts)} of {of or 'its'} parts were read to the end", [])
-    yielded: Dict[str, int] = collections.Counter()
+        return Reading(arrived, {}, [], seconds, f"{len(parts)} of {of or 'its'} parts were read to the end", lost)
+    yielded: Dict[str, int] = {}
     for part in parts.values():
-        yielded.update(part["counts"])
-    expected = sum(yielded.values())
+        for kind, count in part["counts"].items():
+            yielded[kind] = yielded.get(kind, 0) + count
     own = sum(int(part["digests"].rows[buckets.OWN]) for part in parts.values() if "digests" in part)
-    # Where its other rows are those of another view, they may have been left out
-    is_complete = arrived == expected or (copy is not None and copy.own <= {buckets.OWN} and arrived == own)
-    lost = [] if is_complete else [f"{expected} rows were read and {arrived} arrived"]
+    if copy is not None and copy.own <= {buckets.OWN} and sum(arrived.values()) == own:
+        arrived = yielded  # its other rows are those of another view
+    for kind in sorted({*yielded, *arrived}):
+        if yielded.get(kind, 0) != arrived.get(kind, 0):
+            lost.append(f"{yielded.get(kind, 0)} {kind} rows were read and {arrived.get(kind, 0)} arrived")
     problems = sorted({tuple(problem) for part in parts.values() for problem in part["problems"]})
-    return Reading(dict(yielded), _merged([part["state"] for part in parts.values()]), problems, seconds, None, lost)
+    return Reading(arrived, _merged([part["state"] for part in parts.values()]), problems, seconds, None, lost)
 
 
 def _merged(states):

@@ -92,12 +92,12 @@ def part(**more):
 @pytest.mark.parametrize(
     ("arrived", "parts", "error", "lost"),
     [
-        (2, {0: part(), 1: part(state={"zxid": 3})}, None, []),
-        (2, {0: part()}, "1 of 2 parts were read to the end", []),
-        (2, {}, "0 of its parts were read to the end", []),
-        (1, {0: part(), 1: part()}, None, ["2 rows were read and 1 arrived"]),
-        (3, {0: part(), 1: part()}, None, ["2 rows were read and 3 arrived"]),
-        (0, {0: part(), 1: {"of": 2, "seconds": 0.1, "error": "no answer"}}, "no answer", []),
+        ({"topic": 2}, {0: part(), 1: part(state={"zxid": 3})}, None, []),
+        ({"topic": 2}, {0: part()}, "1 of 2 parts were read to the end", []),
+        ({"topic": 2}, {}, "0 of its parts were read to the end", []),
+        ({"topic": 1}, {0: part(), 1: part()}, None, ["2 topic rows were read and 1 arrived"]),
+        ({"topic": 2, "acl": 1}, {0: part(), 1: part()}, None, ["0 acl rows were read and 1 arrived"]),
+        ({}, {0: part(), 1: {"of": 2, "seconds": 0.1, "error": "no answer"}}, "no answer", []),
     ],
 )
 def test_arrived_rows_are_checked_against_the_counts_of_the_parts(arrived, parts, error, lost):
