@@ -142,10 +142,10 @@ class ActionModule(QuorumshiftAction):
 
     def upload(self, here: str, there: str) -> None:
         """Copy a file to the Spark host, with mode 0600."""
-        self._uploaded += os.path.getsize(here)
         why = self._copied(here, there)
         if why:
             raise AnsibleActionFail(f"{os.path.basename(here)} could not be copied to the Spark host: {why}")
+        self._uploaded += os.path.getsize(here)
 
     def _copied(self, here: str, there: str) -> str | None:
         """Copy a file to the Spark host; return the error, None on success."""
