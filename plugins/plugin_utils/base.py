@@ -97,7 +97,7 @@ class QuorumshiftAction(ActionBase):
             result.update({"failed": True, "msg": refused} if refused else self.act(args))
             if isinstance(result.get("msg"), str):  # may quote a log, a tool or an exception
                 result["msg"] = mask(result["msg"])
-            if result.get("failed") and self.ends_run(result):
+            if result.get("failed") and not self._task.ignore_errors and self.ends_run(result):
                 self.ended(result.get("msg"), self._task.name)
         except OSError as error:
             why = f"{error.filename}: {error.strerror}" if error.filename else str(error)
@@ -140,7 +140,7 @@ class QuorumshiftAction(ActionBase):
         last = (self._artifacts().events() or [{}])[-1]
         if last.get("name") != "ended" or last.get("result") != "failed":
             return None
-        return f'This run ended at "{last["task"]}": {last["reason"]}. Nothing more was done'
+        return f'This run ended at "{last["task"]}": {str(last["reason"]).rstrip(".")}. Nothing more was done'
 
     def act(self, args: dict) -> dict:
         """Do the work; the result becomes the task's. Plugins override this."""

@@ -116,15 +116,18 @@ def test_a_reverted_broker_leaves_no_registration(fresh):
 
 
 def test_the_cause_is_reported_while_controllers_are_unreachable(fresh):
-    """The next run removes the registration."""
-    before = properties_of(fresh, "b2")
+    """Two have no Python any more, so that modules fail there. The next run removes the registration."""
+    before, (unreachable, *failing) = properties_of(fresh, "b2"), fresh.controllers
     with contextlib.ExitStack() as stack:
-        controllers = [stack.enter_context(faults.Unreachable(host)) for host in fresh.controllers]
+        controller = stack.enter_context(faults.Unreachable(unreachable))
+        for host in failing:
+            stack.callback(fresh.run, host, "mv -n /usr/bin/python3.moved /usr/bin/python3")
 
         def cut_off(line):
             if "b2 stops" in line:
-                for controller in controllers:
-                    controller.begin()
+                controller.begin()
+                for host in failing:
+                    fresh.run(host, "mv -n /usr/bin/python3 /usr/bin/python3.moved")
             return False
 
         stack.enter_context(faults.never_seen_up(fresh, "b2", once=True))

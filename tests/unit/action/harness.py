@@ -29,7 +29,7 @@ class Harness:
         self.asked: list[dict] = []
         self.results: list[dict] = []
         self.check_mode = False
-        self.ignore_unreachable = False
+        self.ignore_unreachable = self.ignore_errors = False
         self.variables: dict[str, Any] = {
             "quorumshift_artifacts_dir": str(tmp_path),
             "quorumshift_bootstrap_servers": ["b1:9094"],
@@ -71,6 +71,7 @@ class Harness:
             delegate_to=more.get("delegate_to"),
             check_mode=self.check_mode,
             ignore_unreachable=self.ignore_unreachable,
+            ignore_errors=self.ignore_errors,
             _role=None,
             get_dep_chain=lambda: None,
         )

@@ -30,7 +30,7 @@ def test_other_tags_to_skip_exclude_no_task(harness):
 
 
 def test_a_run_that_failed_does_nothing_more(harness):
-    harness.artifacts.note("event", "ended", result="failed", reason="disk full", task="Restart the broker")
+    harness.artifacts.note("event", "ended", result="failed", reason="disk full.", task="Restart the broker")
     result = harness.run("digest_key", {}, {})
     assert result["msg"] == 'This run ended at "Restart the broker": disk full. Nothing more was done'
 
@@ -39,6 +39,12 @@ def test_the_first_failure_is_the_end_of_the_run(harness):
     harness.run("digest_key", {}, {"failed": True, "msg": "no space"})
     (event,) = harness.events("ended")
     assert (event["result"], event["reason"], event["task"]) == ("failed", "no space", "task digest_key")
+
+
+def test_a_failure_that_the_task_ignores_ends_no_run(harness):
+    harness.ignore_errors = True
+    assert harness.run("digest_key", {}, {"failed": True, "msg": "no space"})["failed"]
+    assert harness.events("ended") == []
 
 
 def test_check_mode_ends_no_run(harness):
