@@ -165,17 +165,19 @@ class Member(Client):
                 group.topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
             )
             commit_at = time.monotonic() + self.context.config.commit_interval_s
-            stopped = False
+            is_usable = True
             # no member restarts during the drain, which would have to wait for a rebalance
-            while not (self.done.is_set() or stopped) and (
-                until is None or self.context.stopping.is_set() or time.monotonic() < until
+            while (
+                is_usable
+                and not self.done.is_set()
+                and (until is None or self.context.stopping.is_set() or time.monotonic() < until)
             ):
                 messages = consumer.consume(BATCH, POLL_S)
                 good = [message for message in messages if message.error() is None]
                 if len(good) < len(messages):
                     for message in messages:
                         if message.error() is not None and self._on_message_error(message):
-                            stopped = True
+                            is_usable = False
                 if good:
                     group.take(good, self._next_offsets)
                 if time.monotonic() >= commit_at:
@@ -216,14 +218,13 @@ class Member(Client):
         self.context.ledger.note(self.where, "ASSIGNMENT_LOST", "the group rebalanced without this member")
 
     def _on_message_error(self, message: Message) -> bool:
-        """Enter an error in the ledger; return whether the member must begin anew.
+        """Enter an error in the ledger; return whether the member needs a new consumer.
 
-        It must after a truncation that librdkafka reports: the partition is not read any more, and no seek is taken.
-        Whether one happened, the audit shows. librdkafka asks a new leader where the epoch of its position ended
-        (KIP-320), and compares the answer with the position of that moment, which a fetch and another metadata update
-        may have moved on since (rd_kafka_toppar_leader_update, rd_kafka_toppar_handle_OffsetForLeaderEpoch). Then it
-        reports a truncation of a log that is whole: "detected at offset 2288 (leader epoch 1): broker end offset is
-        2280 (offset leader epoch 0)" where epoch 1 began at 2280. The Java consumer drops such an answer.
+        librdkafka stops reading a partition whose truncation it reports, and rejects a seek. The audit shows whether
+        the log was truncated, since librdkafka reports some truncations that did not happen. It asks a new leader where
+        the epoch of its position ended (KIP-320). A fetch and a second metadata update may move the position before the
+        answer arrives. librdkafka compares the answer with the new position (rd_kafka_toppar_leader_update,
+        rd_kafka_toppar_handle_OffsetForLeaderEpoch); the Java consumer drops such an answer.
         """
         error = message.error()
         where = f"{message.topic()}[{message.partition()}]" if message.topic() else ""
@@ -236,9 +237,8 @@ class Member(Client):
 
 
 def reports_truncation(error: KafkaError) -> bool:
-    """Return whether a consumer's position was given up since librdkafka takes the log for truncated.
+    """Return whether librdkafka reports a truncated log.
 
-    With auto.offset.reset=error the code is that of any lost position; the cause is in the text
-    (rd_kafka_offset_reset).
+    With auto.offset.reset=error the code is the same for each cause. The text names the cause (rd_kafka_offset_reset).
     """
     return error.code() == KafkaError._AUTO_OFFSET_RESET and KafkaError(KafkaError._LOG_TRUNCATION).str() in error.str()

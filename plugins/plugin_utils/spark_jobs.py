@@ -29,14 +29,14 @@ ON_NETWORK = {
 """Settings of a job that leaves the Spark host: its tasks hold credentials, its rows the cluster's metadata."""
 
 SMALL_JVM = {"spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
-"""A JVM that starts fast: most of a small job is planning, which an optimizing compiler makes slower."""
+"""A JVM that starts fast. A small job mostly plans queries; the optimizing compiler would make it slower."""
 LARGE_JVM = {"spark.driver.extraJavaOptions": "-XX:+UseParallelGC"}
 LARGE_BYTES = 16 << 20
-"""Input of a job for which optimizing pays: compressed logs of three voters with about 200,000 partitions."""
+"""From this input on the optimizing compiler pays: the compressed logs of three voters, 200,000 partitions."""
 
 
 def settings(master: str | None, input_bytes: int) -> dict[str, str]:
-    """Return Spark's settings for a job with this much input; those of quorumshift_spark_conf come after them."""
+    """Return Spark's settings for a job with this much input. quorumshift_spark_conf overrides them."""
     if elsewhere(master):
         return {**ON_NETWORK, **SMALL_JVM}  # the driver only plans
     return LARGE_JVM if input_bytes >= LARGE_BYTES else SMALL_JVM

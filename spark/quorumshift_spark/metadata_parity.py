@@ -117,7 +117,7 @@ class _Run:
         comparisons = rules.plan(self.job.gate, kinds, self.zookeeper_mode)
         with running.timed(self.result, "compare"):
             unequal = parity.Unequal(rows, parity.bundled(comparisons), read.copies)
-        # Re-checks leave Spark idle
+        # Spark is idle during the re-checks
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             writing = pool.submit(self._write_entities, rows, readings, read.copies)
             with running.timed(self.result, "recheck"):

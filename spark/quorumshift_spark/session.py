@@ -31,7 +31,7 @@ class SessionError(RuntimeError):
 def start(name: str) -> SparkSession:
     """Return a new session whose executors can run the job. Raises SessionError, Spark's errors."""
     try:
-        # Spark would note for each expression which line of ours made it
+        # For each expression, PySpark would record the line of code that made it
         builder = SparkSession.builder.appName(name).config("spark.python.sql.dataFrameDebugging.enabled", "false")
         spark = builder.getOrCreate()
         try:

@@ -31,7 +31,7 @@ class Ledger:
 
 
 def after(text: str, audit: bool = True) -> tuple[bool, list[tuple[str, str, str]]]:
-    """Return whether a member begins anew after an error of a lost position, and what the ledger has then."""
+    """Return whether a member needs a new consumer after this error, and the entries of the ledger."""
     ledger = Ledger()
     context: Any = SimpleNamespace(config=SimpleNamespace(audit=audit), ledger=ledger)
     member = Member(SimpleNamespace(context=context), "consumer-stays")  # type: ignore[arg-type]
@@ -40,17 +40,17 @@ def after(text: str, audit: bool = True) -> tuple[bool, list[tuple[str, str, str
 
 
 def test_a_reported_truncation_is_left_to_the_audit():
-    begins_anew, ((severity, code, text),) = after(TRUNCATION)
-    assert begins_anew and (severity, code) == ("note", "LOG_TRUNCATION")
+    needs_new, ((severity, code, text),) = after(TRUNCATION)
+    assert needs_new and (severity, code) == ("note", "LOG_TRUNCATION")
     assert text.startswith("canary.keyed[6]: the audit decides: Partition log truncation detected at offset 2288")
 
 
 def test_without_the_audit_a_reported_truncation_is_an_error():
-    begins_anew, ((severity, code, _text),) = after(TRUNCATION, audit=False)
-    assert (begins_anew, severity, code) == (False, "error", "_AUTO_OFFSET_RESET")
+    needs_new, ((severity, code, _text),) = after(TRUNCATION, audit=False)
+    assert (needs_new, severity, code) == (False, "error", "_AUTO_OFFSET_RESET")
 
 
 def test_any_other_lost_position_is_an_error():
-    begins_anew, ((severity, code, text),) = after(OUT_OF_RANGE)
-    assert (begins_anew, severity, code) == (False, "error", "_AUTO_OFFSET_RESET")
+    needs_new, ((severity, code, text),) = after(OUT_OF_RANGE)
+    assert (needs_new, severity, code) == (False, "error", "_AUTO_OFFSET_RESET")
     assert text.endswith("at canary.keyed[6]")
