@@ -14,7 +14,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import r
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zookeeper
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import restoring, taking
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_writing import WriteError
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic
 from kazoo.client import KazooClient
 
@@ -52,13 +52,27 @@ def consume(brokers, topic, partitions):
     """Return a topic's sorted (partition, value) pairs up to its end, and its end offsets."""
     reader = Consumer({"bootstrap.servers": brokers, "group.id": "reader", "auto.offset.reset": "earliest"})
     assigned = [TopicPartition(topic, number, 0) for number in range(partitions)]
-    ends = [reader.get_watermark_offsets(partition, timeout=20)[1] for partition in assigned]
+    ends = [end_offset(reader, partition) for partition in assigned]
     reader.assign(assigned)
     values = []
     while sum(position.offset for position in reader.position(assigned) if position.offset > 0) < sum(ends):
         values += [(record.partition(), record.value()) for record in reader.consume(100, 1) if record.error() is None]
     reader.close()
     return sorted(values), ends
+
+
+def end_offset(reader, partition):
+    """Return a partition's end offset. A broker names itself in metadata before it leads."""
+
+    def read():
+        try:
+            return reader.get_watermark_offsets(partition, timeout=20)[1:]
+        except KafkaException as e:
+            if e.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
+                raise
+            return None
+
+    return servers.wait_for(read, 30, f"the end offset of {partition.topic}-{partition.partition}")[0]
 
 
 def empty(client):
