@@ -68,7 +68,9 @@ class ActionModule(QuorumshiftAction):
             return {"failed": True, "msg": f"{self.host} gave no answer: {done['stderr'] or done['stdout']}", "cut": {}}
         if cut["id"] == args["id"] and cut["state"] in good:
             return {"changed": True, "cut": cut}
-        why = cut.get("reason") or "no reason is known. See journalctl -u quorumshift-zk-cut"
+        # The worker leaves a reason, heal.sh none
+        unknown = "its timer undid the cut" if cut["state"] == ensemble_cut.HEALED else "no reason is known"
+        why = cut.get("reason") or f"{unknown}. See journalctl -u quorumshift-zk-cut"
         text = f"{self.host} is in state {cut['state']} after {seconds:.0f} s, not {good[0]}: {why}"
         return {"failed": True, "msg": f"{text}.", "cut": cut}
 

@@ -38,6 +38,7 @@ HEAL, FENCE, CODE, JOB = "heal.sh", "fence.sh", "cut.zip", "job.json"
 UNIT = "quorumshift-zk-cut"
 POLL_S, ASK_S, WATCH_S = 0.02, 1.0, 0.5
 NOT_SERVING_S = 5.0
+HURRY_S = 120.0  # sessions are lost by then: a promotion that goes on later fills no server's log with questions
 NONE = "none"
 
 
@@ -198,7 +199,11 @@ def begin(given: Mapping[str, Any], prepared: Mapping[str, Any]) -> None:
     directory = path_of(given)
     os.makedirs(directory, mode=0o700, exist_ok=True)
     if works():
-        raise CutError(f"a worker runs on this host in state {state_of(directory)}. Wait until it ends, and run again")
+        if state_of(directory) != ensemble_cut.HEALED:
+            raise CutError(
+                f"a worker runs on this host in state {state_of(directory)}. Wait until it ends, and run again"
+            )
+        suspend()  # it hung while the timer healed the host, and has nothing left to do
     if state_of(directory) in ensemble_cut.UNDONE_BY_ITSELF:  # a reboot took the rules, the worker and the timer
         heal_now(directory)
     if not changed_state(directory, (NONE, ensemble_cut.HEALED), ensemble_cut.BEGUN):
@@ -319,6 +324,7 @@ class _Worker:
         self.record = read_record(self.directory)
         self.reached = [tuple(one) for one in spec.get("reached") or ()]
         self.lost: List[str] = []
+        self.began = time.monotonic()
 
     def run(self) -> None:
         try:
@@ -449,7 +455,7 @@ class _Worker:
                 self.note(reason=f"the files lead to 0x{last:x} after the stop, 0x{expected:x} before: it starts last")
             if spec["host"] not in (order_given.get("first") or []) or (expected is not None and last < expected):
                 while not any(_reaches(tuple(one)) for one in spec["peers"]):  # only a leader listens there
-                    time.sleep(POLL_S)
+                    self.pause()
             service.begin("start", name)
             self.step("started")
         self.values = values_of(spec["config_file"])
@@ -467,7 +473,7 @@ class _Worker:
                     served = True
                 if self.all_promoted(mode):
                     break
-            time.sleep(POLL_S)
+            self.pause()
         remove(ensemble_cut.FENCE_COMMENT)
         self.step("opened")
         changed_state(self.directory, (ensemble_cut.PROMOTING,), ensemble_cut.PROMOTED)
@@ -475,6 +481,9 @@ class _Worker:
         _stop_unit(f"{UNIT}-deadline.timer")
         _remove_drop_in(self.spec["service"])
         self.step("promoted")
+
+    def pause(self) -> None:
+        time.sleep(POLL_S if time.monotonic() - self.began < HURRY_S else ASK_S)
 
     def all_promoted(self, mode: str) -> bool:
         got = host_state.read_json(os.path.join(self.directory, ORDER)) or {}
