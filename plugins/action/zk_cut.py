@@ -70,7 +70,7 @@ class ActionModule(QuorumshiftAction):
             return {"changed": True, "cut": cut}
         # The worker leaves a reason, heal.sh none
         unknown = "its timer undid the cut" if cut["state"] == ensemble_cut.HEALED else "no reason is known"
-        why = cut.get("reason") or f"{unknown}. See journalctl -u quorumshift-zk-cut"
+        why = cut.get("reason") or f"{unknown}. See journalctl -u {ensemble_cut.UNIT}"
         text = f"{self.host} is in state {cut['state']} after {seconds:.0f} s, not {good[0]}: {why}"
         return {"failed": True, "msg": f"{text}.", "cut": cut}
 

@@ -35,7 +35,6 @@ from .probes import service, tcp_connections
 
 STATE, RECORD, ORDER, LOCK = "state", "cut.json", "order.json", "lock"
 HEAL, FENCE, CODE, JOB = "heal.sh", "fence.sh", "cut.zip", "job.json"
-UNIT = "quorumshift-zk-cut"
 POLL_S, ASK_S, WATCH_S = 0.02, 1.0, 0.5
 NOT_SERVING_S = 5.0
 HURRY_S = 120.0  # sessions are lost by then: a promotion that goes on later fills no server's log with questions
@@ -78,7 +77,7 @@ def changed_state(directory: str, before: tuple, after: str) -> bool:
 
 def works() -> bool:
     """Return whether a worker runs."""
-    return service.runs(f"{UNIT}.service")
+    return service.runs(f"{ensemble_cut.UNIT}.service")
 
 
 # --- the server of this host ----------------------------------------------------------------------------
@@ -221,10 +220,16 @@ def begin(given: Mapping[str, Any], prepared: Mapping[str, Any]) -> None:
     host_state.write_json(os.path.join(directory, RECORD), record)
     _drop_in(given["service"], directory)
     timer = [
-        *("systemd-run", "--quiet", "--collect", f"--unit={UNIT}-deadline", f"--on-active={given['deadline_s']:.1f}s"),
+        *(
+            "systemd-run",
+            "--quiet",
+            "--collect",
+            f"--unit={ensemble_cut.UNIT}-deadline",
+            f"--on-active={given['deadline_s']:.1f}s",
+        ),
         *("--timer-property=AccuracySec=50ms", "/bin/sh", os.path.join(directory, HEAL)),
     ]
-    _stop_unit(f"{UNIT}-deadline.timer")
+    _stop_unit(f"{ensemble_cut.UNIT}-deadline.timer")
     deadline = _uptime() + given["deadline_s"]
     _run(timer)
     spec = {**given, **prepared, "directory": directory, "deadline": deadline, "reached": reached}
@@ -270,7 +275,7 @@ def heal_now(directory: str) -> None:
 
 def suspend() -> None:
     """Stop the worker of this host."""
-    _stop_unit(f"{UNIT}.service")
+    _stop_unit(f"{ensemble_cut.UNIT}.service")
 
 
 def take_back(given: Mapping[str, Any]) -> str:
@@ -478,7 +483,7 @@ class _Worker:
         self.step("opened")
         changed_state(self.directory, (ensemble_cut.PROMOTING,), ensemble_cut.PROMOTED)
         remove(ensemble_cut.CUT_COMMENT)
-        _stop_unit(f"{UNIT}-deadline.timer")
+        _stop_unit(f"{ensemble_cut.UNIT}-deadline.timer")
         _remove_drop_in(self.spec["service"])
         self.step("promoted")
 
@@ -565,7 +570,7 @@ def _stop_unit(name: str) -> None:
 def _begin_unit(directory: str, spec: Mapping[str, Any]) -> None:
     path = os.path.join(directory, JOB)
     host_state.write_json(path, spec)
-    service.begin_transient(f"{UNIT}.service", detached.command(directory, CODE, __name__, path))
+    service.begin_transient(f"{ensemble_cut.UNIT}.service", detached.command(directory, CODE, __name__, path))
 
 
 def _drop_in_path(name: str) -> str:

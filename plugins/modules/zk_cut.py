@@ -313,7 +313,7 @@ def awaited(given, directory, wanted, *good):
     found = seen(given)
     if state in good:
         return {"changed": True, "cut": found}
-    log = "" if found["works"] else f". Its worker has ended: journalctl -u {zk_cutting.UNIT}"
+    log = "" if found["works"] else f". Its worker has ended: journalctl -u {ensemble_cut.UNIT}"
     raise zk_cutting.CutError(
         f"{given['host']} is in state {state} after {given['timeout_s']:.0f} s, not {good[0]}: "
         f"{found.get('reason') or 'no reason is known'}{log}"

@@ -154,6 +154,25 @@ def one_not_promoted(bed: Bed) -> str:
     return "promoted hosts stayed fenced, all sessions kept by the other; rolled back, and moved again"
 
 
+def hung(bed: Bed) -> str:
+    """A worker hangs in the middle of the cut, with the lock: the deadline ends it, and undoes the cut."""
+    before, host = bed.sessions(bed.destination), DESTINATION[2]
+    worker = "pid=$(systemctl show --property=MainPID --value quorumshift-zk-cut)"
+    process = bed.cut_alone("hung")
+    try:
+        with _ssh(
+            bed,
+            host,
+            f"{_until('fenced')}; {worker}; cd {STATE}; while flock -n lock true; do :; done; kill -STOP $pid",
+        ):
+            assert process.wait() != 0, bed.log("hung")[-2000:]
+    finally:
+        kill(process)
+    assert "its timer undid the cut" in bed.log("hung"), bed.log("hung")[-3000:]
+    assert bed.run(host, "systemctl is-active quorumshift-zk-cut; true") != "active"
+    return require_healed(bed, before)
+
+
 def suspended(bed: Bed) -> str:
     """The control process stands still for longer than the budget: nothing is promoted when it goes on."""
     before = bed.sessions(bed.destination)
@@ -227,6 +246,7 @@ DRILLS: dict[str, Drill] = {
     "a broker is killed during the cut": broker_killed,
     "a destination host is rebooted after the cut": rebooted_after_the_cut,
     "the control process stands still for longer than the budget": suspended,
+    "a worker hangs in the middle of the cut": hung,
     "a destination server is killed after the fence": server_killed,
     "one destination host is not promoted": one_not_promoted,
     "a rollback is killed, and run again; the source's leader changes in the next roll": taken_back,

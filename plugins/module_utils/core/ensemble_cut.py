@@ -29,6 +29,8 @@ BEGUN, FENCED, CUT, HEALED, PROMOTING, PROMOTED = "begun", "fenced", "cut", "hea
 UNDONE_BY_ITSELF = (BEGUN, FENCED, CUT)
 """The states that a host leaves by itself at its deadline."""
 
+UNIT = "quorumshift-zk-cut"  # the worker's
+LOCK_S = 2  # the worker has the lock for a part of that
 DIRECTORY = "zk_cut"  # of the worker's files, below quorumshift_state_dir
 CUT_COMMENT, FENCE_COMMENT = "quorumshift-cut", "quorumshift-fence"
 PROBE_ADDRESS = "127.81.83.1"  # from which this host asks its own server while all other clients are fenced
@@ -107,7 +109,8 @@ def heal_script(directory: str) -> str:
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 cd {shlex.quote(directory)} || exit 1
 exec 9>lock
-flock 9
+# a worker that hangs with the lock decides nothing any more
+flock -w {LOCK_S} 9 || {{ systemctl kill --signal=KILL {UNIT}.service; flock 9; }}
 case "$(cat state)" in
   {states}) ;;
   *) exit 0 ;;

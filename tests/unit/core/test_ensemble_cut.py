@@ -183,6 +183,20 @@ def test_the_dead_mans_switch_removes_its_own_rules_alone(shell, tmp_path, state
     assert shell(ensemble_cut.heal_script(str(tmp_path))) == 0
 
 
+def test_the_dead_mans_switch_ends_a_worker_that_hangs_with_the_lock(shell, tmp_path):
+    made(shell)
+    (tmp_path / "state").write_text(f"{ensemble_cut.FENCED}\n")
+    with subprocess.Popen(["flock", tmp_path / "lock", "sleep", "60"], start_new_session=True) as worker:
+        while subprocess.run(["flock", "-n", tmp_path / "lock", "true"], check=False).returncode == 0:
+            pass
+        systemctl = tmp_path / "bin" / "systemctl"
+        systemctl.write_text(f"#!/bin/sh\necho $* > {tmp_path}/asked\nkill -KILL -{worker.pid}\n")
+        systemctl.chmod(0o755)
+        assert shell(ensemble_cut.heal_script(str(tmp_path))) == 0
+    assert (tmp_path / "asked").read_text() == "kill --signal=KILL quorumshift-zk-cut.service\n"
+    assert shell.rules() == [[OWN], [OWN]] and (tmp_path / "state").read_text() == "healed\n"
+
+
 @pytest.mark.parametrize("state", [ensemble_cut.PROMOTING, ensemble_cut.PROMOTED])
 def test_the_dead_mans_switch_leaves_a_promoted_host_fenced(shell, tmp_path, state):
     made(shell)
