@@ -15,9 +15,10 @@ import re
 import time
 from typing import Dict, Mapping, NamedTuple
 
-from . import archives, zk_cutting
+from . import archives
 from .core.ensemble_trees import FILES
 from .formats import zookeeper_files, zookeeper_log
+from .probes import own_zk_server
 
 DIRECTORY = "zk_tree_snapshot"
 _COUNTER = 0xFFFFFFFF
@@ -39,9 +40,9 @@ def newest(values: Mapping[str, str]) -> Dict[str, int]:
     No transaction after that zxid is in the snapshot. `values`: of zoo.cfg. Raises OSError, KeyError,
     ZooKeeperFileError, SnapshotError.
     """
-    snapshots, logs = zk_cutting.directories(values)
+    snapshots, logs = own_zk_server.directories(values)
     snapshot = zookeeper_files.newest_snapshot(snapshots)
-    answer = zk_cutting.ask(values, "srvr", 5.0)
+    answer = own_zk_server.ask(values, "srvr", 5.0)
     found = re.search(r"^Zxid: 0x([0-9a-f]+)$", answer, re.MULTILINE)
     if not found:
         raise archives.SnapshotError(
@@ -59,7 +60,7 @@ def take(values: Mapping[str, str], target: str, zxid: int, known: Mapping[int, 
 
     :arg known: {snapshot: zxid} as `newest` returned. Raises OSError, ZooKeeperFileError, SnapshotError.
     """
-    snapshots, logs = zk_cutting.directories(values)
+    snapshots, logs = own_zk_server.directories(values)
     end = time.monotonic() + timeout
     while zookeeper_files.last_zxid(snapshots, logs) < zxid and time.monotonic() < end:
         time.sleep(_POLL_S)

@@ -139,16 +139,19 @@ problems:
 import re
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state, zk_cutting
+from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import AddressError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import ensemble_cut
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.properties import PropertiesError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper_log import ZooKeeperFileError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import service
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import own_zk_server, service
 from ansible_collections.quorumshift.kafka.plugins.module_utils.restart_record import RestartError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_cut import rules as firewall
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_cut import state as cut_state
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_cut import steps, units
 
 ERRORS = (
-    zk_cutting.CutError,
+    cut_state.CutError,
     AddressError,
     PropertiesError,
     ZooKeeperFileError,
@@ -200,25 +203,25 @@ def main():
 
 def seen(given):
     """Return what is known of the cut on this host."""
-    directory = zk_cutting.path_of(given)
-    rules = zk_cutting.rules_left(ensemble_cut.CUT_COMMENT, ensemble_cut.FENCE_COMMENT)
+    directory = cut_state.path_of(given)
+    rules = firewall.rules_left(ensemble_cut.CUT_COMMENT, ensemble_cut.FENCE_COMMENT)
     return {
-        **zk_cutting.read_record(directory),
-        "state": zk_cutting.state_of(directory),
-        "works": zk_cutting.works(),
+        **cut_state.read_record(directory),
+        "state": cut_state.state_of(directory),
+        "works": cut_state.works(),
         "rules": rules,
     }
 
 
 def read(given):
     """Return the host's state, and what prevents a cut."""
-    cut_seen, values = seen(given), zk_cutting.values_of(given["config_file"])
-    members = zk_cutting.configured(given["config_file"])
+    cut_seen, values = seen(given), own_zk_server.values_of(given["config_file"])
+    members = steps.configured(given["config_file"])
     destination = {int(number) for number in given["destination_servers"]}
     source = [number for number in members if number not in destination]
     own = members.get(given["myid"])
     server = {
-        "mode": zk_cutting.mode_of(values),
+        "mode": own_zk_server.mode_of(values),
         "zxid": None,
         "znodes": 0,
         "timeouts_ms": [],
@@ -229,7 +232,7 @@ def read(given):
     found = ensemble_cut.leftovers(given["host"], cut_seen["state"], cut_seen["rules"], cut_seen["works"])
     problems += [[one.seen, one.do] for one in found]
     if server["mode"]:
-        answers = {word: zk_cutting.ask(values, word) for word in ("srvr", "mntr", "cons")}
+        answers = {word: own_zk_server.ask(values, word) for word in ("srvr", "mntr", "cons")}
         forbidden = [word for word, answer in answers.items() if "not in the whitelist" in answer]
         if forbidden:
             problems.append(
@@ -248,9 +251,9 @@ def read(given):
             seen_there = f"{given['host']} has no usable systemd, which runs the worker and its deadline: {why}"
             problems.append([seen_there, "start destination servers with systemd"])
         else:
-            prepared = zk_cutting.prepared(given)
+            prepared = steps.prepared(given)
             rules = [ensemble_cut.Rule(*one) for one in (*prepared["fence"], *prepared["cut"])]
-            why = zk_cutting.why_no_rules(rules)
+            why = firewall.why_no_rules(rules)
             if why:
                 problems.append(
                     [f"the firewall rules of the cut cannot be made on {given['host']}: {why}", "fix that on the host"]
@@ -262,59 +265,59 @@ def read(given):
 
 def begun(given):
     """Fence."""
-    directory = zk_cutting.path_of(given)
-    zk_cutting.begin(given, zk_cutting.prepared(given))
+    directory = cut_state.path_of(given)
+    steps.begin(given, steps.prepared(given))
     return awaited(given, directory, (ensemble_cut.FENCED, ensemble_cut.HEALED), ensemble_cut.FENCED)
 
 
 def ordered(given):
     """Refuse an order: the action plugin gives it."""
-    raise zk_cutting.CutError(f"the state {given['state']} is reached by the action plugin alone. Nothing was changed")
+    raise cut_state.CutError(f"the state {given['state']} is reached by the action plugin alone. Nothing was changed")
 
 
 def healed(given):
     """Undo cut and fence."""
-    directory = zk_cutting.path_of(given)
+    directory = cut_state.path_of(given)
     before = seen(given)
     if before["state"] in (ensemble_cut.PROMOTING, ensemble_cut.PROMOTED):
-        raise zk_cutting.CutError(
+        raise cut_state.CutError(
             f"this host accepted its promotion (state {before['state']}), so that its part of the cut stays"
         )
     if before["works"]:
-        zk_cutting.order(directory, "heal", before.get("id") or "", {"reason": given["reason"]})
-        zk_cutting.wait_state(directory, (ensemble_cut.HEALED,), 2.0)
-    zk_cutting.heal_now(directory)
+        cut_state.order(directory, "heal", before.get("id") or "", {"reason": given["reason"]})
+        cut_state.wait_state(directory, (ensemble_cut.HEALED,), 2.0)
+    units.heal_now(directory)
     result = {"changed": bool(before["rules"]), "cut": seen(given)}
     if result["cut"]["rules"]:
-        raise zk_cutting.CutError("firewall rules of the cut are left")
+        raise cut_state.CutError("firewall rules of the cut are left")
     return result
 
 
 def resumed(given):
     """Finish a promotion."""
-    zk_cutting.resume_promotion(given, zk_cutting.prepared(given))
+    steps.resume_promotion(given, steps.prepared(given))
     return {"changed": True, "cut": seen(given)}
 
 
 def suspended(given):
     """Stop the worker of a promotion."""
-    zk_cutting.suspend()
+    steps.suspend()
     return {"changed": True, "cut": seen(given)}
 
 
 def taken_back(given):
     """Undo a promotion."""
-    return {"changed": True, "moved": zk_cutting.take_back(given), "cut": seen(given)}
+    return {"changed": True, "moved": steps.take_back(given), "cut": seen(given)}
 
 
 def awaited(given, directory, wanted, *good):
     """Wait for a state; return the result, or raise CutError if it is not a good one."""
-    state = zk_cutting.wait_state(directory, wanted, given["timeout_s"])
+    state = cut_state.wait_state(directory, wanted, given["timeout_s"])
     found = seen(given)
     if state in good:
         return {"changed": True, "cut": found}
     log = "" if found["works"] else f". Its worker has ended: journalctl -u {ensemble_cut.UNIT}"
-    raise zk_cutting.CutError(
+    raise cut_state.CutError(
         f"{given['host']} is in state {state} after {given['timeout_s']:.0f} s, not {good[0]}: "
         f"{found.get('reason') or 'no reason is known'}{log}"
     )

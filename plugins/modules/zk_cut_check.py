@@ -98,13 +98,12 @@ read_s:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils import zk_cutting
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import AddressError, parse_zookeeper_connect
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import ensemble_cut, kafka_writes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.advice import shown
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import zookeeper_files, zookeeper_log
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.properties import PropertiesError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zk_servers
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import own_zk_server, zk_servers
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import WireError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zk_wire import NoNode, ZkConnection
 
@@ -179,7 +178,7 @@ def still_written(module):
     chroot = parse_zookeeper_connect(given["zookeeper_connect"]).chroot
     last = max(int(given["hosts"][host]["last"]) for host in given["expected"])
     try:
-        snapshots, logs = zk_cutting.directories(zk_cutting.values_of(given["config_file"]))
+        snapshots, logs = own_zk_server.directories(own_zk_server.values_of(given["config_file"]))
         writes = kafka_writes.writes(zookeeper_log.transactions(logs, last, snapshots), chroot)
         found = [one for one in writes if not one.ends_session]
     except (OSError, PropertiesError, zookeeper_log.ZooKeeperFileError, zookeeper_log.EphemeralsNeeded) as error:
@@ -196,7 +195,7 @@ def still_written(module):
 def exact(given, last):
     """Return which of Kafka's writes in this source server's log a destination server lacks."""
     connect = parse_zookeeper_connect(given["zookeeper_connect"])
-    snapshots, logs = zk_cutting.directories(zk_cutting.values_of(given["config_file"]))
+    snapshots, logs = own_zk_server.directories(own_zk_server.values_of(given["config_file"]))
     cut = leader_zxid(given, connect)
     while True:  # a follower logs a transaction a moment later than its leader
         logged = zookeeper_files.last_zxid(snapshots, logs)

@@ -88,9 +88,10 @@ sha256:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.quorumshift.kafka.plugins.module_utils import archives, host_state, zk_cutting, zk_trees
+from ansible_collections.quorumshift.kafka.plugins.module_utils import archives, host_state, zk_trees
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.properties import PropertiesError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper_log import ZooKeeperFileError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import own_zk_server
 
 
 def main():
@@ -120,7 +121,7 @@ def main():
 
 def read(given, _check_mode):
     """Return the newest snapshot, and what the server has processed since."""
-    return {"changed": False, **zk_trees.newest(zk_cutting.values_of(given["config_file"]))}
+    return {"changed": False, **zk_trees.newest(own_zk_server.values_of(given["config_file"]))}
 
 
 def present(given, check_mode):
@@ -129,7 +130,7 @@ def present(given, check_mode):
         return {"changed": True}
     known = {int(one["snapshot"]): int(one["zxid"]) for one in given["known"]}
     target = os.path.join(host_state.directory(given["state_dir"], given["cluster_id"]), zk_trees.DIRECTORY)
-    values = zk_cutting.values_of(given["config_file"])
+    values = own_zk_server.values_of(given["config_file"])
     return {"changed": True, **zk_trees.take(values, target, given["zxid"], known, given["timeout_s"])._asdict()}
 
 

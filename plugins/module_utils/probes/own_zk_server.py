@@ -1,0 +1,56 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ask this host's ZooKeeper server, and find its files. Standard library only; read-only."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Dict, List, Mapping
+
+from .. import safe_files
+from ..core import ensemble_cut
+from ..formats import properties, zookeeper_files
+
+ASK_S = 1.0
+
+
+def values_of(config_file: str) -> Dict[str, str]:
+    return properties.parse(safe_files.read(config_file).decode("latin-1"))
+
+
+def directories(values: Mapping[str, str]) -> tuple:
+    """Return the `version-2` directories of snapshots and of logs."""
+    data = values.get("dataDir", "").strip()
+    return os.path.join(data, "version-2"), os.path.join(values.get("dataLogDir", "").strip() or data, "version-2")
+
+
+def last_zxid(values: Mapping[str, str]) -> int:
+    return zookeeper_files.last_zxid(*directories(values))
+
+
+def ask(values: Mapping[str, str], word: str, timeout: float = ASK_S) -> str:
+    """Return the server's answer to a four letter word, from the address that the fence lets pass. Raises OSError."""
+    where = values.get("clientPortAddress", "").strip()
+    where = "127.0.0.1" if where in ("", "0.0.0.0", "::") or ":" in where else where
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
+        sock.settimeout(timeout)
+        sock.bind((ensemble_cut.PROBE_ADDRESS, 0))
+        sock.connect((where, int(values["clientPort"])))
+        sock.sendall(word.encode())
+        parts: List[bytes] = []
+        while True:
+            part = sock.recv(1 << 16)
+            if not part:
+                return b"".join(parts).decode(errors="replace")
+            parts.append(part)
+
+
+def mode_of(values: Mapping[str, str]) -> str:
+    """Return the mode in which this host's server serves, '' if it serves none."""
+    try:
+        answer = ask(values, "srvr")
+    except OSError:
+        return ""
+    return next((line[len("Mode: ") :] for line in answer.splitlines() if line.startswith("Mode: ")), "")

@@ -1,0 +1,88 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The files of this host's cut, `<state_dir>/zk_cut/`. A worker does the work, each step at an order of the run.
+
+state       one word of core.ensemble_cut, replaced under `lock`; heal.sh reads and writes it too
+cut.json    what the worker did and saw
+order.json  the newest order, {id, name, ...}
+heal.sh     undoes cut and fence unless the host was promoted; a timer of systemd runs it at the deadline
+fence.sh    fences again before the server starts, while a promotion is under way
+
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from typing import Any, Iterator, Mapping
+
+from .. import host_state, safe_files
+from ..core import ensemble_cut
+from ..probes import service
+
+STATE, RECORD, ORDER, LOCK = "state", "cut.json", "order.json", "lock"
+HEAL, FENCE = "heal.sh", "fence.sh"
+POLL_S = 0.02
+NONE = "none"
+
+
+class CutError(Exception):
+    """The cut cannot go on; the text says why and what to do."""
+
+
+def path_of(given: Mapping[str, Any]) -> str:
+    """Return the directory of this host's cut."""
+    return os.path.join(given["state_dir"], ensemble_cut.DIRECTORY)
+
+
+def state_of(directory: str) -> str:
+    """Return the state in the file, NONE without one."""
+    try:
+        return safe_files.read(os.path.join(directory, STATE)).decode().strip()
+    except FileNotFoundError:
+        return NONE
+
+
+@contextlib.contextmanager
+def locked(directory: str) -> Iterator[None]:
+    """Hold the lock under which the state changes; heal.sh takes it as well (flock(1))."""
+    with open(os.path.join(directory, LOCK), "a", encoding="ascii") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def changed_state(directory: str, before: tuple, after: str) -> bool:
+    """Change the state if it is one of `before`, durably; return whether it was."""
+    with locked(directory):
+        if state_of(directory) not in before:
+            return False
+        safe_files.replace(os.path.join(directory, STATE), f"{after}\n".encode(), 0o600)
+        return True
+
+
+def works() -> bool:
+    """Return whether a worker runs."""
+    return service.runs(f"{ensemble_cut.UNIT}.service")
+
+
+def read_record(directory: str) -> dict:
+    return host_state.read_json(os.path.join(directory, RECORD)) or {}
+
+
+def order(directory: str, name: str, cut_id: str, more: Mapping[str, Any] | None = None) -> None:
+    """Give the worker an order."""
+    host_state.write_json(os.path.join(directory, ORDER), {"id": cut_id, "name": name, **(more or {})})
+
+
+def wait_state(directory: str, wanted: tuple, seconds: float) -> str:
+    """Wait until the state is one of `wanted` or the worker has ended; return the state."""
+    deadline = time.monotonic() + seconds
+    while True:
+        seen = state_of(directory)
+        if seen in wanted or time.monotonic() >= deadline:
+            return seen
+        time.sleep(POLL_S)
