@@ -179,12 +179,12 @@ def _end_group(process: subprocess.Popen) -> None:
 
 
 def _last_lines(path: str) -> str:
-    """Return the last errors or lines of Spark's log as the end of a message; '' if there are none."""
+    """Return the last errors, or lines above level INFO, of Spark's log as the end of a message; '' without any."""
     try:
         with open(path, encoding="utf-8", errors="replace") as stream:
             lines = [line.strip() for line in masking.mask(stream.read()).split("\n") if line.strip()]
     except OSError:
         return ""
     errors = [line for line in lines if "ERROR" in line or "Error" in line or "Exception" in line]
-    shown = (errors or lines)[-_SHOWN_LINES:]
+    shown = (errors or [line for line in lines if " INFO " not in line])[-_SHOWN_LINES:]
     return f". Its log says: {' | '.join(shown)}" if shown else ""
