@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import resource
 import shutil
 import signal
@@ -27,6 +28,7 @@ VERDICTS = ("pass", "differ", "error", "incomplete")
 SCHEMA = 1
 _GRACE_S = 15.0
 _SHOWN_LINES = 6
+_OF_LOGGER = re.compile(r"^\S+ [\d:]+ (INFO|WARN) |^Using Spark's default log4j profile")
 _SUPERVISOR_DIED = {
     "exit_code": None,
     "reason": "its supervisor process ended without a result: it was killed, or the Spark host was rebooted",
@@ -179,12 +181,12 @@ def _end_group(process: subprocess.Popen) -> None:
 
 
 def _last_lines(path: str) -> str:
-    """Return the last errors, or lines above level INFO, of Spark's log as the end of a message; '' without any."""
+    """Return the last errors of Spark's log, or what else is no message of Spark's logger, as the end of a message."""
     try:
         with open(path, encoding="utf-8", errors="replace") as stream:
             lines = [line.strip() for line in masking.mask(stream.read()).split("\n") if line.strip()]
     except OSError:
         return ""
     errors = [line for line in lines if "ERROR" in line or "Error" in line or "Exception" in line]
-    shown = (errors or [line for line in lines if " INFO " not in line])[-_SHOWN_LINES:]
+    shown = (errors or [line for line in lines if not _OF_LOGGER.search(line)])[-_SHOWN_LINES:]
     return f". Its log says: {' | '.join(shown)}" if shown else ""

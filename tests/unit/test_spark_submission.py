@@ -52,7 +52,7 @@ def test_verdict_is_read_from_the_result_not_from_the_exit_code(submit):
     [
         ("exit 0", "the Spark job wrote no result: spark-submit exited with code 0 after"),
         ("echo 'ERROR SparkContext: no master' ; exit 1", "Its log says: ERROR SparkContext: no master"),
-        ("echo '26/11/26 04:29:25 INFO A: b' ; echo 'out of memory' ; exit 1", "Its log says: out of memory"),
+        ("echo '26/11/26 04:29:25 WARN A: b' ; echo 'out of memory' ; exit 1", "Its log says: out of memory"),
         (writes(nonce="another"), "the result is of another submission"),
         (writes(schema=2), "the result does not have schema version 1"),
         (writes(verdict="maybe"), "the result does not have schema version 1"),
