@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from typing import List
+from typing import Any, List
 
 from ..core import ensemble_cut
 from .state import CutError
+
+
+def read_rules(given: List[Any]) -> List[ensemble_cut.Rule]:
+    """Return rules that were read from JSON: [[command, [argument, ...]], ...]."""
+    return [ensemble_cut.Rule(command, list(rule)) for command, rule in given]
 
 
 def insert(rules: List[ensemble_cut.Rule]) -> None:

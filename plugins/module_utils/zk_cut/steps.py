@@ -17,7 +17,7 @@ from ..formats import properties
 from ..probes import service, tcp_connections
 from ..probes.own_zk_server import directories, values_of
 from . import worker
-from .rules import remove, rules_left
+from .rules import read_rules, remove, rules_left
 from .state import (
     FENCE,
     HEAL,
@@ -88,7 +88,7 @@ def begin(given: Mapping[str, Any], prepared: Mapping[str, Any]) -> None:
         raise CutError(f"this host is in state {state_of(directory)}. Nothing was changed")
     with contextlib.suppress(FileNotFoundError):
         os.unlink(os.path.join(directory, ORDER))
-    _write(directory, FENCE, ensemble_cut.fence_script(directory, worker.rules_of(prepared["fence"])), 0o700)
+    _write(directory, FENCE, ensemble_cut.fence_script(directory, read_rules(prepared["fence"])), 0o700)
     _write(directory, HEAL, ensemble_cut.heal_script(directory), 0o700)
     lost = worker.not_reached(prepared["brokers"])
     reached = [one for one in prepared["brokers"] if one not in lost]

@@ -21,7 +21,7 @@ from ..addresses import HostPort
 from ..core import ensemble_cut
 from ..probes import service
 from ..probes.own_zk_server import ask, last_zxid, mode_of, values_of
-from .rules import insert, remove, rules_left
+from .rules import insert, read_rules, remove, rules_left
 from .state import ORDER, POLL_S, RECORD, STATE, CutError, changed_state, locked, read_record, state_of
 from .units import heal_now, remove_drop_in, stop_unit
 
@@ -91,11 +91,11 @@ class _Worker:
         return True
 
     def fence(self) -> None:
-        insert(rules_of(self.spec["fence"]))
+        insert(read_rules(self.spec["fence"]))
         self.step("fenced")
 
     def cut(self) -> None:
-        insert(rules_of(self.spec["cut"]))
+        insert(read_rules(self.spec["cut"]))
         self.step("cut")
 
     def await_not_serving(self) -> None:
@@ -165,7 +165,7 @@ class _Worker:
         mode, owner = stat.S_IMODE(status.st_mode), (status.st_uid, status.st_gid)
         safe_files.replace(spec["config_file"], spec["participants"].encode("latin-1"), mode, owner)
         if not rules_left(ensemble_cut.FENCE_COMMENT):  # after a reboot
-            insert(rules_of(spec["fence"]))
+            insert(read_rules(spec["fence"]))
         serves_already = mode_of(self.values) in ("leader", "follower")
         if not serves_already:
             if not restart_steps.is_stopped(service.state(name)):
@@ -261,10 +261,6 @@ def _reaches(address: tuple) -> bool:
 
 def text_of(address: tuple) -> str:
     return str(HostPort(address[0], int(address[1])))
-
-
-def rules_of(given: List[Any]) -> List[ensemble_cut.Rule]:
-    return [ensemble_cut.Rule(command, list(rule)) for command, rule in given]
 
 
 def uptime() -> float:
