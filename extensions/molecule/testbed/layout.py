@@ -101,6 +101,7 @@ class Layout:
     protocol_version: str  # inter.broker.protocol.version
     # An authorizer, password.encoder.secret and delegation tokens: without, the seed has nothing that needs them.
     protected: bool
+    replication: str = "num.replica.fetchers=2"
 
     @property
     def first_home(self) -> str:
@@ -204,6 +205,7 @@ _OTHER = Layout(
     protected=False,
 )
 # The default's cluster with four brokers in each of three racks. The seed's fixed assignments are over the first three.
+# Each broker fetches from eleven others: as often as by default, idle brokers alone would use most of two cores.
 _RACKS = replace(
     _DEFAULT,
     hosts=tuple(
@@ -212,6 +214,7 @@ _RACKS = replace(
         for rack in (1, 2, 3)
     )
     + tuple(Host(f"c{rack}", 100 + rack, f"rack-{'abc'[rack - 1]}", 50 + rack, False, False) for rack in (1, 2, 3)),
+    replication="num.replica.fetchers=1\nreplica.fetch.wait.max.ms=2000",
 )
 _ENSEMBLES = replace(
     _DEFAULT,
