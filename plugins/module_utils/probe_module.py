@@ -19,7 +19,8 @@ from .probes import cluster, topics
 from .probes.zookeeper import ZooKeeperError
 from .security import SecurityError
 
-SLICE_S = 3.0
+SLICE_S = 5.0
+_PAUSE_S, _HEALTHY_PAUSE_S = 0.5, 1.0  # a reading opens a connection to each node, and brokers authenticate it
 
 
 class ProbeModule(AnsibleModule):
@@ -144,7 +145,8 @@ class ProbeModule(AnsibleModule):
             nearly = carry["since"] and stable_s - (now - carry["since"]) <= SLICE_S
             if time.monotonic() >= slice_end and not nearly:
                 return {"done": False, "progress": f"{what}: {seen} ({now - began:.0f} s)", "carry": carry, **result}
-            time.sleep(0.2)
+            remaining = stable_s - (now - carry["since"]) if carry["since"] else _PAUSE_S
+            time.sleep(min(remaining, _HEALTHY_PAUSE_S))
 
     def _addressed(self, given: NodeFacts) -> NodeFacts:
         node = given.copy()
