@@ -37,6 +37,7 @@ VALUES = {
     "partition_epoch": (4, 5),
     "elr": ([], [1], [1, 2]),
     "last_known_elr": ([], [1], [2]),
+    "directories": ([], ["A", "B"], ["A"]),
 }
 
 
