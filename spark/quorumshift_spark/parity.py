@@ -17,7 +17,7 @@ import operator
 import os
 import shutil
 import zlib
-from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 import numpy as np
 import pyarrow as pa
@@ -285,8 +285,9 @@ class Unequal:
     def _counts(self, keys, counts, equal, *more):
         numbers = range(len(self.bundles))
         sums = [F.count_if(counts & (F.col(f"equal_{n}") == equal)).alias(f"n_{n}") for n in numbers]
-        rows = keys.groupBy("kind").agg(*sums, *more).collect()
-        return {(n, row.kind): row[f"n_{n}"] for row in rows for n in numbers if row[f"n_{n}"]}, rows
+        rows = keys.groupBy("of_kind").agg(*sums, *more).collect()
+        kinds = _kinds(self.bundles)
+        return {(n, kinds[row.of_kind]): row[f"n_{n}"] for row in rows for n in numbers if row[f"n_{n}"]}, rows
 
 
 _NO_VALUE = -(1 << 31)
@@ -327,59 +328,81 @@ def _own_rows(rows: DataFrame, copies: Mapping[str, Copy]) -> DataFrame:
     return others.unionByName(rows.join(F.broadcast(named), ["view", "bucket"], "left_semi"))
 
 
-def _with_copies(rows: DataFrame, bundles: Sequence[Bundle], copies: Mapping[str, Copy]) -> DataFrame:
-    """Return the rows with `copies_N`: the tokens in bundle N of the copies for which a row stands, added up."""
-    numbers = range(len(bundles))
-    total: Dict[str, List[int]] = {copy.of: [0] * len(bundles) for copy in copies.values()}
-    less: Dict[Tuple[str, int], List[int]] = {}  # where copies have rows of their own
-    for name, copy in copies.items():
-        tokens = [1 if name == one.left else _token(name) if name in _rights(one) else 0 for one in bundles]
-        total[copy.of] = [*map(operator.add, total[copy.of], tokens)]
-        for bucket in copy.own:
-            less[(copy.of, bucket)] = [*map(operator.add, less.get((copy.of, bucket), [0] * len(bundles)), tokens)]
-    sums: List[Any] = [F.lit(0) for dummy in numbers]
-    for of, tokens in total.items():
-        sums = [F.when(F.col("view") == of, tokens[number]).otherwise(sums[number]) for number in numbers]
-    if less:
-        names = [f"less_{number}" for number in numbers]
-        columns_of = ", ".join(f"{name} bigint" for name in names)
-        listed = [(of, bucket, *tokens) for (of, bucket), tokens in less.items()]
-        table = rows.sparkSession.createDataFrame(listed, f"view string, bucket short, {columns_of}")
-        rows = rows.join(F.broadcast(table), ["view", "bucket"], "left")
-        sums = [sums[number] - F.coalesce(names[number], F.lit(0)) for number in numbers]
-    return rows.withColumns({f"copies_{number}": sums[number] for number in numbers})
-
-
-def _token(view: str) -> int:
-    return zlib.crc32(view.encode())
+def _token(view: str, bundle: Bundle) -> int:
+    """Return what a row of a view adds to its key in a bundle. A view that arrives twice must not stand for one that is
+    missing, so each has a number of its own."""
+    if view == bundle.left:
+        return 1
+    return zlib.crc32(view.encode()) if view in _rights(bundle) else 0
 
 
 def _rights(bundle):
     return [member.right for member in bundle.members]
 
 
+def _kinds(bundles):
+    return sorted({kind for bundle in bundles for kind in bundle.kinds})
+
+
+def _tokens(bundles: Sequence[Bundle], copies: Mapping[str, Copy]) -> Iterator[Tuple[str, str, List[int]]]:
+    """Yield (view, kind, [what a row adds in each bundle]): the tokens of its view and of the view's copies."""
+    names = {name for bundle in bundles for name in (bundle.left, *_rights(bundle))} | {
+        one.of for one in copies.values()
+    }
+    stand_for = {name: [name, *(other for other, copy in copies.items() if copy.of == name)] for name in names}
+    for view, kind in itertools.product(names, _kinds(bundles)):
+        tokens = [
+            sum(_token(name, bundle) for name in stand_for[view]) if kind in bundle.kinds else 0 for bundle in bundles
+        ]
+        if any(tokens):
+            yield view, kind, tokens
+
+
+def _with_tokens(rows: DataFrame, bundles: Sequence[Bundle], copies: Mapping[str, Copy]) -> DataFrame:
+    """Return the rows that a bundle compares, with `of_kind`, the place of their kind in `_kinds`, and `views_N`, what
+    a row adds in bundle N."""
+    names = [f"views_{number}" for number in range(len(bundles))]
+    types = ", ".join(f"{name} bigint" for name in names)
+    spark = rows.sparkSession
+    kinds = _kinds(bundles)
+    listed = [(view, kind, kinds.index(kind), *tokens) for view, kind, tokens in _tokens(bundles, copies)]
+    added = spark.createDataFrame(listed, f"view string, kind string, of_kind int, {types}")
+    rows = rows.join(F.broadcast(added), ["view", "kind"])
+    own: Dict[Tuple[str, int], List[int]] = {}  # where copies have rows of their own
+    for name, copy in copies.items():
+        for bucket in copy.own:
+            tokens = [_token(name, bundle) for bundle in bundles]
+            own[(copy.of, bucket)] = [*map(operator.add, own.get((copy.of, bucket), [0] * len(bundles)), tokens)]
+    if not own:
+        return rows
+    listed = [(of, bucket, *tokens) for (of, bucket), tokens in own.items()]
+    less = spark.createDataFrame(listed, f"view string, bucket short, {types.replace('views', 'less')}")
+    left = {name: F.col(name) - F.coalesce(name.replace("views", "less"), F.lit(0)) for name in names}
+    added_here = {name: F.when(F.col(name) > 0, left[name]).otherwise(0) for name in names}
+    return rows.join(F.broadcast(less), ["view", "bucket"], "left").withColumns(added_here)
+
+
 def _by_key(rows, bundles, copies):
     """Return a row a key. `equal_N`: whether the views of bundle N agree, null where none has the key or the bundle
     does not compare its kind. `all_equal`: whether all bundles agree."""
     digests = {bundle.relation: _digest(bundle.relation).alias(bundle.relation) for bundle in bundles}
-    narrow = _with_copies(rows.select("kind", "id", "view", "bucket", *digests.values()), bundles, copies)
+    narrow = _with_tokens(rows.select("kind", "id", "view", "bucket", *digests.values()), bundles, copies)
+    views_of = [f"views_{number}" for number in range(len(bundles))]
     aggregates, equal = [], []
     for number, bundle in enumerate(bundles):
-        digest = F.col(bundle.relation)
-        of_kind, rights = F.col("kind").isin(*bundle.kinds), _rights(bundle)
-        own = F.when(F.col("view") == bundle.left, 1).when(F.col("view").isin(*rights), F.crc32("view")).otherwise(0)
-        # A view that arrives twice must not stand for one that is missing: each adds a number of its own
-        views = F.when(of_kind, own + F.col(f"copies_{number}")).otherwise(0)
+        digest, views = F.col(bundle.relation), F.col(views_of[number])
         aggregates += [
             F.max(views > 0).alias(f"present_{number}"),
             F.sum(F.when(digest.isNotNull(), views)).alias(f"views_{number}"),
             F.min(F.when(views > 0, digest)).alias(f"low_{number}"),
             F.max(F.when(views > 0, digest)).alias(f"high_{number}"),
         ]
-        expected = 1 + sum(map(_token, rights))
+        expected = sum(_token(name, bundle) for name in (bundle.left, *_rights(bundle)))
         same = (F.col(f"views_{number}") == expected) & (F.col(f"low_{number}") == F.col(f"high_{number}"))
         equal.append(F.when(F.col(f"present_{number}"), F.coalesce(same, F.lit(False))).alias(f"equal_{number}"))
-    by_key = narrow.groupBy("kind", "id").agg(*aggregates).select("kind", "id", *equal)
+    # Before the aggregation a row is narrower, and within a view nothing can be aggregated
+    shuffled = narrow.select("of_kind", "id", *digests, *views_of).repartition("id", "of_kind")
+    by_key = shuffled.groupBy("id", "of_kind").agg(*aggregates).select("id", "of_kind", *equal)
     all_equal = functools.reduce(operator.and_, (F.coalesce(f"equal_{n}", F.lit(True)) for n in range(len(bundles))))
     return by_key.withColumn("all_equal", all_equal)
 
