@@ -228,7 +228,7 @@ def same(result):
     kept = {name: value for name, value in result.items() if name not in TIMES}
     for view in kept["views"].values():
         view.pop("seconds")
-        for name in ("zxid", "time_ms"):
+        for name in ("zxid", "time_ms", "pace"):
             view["state"].pop(name, None)
     return json.loads(json.dumps(kept, sort_keys=True))
 
