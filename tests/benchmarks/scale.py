@@ -31,7 +31,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils import metadata_
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import spark_jobs
 from quorumshift_spark import result as results
 
-from tests.benchmarks import world
+from tests.benchmarks import generate_world, world
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONF = {
@@ -167,7 +167,7 @@ def main() -> int:
     for partitions in given.partitions:
         directory = ROOT / ".build" / "worlds" / f"{partitions}-{given.plant}"
         if not directory.exists():
-            world.generate(directory, partitions // 50, 50, planted=given.plant)
+            generate_world.generate(directory, partitions // 50, 50, planted=given.plant)
         measured = measure(directory, given.cores, given.brokers, given.voters)
         result = measured.pop("result")
         planted, of_planted, others = found(measured.pop("rows"), directory, given.voters)

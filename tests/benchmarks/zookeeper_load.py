@@ -25,7 +25,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zo
 from quorumshift_spark.normal_form import Digests
 from quorumshift_spark.views.zookeeper import ZooKeeperView
 
-from tests.benchmarks import world
+from tests.benchmarks import generate_world, world
 from tests.integration import servers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -85,7 +85,7 @@ def main() -> None:
     given = parser.parse_args()
     directory = ROOT / ".build" / "worlds" / f"{given.partitions}-60"
     if not directory.exists():
-        world.generate(directory, given.partitions // 50, 50, planted=60)
+        generate_world.generate(directory, given.partitions // 50, 50, planted=60)
     with servers.workdir("zookeeper_load") as home:
         shutil.copytree(directory / "zookeeper", home / "files")
         settings = {"dataDir": str(home / "files")}

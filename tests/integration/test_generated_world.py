@@ -13,7 +13,7 @@ import subprocess
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums, metadata_image, metadata_log
 
-from tests.benchmarks import world
+from tests.benchmarks import generate_world
 from tests.integration import servers
 
 pytestmark = pytest.mark.real
@@ -28,7 +28,7 @@ def home():
 @pytest.fixture(scope="module")
 def generated(home):
     """Return the directory of a cluster of 10,000 partitions with planted differences."""
-    world.generate(home / "world", 200, 50, planted=60)
+    generate_world.generate(home / "world", 200, 50, planted=60)
     return home / "world"
 
 
