@@ -30,8 +30,13 @@ class ActionModule(QuorumshiftAction):
             self.ended(self.own.get("reason", ""), stopped_at)
         result = {} if not self.session.get("run_lock") else self.module({**args, "how": stopped_at or "ok"})
         if stopped_at:
-            result.update(failed=True, msg=f'The run ended at "{stopped_at}". The reason is above.')
+            result.update(failed=True, msg=f'The run ended at "{stopped_at}". The reason is above.{self._next_step()}')
         return result
+
+    def _next_step(self) -> str:
+        """Return who shows the next step: of a migration and its rollback, the playbook status."""
+        of_migration = (self.session.get("run_lock") or {}).get("direction") in ("forward", "back")
+        return " Run quorumshift.kafka.status: it shows the phase and the command to type next." if of_migration else ""
 
     def _lock(self) -> dict:
         """Return the lock for this host, and for the arbiter the one that must still be there."""

@@ -28,7 +28,7 @@ VERDICTS = ("pass", "differ", "error", "incomplete")
 SCHEMA = 1
 _GRACE_S = 15.0
 _SHOWN_LINES = 6
-_OF_LOGGER = re.compile(r"^\S+ [\d:]+ (INFO|WARN) |^Using Spark's default log4j profile")
+_AT_EACH_START = re.compile(r"^\S+ [\d:]+ (INFO|WARN) |^Using Spark's default log4j profile|^WARNING: Using incubator")
 _SUPERVISOR_DIED = {
     "exit_code": None,
     "reason": "its supervisor process ended without a result: it was killed, or the Spark host was rebooted",
@@ -116,7 +116,7 @@ def result(output_dir: str, nonce: str, end: Mapping[str, Any]) -> dict:
     log = _last_lines(os.path.join(output_dir, LOG))
     text = f"{why}: {end.get('reason') or _how(end)}{log}"
     if found is None and killed:
-        return {"verdict": "incomplete", "nonce": nonce, "reasons": [f"{text}. Run the gate again"]}
+        return {"verdict": "incomplete", "nonce": nonce, "reasons": [f"{text}. Run the playbook again"]}
     return {"verdict": "error", "nonce": nonce, "reasons": [text]}
 
 
@@ -181,12 +181,12 @@ def _end_group(process: subprocess.Popen) -> None:
 
 
 def _last_lines(path: str) -> str:
-    """Return the last errors of Spark's log, or what else is no message of Spark's logger, as the end of a message."""
+    """Return the last errors of Spark's log, or other lines that it has not at each start, as the end of a message."""
     try:
         with open(path, encoding="utf-8", errors="replace") as stream:
             lines = [line.strip() for line in masking.mask(stream.read()).split("\n") if line.strip()]
     except OSError:
         return ""
     errors = [line for line in lines if "ERROR" in line or "Error" in line or "Exception" in line]
-    shown = (errors or [line for line in lines if not _OF_LOGGER.search(line)])[-_SHOWN_LINES:]
+    shown = (errors or [line for line in lines if not _AT_EACH_START.search(line)])[-_SHOWN_LINES:]
     return f". Its log says: {' | '.join(shown)}" if shown else ""

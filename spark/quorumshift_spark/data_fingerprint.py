@@ -320,7 +320,7 @@ def _unfinished(wanted: Sequence[Range], read: Sequence[Chunk], finished: int, b
     """Return what to do when the time is over."""
     done, total = len(read) + finished, sum(len(part.bounds) - 1 for part in wanted) + finished
     return (
-        f"{done:,} of {total:,} chunks of records were read within {bounds['read_s']:g} s. Run the gate again: it "
+        f"{done:,} of {total:,} chunks of records were read within {bounds['read_s']:g} s. Run the playbook again: it "
         "continues with the others. To finish in one run, raise quorumshift_spark_timeout_s, add executors, or read a "
         "sample of large topics (quorumshift_fingerprint_samples)"
     )

@@ -152,7 +152,7 @@ class _Run:
                 "problems": [{"where": where, "reason": reason} for where, reason in reading.problems],
                 "moved": 0,
             }
-            self.incomplete += [f"{name}: {text}. Run the gate again" for text in reading.lost]
+            self.incomplete += [f"{name}: {text}. Run the playbook again" for text in reading.lost]
             self._problems(name, reading.problems)
 
     def _problems(self, name, problems):
@@ -168,7 +168,7 @@ class _Run:
         for name, error in failed.items():
             self.result["views"].setdefault(name, _unread())["error"] = error
         reasons = [
-            f"view {name} could not be read: {error}. Fix it and run the gate again"
+            f"view {name} could not be read: {error}. Fix it and run the playbook again"
             for name, error in sorted(failed.items())
         ]
         self.result.update(verdict=results.ERROR, reasons=[*reasons, *self.incomplete])
@@ -392,7 +392,7 @@ def _apart(readings: Mapping[str, parity.Reading]) -> Dict[str, str]:
     leader = places.get(rules.LOG)
     return {
         name: f"it ends at offset {place[0]} in epoch {place[1]}, the leader's at {leader[0]} in epoch {leader[1]}. "
-        "Run the gate again; if this stays, read the log of that controller and restart it"
+        "Run the playbook again; if this stays, read the log of that controller and restart it"
         for name, place in places.items()
         if leader and place != leader
     }
@@ -403,7 +403,7 @@ def _reread(view: LiveView, keys):
         return view.reread(keys)
     except Exception as error:
         raise jobs.ViewError(
-            f"view {view.name} could not be read again: {error_line(error)}. Run the gate again"
+            f"view {view.name} could not be read again: {error_line(error)}. Run the playbook again"
         ) from error
 
 

@@ -54,7 +54,7 @@ class Rule(NamedTuple):
         return self.hows[RELATIONS.index(relation)]
 
 
-_REPAIR = "find out which side is right, correct the other with Kafka's own tools and run the gate again"
+_REPAIR = "find out which side is right, correct the other with Kafka's own tools and run the playbook again"
 _STALE = "restart a broker that serves stale metadata, in the mode that the phase requires"
 _SET_CREDENTIAL = "set the credential again with kafka-configs.sh"
 
@@ -102,21 +102,21 @@ TABLE: Tuple[Rule, ...] = (
         "replicas",
         _EVERYWHERE,
         "in order: the first is the preferred leader; changes during a reassignment",
-        "cancel or finish reassignments (kafka-reassign-partitions.sh --list) and run the gate again",
+        "cancel or finish reassignments (kafka-reassign-partitions.sh --list) and run the playbook again",
     ),
     Rule(
         "partition",
         "adding",
         _NOT_SERVED,
         "as a set; brokers forward ListPartitionReassignments to the controller",
-        "cancel or finish reassignments (kafka-reassign-partitions.sh --list) and run the gate again",
+        "cancel or finish reassignments (kafka-reassign-partitions.sh --list) and run the playbook again",
     ),
     Rule(
         "partition",
         "removing",
         _NOT_SERVED,
         "as a set; brokers forward ListPartitionReassignments to the controller",
-        "cancel or finish reassignments (kafka-reassign-partitions.sh --list) and run the gate again",
+        "cancel or finish reassignments (kafka-reassign-partitions.sh --list) and run the playbook again",
     ),
     Rule(
         "partition",

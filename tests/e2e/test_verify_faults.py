@@ -40,7 +40,7 @@ def assert_closed(testbed, compared, *patterns):
     [
         ("driver", "the Spark job wrote no result: spark-submit was killed by signal 9 after"),
         ("supervisor", "its supervisor process ended without a result"),
-        ("worker", "run again|run the gate again"),
+        ("worker", "run again|run the playbook again"),
     ],
 )
 def test_a_killed_process_of_the_job_closes_the_gate(zk, part, pattern):
@@ -73,7 +73,7 @@ def test_an_unreachable_broker_closes_the_gate(zk):
         compared = verify(zk)
     finally:
         zk.run(host, f"iptables -D {rule}")
-    assert_closed(zk, compared, r"view broker:\d+ could not be read: .*run the gate again")
+    assert_closed(zk, compared, r"view broker:\d+ could not be read: .*run the playbook again")
 
 
 def test_a_broker_that_is_down_closes_the_gate(zk):

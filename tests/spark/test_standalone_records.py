@@ -173,7 +173,7 @@ def test_when_the_time_is_over_the_next_run_continues(home, broker, baseline, al
     with read_slowly(broker):
         run = ran(home, None, of)
     assert run.verdict == "incomplete", run.story()
-    assert "chunks of records were read within 5 s. Run the gate again" in run.result["reasons"][0]
+    assert "chunks of records were read within 5 s. Run the playbook again" in run.result["reasons"][0]
     before = chunks_in(kept)
     again = ran(home, None, {**of, "bounds": {}})
     assert again.result["views"]["cluster"]["state"].pop("chunks_of_an_earlier_job", 0) == before

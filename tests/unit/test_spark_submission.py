@@ -68,7 +68,12 @@ def test_invalid_result_is_an_error_with_the_reason(submit, script, reason):
 def test_a_killed_driver_leaves_the_verdict_incomplete(submit, script):
     _end, result = submit(script)
     assert result["verdict"] == "incomplete" and "was killed by signal 9" in result["reasons"][0]
-    assert result["reasons"][0].endswith("Run the gate again")
+    assert result["reasons"][0].endswith("Run the playbook again")
+
+
+def test_what_spark_says_at_each_start_is_left_out(submit):
+    _end, result = submit("echo 'WARNING: Using incubator modules: a.b' ; echo '26/11/26 04:29:25 WARN A: b' ; exit 1")
+    assert "Its log says" not in result["reasons"][0]
 
 
 def test_job_is_stopped_after_its_bound_with_its_child_processes(submit, tmp_path):

@@ -336,7 +336,7 @@ class Cluster:
         """Return the error for a permission that the principal lacks, with the remedy."""
         return ClusterError(
             f"{self._servers}: the principal of quorumshift_client has no {operation} on {what}: {why}. Allow it and "
-            f"run the gate again: kafka-acls.sh --bootstrap-server {self._servers} --add --allow-principal User:… "
+            f"run the playbook again: kafka-acls.sh --bootstrap-server {self._servers} --add --allow-principal User:… "
             f"--operation {operation} {resource}"
         )
 

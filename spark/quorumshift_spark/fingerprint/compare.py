@@ -77,8 +77,8 @@ def coverage(
     if was is None and gate == DATA_GATES[-1]:
         why = (
             f"no baseline: the records were not read at {DATA_GATES[0]}, or the run artifacts of then (directory "
-            "<cluster id>/baseline) are on another control node. Copy the directory from there and run the gate again. "
-            "If it does not exist, the records cannot be compared. Continue with: "
+            "<cluster id>/baseline) are on another control node. Copy the directory from there and run the playbook "
+            "again. If it does not exist, the records cannot be compared. Continue with: "
             "-e '{\"quorumshift_fingerprint_topics\": []}'"
         )
         findings.skip(LOG, [], why)
@@ -87,7 +87,7 @@ def coverage(
         if not fnmatch.filter(known, pattern):
             why = (
                 f"the pattern {pattern!r} of quorumshift_fingerprint_topics matches no topic; Kafka's internal ones "
-                "are never read. Correct or remove it and run the gate again"
+                "are never read. Correct or remove it and run the playbook again"
             )
             findings.skip(LOG, [pattern], why)
     for topic in sorted(topic for topic in hidden if not _matches(topic, exclude)):
@@ -95,7 +95,7 @@ def coverage(
             f"topic {topic} exists, but the principal of quorumshift_client has no DESCRIBE on it: neither its records "
             "nor the offsets committed in it are compared. Run kafka-acls.sh --bootstrap-server … --add "
             f"--allow-principal User:… --operation Read --topic '{topic}', or exclude the topic "
-            "(quorumshift_fingerprint_exclude). Then run the gate again"
+            "(quorumshift_fingerprint_exclude). Then run the playbook again"
         )
         findings.skip(LOG, [topic], why)
     compared = {topic for topic, _partition in was.partitions} - set(coordinators.INTERNAL) if was else set()
@@ -113,7 +113,7 @@ def coverage(
         if was.topics.get(topic) == topics[topic]:
             why = (
                 f"topic {topic} existed at the baseline and was not read then. Choose the topics of the baseline "
-                "(quorumshift_fingerprint_topics, quorumshift_fingerprint_exclude) and run the gate again"
+                "(quorumshift_fingerprint_topics, quorumshift_fingerprint_exclude) and run the playbook again"
             )
             findings.skip(LOG, [topic], why)
     return findings

@@ -93,7 +93,7 @@ RULES: Mapping[str, Rule] = {
     "topic_missing": Rule(
         "a topic of the baseline still exists",
         "Find out which client deleted the topic (the controller's log names the request). If that was intended, "
-        "exclude the topic (quorumshift_fingerprint_exclude) and run the gate again.",
+        "exclude the topic (quorumshift_fingerprint_exclude) and run the playbook again.",
     ),
     "topic_recreated": Rule(
         "a topic keeps its id: it was not deleted and recreated",
@@ -152,7 +152,7 @@ RULES: Mapping[str, Rule] = {
     "group_regressed": Rule(
         "a committed offset never decreases",
         "The group will read records again. Unless an operator reset the offset (kafka-consumer-groups.sh "
-        "--reset-offsets), compare the replicas of __consumer_offsets. After a reset, run the gate again when the "
+        "--reset-offsets), compare the replicas of __consumer_offsets. After a reset, run the playbook again when the "
         "group has passed the baseline's offset.",
     ),
     "producer_regressed": Rule(

@@ -184,7 +184,7 @@ def _vanished(was, now, of, room, elapsed_ms, deletes, findings):
         KIND,
         [*was.tp],
         f"{why}. But superseded records and transaction markers are among them. If clients delete keys of this topic, "
-        "add it to quorumshift_fingerprint_purged and run the gate again",
+        "add it to quorumshift_fingerprint_purged and run the playbook again",
         lost.number,
     )
 

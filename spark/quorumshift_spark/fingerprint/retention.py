@@ -84,5 +84,5 @@ def undecided(was: PartitionState, now: PartitionState, reason: Reason) -> str:
     """Return what is undecided about a log start that moved, and what to do."""
     return (
         f"{was.topic}-{was.partition}: the log start moved from {was.log_start} to {now.log_start}; {reason.text}. If "
-        "this deletion was intended, exclude the topic (quorumshift_fingerprint_exclude) and run the gate again"
+        "this deletion was intended, exclude the topic (quorumshift_fingerprint_exclude) and run the playbook again"
     )

@@ -30,10 +30,20 @@ def test_the_arbiter_alone_compares_the_lock_that_was_read(locked):
 def test_a_failed_run_closes_its_lock_and_fails(locked):
     args = {"state": "closed", "stopped_at": "Restart the broker", "reason": "no disk"}
     result = locked.run("run_lock", args, {"done": True})
-    assert result["failed"] and result["msg"] == 'The run ended at "Restart the broker". The reason is above.'
+    said = 'The run ended at "Restart the broker". The reason is above.'
+    status = " Run quorumshift.kafka.status: it shows the phase and the command to type next."
+    assert result["failed"] and result["msg"] == said + status
     assert locked.asked[0]["how"] == "Restart the broker"
     (event,) = locked.events("ended")
     assert (event["reason"], event["task"]) == ("no disk", "Restart the broker")
+
+
+def test_status_is_named_for_a_migration_alone(locked):
+    locked.session["run_lock"] = {**DECIDED, "direction": "restart"}
+    result = locked.run(
+        "run_lock", {"state": "closed", "stopped_at": "Restart the broker", "reason": "x"}, {"done": True}
+    )
+    assert result["msg"] == 'The run ended at "Restart the broker". The reason is above.'
 
 
 def test_a_run_that_ended_well_says_so(locked):
