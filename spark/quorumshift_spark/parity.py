@@ -361,25 +361,30 @@ def _tokens(bundles: Sequence[Bundle], copies: Mapping[str, Copy]) -> Iterator[T
 def _with_tokens(rows: DataFrame, bundles: Sequence[Bundle], copies: Mapping[str, Copy]) -> DataFrame:
     """Return the rows that a bundle compares, with `of_kind`, the place of their kind in `_kinds`, and `views_N`, what
     a row adds in bundle N."""
-    names = [f"views_{number}" for number in range(len(bundles))]
-    types = ", ".join(f"{name} bigint" for name in names)
-    spark = rows.sparkSession
-    kinds = _kinds(bundles)
-    listed = [(view, kind, kinds.index(kind), *tokens) for view, kind, tokens in _tokens(bundles, copies)]
-    added = spark.createDataFrame(listed, f"view string, kind string, of_kind int, {types}")
-    rows = rows.join(F.broadcast(added), ["view", "kind"])
-    own: Dict[Tuple[str, int], List[int]] = {}  # where copies have rows of their own
+    numbers, kinds = range(len(bundles)), _kinds(bundles)
+    tokens = [(view, kind, kinds.index(kind), *of) for view, kind, of in _tokens(bundles, copies)]
+    columns_of = ", ".join(f"views_{number} bigint" for number in numbers)
+    table = rows.sparkSession.createDataFrame(tokens, f"view string, kind string, of_kind int, {columns_of}")
+    rows = rows.join(F.broadcast(table), ["view", "kind"])
+    less: Dict[Tuple[str, int], List[int]] = {}  # where copies have rows of their own
     for name, copy in copies.items():
+        of_copy = [_token(name, bundle) for bundle in bundles]
         for bucket in copy.own:
-            tokens = [_token(name, bundle) for bundle in bundles]
-            own[(copy.of, bucket)] = [*map(operator.add, own.get((copy.of, bucket), [0] * len(bundles)), tokens)]
-    if not own:
+            less[(copy.of, bucket)] = [*map(operator.add, less.get((copy.of, bucket), [0] * len(bundles)), of_copy)]
+    if not less:
         return rows
-    listed = [(of, bucket, *tokens) for (of, bucket), tokens in own.items()]
-    less = spark.createDataFrame(listed, f"view string, bucket short, {types.replace('views', 'less')}")
-    left = {name: F.col(name) - F.coalesce(name.replace("views", "less"), F.lit(0)) for name in names}
-    added_here = {name: F.when(F.col(name) > 0, left[name]).otherwise(0) for name in names}
-    return rows.join(F.broadcast(less), ["view", "bucket"], "left").withColumns(added_here)
+    columns_of = ", ".join(f"less_{number} bigint" for number in numbers)
+    listed = [(of, bucket, *of_copies) for (of, bucket), of_copies in less.items()]
+    table = rows.sparkSession.createDataFrame(listed, f"view string, bucket short, {columns_of}")
+    rows = rows.join(F.broadcast(table), ["view", "bucket"], "left")
+    return rows.withColumns(
+        {
+            f"views_{number}": F.when(
+                F.col(f"views_{number}") > 0, F.col(f"views_{number}") - F.coalesce(f"less_{number}", F.lit(0))
+            ).otherwise(0)
+            for number in numbers
+        }
+    )
 
 
 def _by_key(rows, bundles, copies):
@@ -400,7 +405,7 @@ def _by_key(rows, bundles, copies):
         expected = sum(_token(name, bundle) for name in (bundle.left, *_rights(bundle)))
         same = (F.col(f"views_{number}") == expected) & (F.col(f"low_{number}") == F.col(f"high_{number}"))
         equal.append(F.when(F.col(f"present_{number}"), F.coalesce(same, F.lit(False))).alias(f"equal_{number}"))
-    # Before the aggregation a row is narrower, and within a view nothing can be aggregated
+    # A view has each key once, so an aggregation before the exchange would only make the rows wider
     shuffled = narrow.select("of_kind", "id", *digests, *views_of).repartition("id", "of_kind")
     by_key = shuffled.groupBy("id", "of_kind").agg(*aggregates).select("id", "of_kind", *equal)
     all_equal = functools.reduce(operator.and_, (F.coalesce(f"equal_{n}", F.lit(True)) for n in range(len(bundles))))

@@ -101,7 +101,7 @@ class Layout:
     protocol_version: str  # inter.broker.protocol.version
     # An authorizer, password.encoder.secret and delegation tokens: without, the seed has nothing that needs them.
     protected: bool
-    replication: str = "num.replica.fetchers=2"
+    replication: str = "num.replica.fetchers=2"  # lines of the brokers' file
 
     @property
     def first_home(self) -> str:
