@@ -14,7 +14,7 @@ from tools.e2e import faults
 STEPS = [("keep the old file", 0), ("stop", 0), ("stop", 0.4), ("write the file", 0), ("start", 0), ("register", 0)]
 
 
-def kill_worker(testbed, kind, step, after):
+def assert_killed_worker_is_reported(testbed, kind, step, after):
     """Kill the worker of the next such restart; assert that the run reports it and at most one broker is down."""
     with contextlib.ExitStack() as stack:
         for host in testbed.brokers:
@@ -30,7 +30,7 @@ def kill_worker(testbed, kind, step, after):
     ("kind", "step", "after"), [(kind, *step) for kind in ("zk_migration", "kraft") for step in STEPS]
 )
 def test_a_run_reports_a_killed_worker(fresh, kind, step, after):
-    kill_worker(fresh, kind, step, after)
+    assert_killed_worker_is_reported(fresh, kind, step, after)
 
 
 def test_a_run_finishes_the_restart_and_reaches_dual_write(fresh):

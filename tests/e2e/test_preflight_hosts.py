@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import topics
 from confluent_kafka.admin import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
-from tests.e2e.test_refusals import refused
+from tests.e2e.test_refusals import assert_refused
 
 FILE = "/etc/kafka/server.properties"
 ZOO_CFG = "/etc/zookeeper/zoo.cfg"
@@ -83,7 +83,7 @@ def test_all_faults_of_hosts_are_found(fresh, tmp_path):
         "quorumshift_controller_config": {"min.insync.replicas": 1, "password.encoder.secret": "another"},
     }
     with caused(fresh, *wrong):
-        refused(fresh, "Blocking findings: ", extra=extra)
+        assert_refused(fresh, "Blocking findings: ", extra=extra)
     found = findings(tmp_path)
     shown = json.dumps(found, indent=1)
     assert found["controller_ports"][0][1].startswith(f"{c1} on c1 is in use by python3 (pid "), shown
@@ -124,7 +124,7 @@ def test_missing_rights_of_the_tools_principal_are_found(fresh, tmp_path):
         "sasl_password": "norights-password",
     }
     extra = {"quorumshift_artifacts_dir": str(tmp_path), "quorumshift_client": client}
-    refused(fresh, "--allow-principal User:norights --operation DescribeConfigs --cluster", extra=extra)
+    assert_refused(fresh, "--allow-principal User:norights --operation DescribeConfigs --cluster", extra=extra)
     found = findings(tmp_path)
     lacking = [seen.partition(", which")[0] for _severity, seen in found.pop("tool_acls")]
     assert lacking[0] == "the tool's principal has no DescribeConfigs on the cluster", lacking
@@ -159,7 +159,7 @@ def test_a_rejecting_firewall_is_found_before_any_broker_is_restarted(fresh):
     """A reset looks like a port without a listener, so it shows only once the controllers run."""
     source = fresh.addresses["b1"]
     with caused(fresh, firewall("c2", 9093, "REJECT --reject-with tcp-reset", source)):
-        ran = refused(
+        ran = assert_refused(
             fresh,
             "This run has restarted no broker.",
             f"b1 cannot connect to the controllers' port of c2 ({fresh.addresses['c2']}:9093): connection refused",

@@ -18,7 +18,7 @@ from tools.e2e.testbed import STATE, wait_for
 METADATA = "/var/lib/kafka/metadata"
 
 
-def refused(testbed, *wanted, untouched=True, changed=(), playbook="migrate", **options):
+def assert_refused(testbed, *wanted, untouched=True, changed=(), playbook="migrate", **options):
     """Run the playbook; assert that it fails with all of `wanted` and changes no host but those in `changed`."""
     before = testbed.fingerprint(locked=True)
     ran = testbed.play(playbook, **options)
@@ -98,13 +98,13 @@ def test_a_missing_group_is_refused(fresh, inventory, group):
         "kafka_broker": "the inventory's group kafka_broker is empty",
         "kafka_controller": "the inventory has no host in the group kafka_controller",
     }
-    refused(fresh, messages[group], inventory=inventory(lambda groups: groups.pop(group)))
+    assert_refused(fresh, messages[group], inventory=inventory(lambda groups: groups.pop(group)))
 
 
 @pytest.mark.provokes("groups")
 def test_an_even_number_of_controllers_is_refused(fresh, inventory):
     path = inventory(lambda groups: groups["kafka_controller"]["hosts"].pop("c3"))
-    refused(fresh, "the group kafka_controller has 2 hosts", "Give it an odd number", inventory=path)
+    assert_refused(fresh, "the group kafka_controller has 2 hosts", "Give it an odd number", inventory=path)
 
 
 @pytest.mark.provokes("groups")
@@ -116,13 +116,13 @@ def test_a_host_in_both_groups_is_refused(fresh, inventory):
         }
         groups["kafka_controller"]["hosts"].pop("c3")
 
-    refused(fresh, "b1 is in both groups, kafka_broker and kafka_controller", inventory=inventory(both))
+    assert_refused(fresh, "b1 is in both groups, kafka_broker and kafka_controller", inventory=inventory(both))
 
 
 @pytest.mark.provokes("broker_ids")
 def test_a_live_broker_outside_the_inventory_is_refused(fresh, inventory):
     path = inventory(lambda groups: groups["kafka_broker"]["hosts"].pop("b3"))
-    refused(fresh, "broker 5 is registered in ZooKeeper but is not in the group kafka_broker", inventory=path)
+    assert_refused(fresh, "broker 5 is registered in ZooKeeper but is not in the group kafka_broker", inventory=path)
 
 
 @pytest.mark.provokes("node_ids")
@@ -131,7 +131,7 @@ def test_colliding_node_ids_are_refused(fresh, inventory, number, owner):
     def collide(groups):
         groups["kafka_controller"]["hosts"]["c2"]["quorumshift_node_id"] = number
 
-    refused(
+    assert_refused(
         fresh,
         f"c2 has quorumshift_node_id {number}, which is the id of {owner}",
         "Choose an id that no broker and no other controller has",
@@ -144,9 +144,9 @@ def test_a_host_of_another_cluster_is_refused(fresh):
     path = "/var/lib/kafka/data2/meta.properties"
     fresh.run("b2", f"cp -a {path} {path}.test; sed -i 's/^cluster.id=.*/cluster.id=another/' {path}")
     try:
-        refused(fresh, "the cluster ids differ: ", "another in b2: /var/lib/kafka/data2/meta.properties")
+        assert_refused(fresh, "the cluster ids differ: ", "another in b2: /var/lib/kafka/data2/meta.properties")
         finding = "b2: /var/lib/kafka/data2/meta.properties has cluster id another, ZooKeeper has"
-        refused(fresh, finding, playbook="preflight")
+        assert_refused(fresh, finding, playbook="preflight")
     finally:
         fresh.run("b2", f"mv {path}.test {path}")
 
@@ -154,7 +154,7 @@ def test_a_host_of_another_cluster_is_refused(fresh):
 @pytest.mark.provokes("zookeeper")
 def test_a_missing_chroot_is_refused(fresh):
     connect = fresh.variables["quorumshift_zookeeper_connect"].partition("/")[0] + "/staging"
-    refused(fresh, "/staging does not exist in ZooKeeper", extra={"quorumshift_zookeeper_connect": connect})
+    assert_refused(fresh, "/staging does not exist in ZooKeeper", extra={"quorumshift_zookeeper_connect": connect})
 
 
 # Versions, partitions ------------------------------------------------------------------------------------------------
@@ -163,13 +163,15 @@ def test_a_missing_chroot_is_refused(fresh):
 @pytest.mark.provokes("versions")
 def test_an_inter_broker_protocol_version_of_another_release_is_refused(fresh):
     with faults.edited(fresh, "b2", "s/^inter.broker.protocol.version=.*/inter.broker.protocol.version=3.8/"):
-        refused(fresh, "b2 runs with inter.broker.protocol.version 3.8, its release is 3.9.2", "Set it to 3.9 on every")
+        assert_refused(
+            fresh, "b2 runs with inter.broker.protocol.version 3.8, its release is 3.9.2", "Set it to 3.9 on every"
+        )
 
 
 @pytest.mark.provokes("versions")
 def test_mixed_releases_are_refused(fresh):
     with faults.other_release(fresh, "b2"):
-        refused(fresh, "versions are mixed: b1 3.9.2, b2 3.9.1, b3 3.9.2", "Finish the upgrade first")
+        assert_refused(fresh, "versions are mixed: b1 3.9.2, b2 3.9.1, b3 3.9.2", "Finish the upgrade first")
 
 
 @pytest.mark.provokes("broker_ids")
@@ -177,7 +179,7 @@ def test_a_broker_that_is_down_is_refused(fresh):
     fresh.run("b3", "systemctl stop kafka")
     try:
         wait_for(lambda: "5" not in _live(fresh), 30, "broker 5 to leave ZooKeeper")
-        refused(
+        assert_refused(
             fresh,
             "Blocking findings: 1. Nothing was changed.",
             "broker 5 on b3 is not registered in ZooKeeper (kafka.service is inactive); ",
@@ -210,7 +212,7 @@ def test_a_replica_on_a_removed_broker_is_refused(fresh):
         client.create("/brokers/topics/left-behind/partitions/0/state", json.dumps(state).encode(), makepath=True)
         client.set("/brokers/topics/left-behind", json.dumps(topic).encode())
     try:
-        refused(
+        assert_refused(
             fresh, "broker 9 holds replicas but is not registered in ZooKeeper: left-behind-0", "reassign its replicas"
         )
     finally:
@@ -234,7 +236,7 @@ def test_a_running_reassignment_is_refused(fresh):
     fresh.run(host, "systemctl stop kafka")
     try:
         with reassigning(fresh, plan):
-            refused(fresh, f"{name}-0 is being reassigned", "kafka-reassign-partitions.sh --cancel")
+            assert_refused(fresh, f"{name}-0 is being reassigned", "kafka-reassign-partitions.sh --cancel")
     finally:
         fresh.run(host, "systemctl start kafka")
         fresh.reset()
@@ -259,14 +261,14 @@ def reassigning(testbed, plan):
 @pytest.mark.provokes("stale_migration")
 def test_a_migration_znode_of_an_earlier_attempt_is_refused(fresh):
     with znode(fresh, "/migration", json.dumps(faults.COPIED_LONG_AGO).encode()):
-        ran = refused(fresh, "/migration says that the initial copy is done", "delete /migration")
+        ran = assert_refused(fresh, "/migration says that the initial copy is done", "delete /migration")
     assert "The phase is unknown" in ran.text
 
 
 @pytest.mark.provokes("stale_migration")
 def test_a_malformed_migration_znode_is_refused(fresh):
     with znode(fresh, "/migration", b"{torn"):
-        refused(fresh, "/migration is malformed", "delete /migration")
+        assert_refused(fresh, "/migration is malformed", "delete /migration")
 
 
 @pytest.mark.provokes("encoder_secret")
@@ -274,7 +276,7 @@ def test_a_missing_encoder_secret_is_refused(fresh):
     path = "/etc/kafka/server.properties"
     fresh.run("b2", f"cp -a {path} {path}.test; sed -i /^password.encoder.secret/d {path}")
     try:
-        refused(
+        assert_refused(
             fresh,
             "ZooKeeper holds encrypted configs (listener.name.external.ssl.keystore.password of broker 1), "
             "and b2 has no password.encoder.secret",
@@ -291,7 +293,7 @@ WIPE = "If you do not need its content, stop the controller's service and empty 
 def test_a_nonempty_controller_directory_is_refused(fresh):
     fresh.run("c2", f"touch {METADATA}/old")
     try:
-        refused(fresh, f"c2: {METADATA} is not empty and has no meta.properties", WIPE)
+        assert_refused(fresh, f"c2: {METADATA} is not empty and has no meta.properties", WIPE)
     finally:
         fresh.run("c2", f"rm {METADATA}/old")
 
@@ -299,8 +301,8 @@ def test_a_nonempty_controller_directory_is_refused(fresh):
 @pytest.mark.provokes("controller_directories")
 def test_a_controller_directory_of_another_cluster_is_refused(fresh):
     with formatted(fresh, "c2", "AAAAAAAAQsShqPpAhOVFDg", 102):
-        refused(fresh, f"AAAAAAAAQsShqPpAhOVFDg in c2: {METADATA}/meta.properties")
-        refused(
+        assert_refused(fresh, f"AAAAAAAAQsShqPpAhOVFDg in c2: {METADATA}/meta.properties")
+        assert_refused(
             fresh,
             f"c2: {METADATA}/meta.properties has cluster id AAAAAAAAQsShqPpAhOVFDg, ZooKeeper has",
             f"c2: {METADATA} is formatted for cluster AAAAAAAAQsShqPpAhOVFDg, node 102",
@@ -312,13 +314,13 @@ def test_a_controller_directory_of_another_cluster_is_refused(fresh):
 @pytest.mark.provokes("controller_directories")
 def test_a_controller_directory_of_another_node_is_refused(fresh):
     with formatted(fresh, "c2", cluster_id(fresh), 103):
-        refused(fresh, f"c2: {METADATA} is formatted for cluster {cluster_id(fresh)}, node 103", WIPE)
+        assert_refused(fresh, f"c2: {METADATA} is formatted for cluster {cluster_id(fresh)}, node 103", WIPE)
 
 
 @pytest.mark.provokes("controller_directories")
 def test_a_controller_directory_of_another_attempt_is_refused(fresh):
     with formatted(fresh, "c2", cluster_id(fresh), 102, served=True):
-        refused(fresh, "c2: an earlier attempt left the metadata log in state NONE", WIPE)
+        assert_refused(fresh, "c2: an earlier attempt left the metadata log in state NONE", WIPE)
 
 
 def cluster_id(testbed):
