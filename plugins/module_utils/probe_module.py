@@ -144,7 +144,8 @@ class ProbeModule(AnsibleModule):
             # The last seconds are waited for here, because another call would begin by gathering everything again.
             nearly = carry["since"] and stable_s - (now - carry["since"]) <= SLICE_S
             if time.monotonic() >= slice_end and not nearly:
-                return {"done": False, "progress": f"{what}: {seen} ({now - began:.0f} s)", "carry": carry, **result}
+                progress = f"waits for {what}: {seen} ({now - began:.0f} s)"
+                return {"done": False, "progress": progress, "carry": carry, **result}
             remaining = stable_s - (now - carry["since"]) if carry["since"] else _PAUSE_S
             time.sleep(min(remaining, _HEALTHY_PAUSE_S))
 

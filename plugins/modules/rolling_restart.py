@@ -342,7 +342,7 @@ def awaited(module):
         result = {"phase": detected.phase, "gate_token": gate_token, "only_start": only_start, **more}
         return list(dict.fromkeys(troubles)), result
 
-    what = f"{host} may be stopped" if admitting else f"the restart to {given['kind']} to settle"
+    what = f"the moment when {host} may be stopped" if admitting else f"the restart to {given['kind']} to settle"
     result = module.wait(gather, given["stable_s"], given["timeout_s"], what)
     result.setdefault("needed", True)
     if not (result["done"] and (admitting or to_zk)):
@@ -410,7 +410,8 @@ def batch_awaited(module):
         result = {"phase": detected.phase, "gate_token": token, "only_start": verdict.only_start}
         return troubles, {**result, **({"first": first} if first else {})}
 
-    what = f"{', '.join(batch)} may be stopped" if batch else "the cluster to be healthy after the restarts"
+    named = ", ".join(batch)
+    what = f"the moment when {named} may be stopped" if batch else "the cluster to be healthy after the restarts"
     result = module.wait(gather, given["stable_s"], given["timeout_s"], what)
     if not (result["done"] and batch):
         result.pop("gate_token", None)
