@@ -14,6 +14,7 @@ import time
 from typing import Any, Callable, Dict, Iterator, Sequence
 
 import pyspark
+from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -74,7 +75,8 @@ def main(
 
 @contextlib.contextmanager
 def spark(name: str, result: Dict[str, Any]) -> Iterator[SparkSession]:
-    """Yield this process's Spark session, or a new one that ends with the block."""
+    """Yield this process's Spark session, or a new one that ends with the block. Raises SessionError where its JVM has
+    ended before."""
     with timed(result, "spark_start"):
         active = SparkSession.getActiveSession()
         started = active or session.start(f"quorumshift {name}")
@@ -82,7 +84,13 @@ def spark(name: str, result: Dict[str, Any]) -> Iterator[SparkSession]:
         yield started
     finally:
         if active is None:
-            started.stop()
+            try:
+                started.stop()
+            except (OSError, Py4JNetworkError):
+                raise session.SessionError(_NO_JVM) from None
+
+
+_NO_JVM = "Spark's JVM ended during the job: it was killed, or it had no memory left. Run the playbook again"
 
 
 @contextlib.contextmanager
