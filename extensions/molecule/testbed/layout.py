@@ -204,13 +204,13 @@ _OTHER = Layout(
     protocol_version="",
     protected=False,
 )
-# The default's cluster with four brokers in each of three racks. The seed's fixed assignments are over the first three.
-# Each broker fetches from eleven others: as often as by default, idle brokers alone would use most of two cores.
+# The default's cluster with six brokers in each of three racks. The seed's fixed assignments are over the first three.
+# Each broker fetches from seventeen others: as often as by default, idle brokers alone would use most of two cores.
 _RACKS = replace(
     _DEFAULT,
     hosts=tuple(
         Host(f"b{rack}{place}", 10 * rack + place, f"rack-{'abc'[rack - 1]}", 10 * rack + place, True, place == 1)
-        for place in (1, 2, 3, 4)
+        for place in range(1, 7)
         for rack in (1, 2, 3)
     )
     + tuple(Host(f"c{rack}", 100 + rack, f"rack-{'abc'[rack - 1]}", 50 + rack, False, False) for rack in (1, 2, 3)),

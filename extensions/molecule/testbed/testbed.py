@@ -4,7 +4,7 @@
 """The testbed: systemd hosts with a ZooKeeper-mode Kafka cluster that can be reset in seconds.
 
 The environment variable TESTBED_VARIANT chooses the variant: `secure` has secured listeners, `other` another layout,
-`racks` twelve brokers in three racks, `sudo` a login other than root, which logind cleans up after, `journey` an older
+`racks` 18 brokers in three racks, `sudo` a login other than root, which logind cleans up after, `journey` an older
 release and homes of newer ones.
 
 testbed.py jars | image | up | reset | down | clean | status | ssh HOST [COMMAND...]
