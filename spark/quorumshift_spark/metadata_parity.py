@@ -6,8 +6,9 @@
     spark-submit --py-files quorumshift_spark.zip metadata_parity.py --input DIR/job.json
 
 Reads job.json (see job.py) and all views on Spark, compares them and re-checks what differs. Writes
-entities.parquet (the next gate's baseline), differences.parquet and, last, result.json to the output directory. Exit
-code: 0 pass, 1 differ, 2 error, 3 incomplete. Only the verdict in result.json with the job's nonce is valid.
+differences.parquet, with the verdict pass entities.parquet (the next gate's baseline), and, last, result.json to the
+output directory. Exit code: 0 pass, 1 differ, 2 error, 3 incomplete. Only the verdict in result.json with the job's
+nonce is valid.
 """
 
 from __future__ import annotations
@@ -115,17 +116,24 @@ class _Run:
         self.apart.update(_apart(readings))
         kinds = {name: view.kinds for name, view in self.views.items() if name not in self.apart}
         comparisons = rules.plan(self.job.gate, kinds, self.zookeeper_mode)
-        with running.timed(self.result, "compare"):
-            unequal = parity.Unequal(rows, parity.bundled(comparisons), read.copies)
-        # Spark is idle during the re-checks
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            writing = pool.submit(self._write_entities, rows, readings, read.copies)
+            registered = pool.submit(parity.of_nodes, rows, read.copies)
+            # A few rows cost less than the plan of their query, which is made beside that of the comparison
+            written = (
+                pool.submit(self._write_entities, rows, readings, registered) if parity.are_few(readings) else None
+            )
+            with running.timed(self.result, "compare"):
+                unequal = parity.Unequal(rows, parity.bundled(comparisons), read.copies)
             with running.timed(self.result, "recheck"):
                 checked = self._recheck(unequal, comparisons, readings)
             with running.timed(self.result, "write"):
-                brokers, settings = writing.result()
+                brokers, settings = registered.result()
                 self.incomplete += self._uncovered(brokers, readings)
                 self._evaluate(comparisons, unequal, checked, readings, self._nodes(brokers, settings))
+                if self.result["verdict"] == results.PASS:
+                    written = written or pool.submit(self._write_entities, rows, readings, registered)
+                if written:
+                    self._keep(*written.result())
 
     def _probe(self) -> Dict[str, str]:
         """Probe every view; returns {view: error}."""
@@ -279,11 +287,10 @@ class _Run:
     # --- output ---
 
     def _write_entities(
-        self, rows: DataFrame, readings: Mapping[str, parity.Reading], copies: Mapping[str, parity.Copy]
-    ) -> Tuple[List[parity.Registered], nodes.Settings]:
-        """Write the entities of the first reading of ZooKeeper and the log, and settings: the next gate's baseline.
-        Return the brokers and settings among them."""
-        brokers, settings = parity.of_nodes(rows, copies)
+        self, rows: DataFrame, readings: Mapping[str, parity.Reading], registered: concurrent.futures.Future
+    ) -> Tuple[str, int]:
+        """Write the entities of the first reading of ZooKeeper and the log, and settings: the next gate's baseline, if
+        this one passes. Return the file's path and its number of entities."""
         names = [name for name in self.views if name in (rules.ZOOKEEPER, rules.LOG)]
         kept = rows.filter(F.col("view").isin(*names) & (F.col("kind") != ""))
         count = sum(sum(readings[name].read.values()) for name in names)
@@ -293,7 +300,7 @@ class _Run:
             "nonce": self.job.nonce,
             "key_id": baseline.key_id(self.job.digest_key),
             "states": {name: readings[name].state for name in names},
-            "settings": settings,
+            "settings": registered.result()[1],
         }
         path = os.path.join(self.job.output, ENTITIES)
         slices = count // _ROWS_A_SLICE + 1
@@ -306,8 +313,14 @@ class _Run:
                 ids = F.pmod(F.xxhash64("kind", "key", "topic", "partition"), F.lit(slices))
                 part = kept.filter(ids == number) if slices > 1 else kept
                 writer.write(part.toArrow())
-        self.result["files"][ENTITIES] = results.file_facts(path, count)
-        return brokers, settings
+        return path, count
+
+    def _keep(self, path: str, count: int) -> None:
+        """Keep the entities of a pass, remove those of another verdict: no later gate may compare with them."""
+        if self.result["verdict"] == results.PASS:
+            self.result["files"][ENTITIES] = results.file_facts(path, count)
+        else:
+            os.unlink(path)
 
     def _evaluate(self, comparisons, unequal: parity.Unequal, checked: _Checked, readings, own: nodes.Compared) -> None:
         """Fill in counts, differences and the verdict; write differences.parquet."""

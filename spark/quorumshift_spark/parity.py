@@ -141,7 +141,12 @@ def readings(read: Read, names: Sequence[str]) -> Dict[str, Reading]:
 
 
 _FEW_ROWS = 500_000
-"""Below this the plan of the replay costs more than the memory that its rows take."""
+"""Below this a plan costs more than its rows: they are kept in memory."""
+
+
+def are_few(found: Mapping[str, Reading]) -> bool:
+    """Return whether the rows of these readings are kept in memory."""
+    return sum(sum(reading.read.values()) for reading in found.values()) < _FEW_ROWS
 
 
 def replayed(read: Read, found: Mapping[str, Reading]) -> Tuple[DataFrame, Dict[str, Reading]]:
@@ -150,7 +155,7 @@ def replayed(read: Read, found: Mapping[str, Reading]) -> Tuple[DataFrame, Dict[
     if any(kind in reading.read for reading in found.values() for kind in replay.RAW):
         partitions, rejected, partitions_of = replay.replay(rows)
         rows = rows.filter(~F.col("kind").isin(*replay.RAW)).unionByName(partitions)
-    if sum(sum(reading.read.values()) for reading in found.values()) < _FEW_ROWS:
+    if are_few(found):
         rows = rows.persist()
     readings = {}
     for name, reading in found.items():

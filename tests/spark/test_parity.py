@@ -220,6 +220,26 @@ def test_differences_between_zookeeper_and_a_broker_are_found(home, views, first
     assert [entry["proven"] for entry in run.result["rounds"]] == [0, 2]
     rows = pandas.read_parquet(run.output / "differences.parquet")
     assert sorted(rows["field"]) == ["id", "isr", "leader_epoch"]
+    assert not pathlib.Path(run.baseline["path"]).exists() and "entities.parquet" not in run.result["files"]
+
+
+def test_many_rows_become_the_baseline_only_once_they_pass(home, views, first, client, monkeypatch):
+    """They are not kept in memory, and written after the comparison."""
+    monkeypatch.setattr("quorumshift_spark.parity._FEW_ROWS", 0)
+    passed = Run(home, "before_controllers", views, cluster_id=servers.CLUSTER_ID).go()
+    assert passed.verdict == "pass", passed.story()
+    written, kept = (
+        pq.read_table(one.baseline["path"]).drop_columns(["at", "changed", "partition_epoch"]).to_pylist() for one in (passed, first)
+    )
+    assert sorted(map(str, written)) == sorted(map(str, kept))
+    state = znodes.partition_state_path("orders", 2)
+    before = change(client, state, leader_epoch=7)
+    try:
+        failed = Run(home, "before_controllers", views, cluster_id=servers.CLUSTER_ID).go()
+    finally:
+        client.set(state, before)
+    assert failed.verdict == "differ", failed.story()
+    assert not pathlib.Path(failed.baseline["path"]).exists()
 
 
 def test_encrypted_config_without_its_secret_is_incomplete(home, views):
