@@ -17,7 +17,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata_log import read_records
 from quorumshift_spark import columns, replay
 from quorumshift_spark import normal_form as form
-from quorumshift_spark.views import Statement, source
+from quorumshift_spark.views import Statement, metadata_log, source
 from quorumshift_spark.views.metadata_log import LogSource, MetadataLogView
 
 from tests.spark.parity import local_spark
@@ -117,6 +117,12 @@ def write(directory, batches):
     return offset
 
 
+@pytest.fixture(autouse=True)
+def no_log_is_small(monkeypatch):
+    """Spark replays these logs, though one task could."""
+    monkeypatch.setattr(metadata_log, "_SMALL", 0)
+
+
 def replayed(spark, directory, end):
     """Return (rows of partitions, {view: why}) of the pipeline."""
     view = MetadataLogView(LogSource(end, directory=str(directory)), DIGESTS, tasks=3)
@@ -154,6 +160,19 @@ def test_partitions_are_those_of_the_image(spark, tmp_path, seed):
             expected[(topic_id, number)] = [*(fields[name] for name in names.values()), of_topic, values[-1]]
     assert len(found) > 50 and rejected == {}
     assert found == expected
+
+
+def test_a_small_log_is_replayed_to_the_same_rows_by_the_task_that_reads_it(spark, tmp_path, monkeypatch):
+    end = write(tmp_path / "log", history(random.Random(9), 40))
+    expected, _rejected = replayed(spark, tmp_path / "log", end)
+    monkeypatch.undo()
+    view = MetadataLogView(LogSource(end, directory=str(tmp_path / "log")), DIGESTS)
+    (part,) = view.parts()
+    (read,) = (item for item in view.read(part) if isinstance(item, pa.RecordBatch))
+    names = ["changed" if name == "at" else name for name in columns.PARTITIONS.names]
+    found = [tuple(row.values()) for row in read.select(columns.PARTITIONS.names).to_pylist()]
+    assert read.schema == columns.PARTITIONS and len(found) > 50
+    assert sorted(found, key=str) == sorted((tuple(row[name] for name in names) for row in expected), key=str)
 
 
 TOPIC, OTHER = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"

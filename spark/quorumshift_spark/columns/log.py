@@ -62,7 +62,8 @@ COLUMNS = {
     "last_known_elr": "lastKnownElr",
     "directories": "directories",
 }
-_SORTED = ("isr", "removing", "adding", "elr", "last_known_elr")
+SORTED = ("isr", "removing", "adding", "elr", "last_known_elr")
+"""Lists whose order means nothing."""
 _UNCHANGED = {"leader": -2, "recovery_state": -1}  # LeaderConstants.NO_LEADER_CHANGE, LeaderRecoveryState.NO_CHANGE
 _TYPES = {field.name: ARROW_TYPES[field.type] for field in RECORDS[_PARTITION].fields}
 
@@ -282,7 +283,7 @@ def _record_batch(part: Part, key: int, columns: Dict[str, pa.Array], offset: np
     arrays = {
         column: columns[name] if name in columns else pa.nulls(length, _TYPES[name]) for column, name in COLUMNS.items()
     }
-    for column in _SORTED:
+    for column in SORTED:
         arrays[column] = sorted_lists(arrays[column])
     if key == _CHANGE:
         for column, unchanged in _UNCHANGED.items():

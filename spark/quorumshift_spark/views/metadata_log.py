@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import os
 import shutil
 from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, NamedTuple, Tuple
@@ -38,9 +39,10 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.record_b
 
 from quorumshift_spark import normal_form as form
 from quorumshift_spark import replay
+from quorumshift_spark.columns import PARTITIONS
 from quorumshift_spark.columns import log as columns
 from quorumshift_spark.normal_form import Digests, Entity
-from quorumshift_spark.views import Absent, Key, LiveView, Statement, ViewError
+from quorumshift_spark.views import Absent, Key, LiveView, Statement, ViewError, partition
 
 
 class LogSource(NamedTuple):
@@ -60,12 +62,13 @@ class LogSource(NamedTuple):
 class Piece(NamedTuple):
     """A piece of a log that one task reads. `partitions`: the part of the files whose partition records it reads, None
     for the piece with all other records. `extent`: of the log. `copy_of`: the view with the same bytes, which are not
-    read again."""
+    read again. `is_whole`: whether it is all of a small log, which the task replays."""
 
     source: LogSource
     extent: Extent | None = None
     partitions: columns.Part | None = None
     copy_of: str | None = None
+    is_whole: bool = False
 
 
 class History(NamedTuple):
@@ -123,13 +126,13 @@ class MetadataLogView(LiveView):
         self._ship = ship
         self._leader = leader
         self._tasks = tasks
-        self._unpacked_to: str | None = None
+        self._unpacked_to: Tuple[LogSource, str] | None = None
         self._reread: Tuple[LogSource, Dict[Key, Entity | Absent], Statement] | None = None
         self._history: Tuple[LogSource, History | None] | None = None
 
     def parts(self, at_once: int = 0) -> List[Piece]:
         """Return the pieces: one for the records that depend on each other, others for those of partitions, which
-        Spark replays (quorumshift_spark.replay)."""
+        Spark replays (quorumshift_spark.replay). A small log is one piece."""
         leader, self._leader = self._leader, None  # tasks do not need it
         if leader and leader.content_digest() == self.content_digest():
             with self._open(self.source._replace(directory=self._unpacked())) as (_log, extent):
@@ -153,25 +156,34 @@ class MetadataLogView(LiveView):
 
     def _pieces(self, source, tasks):
         with self._open(source) as (log, extent):
-            return [Piece(source, extent), *(Piece(source, extent, part) for part in columns.split(log, extent, tasks))]
+            parts = columns.split(log, extent, tasks)
+            if sum(part.end - part.start for part in parts) <= _SMALL:
+                return [Piece(source, extent, is_whole=True)]
+            return [Piece(source, extent), *(Piece(source, extent, part) for part in parts)]
 
     def close(self) -> None:
-        """Remove what `parts` unpacked. It holds secrets."""
-        if self.source.archive:
-            shutil.rmtree(self.source.archive + _UNPACKED, ignore_errors=True)
+        """Remove what was unpacked. It holds secrets."""
+        if self._unpacked_to:
+            shutil.rmtree(self._unpacked_to[0].archive + _UNPACKED, ignore_errors=True)
+            self._unpacked_to = None
 
     def _unpacked(self) -> str:
+        """Return the directory of `source`: of an archive, where it is unpacked until `close` or a newer source."""
         if self.source.directory:
             return self.source.directory
-        if self._unpacked_to is None:
+        if self._unpacked_to is None or self._unpacked_to[0] != self.source:
+            self.close()
             directory = f"{self.source.archive}{_UNPACKED}"
-            self.close()  # of a job that was killed
-            os.mkdir(directory, 0o700)
-            self._unpacked_to = _unpack(self.source.archive, self.source.sha256, directory)
-        return self._unpacked_to
+            shutil.rmtree(directory, ignore_errors=True)  # of a job that was killed
+            with contextlib.ExitStack() as failed:
+                os.mkdir(directory, 0o700)
+                failed.callback(shutil.rmtree, directory, ignore_errors=True)
+                self._unpacked_to = self.source, _unpack(self.source.archive, self.source.sha256, directory)
+                failed.pop_all()
+        return self._unpacked_to[1]
 
     def read(self, part: Piece) -> Iterator[Entity | pa.RecordBatch | Statement]:
-        """See View.read: entities and the raw rows that quorumshift_spark.replay takes."""
+        """See View.read: entities and, but for a small log, the raw rows that quorumshift_spark.replay takes."""
         if part.extent is None:
             with contextlib.ExitStack() as stack:
                 directory = stack.enter_context(_directory(part.source))
@@ -195,8 +207,12 @@ class MetadataLogView(LiveView):
                     )
                 return
             with open_log(piece.source.directory, piece.source.end_offset) as log:
-                image = Image.of(log_records(log, piece.extent, TYPES - PARTITION_TYPES))
+                types = TYPES if piece.is_whole else TYPES - PARTITION_TYPES
+                image = Image.of(log_records(log, piece.extent, types))
             yield from entities(image, self._digests)
+            if piece.is_whole:
+                yield pa.RecordBatch.from_pylist([*_partitions(image)], PARTITIONS)
+                return
             for topic_id, offset in image.removed_topics.items():
                 yield Entity(replay.REMOVED_TOPIC, form.canonical([topic_id]), {}, {"offset": offset})
 
@@ -206,16 +222,14 @@ class MetadataLogView(LiveView):
         if self._reread is not None and self._reread[0] == self.source and wanted <= self._reread[1].keys():
             return {key: self._reread[1][key] for key in wanted}, self._reread[2]
         topics = {form.key_of(key)[0] for kind, key in wanted if kind == "partition"}
-        with _directory(self.source) as directory, self._open(self.source._replace(directory=directory)) as (
-            log,
-            extent,
-        ):
+        with self._open(self.source._replace(directory=self._unpacked())) as (log, extent):
             image = Image.of(log_records(log, extent, TYPES - PARTITION_TYPES))
             if topics:
                 _add_partitions(image, log, extent, topics)
+        of_topics = (partition(self.name, row, row["at"]) for row in _partitions(image))
         found: Dict[Key, Entity | Absent] = {
             (entity.kind, entity.key): entity
-            for entity in entities(image, self._digests)
+            for entity in itertools.chain(entities(image, self._digests), of_topics)
             if (entity.kind, entity.key) in wanted
         }
         removals = removed(image)
@@ -231,11 +245,10 @@ class MetadataLogView(LiveView):
         """Return when metadata changed since an offset, from older segments; None where no checkpoint is newer, so that
         each entity has it. Runs on the driver."""
         if self._history is None or self._history[0] != self.source:
-            with _directory(self.source) as directory:
-                source = self.source._replace(directory=directory)
-                with self._open(source) as (log, _extent):
-                    is_newer = log.checkpoint is not None and log.checkpoint.offset > since
-                self._history = self.source, self._read_history(source, since) if is_newer else None
+            source = self.source._replace(directory=self._unpacked())
+            with self._open(source) as (log, _extent):
+                is_newer = log.checkpoint is not None and log.checkpoint.offset > since
+            self._history = self.source, self._read_history(source, since) if is_newer else None
         return self._history[1]
 
     def _read_history(self, source, since):
@@ -280,6 +293,8 @@ class MetadataLogView(LiveView):
             raise ViewError(f"{self.name}: {error}. Take the snapshot of the log again") from error
 
 
+_SMALL = 2 << 20
+"""Bytes of a log, about 30,000 records, that one task replays in less time than Spark takes to plan their replay."""
 _UNPACKED = ".unpacked"
 _READ = 1 << 20  # bytes
 _CHANGES = ["topic_id", "partition", "offset"]
@@ -333,15 +348,9 @@ def _named_archive() -> Iterator[None]:
 
 
 def entities(image: Image, digests: Digests) -> Iterator[Entity]:
-    """Yield every entity of an image in the normal form."""
+    """Yield every entity of an image in the normal form, but for partitions."""
     for topic_id, (name, at) in image.topics.items():
         yield form.topic(name, topic_id, {"offset": at})
-    for topic_id, partitions in image.partitions.items():
-        for number, values in partitions.items():
-            of_kafka = dict(zip(PARTITION_FIELDS, values))
-            fields = {ours: of_kafka[theirs] for ours, theirs in columns.COLUMNS.items() if theirs in of_kafka}
-            place = {"offset": values[-1]}
-            yield form.partition(image.topics[topic_id][0], number, {"topic_id": topic_id, **fields}, place)
     for (code, resource), configs in image.configs.items():
         for name, (value, at) in configs.items():
             yield form.config(*_resource(code, resource), name, value, digests, {"offset": at})
@@ -377,6 +386,17 @@ def entities(image: Image, digests: Digests) -> Iterator[Entity]:
             for one in broker["end_points"]
         ]
         yield form.broker(broker_id, fields, {"offset": broker["changed_offset"]})
+
+
+def _partitions(image: Image) -> Iterator[Dict[str, Any]]:
+    """Yield the partitions of an image as rows of columns.PARTITIONS."""
+    for topic_id, partitions in image.partitions.items():
+        topic = image.topics[topic_id][0]
+        for number, values in partitions.items():
+            of_kafka = dict(zip(PARTITION_FIELDS, values))
+            fields = {ours: of_kafka[theirs] for ours, theirs in columns.COLUMNS.items() if theirs in of_kafka}
+            fields.update({name: sorted(fields[name]) for name in columns.SORTED})
+            yield {"topic": topic, "topic_id": topic_id, "partition": number, **fields, "at": values[-1]}
 
 
 def _acls(image: Image) -> Iterable[Entity]:

@@ -30,7 +30,7 @@ def row(record):
     """Return a record of the generic decoder as a row of the columns."""
     fields, is_change = record.fields, record.type == CHANGE
     found = {column: fields.get(name) for column, name in columns.COLUMNS.items()}
-    for column in columns._SORTED:
+    for column in columns.SORTED:
         found[column] = None if found[column] is None else sorted(found[column])
     if is_change:
         found["leader"] = None if fields["leader"] == -2 else fields["leader"]

@@ -28,7 +28,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zo
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import backup_file
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.normal_form import canonical
-from quorumshift_spark.views import Absent, Statement, ViewError, baseline, zookeeper
+from quorumshift_spark.views import Absent, Statement, ViewError, baseline, metadata_log, zookeeper
 from quorumshift_spark.views.metadata_log import LogSource, MetadataLogView, entities, removed
 from quorumshift_spark.views.password_encoder import UndecodablePassword, decode
 
@@ -233,7 +233,8 @@ def log_directory(tmp_path_factory):
     return str(home / "__cluster_metadata-0")
 
 
-def test_log_of_kafka_agrees_with_its_summary(log_directory):
+def test_log_of_kafka_agrees_with_its_summary(log_directory, monkeypatch):
+    monkeypatch.setattr(metadata_log, "_SMALL", 0)
     summary = metadata_summary.summarise(log_directory)
     view = MetadataLogView(LogSource(summary["log_end_offset"], directory=log_directory), DIGESTS)
     first, *others = view.parts()
