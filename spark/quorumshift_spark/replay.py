@@ -51,7 +51,7 @@ def replay(raw: DataFrame) -> Replayed:
     names = [*(name for name in raw.columns if name not in ("kind", "topic")), "first", "is_orphan"]
     merged = _merged(records.join(several, "id", "left_semi"), dict(raw.dtypes), names).persist()
     alone = single.withColumns({"first": F.col("changed"), "is_orphan": F.col("is_change")}).select(*names)
-    known = alone.unionByName(merged).join(F.broadcast(_topics(raw)), ["view", "topic_id"], "left")
+    known = alone.unionByName(merged).join(F.broadcast(_topics(raw).persist()), ["view", "topic_id"], "left")
     elr = {name: F.coalesce(name, F.array().cast("array<int>")) for name in _ELR}
     replayed = known.withColumns(
         {

@@ -21,6 +21,7 @@ from __future__ import annotations
 import base64
 import collections
 import contextlib
+import gc
 import itertools
 import json
 import os
@@ -106,8 +107,12 @@ def on_tasks(
         held = [*map(spark.sparkContext.broadcast, held)]
 
     def work(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for number in itertools.chain.from_iterable(batch["id"].to_pylist() for batch in numbers):
-            yield from read(pickle.loads(held[number].value if ship else held[number]))
+        gc.disable()  # a part makes millions of objects in no cycles: to look for some takes a fifth of the time
+        try:
+            for number in itertools.chain.from_iterable(batch["id"].to_pylist() for batch in numbers):
+                yield from read(pickle.loads(held[number].value if ship else held[number]))
+        finally:
+            gc.enable()  # Spark uses the process again
 
     return spark.range(0, len(parts), 1, len(parts)).mapInArrow(work, from_arrow_schema(schema))
 

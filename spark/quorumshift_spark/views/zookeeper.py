@@ -224,13 +224,19 @@ class ZooKeeperFilesView(ZooKeeperView):
         def is_own(name: bytes) -> bool:
             return zlib.crc32(name) % part.of == part.number
 
+        own = b"\0"  # the topic below which the files are now: its znodes follow it
+
         def wanted(path: bytes) -> bool | None:
+            nonlocal own
+            if path.startswith(own):
+                return path.endswith(b"/state")
             if not path.startswith(before):
                 return True
             name, _slash, rest = path[len(before) :].partition(b"/")
-            if not rest:
-                return True
-            return rest.endswith(b"/state") if is_own(name) else None
+            if is_own(name):
+                own = before + name + b"/"
+                return not rest or rest.endswith(b"/state")
+            return None if rest else True
 
         zxid, nodes = self._tree(wanted)
         for path, node in nodes:
