@@ -31,8 +31,8 @@ ON_NETWORK = {
 SMALL_JVM = {"spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
 """A JVM that starts fast. A small job mostly plans queries; the optimizing compiler would make it slower."""
 LARGE_JVM = {"spark.driver.extraJavaOptions": "-XX:+UseParallelGC"}
-LARGE_BYTES = 16 << 20
-"""From this input on the optimizing compiler pays: the compressed logs of three voters, 200,000 partitions."""
+LARGE_BYTES = 64 << 20
+"""From this input on the optimizing compiler pays: the compressed logs of three voters, 1,000,000 partitions."""
 
 
 def settings(master: str | None, input_bytes: int) -> dict[str, str]:
