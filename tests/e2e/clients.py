@@ -23,11 +23,9 @@ VOLATILE = {"controller", "controller_epoch", "migration", "notification", "part
 
 
 @contextlib.contextmanager
-def running_clients(directory: pathlib.Path, **config: object) -> Iterator[Callable[[], dict]]:
-    """Run the clients with their files in `directory` and `config` in place of the demo's; yield a function that stops
-    them and returns their verdict."""
-    given = {**demo_testbed.TestbedInventory().clients_config(), **config}
-    (directory / "config.json").write_text(json.dumps(given))
+def running_clients(directory: pathlib.Path) -> Iterator[Callable[[], dict]]:
+    """Run the clients with their files in `directory`; yield a function that stops them and returns their verdict."""
+    (directory / "config.json").write_text(json.dumps(demo_testbed.TestbedInventory().clients_config()))
     _clients(directory, "run", "--config", directory / "config.json", "--daemon")
 
     def verdict() -> dict:

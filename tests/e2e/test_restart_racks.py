@@ -21,7 +21,6 @@ from tools.e2e.rollbacks import back, phase
 from tools.e2e.testbed import meanwhile
 
 AS_SHIPPED = {"quorumshift_stable_s": 10, "quorumshift_roll_timeout_s": 600}  # what the comparison is of
-CLIENTS_RATE = 60  # messages per second: 200 would take more than one of two cores from 18 brokers
 IN_BATCHES = {"restart_concurrency": 6}
 
 
@@ -53,7 +52,7 @@ class UnderMinIsr:
 def clients(fresh, tmp_path):
     """Verification clients; a function that stops them and returns their verdict."""
     (tmp_path / "clients").mkdir()
-    with running_clients(tmp_path / "clients", rate=CLIENTS_RATE) as stop:
+    with running_clients(tmp_path / "clients") as stop:
         yield stop
 
 
