@@ -229,7 +229,8 @@ def test_many_rows_become_the_baseline_only_once_they_pass(home, views, first, c
     passed = Run(home, "before_controllers", views, cluster_id=servers.CLUSTER_ID).go()
     assert passed.verdict == "pass", passed.story()
     written, kept = (
-        pq.read_table(one.baseline["path"]).drop_columns(["at", "changed", "partition_epoch"]).to_pylist() for one in (passed, first)
+        pq.read_table(one.baseline["path"]).drop_columns(["at", "changed", "partition_epoch"]).to_pylist()
+        for one in (passed, first)
     )
     assert sorted(map(str, written)) == sorted(map(str, kept))
     state = znodes.partition_state_path("orders", 2)
