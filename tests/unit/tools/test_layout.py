@@ -51,8 +51,8 @@ def test_variants_share_no_state(layout):
     assert len({one.TESTBED_ID for one in loaded}) == len({one.STATE for one in loaded}) == 5
 
 
-def test_the_racks_have_four_brokers_each_and_the_seeds_first_three_brokers_are_in_different_ones(layout):
+def test_the_racks_have_six_brokers_each_and_the_seeds_first_three_brokers_are_in_different_ones(layout):
     """The seed's fixed assignments are over the first three brokers; in one rack they would keep its brokers apart."""
     brokers = layout("racks").BROKERS
-    assert Counter(host.rack for host in brokers) == {"rack-a": 4, "rack-b": 4, "rack-c": 4}
+    assert Counter(host.rack for host in brokers) == {"rack-a": 6, "rack-b": 6, "rack-c": 6}
     assert len({host.rack for host in brokers[:3]}) == 3 and all(host.has_zookeeper for host in brokers[:3])
