@@ -119,7 +119,7 @@ class _Run:
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             registered = pool.submit(parity.of_nodes, rows, read.copies)
             # A few rows cost less than the plan of their query, which is made beside that of the comparison
-            written = (
+            writing = (
                 pool.submit(self._write_entities, rows, readings, registered) if parity.are_few(readings) else None
             )
             with running.timed(self.result, "compare"):
@@ -131,9 +131,10 @@ class _Run:
                 self.incomplete += self._uncovered(brokers, readings)
                 self._evaluate(comparisons, unequal, checked, readings, self._nodes(brokers, settings))
                 if self.result["verdict"] == results.PASS:
-                    written = written or pool.submit(self._write_entities, rows, readings, registered)
-                if written:
-                    self._keep(*written.result())
+                    entities = writing.result() if writing else self._write_entities(rows, readings, registered)
+                    self.result["files"][ENTITIES] = results.file_facts(*entities)
+                elif writing and not writing.exception():
+                    os.unlink(writing.result()[0])  # no later gate may compare with it
 
     def _probe(self) -> Dict[str, str]:
         """Probe every view; returns {view: error}."""
@@ -314,13 +315,6 @@ class _Run:
                 part = kept.filter(ids == number) if slices > 1 else kept
                 writer.write(part.toArrow())
         return path, count
-
-    def _keep(self, path: str, count: int) -> None:
-        """Keep the entities of a pass, remove those of another verdict: no later gate may compare with them."""
-        if self.result["verdict"] == results.PASS:
-            self.result["files"][ENTITIES] = results.file_facts(path, count)
-        else:
-            os.unlink(path)
 
     def _evaluate(self, comparisons, unequal: parity.Unequal, checked: _Checked, readings, own: nodes.Compared) -> None:
         """Fill in counts, differences and the verdict; write differences.parquet."""

@@ -228,15 +228,16 @@ class ZooKeeperFilesView(ZooKeeperView):
 
         def wanted(path: bytes) -> bool | None:
             nonlocal own
-            if path.startswith(own):
-                return path.endswith(b"/state")
-            if not path.startswith(before):
-                return True
-            name, _slash, rest = path[len(before) :].partition(b"/")
-            if is_own(name):
+            if not path.startswith(own):
+                if not path.startswith(before):
+                    return True
+                name, _slash, rest = path[len(before) :].partition(b"/")
+                if not rest:
+                    return True
+                if not is_own(name):
+                    return None
                 own = before + name + b"/"
-                return not rest or rest.endswith(b"/state")
-            return None if rest else True
+            return path.endswith(b"/state")
 
         zxid, nodes = self._tree(wanted)
         for path, node in nodes:
