@@ -331,7 +331,7 @@ def cluster_id(testbed):
 # Partial runs of the playbook ----------------------------------------------------------------------------------------
 
 
-def run_partially(testbed, *options):
+def assert_unchanged_by(testbed, *options):
     """Run a part of the playbook; assert that nothing changes."""
     before = testbed.fingerprint()
     ran = testbed.play("migrate", *options, extra={"quorumshift_gate_timeout_s": 5})
@@ -342,13 +342,13 @@ def run_partially(testbed, *options):
 
 @pytest.mark.parametrize("limit", ["b1", "kafka_broker", "kafka_controller", "localhost,b1,b2,b3,c1", "!c3"])
 def test_limit_is_refused(fresh, limit):
-    ran = run_partially(fresh, "--limit", limit)
+    ran = assert_unchanged_by(fresh, "--limit", limit)
     assert ran.code != 0 and f"--limit {limit} excludes hosts. " in ran.text, ran.text
 
 
 @pytest.mark.parametrize("tag", ["always", "nothing"])
 def test_tags_are_refused(fresh, tag):
-    ran = run_partially(fresh, "--tags", tag)
+    ran = assert_unchanged_by(fresh, "--tags", tag)
     assert ran.code != 0 and "exclude tasks. " in ran.text, ran.text
 
 
@@ -362,11 +362,11 @@ def test_tags_are_refused(fresh, tag):
     ],
 )
 def test_start_at_task_changes_nothing(fresh, task):
-    run_partially(fresh, "--start-at-task", f"*{task}")
+    assert_unchanged_by(fresh, "--start-at-task", f"*{task}")
 
 
 def test_check_mode_shows_the_next_changes_and_changes_nothing(fresh):
-    ran = run_partially(fresh, "--check", "--diff")
+    ran = assert_unchanged_by(fresh, "--check", "--diff")
     assert ran.code == 0, ran.text
     assert all(ran.recap(host)["changed"] == 1 for host in fresh.controllers), ran.text
     assert all(ran.recap(host)["changed"] == 0 for host in (*fresh.brokers, "localhost")), ran.text

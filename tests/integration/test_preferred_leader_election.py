@@ -17,7 +17,7 @@ pytestmark = pytest.mark.real
 TOPICS = {"orders": [[2, 1], [1, 2], [2, 1]], "plain": [[2, 1]]}
 
 
-def elects_again(brokers):
+def assert_elects_again(brokers):
     """Restart the preferred leader of most partitions, and give them back in two steps."""
 
     def elect(check=False, **options):
@@ -58,9 +58,9 @@ def elects_again(brokers):
 def test_in_kraft_mode():
     settings = {"leader.imbalance.check.interval.seconds": "3600"}
     with admin_bed.kraft("elect", 2, settings) as (_home, _controller, brokers):
-        elects_again(brokers)
+        assert_elects_again(brokers)
 
 
 def test_in_zookeeper_mode():
     with admin_bed.zookeeper("elect_zk", 2) as (_home, _zookeeper, brokers):
-        elects_again(brokers)
+        assert_elects_again(brokers)

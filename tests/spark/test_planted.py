@@ -45,14 +45,14 @@ def world(spark):
         yield World(stack, home)
 
 
-def check(group, planted, run, strict=True):
+def assert_found(group, planted, run, strict=True):
     """Evaluate the rows of a run. `strict`: it finds nothing but them."""
     assert run.result is not None, run.story()
     wrong = table.evaluate(group, run.job["gate"], planted, run.result, strict=strict)
     assert not wrong, "\n".join([*wrong, *run.result["reasons"]])
 
 
-def check_each(group, runs):
+def assert_each_found(group, runs):
     """Evaluate rows that have a run each."""
     wrong = [
         line
@@ -78,7 +78,7 @@ def test_planted_in_zookeeper_mode(world, before):
         for row in planted:
             row.plant(zk)
         run = world.run("before_controllers")
-    check("in ZooKeeper, ZooKeeper mode", planted, run)
+    assert_found("in ZooKeeper, ZooKeeper mode", planted, run)
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_planted_in_zookeeper(migrated, copied):
             row.plant(zk)
         fence = migrated.fence_now()
         run = migrated.run("after_copy", {"metadata_log": migrated.snapshots.cut()}, fence=fence)
-    check("in ZooKeeper, dual-write", planted, run)
+    assert_found("in ZooKeeper, dual-write", planted, run)
 
 
 def records_of(planted):
@@ -125,7 +125,7 @@ def test_planted_in_the_log(migrated, copied, image):
     fence, log = migrated.fence_now(), snapshots.cut()
     assert logs.loaded([log["directory"]])[0].startswith("loaded ")
     run = migrated.run("after_copy", {"metadata_log": log}, fence=fence, answering=snapshots)
-    check("in the log, dual-write", planted, run)
+    assert_found("in the log, dual-write", planted, run)
 
 
 def test_planted_in_another_controllers_log(migrated, copied, image):
@@ -137,7 +137,7 @@ def test_planted_in_another_controllers_log(migrated, copied, image):
     assert logs.loaded([other])[0].startswith("loaded ")
     others = [{"node": 3001, "directory": str(other), "end_offset": log["end_offset"]}]
     run = migrated.run("after_copy", {"metadata_log": log, "metadata_logs": others}, fence=migrated.fence_now())
-    check("in the log of another controller", planted, run)
+    assert_found("in the log of another controller", planted, run)
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +155,7 @@ def test_planted_in_the_baseline(migrated, settled):
         row.plant(baseline)
     given = {"metadata_log": migrated.snapshots.cut(), "baseline": baseline.write()}
     run = migrated.run("before_kraft", given, fence=migrated.fence_now())
-    check("in the baseline", planted, run)
+    assert_found("in the baseline", planted, run)
 
 
 def test_planted_blocks_of_producer_ids(migrated, settled):
@@ -168,7 +168,7 @@ def test_planted_blocks_of_producer_ids(migrated, settled):
             fence = migrated.fence_now()
             run = migrated.run("after_copy", {"metadata_log": migrated.snapshots.cut()}, fence=fence)
         runs.append((row, run))
-    check_each("producer ids", runs)
+    assert_each_found("producer ids", runs)
 
 
 def test_a_dual_write_that_is_behind(migrated, settled):
@@ -178,7 +178,7 @@ def test_a_dual_write_that_is_behind(migrated, settled):
         logs.append(log["directory"], log["end_offset"], [logs.config(2, "orders", "retention.ms", "9009")])
         log["end_offset"] += 1
     run = migrated.run("after_copy", {"metadata_log": log}, fence=migrated.fence_now(), bounds={"fence_s": 1})
-    check("dual-write is behind", [row], run)
+    assert_found("dual-write is behind", [row], run)
 
 
 def test_planted_in_the_baseline_beside_changes(migrated, settled):
@@ -192,7 +192,7 @@ def test_planted_in_the_baseline_beside_changes(migrated, settled):
         fence = migrated.fence_now()
         given = {"metadata_log": migrated.snapshots.cut(), "baseline": baseline.write()}
         run = migrated.run("before_kraft", given, fence=fence)
-    check("in the baseline, beside changes", planted, run)
+    assert_found("in the baseline, beside changes", planted, run)
 
 
 # --- the brokers run in KRaft mode --------------------------------------------------------------------
@@ -233,7 +233,7 @@ def test_planted_by_a_stale_broker(kraft, in_kraft):
             fence = kraft.fence_now()
             given = {"metadata_log": kraft.snapshots.cut()}
             run = kraft.run("after_kraft", given, fence=fence, answering=kraft.snapshots)
-            check(group, planted, run)
+            assert_found(group, planted, run)
 
 
 @pytest.fixture(scope="module")
@@ -248,7 +248,7 @@ def test_a_suspended_broker(kraft, caught_up):
         run = kraft.run("after_kraft", {"metadata_log": kraft.snapshots.cut()}, bounds={"request_timeout_s": 3})
     finally:
         os.kill(kraft.second.pid, signal.SIGCONT)
-    check("a suspended broker", [rows.suspended()], run)
+    assert_found("a suspended broker", [rows.suspended()], run)
     kraft.unfenced(2)
 
 
@@ -260,7 +260,7 @@ def test_planted_in_the_log_of_kraft(kraft, caught_up):
     # The log alone decides after the migration: ZooKeeper has no features, and KRaft's brokers are not in it
     given = {"zookeeper": None, "metadata_log": log, "baseline": None}
     run = kraft.run("after_finalize", given, fence=fence, answering=snapshots)
-    check("in the log, KRaft mode", planted, run)
+    assert_found("in the log, KRaft mode", planted, run)
 
 
 def test_planted_in_a_checkpoint(kraft, caught_up):
@@ -270,14 +270,14 @@ def test_planted_in_a_checkpoint(kraft, caught_up):
     assert logs.loaded([directory])[0].startswith("loaded ")
     given = {"zookeeper": None, "metadata_log": log, "baseline": caught_up.baseline}
     run = kraft.run("after_finalize", given)
-    check("in a checkpoint", [row], run)
+    assert_found("in a checkpoint", [row], run)
     # What the cluster itself changed since the baseline has its records here, and not below
     also = tuple((one["kind"], one["key"]) for one in run.result["changed"])
     segment = max(directory.glob("*.log"))
     logs.cut(segment, lambda batch: batch.last_offset >= end - 1)
     segment.rename(directory / f"{end - 1:020d}.log")
     run = kraft.run("after_finalize", given)
-    check("in a checkpoint alone", [rows.without_records(row)._replace(also=also)], run)
+    assert_found("in a checkpoint alone", [rows.without_records(row)._replace(also=also)], run)
     assert not run.result["differences"]
 
 
@@ -312,7 +312,7 @@ def test_malformed_znodes(kraft, caught_up):
             row.plant(zk)
         fence = kraft.fence_now()
         run = kraft.run("after_kraft", {"metadata_log": kraft.snapshots.cut()}, fence=fence)
-    check("malformed znodes", planted, run)
+    assert_found("malformed znodes", planted, run)
 
 
 def test_broken_logs(kraft, caught_up):
@@ -329,7 +329,7 @@ def test_broken_logs(kraft, caught_up):
     rejected = [line.startswith("rejected ") for line in logs.loaded([others[n]["directory"] for n in (1, 5, 7)])]
     assert all(rejected)
     run = kraft.run("before_finalize", {"metadata_log": log, "metadata_logs": others}, fence=kraft.fence_now())
-    check("broken logs", [row for row, _breaks in planted], run)
+    assert_found("broken logs", [row for row, _breaks in planted], run)
 
 
 def test_a_short_log(kraft, caught_up):
@@ -338,7 +338,7 @@ def test_a_short_log(kraft, caught_up):
     end = logs.places(pathlib.Path(log["directory"]), kraft.mark)[0] + 1
     others = [{"node": 3001, "directory": log["directory"], "end_offset": end}]
     run = kraft.run("after_kraft", {"metadata_log": log, "metadata_logs": others}, fence=kraft.fence_now())
-    check("a short log", [rows.of_short_log()], run)
+    assert_found("a short log", [rows.of_short_log()], run)
     last = logs.last_epoch(pathlib.Path(log["directory"]))
     other = kraft.copied(log)
     logs.elect(other, last + 1)
@@ -347,7 +347,7 @@ def test_a_short_log(kraft, caught_up):
         {"node": 3002, "error": "c3 cannot be reached"},
     ]
     run = kraft.run("after_kraft", {"metadata_log": log, "metadata_logs": others}, fence=kraft.fence_now())
-    check("logs that are not compared", [rows.of_other_epoch(), rows.of_unread_log()], run)
+    assert_found("logs that are not compared", [rows.of_other_epoch(), rows.of_unread_log()], run)
 
 
 def test_a_log_of_another_cluster(kraft, caught_up):
@@ -362,7 +362,7 @@ def test_a_log_of_another_cluster(kraft, caught_up):
     logs.append(str(directory), 3, [("NO_OP_RECORD", {})] * (end - 3))
     log = {"directory": str(directory), "end_offset": end}
     run = kraft.run("after_kraft", {"metadata_log": log}, fence=fence)
-    check("a log of another cluster", [row], run, strict=False)
+    assert_found("a log of another cluster", [row], run, strict=False)
 
 
 def test_wrong_addresses_clusters_and_keys(kraft, caught_up):
@@ -374,14 +374,14 @@ def test_wrong_addresses_clusters_and_keys(kraft, caught_up):
     given = {**log, "brokers": [first, closed, controller], "zookeeper": chroot}
     fence = kraft.fence_now()
     run = kraft.run("after_kraft", given, fence=fence, bounds={"request_timeout_s": 5})
-    check("wrong addresses", rows.wrong_addresses(), run)
+    assert_found("wrong addresses", rows.wrong_addresses(), run)
     baseline = kraft.baseline(caught_up).write({"key_id": "0" * 16})
     given = {**log, "brokers": [{**second, "id": 1}], "baseline": baseline}
-    check("wrong identities", rows.wrong_identities(), kraft.run("after_kraft", given, fence=fence))
+    assert_found("wrong identities", rows.wrong_identities(), kraft.run("after_kraft", given, fence=fence))
     given = {**log, "zookeeper": None, "baseline": caught_up.baseline}
-    check("other clusters", rows.other_clusters(), kraft.run("after_finalize", given, cluster_id=OTHER))
+    assert_found("other clusters", rows.other_clusters(), kraft.run("after_finalize", given, cluster_id=OTHER))
     run = kraft.run("after_kraft", log, cluster_id=OTHER, fence=fence)
-    check("ZooKeeper of another cluster", [rows.other_zookeeper()], run)
+    assert_found("ZooKeeper of another cluster", [rows.other_zookeeper()], run)
 
 
 def test_old_nonces(kraft, caught_up):
@@ -392,7 +392,7 @@ def test_old_nonces(kraft, caught_up):
         more = {"fence": fence, "answering": OldAnswers(kraft), "bounds": {"rounds": 2}}
         run = kraft.run("after_kraft", {"metadata_log": cut}, **more)
     again = spark_submission.result(str(run.output), "the nonce of this job", {"exit_code": 2, "seconds": 1})
-    check("an old answer", [answer], run)
+    assert_found("an old answer", [answer], run)
     wrong = table.evaluate("an old result", run.job["gate"], [result], again)
     assert not wrong, wrong
 
@@ -400,19 +400,19 @@ def test_old_nonces(kraft, caught_up):
 def test_coverage(kraft, caught_up):
     given = {"zookeeper": None, "metadata_log": kraft.snapshots.cut()}
     run = kraft.run("after_finalize", given, answering=kraft.snapshots)
-    check("no baseline", [rows.without_baseline()], run)
+    assert_found("no baseline", [rows.without_baseline()], run)
     others = {"delegation.token.secret.key": "another", "min.insync.replicas": "2"}
     kraft.restart_second({**others, "unclean.leader.election.enable": "true"})
     fence = kraft.fence_now()
     down = {"id": 3001, "address": f"127.0.0.1:{servers.free_port()}"}
     given = {"metadata_log": kraft.snapshots.cut(), "controllers": [*kraft.views["controllers"], down]}
     run = kraft.run("after_kraft", given, fence=fence, answering=kraft.snapshots)
-    check("settings of a node's file", rows.of_other_settings(kraft), run)
+    assert_found("settings of a node's file", rows.of_other_settings(kraft), run)
     brokers = [{**one, "directories": ids} for one, ids in zip(kraft.views["brokers"], kraft.directory_ids())]
     brokers[1]["directories"] = [logs.other_id(77)]
     given = {"metadata_log": kraft.snapshots.cut(), "brokers": brokers, "baseline": caught_up.baseline}
     run = kraft.run("after_kraft", given, fence=kraft.fence_now(), answering=kraft.snapshots)
-    check("a node and its host", rows.of_node_before(), run, strict=False)
+    assert_found("a node and its host", rows.of_node_before(), run, strict=False)
     assert run.found("broker", [1], "log_dirs") is None, run.story()
     kraft.restart_second({"delegation.token.secret.key": None, "authorizer.class.name": None})
     with kraft.znodes() as zk:
@@ -420,7 +420,7 @@ def test_coverage(kraft, caught_up):
         fence = kraft.fence_now()
         given = {"metadata_log": kraft.snapshots.cut(), "brokers": kraft.views["brokers"][1:]}
         run = kraft.run("after_kraft", given, fence=fence, answering=kraft.snapshots)
-    check("coverage", rows.uncovered(), run)
+    assert_found("coverage", rows.uncovered(), run)
     kraft.restart_second({})
 
 
@@ -432,7 +432,7 @@ def test_a_dual_write_that_is_held_back(kraft, caught_up):
         given = {"metadata_log": kraft.snapshots.cut()}
         bounds = {"fence_s": 1, "rounds": 4}
         run = kraft.run("after_kraft", given, fence=fence, answering=kraft.snapshots, bounds=bounds)
-    check("dual-write is held back", [row], run)
+    assert_found("dual-write is held back", [row], run)
     kraft.settle()
 
 
@@ -472,7 +472,7 @@ def test_lost_writes(kraft, caught_up):
     kraft.settle()
     fence = kraft.fence_now()
     run = kraft.run("after_kraft", {"metadata_log": kraft.snapshots.cut()}, fence=fence, answering=kraft.snapshots)
-    check("lost writes", planted, run)
+    assert_found("lost writes", planted, run)
 
 
 def test_credentials_that_a_restart_loses(kraft, caught_up):
@@ -483,4 +483,4 @@ def test_credentials_that_a_restart_loses(kraft, caught_up):
     kraft.restart_second({})
     fence = kraft.fence_now()
     run = kraft.run("after_kraft", {"metadata_log": kraft.snapshots.cut()}, fence=fence, answering=kraft.snapshots)
-    check("lost credentials", [rows.lost_credentials()], run, strict=False)
+    assert_found("lost credentials", [rows.lost_credentials()], run, strict=False)
