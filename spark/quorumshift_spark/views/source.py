@@ -107,7 +107,7 @@ def on_tasks(
         held = [*map(spark.sparkContext.broadcast, held)]
 
     def work(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        gc.disable()  # a part makes millions of objects in no cycles: to look for some takes a fifth of the time
+        gc.disable()  # a part makes millions of objects and no cycles; the search for cycles takes a fifth of the time
         try:
             for number in itertools.chain.from_iterable(batch["id"].to_pylist() for batch in numbers):
                 yield from read(pickle.loads(held[number].value if ship else held[number]))
