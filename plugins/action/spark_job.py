@@ -22,7 +22,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils import masking, 
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import spark_jobs
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import CONNECTION, QuorumshiftAction
 
-PACKAGE = "quorumshift_spark.zip"
+PACKAGE, SCRIPT = "quorumshift_spark.zip", "submit.py"
 REPORT = "report.html"
 OUTPUTS = ("result.json", REPORT, "differences.parquet", "spark.log")
 # Options of this action or of the module, and the variables that give their defaults
@@ -80,7 +80,7 @@ class ActionModule(QuorumshiftAction):
         input_dir, output_dir = f"{scratch}/input", begun["where"] if self.local else f"{scratch}/output"
         job = {"gate": own["gate"], "phase": own["seen"]["phase"], "cluster_id": self.session["cluster_id"]}
         try:
-            self._upload_package(own["name"], scratch)
+            self._upload_package(scratch)
             job.update(kind.upload(input_dir, args))
         except Exception:
             self._remove(scratch)
@@ -125,12 +125,12 @@ class ActionModule(QuorumshiftAction):
         else:
             self._run("ansible.builtin.file", path=scratch, state="absent")
 
-    def _upload_package(self, job: str, scratch: str) -> None:
+    def _upload_package(self, scratch: str) -> None:
         with tempfile.TemporaryDirectory(prefix="quorumshift-") as here:
             package = os.path.join(here, PACKAGE)
             _builder().build(package)
             self.upload(package, f"{scratch}/{PACKAGE}")
-        self.upload(os.path.join(SCRIPTS, f"{job}.py"), f"{scratch}/{job}.py")
+        self.upload(os.path.join(SCRIPTS, SCRIPT), f"{scratch}/{SCRIPT}")
 
     def _fetch(self, job: str, output: str, where: str) -> None:
         """Fetch the job's output files into the run artifacts; a missing file is skipped."""
@@ -199,7 +199,7 @@ class ActionModule(QuorumshiftAction):
             *("--py-files", f"{scratch}/{PACKAGE}"),
             *conf,
             *(own["options"] or []),
-            f"{scratch}/{own['name']}.py",
+            *(f"{scratch}/{SCRIPT}", own["name"]),
             *("--input", f"{input_dir}/{spark_submission.JOB}"),
         ]
 

@@ -129,7 +129,7 @@ author: Quorumshift maintainers (@quorumshift)
 EXAMPLES = r"""
 - name: Compare ZooKeeper with the metadata log
   quorumshift.kafka.spark_job:
-    submit: [spark-submit, --master, "local[*]", metadata_parity.py]
+    submit: [spark-submit, --master, "local[*]", submit.py, metadata_parity]
     job: "{{ job }}"
     nonce: "{{ nonce }}"
     input_dir: /run/quorumshift-input

@@ -475,7 +475,3 @@ def _invalid_sample(one: Any) -> str | None:
         isinstance(one["percent"], (int, float)) and 0 < one["percent"] <= 100 and isinstance(one.get("seed", 0), int)
     )
     return None if valid else "'percent' must be above 0 and at most 100, 'seed' an integer"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

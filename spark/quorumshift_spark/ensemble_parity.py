@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Compares Kafka's subtree on the servers of two ZooKeeper ensembles at one zxid, from their files.
 
-    spark-submit --py-files quorumshift_spark.zip ensemble_parity.py --input DIR/job.json
+    spark-submit --py-files quorumshift_spark.zip submit.py ensemble_parity --input DIR/job.json
 
 job.json is that of metadata_parity (see job.py) with other `views`::
 
@@ -27,7 +27,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 from typing import Any, Dict, List, Mapping, Sequence
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils import archives
@@ -336,7 +335,3 @@ def _unread() -> Dict[str, Any]:
 
 def _hex(zxid: int) -> str:
     return f"0x{zxid:x}"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The job of a gate: compares up to four views of a cluster's metadata by the table of rules.
 
-    spark-submit --py-files quorumshift_spark.zip metadata_parity.py --input DIR/job.json
+    spark-submit --py-files quorumshift_spark.zip submit.py metadata_parity --input DIR/job.json
 
 Reads job.json (see job.py) and all views on Spark, compares them and re-checks what differs. Writes
 differences.parquet, with the verdict pass entities.parquet (the next gate's baseline), and, last, result.json to the
@@ -19,7 +19,6 @@ import functools
 import json
 import os
 import shutil
-import sys
 import time
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
@@ -436,7 +435,3 @@ def _members():
 
 def _rows(status, comparison, differences, why):
     return [results.row(one, comparison.left, comparison.right, status, why) for one in differences]
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -6,15 +6,19 @@
 from __future__ import annotations
 
 import importlib
+import os
 import platform
 import re
 import socket
-from typing import Iterator, List, Tuple
+from typing import Dict, Iterator, List, Tuple
 
-from pyspark import SparkConf
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+import quorumshift_spark
+
 EXECUTOR_MODULES = ("pyarrow", "pandas", "kazoo", "confluent_kafka", "cryptography", "crc32c")
+_DAEMON, _PATH = "spark.python.daemon.module", "spark.executorEnv.PYTHONPATH"
 _SECRET = "spark.authenticate.secret"
 _WITHOUT = (
     "If master and workers have none, and you trust the network, add to quorumshift_spark_conf: "
@@ -31,8 +35,10 @@ class SessionError(RuntimeError):
 def start(name: str) -> SparkSession:
     """Return a new session whose executors can run the job. Raises SessionError, Spark's errors."""
     try:
-        # For each expression, PySpark would record the line of code that made it
-        builder = SparkSession.builder.appName(name).config("spark.python.sql.dataFrameDebugging.enabled", "false")
+        SparkContext._ensure_initialized()  # without the JVM, SparkConf is empty
+        builder = SparkSession.builder.appName(name)
+        for key, value in _settings(SparkConf()).items():
+            builder = builder.config(key, value)
         spark = builder.getOrCreate()
         try:
             _check_executors(spark)
@@ -49,9 +55,23 @@ def start(name: str) -> SparkSession:
     return spark
 
 
+def _settings(given: SparkConf) -> Dict[str, str]:
+    """Return what this package sets, beside the settings that were given."""
+    # For each expression, PySpark would record the line of code that made it
+    settings = {"spark.python.sql.dataFrameDebugging.enabled": "false"}
+    if _is_local(given.get("spark.master", "")) and not given.contains(_DAEMON):
+        places = [os.path.dirname(quorumshift_spark.__path__[0]), given.get(_PATH, "")]
+        settings.update({_DAEMON: "quorumshift_spark.daemon", _PATH: os.pathsep.join(filter(None, places))})
+    return settings
+
+
+def _is_local(master: str) -> bool:
+    return master.startswith("local")
+
+
 def _check_executors(spark: SparkSession) -> None:
     context = spark.sparkContext
-    if context.master.startswith("local"):
+    if _is_local(context.master):
         return
     tasks = _TASKS_A_CORE * context.defaultParallelism
     problem = unusable(context.parallelize(range(tasks), tasks).mapPartitions(_missing).collect())

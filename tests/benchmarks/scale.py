@@ -83,12 +83,16 @@ def run(job: pathlib.Path, cores: int) -> Dict[str, Any]:
     input_bytes = sum(archive.stat().st_size for archive in job.glob("*/*.tar.gz"))
     for name, value in {**spark_jobs.settings(f"local[{cores}]", input_bytes), **CONF}.items():
         submit += ["--conf", f"{name}={value}"]
-    script = str(ROOT / "spark" / "quorumshift_spark" / "metadata_parity.py")
+    script = str(ROOT / "spark" / "quorumshift_spark" / "submit.py")
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     started, cpu, peak = time.monotonic(), {}, 0
     with open(job / "spark.log", "wb") as log:
         submitted = subprocess.Popen(
-            [*submit, script, "--input", str(job / "job.json")], stdout=log, stderr=log, env=environment, cwd=ROOT
+            [*submit, script, "metadata_parity", "--input", str(job / "job.json")],
+            stdout=log,
+            stderr=log,
+            env=environment,
+            cwd=ROOT,
         )
         while submitted.poll() is None:
             family = processes(submitted.pid)

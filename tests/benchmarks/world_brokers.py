@@ -7,7 +7,7 @@
 
 Prints a line of JSON, {broker id: port on 127.0.0.1}, and answers until its standard input ends. It speaks unsecured
 connections and the versions of formats.broker_requests only. With N it answers as N brokers: those that WORLD does not
-have serve what the last one of it serves, without dynamic configs of their own. A node's files in WORLD/brokers/<id> or
+have serve what the last one of it serves, and dynamic configs of their own. A node's files in WORLD/brokers/<id> or
 WORLD/controllers/<id>:
 
 - `topics`: the topics of Metadata, one after another;
@@ -152,7 +152,8 @@ class BrokerFiles:
             _config(name, value, _DEFAULT, [(name, value, _DEFAULT)]) for (name,), value in tables.settings.items()
         ]
         answers["settings"] = compact_array(settings)
-        for broker in (self._broker, None):
+        of_others = {broker for broker, _name in tables.configs} - {None, *world.SERVED}  # see the module
+        for broker in (self._broker, None, *of_others):
             source = _DYNAMIC_DEFAULT if broker is None else _DYNAMIC_BROKER
             configs = [
                 _config(name, value, source, [(name, value, source)])
@@ -334,7 +335,6 @@ class Broker:
             elif kind == _TOPIC_RESOURCE:
                 others.append(_described(kind, name, [], struct.pack(">h", _UNKNOWN_TOPIC) + b"\0"))
             else:
-                # A broker that the world does not have: see the module
                 own = self._answers.get(f"broker_configs.{name}")
                 others.append(
                     own or _NO_ERROR + bytes([kind]) + compact_string(name) + self._answers["settings"] + NO_TAGS

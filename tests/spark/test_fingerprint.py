@@ -42,7 +42,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from pyspark.sql import SparkSession
-from quorumshift_spark import data_fingerprint, package
+from quorumshift_spark import data_fingerprint, package, submit
 from quorumshift_spark.compare import OUTCOMES
 from quorumshift_spark.fingerprint.findings import RULES
 
@@ -568,7 +568,7 @@ def test_spark_submit_leaves_no_secret(broker, admin, tmp_path) -> None:
     command = [str(pathlib.Path(sys.executable).with_name("spark-submit")), "--master", "local[1]"]
     command += ["--driver-memory", "512m", "--py-files", str(archive)]
     command += [text for name, value in conf.items() for text in ("--conf", f"{name}={value}")]
-    command += [data_fingerprint.__file__, "--input", str(path)]
+    command += [submit.__file__, "data_fingerprint", "--input", str(path)]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     with open(tmp_path / "spark.log", "wb") as log:
         running = subprocess.Popen(

@@ -502,8 +502,8 @@ def test_spark_submit_with_the_archive_passes_and_leaves_no_secret(home, views, 
     conf["spark.eventLog.compress"] = "false"
     command = [str(pathlib.Path(sys.executable).with_name("spark-submit"))]
     command += [text for name, value in conf.items() for text in ("--conf", f"{name}={value}")]
-    main = parity.ROOT / "spark" / "quorumshift_spark" / "metadata_parity.py"
-    command += ["--py-files", str(home / "quorumshift_spark.zip"), str(main), "--input", job_file]
+    script = parity.ROOT / "spark" / "quorumshift_spark" / "submit.py"
+    command += ["--py-files", str(home / "quorumshift_spark.zip"), str(script), "metadata_parity", "--input", job_file]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment["PYSPARK_PYTHON"] = sys.executable
     done = subprocess.run(

@@ -186,7 +186,7 @@ def submitted(home, cluster, job, conf=None, name="metadata_parity"):
     run.output.mkdir(exist_ok=True)
     archive = str(run.directory / "quorumshift_spark.zip")
     package.build(archive)
-    script = run.directory / f"{name}.py"
+    script = run.directory / "submit.py"
     script.write_bytes((parity.ROOT / "spark/quorumshift_spark" / script.name).read_bytes())
     settings = {
         **CONF,
@@ -206,7 +206,11 @@ def submitted(home, cluster, job, conf=None, name="metadata_parity"):
     environment.update(PYSPARK_PYTHON=sys.executable, SPARK_HOME=str(SPARK_HOME))
     with open(run.directory / "spark.log", "wb") as log:
         process = subprocess.Popen(
-            [*command, str(script), "--input", path], stdout=log, stderr=log, env=environment, start_new_session=True
+            [*command, str(script), name, "--input", path],
+            stdout=log,
+            stderr=log,
+            env=environment,
+            start_new_session=True,
         )
     try:
         yield run, process, events

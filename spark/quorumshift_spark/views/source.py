@@ -112,7 +112,8 @@ def on_tasks(
             for number in itertools.chain.from_iterable(batch["id"].to_pylist() for batch in numbers):
                 yield from read(pickle.loads(held[number].value if ship else held[number]))
         finally:
-            gc.enable()  # Spark uses the process again
+            gc.freeze()  # PySpark collects after each task; what is kept for the next ones need not be looked through
+            gc.enable()
 
     return spark.range(0, len(parts), 1, len(parts)).mapInArrow(work, from_arrow_schema(schema))
 

@@ -65,7 +65,7 @@ def test_the_command_has_master_settings_and_job(spark):
     submit = spark.asked[0]["submit"]
     assert submit[1:3] == ["--master", "local[*]"] and "spark.ui.enabled=false" in submit
     assert "spark.authenticate=true" not in submit
-    assert submit[-3].endswith("/metadata_parity.py") and submit[-2] == "--input"
+    assert submit[-4].endswith("/submit.py") and submit[-3:-1] == ["metadata_parity", "--input"]
     views = spark.asked[0]["job"]["views"]
     assert [one["id"] for one in views["brokers"]] == [1, 2] and "zookeeper" in views and "metadata_log" not in views
 
