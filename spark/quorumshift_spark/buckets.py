@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Digests of what a broker serves, by buckets of keys: two brokers with the same digest have the same rows there.
 
-Of hundreds of brokers that serve the same metadata one is compared row by row; the others where their digests differ.
+Of hundreds of brokers that serve the same metadata one is compared row by row; the others where they are unlike it.
 A row has 64 bits of its key and values, a bucket the sum of its rows: what changed, moved or is missing changes it.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from typing import Iterable, List, NamedTuple, Tuple
+from typing import Iterable, List, Tuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,24 +24,17 @@ OWN = 0
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
-class Digests(NamedTuple):
-    """Of each bucket: the sum of the digests of its rows, modulo 2^64, and their number."""
-
-    sums: np.ndarray
-    rows: np.ndarray
-
-    @classmethod
-    def none(cls) -> Digests:
-        """Return those of no rows."""
-        return cls(np.zeros(COUNT, np.uint64), np.zeros(COUNT, np.int64))
-
-    def add(self, other: Digests) -> None:
-        """Add the rows of another."""
-        self.sums.__iadd__(other.sums)
-        self.rows.__iadd__(other.rows)
+def none() -> np.ndarray:
+    """Return the digests of no rows: of each bucket the sum of its rows' digests, modulo 2^64."""
+    return np.zeros(COUNT, np.uint64)
 
 
-def of_entities(entities: Iterable[Entity]) -> Tuple[List[int], Digests]:
+def unlike(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the buckets in which two views have other rows, and OWN."""
+    return np.flatnonzero((one != other) | (np.arange(COUNT) == OWN))
+
+
+def of_entities(entities: Iterable[Entity]) -> Tuple[List[int], np.ndarray]:
     """Return the bucket of each entity, and their digests."""
     found, hashes = [], []
     for entity in entities:
@@ -54,7 +47,7 @@ def of_entities(entities: Iterable[Entity]) -> Tuple[List[int], Digests]:
     return found, _digests(np.array(found, np.int16), np.array(hashes, np.uint64))
 
 
-def of_partitions(batch: pa.RecordBatch) -> Tuple[np.ndarray, Digests]:
+def of_partitions(batch: pa.RecordBatch) -> Tuple[np.ndarray, np.ndarray]:
     """Return the bucket of each row of columns.PARTITIONS, and their digests."""
     topics = batch["topic"].dictionary_encode()
     names, index = topics.dictionary.to_pylist(), np.asarray(topics.indices)
@@ -67,9 +60,9 @@ def of_partitions(batch: pa.RecordBatch) -> Tuple[np.ndarray, Digests]:
     return found, _digests(found, hashes)
 
 
-def _digests(found: np.ndarray, hashes: np.ndarray) -> Digests:
-    digests = Digests(np.zeros(COUNT, np.uint64), np.bincount(found, minlength=COUNT))
-    np.add.at(digests.sums, found, hashes)
+def _digests(found: np.ndarray, hashes: np.ndarray) -> np.ndarray:
+    digests = none()
+    np.add.at(digests, found, hashes)
     return digests
 
 

@@ -19,7 +19,6 @@ import shutil
 import zlib
 from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import StorageLevel
@@ -34,8 +33,8 @@ from quorumshift_spark.views import Key, View, family, partition, source
 
 
 class Reading(NamedTuple):
-    """The outcome of reading a view. `read`: {kind: rows that arrived}; `state`: merged over its parts; `error`: why it
-    could not be read, or None; `lost`: where the rows that arrived contradict the counts of its parts."""
+    """The outcome of reading a view. `read`: {kind: rows}; `state`: merged over its parts; `error`: why it could not be
+    read, or None; `lost`: where the rows that arrived contradict the counts of its parts."""
 
     read: Dict[str, int]
     state: Dict[str, Any]
@@ -77,67 +76,83 @@ def read(
     """Read all views once.
 
     :arg directory: where rows are stored, if executors share it; else Spark keeps them, on two executors if it can.
-    :arg alike: of each view that may be a copy of another: the same value for those with the same comparisons.
+    :arg alike: of each view that may be a copy of another: the same value for those with the same comparisons. Of the
+        first of them all rows are kept; the others are read after it.
     :arg ship: whether executors do not share the driver's files.
     """
     context = spark.sparkContext
     at_once = context.defaultParallelism if context.master.startswith("local") else 0  # elsewhere they come and go
     given = source.parts(views, at_once)
-    if directory is None:
-        rows = source.rows(spark, given, None, ship).persist(StorageLevel.MEMORY_AND_DISK_2)
-        last = rows.filter("kind = ''")
-    else:
+    if directory is not None:
         shutil.rmtree(directory, ignore_errors=True)  # of a job that was killed
         os.makedirs(directory, 0o700)
-        last = source.rows(spark, given, directory, ship)
-    parts: Dict[str, Dict[int, Dict[str, Any]]] = {}
-    for row in last.select("view", "key", "fields").collect():
-        parts.setdefault(row.view, {})[int(row.key)] = source.part_summary(row.fields)
-    copies = _copies(parts, alike)
-    arrived: Dict[str, Dict[str, int]] = {name: collections.Counter() for name in parts}
-    if directory is None:
-        raw = rows.filter("kind != ''")
-        for row in raw.groupBy("view", "kind").count().collect():
-            arrived[row.view][row.kind] = row["count"]
-        return Read(raw, parts, copies, arrived)
-    unread = {source.file_name(name, 0) for name, copy in copies.items() if copy.own <= {buckets.OWN}}
-    files = []
-    for name, of_view in parts.items():
-        for part, is_own in itertools.product(of_view, (False, True)):
-            file = source.file_name(name, part, is_own)
-            path = os.path.join(directory, file)
-            if file not in unread and os.path.exists(path):
-                files.append(path)
-                kinds = pq.read_table(path, columns=["kind"])["kind"].value_counts()
-                arrived[name].update({one["values"]: one["counts"] for one in kinds.to_pylist()})
-    return Read(spark.read.schema(from_arrow_schema(source.ROWS)).parquet(*files), parts, copies, arrived)
+    firsts = {like: name for name, like in reversed(alike.items())}
+    of = {name: firsts[like] for name, like in alike.items() if firsts[like] != name}
+    rows = _Rows(spark, directory, ship)
+    rows.read([part for part in given if part.name not in of])
+    digests = {name: rows.parts[name][0].get("digests") for name in firsts.values()}
+    rows.read([part._replace(like=digests[of[part.name]]) for part in given if part.name in of])
+    return Read(rows.all(), rows.parts, _copies(rows.parts, of), rows.arrived())
 
 
-def _copies(parts: Mapping[str, Mapping[int, Mapping[str, Any]]], alike: Mapping[str, Any]) -> Dict[str, Copy]:
-    """Return what replaces each view that is the same as another, at least in some buckets."""
+class _Rows:
+    """The rows of the parts that were read so far; see `read`."""
+
+    def __init__(self, spark: SparkSession, directory: str | None, ship: bool) -> None:
+        self._spark, self._directory, self._ship = spark, directory, ship
+        self.parts: Dict[str, Dict[int, Dict[str, Any]]] = {}
+        self._frames: List[DataFrame] = []
+        self._files: List[Tuple[str, str]] = []
+
+    def read(self, parts: Sequence[source.Part]) -> None:
+        if not parts:
+            return
+        rows = source.rows(self._spark, parts, self._directory, self._ship)
+        if self._directory is None:
+            self._frames.append(rows.persist(StorageLevel.MEMORY_AND_DISK_2))
+        else:
+            self._files += [(part.name, os.path.join(self._directory, source.file_name(part))) for part in parts]
+        for row in rows.filter("kind = ''").select("view", "key", "fields").collect():
+            self.parts.setdefault(row.view, {})[int(row.key)] = source.part_summary(row.fields)
+
+    def all(self) -> DataFrame:
+        """Return the rows, without the last one of each part."""
+        if self._directory is None:
+            return functools.reduce(DataFrame.unionByName, self._frames).filter("kind != ''")
+        return self._spark.read.schema(from_arrow_schema(source.ROWS)).parquet(*(path for _view, path in self._files))
+
+    def arrived(self) -> Dict[str, Dict[str, int]]:
+        """Return {view: {kind: rows}}."""
+        found: Dict[str, Dict[str, int]] = {name: collections.Counter() for name in self.parts}
+        if self._directory is None:
+            for row in self.all().groupBy("view", "kind").count().collect():
+                found[row.view][row.kind] = row["count"]
+        for view, path in self._files:
+            kinds = pq.read_table(path, columns=["kind"])["kind"].value_counts()
+            found[view].update({one["values"]: one["counts"] for one in kinds.to_pylist()})
+        return found
+
+
+def _copies(parts: Mapping[str, Mapping[int, Mapping[str, Any]]], of: Mapping[str, str]) -> Dict[str, Copy]:
+    """Return what replaces each view that is the same as another, at least in some buckets.
+
+    :arg of: the other view, of those whose parts are like it.
+    """
     copies = {}
-    digests: Dict[Any, Dict[str, np.ndarray]] = {}
     for name, of_view in parts.items():
         one = of_view.get(0, {})
         if "copy_of" in one.get("state", ()):
             copies[name] = Copy(one["state"]["copy_of"], frozenset())
-        elif "digests" in one and name in alike:
-            digests.setdefault(alike[name], {})[name] = one["digests"].sums
-    for group in digests.values():
-        shared = {name: sums[buckets.OWN + 1 :].tobytes() for name, sums in group.items()}
-        most = collections.Counter(shared.values()).most_common(1)[0][0]
-        of = next(name for name, sums in shared.items() if sums == most)
-        for name in group.keys() - {of}:
-            own = np.flatnonzero(group[name] != group[of])
-            copies[name] = Copy(of, frozenset({buckets.OWN, *own.tolist()}))
+        elif name in of:
+            digests = one.get("digests"), parts[of[name]].get(0, {}).get("digests")
+            if all(found is not None for found in digests):
+                copies[name] = Copy(of[name], frozenset(buckets.unlike(*digests).tolist()))
     return copies
 
 
 def readings(read: Read, names: Sequence[str]) -> Dict[str, Reading]:
     """Return the outcome for each view, with its arrived rows checked against the counts of its parts."""
-    return {
-        name: _reading(read.arrived.get(name, {}), read.parts.get(name, {}), read.copies.get(name)) for name in names
-    }
+    return {name: _reading(read.arrived.get(name, {}), read.parts.get(name, {})) for name in names}
 
 
 _FEW_ROWS = 500_000
@@ -170,7 +185,7 @@ def replayed(read: Read, found: Mapping[str, Reading]) -> Tuple[DataFrame, Dict[
     return rows, readings
 
 
-def _reading(arrived, parts, copy=None):
+def _reading(arrived, parts):
     lost: List[str] = []
     errors = [part["error"] for part in parts.values() if "error" in part]
     seconds = max((part["seconds"] for part in parts.values()), default=0.0)
@@ -179,18 +194,16 @@ def _reading(arrived, parts, copy=None):
     of = next((part["of"] for part in parts.values()), 0)
     if not of or len(parts) != of:
         return Reading(arrived, {}, [], seconds, f"{len(parts)} of {of or 'its'} parts were read to the end", lost)
-    yielded: Dict[str, int] = {}
-    for part in parts.values():
-        for kind, count in part["counts"].items():
-            yielded[kind] = yielded.get(kind, 0) + count
-    own = sum(int(part["digests"].rows[buckets.OWN]) for part in parts.values() if "digests" in part)
-    if copy is not None and copy.own <= {buckets.OWN} and sum(arrived.values()) == own:
-        arrived = yielded  # its other rows are those of another view
-    for kind in sorted({*yielded, *arrived}):
-        if yielded.get(kind, 0) != arrived.get(kind, 0):
-            lost.append(f"{yielded.get(kind, 0)} {kind} rows were read and {arrived.get(kind, 0)} arrived")
+    read, kept = (_sums(part[name] for part in parts.values()) for name in ("counts", "kept"))
+    for kind in sorted({*kept, *arrived}):
+        if kept.get(kind, 0) != arrived.get(kind, 0):
+            lost.append(f"{kept.get(kind, 0)} {kind} rows were read and {arrived.get(kind, 0)} arrived")
     problems = sorted({tuple(problem) for part in parts.values() for problem in part["problems"]})
-    return Reading(arrived, _merged([part["state"] for part in parts.values()]), problems, seconds, None, lost)
+    return Reading(read, _merged([part["state"] for part in parts.values()]), problems, seconds, None, lost)
+
+
+def _sums(counts):
+    return dict(sum(map(collections.Counter, counts), collections.Counter()))
 
 
 def _merged(states):

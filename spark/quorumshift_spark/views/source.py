@@ -5,7 +5,8 @@
 
 Each task gets its part as an object: it needs no file of the driver, and no process of Python plans the read. With a
 directory that all tasks share it writes the rows there, as one Parquet file of ROWS for each part (see file_name), and
-returns the last row alone: a row that the JVM need not convert costs a tenth.
+returns the last row alone: a row that the JVM need not convert costs a tenth. Of a view that is compared with another
+(Part.like) only the rows of unlike buckets are kept.
 
 A part that cannot be read yields a row with the error instead of failing the Spark job. So the result names every view
 that failed, and no stack trace shows what was read.
@@ -13,7 +14,7 @@ that failed, and no stack trace shows what was read.
 Rows: view, kind, key, fields (map), at (JSON text), and the projection for each relation (compare.projection). A
 partition, or a record of one (replay.RECORD), has typed columns instead, from topic to is_change. What a broker serves
 has a bucket (see buckets). The last row of a part has kind "": key is the number of the part; fields holds `error`
-(text), or `state`, `problems` and `counts` (JSON texts) and `digests` (of the buckets, in base64).
+(text), or `state`, `problems`, `counts` and `kept` (JSON texts) and `digests` (of the buckets, in base64).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Se
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -60,13 +62,21 @@ _UNTYPED = 5 + len(_PROJECTIONS)
 
 
 class Part(NamedTuple):
-    """A part of a view, or the error of a view that has no parts. `number`: of the part; `of`: how many there are."""
+    """A part of a view, or the error of a view that has no parts. `number`: of the part; `of`: how many there are.
+
+    `like`: the digests of a view of which the rows are kept: rows of buckets with the same digest are left out.
+    """
 
     view: View | str
     number: int
     of: int
     part: Any
     error: str | None = None
+    like: np.ndarray | None = None
+
+    @property
+    def name(self) -> str:
+        return self.view if isinstance(self.view, str) else self.view.name
 
 
 def parts(views: Iterable[View], at_once: int) -> List[Part]:
@@ -120,19 +130,16 @@ def on_tasks(
 
 def _stored(part: Part, directory: str) -> Iterator[pa.RecordBatch]:
     """Write the rows of a part; yield the last one."""
-    kept = (False, True) if not part.error and part.view.has_buckets else (False,)
-    names = [file_name(_name(part), part.number, is_own) for is_own in kept]
+    name = file_name(part)
     # Spark skips names with a leading dot: an unfinished file of a task that runs again
-    unfinished = [os.path.join(directory, f".{name}.{os.getpid()}") for name in names]
+    unfinished = os.path.join(directory, f".{name}.{os.getpid()}")
     last = None
-    with contextlib.ExitStack() as files:
-        writers = [files.enter_context(_writer(path)) for path in unfinished]
+    with _writer(unfinished) as writer:
         for batch in _batches(part):
             if last is not None:
-                writers[last["bucket"][0].as_py() == buckets.OWN].write_batch(last)
+                writer.write_batch(last)
             last = batch
-    for path, name in zip(unfinished, names):
-        os.replace(path, os.path.join(directory, name))
+    os.replace(unfinished, os.path.join(directory, name))
     yield last
 
 
@@ -143,74 +150,83 @@ def _writer(path: str) -> Iterator[pq.ParquetWriter]:
         yield writer
 
 
-def file_name(view: str, part: int, is_own: bool = False) -> str:
-    """Return the name of the file with the rows of a part: with those of the bucket OWN, or with the others."""
-    return f"{view.replace(':', '-')}.{part}{'.own' if is_own else ''}.parquet"
+def file_name(part: Part) -> str:
+    """Return the name of the file with the rows of a part."""
+    return f"{part.name.replace(':', '-')}.{part.number}.parquet"
 
 
-def _name(partition: Part) -> str:
-    return partition.view if isinstance(partition.view, str) else partition.view.name
-
-
-def _batches(partition: Part) -> Iterator[pa.RecordBatch]:
-    name = _name(partition)
-    counts: Dict[str, int] = collections.Counter()
+def _batches(part: Part) -> Iterator[pa.RecordBatch]:
+    name = pa.scalar(part.name, pa.string())
+    counts, kept = collections.Counter(), collections.Counter()
+    digests = buckets.none()
+    held: List[pa.RecordBatch] = []
     started = time.time()
-    summary = {"of": str(partition.of)}
-    digests = buckets.Digests.none()
-    entities: List[Entity] = []
+    summary = {"of": str(part.of)}
 
-    def converted(rows):
-        counts.update(rows.counts)
-        if rows.digests is not None:
-            digests.add(rows.digests)
-        for batch in filter(len, rows.batches):
-            view = pa.repeat(pa.scalar(name, pa.string()), batch.num_rows)
-            yield pa.RecordBatch.from_arrays([view, *batch.columns[1:]], schema=ROWS)
+    def named(batches):
+        for batch in filter(len, batches):
+            kept.update({one["values"]: one["counts"] for one in batch["kind"].value_counts().to_pylist()})
+            yield pa.RecordBatch.from_arrays([pa.repeat(name, batch.num_rows), *batch.columns[1:]], schema=ROWS)
 
     try:
-        if partition.error:
-            raise _Failed(partition.error)
-        has_buckets = partition.view.has_buckets
-        for item in partition.view.read(partition.part):
-            if isinstance(item, Statement):
-                summary["state"] = canonical(item.state)
-                summary["problems"] = canonical([list(problem) for problem in item.problems])
-            elif isinstance(item, Shared):
-                if item.rows is None:
-                    item.rows = _rows(item.items, has_buckets)
-                yield from converted(item.rows)
-            elif isinstance(item, pa.RecordBatch):
-                yield from converted(_rows([item], has_buckets))
+        if part.error:
+            raise _Failed(part.error)
+        has_buckets = part.view.has_buckets
+        for rows in _read(part.view, part.part, summary):
+            counts.update(rows.counts)
+            if has_buckets:
+                digests += rows.digests
+            if part.like is None:
+                yield from named(rows.batches)
             else:
-                entities.append(item)
-                if len(entities) == _BATCH:
-                    yield from converted(_rows(entities, has_buckets))
-                    entities.clear()
-        if "state" not in summary:
-            raise _Failed("the view ended without a Statement")
-        yield from converted(_rows(entities, has_buckets))
-        summary["counts"] = canonical(counts)
+                held += rows.batches  # mostly those of the last view, which are kept anyway
+        if part.like is not None:
+            unlike = pa.array(buckets.unlike(digests, part.like), pa.int16())
+            found = pa.Table.from_batches([batch.filter(pc.is_in(batch["bucket"], unlike)) for batch in held], ROWS)
+            yield from named(found.combine_chunks().to_batches())  # not as many small ones
+        summary["counts"], summary["kept"] = canonical(counts), canonical(kept)
         if has_buckets:
-            summary["digests"] = base64.b64encode(digests.sums.tobytes() + digests.rows.tobytes()).decode()
+            summary["digests"] = base64.b64encode(digests.tobytes()).decode()
     except Exception as error:
-        summary = {"of": str(partition.of), "error": error_line(error)}
+        summary = {"of": str(part.of), "error": error_line(error)}
     summary["seconds"] = f"{time.time() - started:.3f}"
-    fields = [(name, "", str(partition.number), list(summary.items()), "", *[None] * len(_PROJECTIONS))]
+    fields = [(part.name, "", str(part.number), list(summary.items()), "", *[None] * len(_PROJECTIONS))]
     yield _batch(fields, [None])
 
 
+def _read(view: View, part: Any, summary: Dict[str, str]) -> Iterator[_Rows]:
+    """Yield what the view reads, and put its statement into `summary`."""
+    entities: List[Entity] = []
+    for item in view.read(part):
+        if isinstance(item, Statement):
+            summary["state"] = canonical(item.state)
+            summary["problems"] = canonical([list(problem) for problem in item.problems])
+        elif isinstance(item, Shared):
+            if item.rows is None:
+                item.rows = _rows(item.items, view.has_buckets)
+            yield item.rows
+        elif isinstance(item, pa.RecordBatch):
+            yield _rows([item], view.has_buckets)
+        else:
+            entities.append(item)
+            if len(entities) == _BATCH:
+                yield _rows(entities, view.has_buckets)
+                entities.clear()
+    if "state" not in summary:
+        raise _Failed("the view ended without a Statement")
+    yield _rows(entities, view.has_buckets)
+
+
 class _Rows(NamedTuple):
-    """Items as rows: batches of ROWS with no view, the number of each kind, and digests where the view has buckets. A
-    batch has rows of the bucket OWN only, or none."""
+    """Items as rows: batches of ROWS with no view, the number of each kind, and digests where the view has buckets."""
 
     batches: List[pa.RecordBatch]
     counts: Dict[str, int]
-    digests: buckets.Digests | None
+    digests: np.ndarray | None
 
 
 def _rows(items: Sequence[Entity | pa.RecordBatch], has_buckets: bool) -> _Rows:
-    batches, counts, of_all = [], collections.Counter(), buckets.Digests.none() if has_buckets else None
+    batches, counts, of_all = [], collections.Counter(), buckets.none() if has_buckets else None
     entities = []
     for item in items:
         if not isinstance(item, pa.RecordBatch):
@@ -221,21 +237,14 @@ def _rows(items: Sequence[Entity | pa.RecordBatch], has_buckets: bool) -> _Rows:
         found, digests = buckets.of_partitions(item) if has_buckets else (None, None)
         batches.append(_typed(None, kind, item, found))
         if digests is not None:
-            of_all.add(digests)
+            of_all += digests
     if entities:
         counts.update(entity.kind for entity in entities)
-        rows = [(None, *_row(entity)) for entity in entities]
+        found = [None] * len(entities)
         if has_buckets:
             found, digests = buckets.of_entities(entities)
-            of_all.add(digests)
-            own = [row for row, bucket in zip(rows, found) if bucket == buckets.OWN]
-            shared = [(row, bucket) for row, bucket in zip(rows, found) if bucket != buckets.OWN]
-            if own:
-                batches.append(_batch(own, [buckets.OWN] * len(own)))
-            if shared:
-                batches.append(_batch(*zip(*shared)))
-        else:
-            batches.append(_batch(rows, [None] * len(rows)))
+            of_all += digests
+        batches.append(_batch([(None, *_row(entity)) for entity in entities], found))
     return _Rows(batches, counts, of_all)
 
 
@@ -294,13 +303,12 @@ def _typed(name, kind, batch, found=None):
 
 
 def part_summary(fields: Dict[str, str]) -> Dict[str, Any]:
-    """Return the last row of a part, decoded: {"of", "seconds"} and {"error"} or {"state", "problems", "counts"}, with
-    {"digests"} where the view has buckets."""
+    """Return the last row of a part, decoded: {"of", "seconds"} and {"error"} or {"state", "problems", "counts": {kind:
+    rows that were read}, "kept": {kind: rows that follow}}, with {"digests"} where the view has buckets."""
     decoded: Dict[str, Any] = {"of": int(fields["of"]), "seconds": float(fields["seconds"])}
     if "error" in fields:
         return {**decoded, "error": fields["error"]}
-    decoded.update({name: json.loads(fields[name]) for name in ("state", "problems", "counts")})
+    decoded.update({name: json.loads(fields[name]) for name in ("state", "problems", "counts", "kept")})
     if "digests" in fields:
-        numbers = np.frombuffer(base64.b64decode(fields["digests"]), np.uint64)
-        decoded["digests"] = buckets.Digests(numbers[: buckets.COUNT], numbers[buckets.COUNT :])
+        decoded["digests"] = np.frombuffer(base64.b64decode(fields["digests"]), np.uint64)
     return decoded

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from quorumshift_spark import buckets, columns
@@ -34,7 +33,7 @@ def rows(count=40):
 
 def different(one, other):
     """Return the buckets that differ."""
-    return set(np.flatnonzero(buckets.of_partitions(one)[1].sums != buckets.of_partitions(other)[1].sums).tolist())
+    return set(buckets.unlike(buckets.of_partitions(one)[1], buckets.of_partitions(other)[1]).tolist()) - {buckets.OWN}
 
 
 @pytest.mark.parametrize(
@@ -77,28 +76,48 @@ def test_only_dynamic_configs_of_one_broker_are_its_own():
     found, digests = buckets.of_entities(entities)
     own = [entity.key for entity, bucket in zip(entities, found) if bucket == buckets.OWN]
     assert own and all(key.startswith('["broker","') for key in own)
-    assert digests.rows.sum() == len(entities)
     for number in range(len(entities)):
         _found, others = buckets.of_entities(entities[:number] + entities[number + 1 :])
-        assert np.flatnonzero(others.sums != digests.sums).tolist() == [found[number]]
+        assert set(buckets.unlike(others, digests)) == {found[number], buckets.OWN}
+
+
+class OneView:
+    has_buckets = True
+
+    def __init__(self, name, *items):
+        self.name, self._items = name, items
+
+    def read(self, part):
+        yield from (*self._items, source.Statement({}, []))
+
+
+def read(view, like=None):
+    """Return the rows of a view, and its last row."""
+    *batches, last = source._batches(source.Part(view, 0, 1, None, like=like))
+    return [row for batch in batches for row in batch.to_pylist()], source.part_summary(dict(last["fields"][0].as_py()))
 
 
 def test_the_rows_of_shared_items_are_made_once_and_have_the_name_of_each_view():
-    class OneView:
-        has_buckets = True
-
-        def __init__(self, name, shared):
-            self.name, self._shared = name, shared
-
-        def read(self, part):
-            yield from (self._shared, source.Statement({}, []))
-
     shared = Shared([*(one for one in realistic.entities() if one.kind == "topic"), partitions(rows())])
-    read = {}
-    for name in ("broker:1", "broker:2"):
-        *batches, last = source._batches(source.Part(OneView(name, shared), 0, 1, None))
-        read[name] = batches, source.part_summary(dict(last["fields"][0].as_py()))
-        assert all(set(batch["view"].to_pylist()) == {name} for batch in batches)
-    assert sum(map(len, read["broker:1"][0])) == 42 == read["broker:2"][1]["digests"].rows.sum()
-    assert read["broker:1"][1]["counts"] == {"partition": 40, "topic": 2}
-    assert (read["broker:1"][1]["digests"].sums == read["broker:2"][1]["digests"].sums).all()
+    of = {name: read(OneView(name, shared)) for name in ("broker:1", "broker:2")}
+    for name, (found, last) in of.items():
+        assert {row["view"] for row in found} == {name} and len(found) == 42
+        assert last["counts"] == last["kept"] == {"partition": 40, "topic": 2}
+    assert (of["broker:1"][1]["digests"] == of["broker:2"][1]["digests"]).all()
+
+
+def test_of_a_view_like_another_only_its_own_rows_and_those_of_unlike_buckets_are_kept():
+    of_both = [one for one in realistic.entities() if one.kind != "partition"]
+    changed = rows()
+    changed[9] = {**changed[9], "leader": 9}
+    found, last = read(OneView("broker:1", *of_both, partitions(rows())))
+    others, of_other = read(OneView("broker:2", *of_both, partitions(changed)), last["digests"])
+    unlike = set(buckets.unlike(last["digests"], of_other["digests"]).tolist())
+    assert len(unlike) == 2 and buckets.OWN in unlike
+    assert of_other["counts"] == last["counts"] == last["kept"]
+    assert sum(of_other["kept"].values()) == len(others) == sum(row["bucket"] in unlike for row in found)
+    assert [row["leader"] for row in others if row["partition"] == 9] == [9]
+    own = [row["key"] for row in others if row["bucket"] == buckets.OWN]
+    assert own == [row["key"] for row in found if row["bucket"] == buckets.OWN] and own
+    everything, _last = read(OneView("broker:2", *of_both, partitions(changed)), buckets.none())
+    assert len(everything) == len(found)
