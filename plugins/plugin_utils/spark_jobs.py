@@ -249,7 +249,7 @@ class DataFingerprint(Job):
             if self.action.local
             else f"~/.cache/quorumshift/{self.action.session['cluster_id']}",
             # Before it is stopped, so that it can say how much it read
-            "bounds": {"read_s": max(timeout_s - 60, timeout_s * 0.8)},
+            "bounds": {"read_s": max(timeout_s - 60, timeout_s * 0.8), "request_timeout_s": 60.0},
         }
 
     def summary(self, result: Mapping[str, Any]) -> str:

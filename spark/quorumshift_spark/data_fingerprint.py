@@ -1,19 +1,20 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The job that compares a cluster's records with a baseline: `spark-submit data_fingerprint.py --input DIR/job.json`.
+"""The job that compares a cluster's records with a baseline.
 
-job.json (0600)::
+    spark-submit --py-files quorumshift_spark.zip submit.py data_fingerprint --input DIR/job.json
 
-    {"nonce", "gate", "phase", "cluster_id", "output": existing directory, "progress": directory or null,
+job.json, beside what each job has (job.py)::
+
+    {"progress": directory or null,
      "views": {"cluster": {"bootstrap_servers": "host:port,...", "client": {options of security.py}},
                "baseline": {"path": output directory of an earlier run} or null},
      "fingerprint": {"topics": ["*"], "exclude": [], "purged_topics": ["*-repartition"], "chunk_offsets": 50000,
                      "samples": [{"topics": ["clicks-*"], "last": 1000000},
-                                 {"topics": ["audit"], "percent": 5, "seed": 0}]},
-     "bounds": {"request_timeout_s": 60, "read_s": 3600, "rounds": 5, "pause_s": 2, "shown": 200}}
+                                 {"topics": ["audit"], "percent": 5, "seed": 0}]}}
 
-`bounds` and `fingerprint` show the defaults, but for `samples` ([]). Topics are shell patterns and never match internal
+`fingerprint` shows the defaults, but for `samples` ([]). Topics are shell patterns and never match internal
 topics. Applications delete records of `purged_topics`, as Kafka Streams does in its repartition topics. Of the topics
 of `samples` only the last records of each partition, or a share of the chunks, are read; compacted topics are always
 read as a whole. The baseline's chunks are read again with their bounds; `chunk_offsets` is the size of new ones.
@@ -25,35 +26,30 @@ output directory. Exit code: 0 pass, 1 differ, 2 error, 3 incomplete. Only resul
 
 from __future__ import annotations
 
-import argparse
 import fnmatch
 import hashlib
-import json
 import os
-import platform
-import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Dict, Iterator, List, Mapping, Sequence
 
-import pyspark
-from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security, SecurityError
+from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security
 from pyspark.sql import SparkSession
 
-from quorumshift_spark import report
+from quorumshift_spark import job as jobs
 from quorumshift_spark import result as results
+from quorumshift_spark import running
 from quorumshift_spark.fingerprint import compare, coordinators, fetch, plan, store
-from quorumshift_spark.fingerprint.cluster import Cluster, ClusterError, Metadata, chosen, now_ms
+from quorumshift_spark.fingerprint.cluster import Cluster, Metadata, chosen, now_ms
 from quorumshift_spark.fingerprint.compacted import Keys, Side
 from quorumshift_spark.fingerprint.compare import Context, Fingerprint
 from quorumshift_spark.fingerprint.coordinators import Coordinators
 from quorumshift_spark.fingerprint.findings import CLUSTER, Findings
 from quorumshift_spark.fingerprint.plan import Chunk, PartitionState, Range, Sample, TopicPartition
-from quorumshift_spark.fingerprint.progress import Progress, ProgressError
+from quorumshift_spark.fingerprint.progress import Progress
 from quorumshift_spark.rules import BASELINE, SINCE
-from quorumshift_spark.session import SessionError
-from quorumshift_spark.session import start as start_spark
+from quorumshift_spark.views.source import error_line
 
 JOB = "data_fingerprint"
 
@@ -64,26 +60,26 @@ _FINGERPRINT_DEFAULTS: Dict[str, Any] = {
     "chunk_offsets": 50_000,
     "samples": [],
 }
-_BOUNDS_DEFAULTS = {"request_timeout_s": 60, "read_s": 3600, "rounds": 5, "pause_s": 2, "shown": 200}
-
-
-class JobError(Exception):
-    """The job cannot run. The message says what, where and what to do."""
 
 
 class Unfinished(Exception):
     """The time was over before all was read. The message says how much was, and what to do."""
 
 
-class _Run:
-    """The job and its result so far, so that the result of an error shows how far the job got."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the job and return the exit code."""
+    views, own = (CLUSTER, BASELINE), ("fingerprint", "progress")
+    return running.main(JOB, "Compare a Kafka cluster's data with its baseline.", _Run, arguments, views, own)
 
-    def __init__(self, job: Mapping[str, Any], result: Dict[str, Any]) -> None:
-        self.job = job
-        self.result = result
-        self.secrets: List[str] = []
-        self.settings: Dict[str, Any] = {**_FINGERPRINT_DEFAULTS, **(job.get("fingerprint") or {})}
-        self.bounds: Dict[str, Any] = {**_BOUNDS_DEFAULTS, **(job.get("bounds") or {})}
+
+class _Run:
+    """One run of the job; fills in `result` as far as it gets, so that it shows how far the job got."""
+
+    def __init__(self, job: jobs.Job, result: Dict[str, Any]) -> None:
+        self.job, self.result, self.views, self.bounds = job, result, job.view_options, job.bounds
+        self.settings = _settings(job.own["fingerprint"] or {})
+        if not (self.views.get(CLUSTER) or {}).get("bootstrap_servers"):
+            raise jobs.JobError(f"'views.{CLUSTER}.bootstrap_servers' is missing")
 
     @contextmanager
     def stage(self, name: str, view: str) -> Iterator[Dict[str, Any]]:
@@ -92,67 +88,44 @@ class _Run:
         empty = {"read": {}, "state": {}, "seconds": 0.0, "error": None, "problems": [], "moved": 0}
         entry = self.result["views"].setdefault(view, empty)
         try:
-            yield entry
+            with running.timed(self.result, name):
+                yield entry
         except Exception as error:
-            entry["error"] = self.scrub(_text(error))
+            entry["error"] = error_line(error)
             raise
         finally:
-            seconds = time.monotonic() - started
-            self.result["timings"][name] = round(seconds, 3)
-            entry["seconds"] = round(entry["seconds"] + seconds, 3)
+            entry["seconds"] = round(entry["seconds"] + time.monotonic() - started, 3)
 
-    def scrub(self, text: str) -> str:
-        """Return a text without the job's secrets, which a library's message may hold."""
-        for secret in self.secrets:
-            text = text.replace(secret, "********")
-        return text
-
-
-def run(job: Mapping[str, Any], directory: str, spark: SparkSession | None = None) -> Dict[str, Any]:
-    """Run the job, write its result to the output directory and return it. Raises OSError.
-
-    :arg directory: of the job's input (0700); holds the settings of Kafka's clients while the job runs.
-    :arg spark: a session to use; without it the job creates and stops one.
-    """
-    output = job["output"]
-    started = time.monotonic()
-    for name in (results.NAME, results.DIFFERENCES, store.NAME):
-        _remove(os.path.join(output, name))
-    result = results.empty(results.ERROR, [], JOB)
-    result.update({name: job.get(name) for name in ("nonce", "gate", "phase", "cluster_id")})
-    result["versions"].update(spark=pyspark.__version__, python=platform.python_version())
-    run_state = _Run(job, result)
-    progress = None
-    try:
-        place = os.path.expanduser(job.get("progress") or os.path.join(directory, "progress"))
-        progress = Progress(place, _identity(job))
-        findings, fingerprint = _fingerprint(run_state, progress, directory, spark)
-        _evaluate(run_state, findings)
-        with run_state.stage("write", CLUSTER):
-            rows = store.write(output, fingerprint)
-            results.write_differences(output, [results.row(one, BASELINE, CLUSTER) for one in findings.differences])
-            rows[results.DIFFERENCES] = len(findings.differences)
-            for name, number in rows.items():
-                result["files"][name] = results.file_facts(os.path.join(output, name), number)
-    except Unfinished as error:
-        result.update(verdict=results.INCOMPLETE, reasons=[str(error)])
-    except Exception as error:
-        result.update(verdict=results.ERROR, reasons=[run_state.scrub(_text(error))])
-    finally:
-        if progress:
+    def run(self) -> None:
+        """Read, compare and write; sets the verdict of the result."""
+        for name in (results.DIFFERENCES, store.NAME):
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(self.job.output, name))
+        place = os.path.expanduser(self.job.own["progress"] or os.path.join(self.job.directory, "progress"))
+        progress = Progress(place, _identity(self.job))
+        try:
+            findings, fingerprint = _fingerprint(self, progress)
+            with self.stage("write", CLUSTER):
+                rows = store.write(self.job.output, fingerprint)
+                listed = [results.row(one, BASELINE, CLUSTER) for one in findings.differences]
+                results.write_differences(self.job.output, listed)
+                rows[results.DIFFERENCES] = len(findings.differences)
+                for name, number in rows.items():
+                    self.result["files"][name] = results.file_facts(os.path.join(self.job.output, name), number)
+            _evaluate(self, findings)
             # After a difference all is read again: a replica may have been repaired
-            if result["verdict"] in (results.PASS, results.DIFFER):
+            if self.result["verdict"] in (results.PASS, results.DIFFER):
                 progress.drop()
+        except Unfinished as error:
+            self.result.update(verdict=results.INCOMPLETE, reasons=[str(error)])
+        finally:
             progress.close()
-    result["timings"]["total"] = round(time.monotonic() - started, 3)
-    results.write(output, result)
-    return result
 
 
-def _identity(job: Mapping[str, Any]) -> Dict[str, Any]:
+def _identity(job: jobs.Job) -> Dict[str, Any]:
     """Return what the progress of an earlier job must share with this one: else it is of another comparison."""
-    identity = {name: job.get(name) for name in ("cluster_id", "gate", "phase")}
-    path = (job["views"].get(BASELINE) or {}).get("path")
+    identity: Dict[str, Any] = {"cluster_id": job.cluster_id, "gate": job.gate, "phase": job.phase}
+    path = (job.view_options.get(BASELINE) or {}).get("path")
     baseline = os.path.join(path, store.NAME) if path else None
     if baseline and os.path.exists(baseline):
         with open(baseline, "rb") as file:
@@ -162,7 +135,7 @@ def _identity(job: Mapping[str, Any]) -> Dict[str, Any]:
 
 def _evaluate(run_state: _Run, findings: Findings) -> None:
     """Add the findings and the verdict to the result."""
-    result, shown = run_state.result, run_state.bounds["shown"]
+    result, shown = run_state.result, run_state.bounds.shown
     result["counts"] = findings.counts
     notes = [f"{number:,} {kind}: {reason}" for (kind, reason), number in sorted(findings.explained.items())]
     samples = (result["views"].get(CLUSTER) or {}).get("state", {}).get("samples")
@@ -190,25 +163,20 @@ def _evaluate(run_state: _Run, findings: Findings) -> None:
     result.update(verdict=compare.verdict(findings), reasons=reasons)
 
 
-def _fingerprint(
-    run_state: _Run, progress: Progress, directory: str, spark: SparkSession | None
-) -> tuple[Findings, Fingerprint]:
+def _fingerprint(run_state: _Run, progress: Progress) -> tuple[Findings, Fingerprint]:
     """Read the baseline and the cluster. Return the findings and the next baseline."""
     job, settings, bounds = run_state.job, run_state.settings, run_state.bounds
     patterns, exclude = settings["topics"], settings["exclude"]
     whole = _baseline(run_state)
 
     with run_state.stage("describe", CLUSTER) as view:
-        security = Security.from_options(job["views"][CLUSTER].get("client"), "views.cluster.client")
-        run_state.secrets = [
-            secret for secret in (security.password, security.tls and security.tls.keypassword) if secret
-        ]
-        servers = job["views"][CLUSTER]["bootstrap_servers"]
-        cluster = Cluster(servers, security, bounds["request_timeout_s"])
+        security = Security.from_options(run_state.views[CLUSTER].get("client"), "views.cluster.client")
+        servers = run_state.views[CLUSTER]["bootstrap_servers"]
+        cluster = Cluster(servers, security, bounds.request_timeout_s)
         taken = now_ms()
         found = cluster.metadata()
-        if found.cluster_id != job["cluster_id"]:
-            raise JobError(f"{servers} is cluster {found.cluster_id}, the job is for {job['cluster_id']}")
+        if found.cluster_id != job.cluster_id:
+            raise jobs.JobError(f"{servers} is cluster {found.cluster_id}, the job is for {job.cluster_id}")
         hidden = cluster.hidden(found)
         now = Coordinators(cluster.groups(), cluster.transactions(found), cluster.retentions(found))
         topics = chosen(found.topics, patterns, exclude)
@@ -229,10 +197,8 @@ def _fingerprint(
         for tp, state in states.items()
         if tp[0] in sampled or (was and tp[0] in was.samples)
     }
-    with run_state.stage("spark_start", CLUSTER):
-        session = spark or start_spark(f"quorumshift {JOB}")
-    try:
-        with run_state.stage("read", CLUSTER), _bounded(session, bounds["read_s"]) as late:
+    with running.spark(JOB, run_state.result) as session:
+        with run_state.stage("read", CLUSTER), _bounded(session, bounds.read_s) as late:
             try:
                 unread = fetch.read(
                     session.sparkContext,
@@ -240,7 +206,7 @@ def _fingerprint(
                     lambda: cluster.metadata().leaders(),
                     cluster.log_starts,
                     security.with_content(),  # executors may lack these files
-                    bounds["request_timeout_s"],
+                    bounds.request_timeout_s,
                     lambda *read: chunks.extend(progress.add(*read)),
                     late,
                 )
@@ -256,14 +222,11 @@ def _fingerprint(
             states = {tp: state._replace(log_start=max(state.log_start, starts[tp])) for tp, state in states.items()}
             tallies = keys.tallies(_compared(was.partitions) if was else {}, _compared(states))
             newest = keys.newest({record: one.partition for one in gone for record in (*one.records, *one.of_group)})
-    finally:
-        if spark is None:
-            session.stop()
     with run_state.stage("compare", CLUSTER) as view:
         chunks = [chunk for chunk in chunks if chunk.end > states[chunk.topic, chunk.partition].log_start]
         ids = {name: topic.id for name, topic in found.topics.items()}
         sampled = {**(was.samples if was else {}), **sampled}
-        current = Fingerprint(job["cluster_id"], taken, ids, states, chunks, progress.keys, now, sampled)
+        current = Fingerprint(job.cluster_id, taken, ids, states, chunks, progress.keys, now, sampled)
         view["read"] = compare.sizes(current)
         view["state"]["records"] = sum(chunk.records for chunk in chunks if chunk.topic not in coordinators.INTERNAL)
         if finished:
@@ -271,7 +234,7 @@ def _fingerprint(
         samples = _sample_texts(was, current)
         if samples:
             view["state"]["samples"] = samples
-        findings = compare.coverage(job.get("gate"), whole, ids, topics, patterns, exclude, hidden)
+        findings = compare.coverage(job.gate, whole, ids, topics, patterns, exclude, hidden)
         context = Context(log_ends, settings["purged_topics"], unread, gone, newest, tallies, sizes, now_ms())
         findings.add(compare.compare(was, current, context))
         kept = [chunk for chunk in chunks if chunk.keys is not None or chunk.begin >= states[chunk[:2]].log_start]
@@ -316,11 +279,11 @@ def _wanted(
     return wanted
 
 
-def _unfinished(wanted: Sequence[Range], read: Sequence[Chunk], finished: int, bounds: Mapping[str, Any]) -> str:
+def _unfinished(wanted: Sequence[Range], read: Sequence[Chunk], finished: int, bounds: jobs.Bounds) -> str:
     """Return what to do when the time is over."""
     done, total = len(read) + finished, sum(len(part.bounds) - 1 for part in wanted) + finished
     return (
-        f"{done:,} of {total:,} chunks of records were read within {bounds['read_s']:g} s. Run the playbook again: it "
+        f"{done:,} of {total:,} chunks of records were read within {bounds.read_s:g} s. Run the playbook again: it "
         "continues with the others. To finish in one run, raise quorumshift_spark_timeout_s, add executors, or read a "
         "sample of large topics (quorumshift_fingerprint_samples)"
     )
@@ -339,13 +302,13 @@ def _sample_texts(was: Fingerprint | None, current: Fingerprint) -> Dict[str, st
 def _baseline(run_state: _Run) -> Fingerprint | None:
     """Return the baseline; None if the job has none."""
     job = run_state.job
-    path = (job["views"].get(BASELINE) or {}).get("path")
+    path = (run_state.views.get(BASELINE) or {}).get("path")
     if not path:
         return None
     with run_state.stage("read_baseline", BASELINE) as view:
         was = store.read(path)
-        if was.cluster_id != job["cluster_id"]:
-            raise JobError(f"{path}: the baseline is of cluster {was.cluster_id}, the job is for {job['cluster_id']}")
+        if was.cluster_id != job.cluster_id:
+            raise jobs.JobError(f"{path}: the baseline is of cluster {was.cluster_id}, the job is for {job.cluster_id}")
         view.update(read=compare.sizes(was), state={"time_ms": was.taken_ms})
     return was
 
@@ -357,12 +320,12 @@ def _states(
     knows its high watermark and the end of a transaction only moments after its election (KIP-207)."""
     states = compare.states(cluster.states(found, topics))
     ends = {tp: state.end for tp, state in was.partitions.items()} if was else {}
-    for number in range(1, run_state.bounds["rounds"] + 1):
+    for number in range(1, run_state.bounds.rounds + 1):
         short = [tp for tp, state in states.items() if state.end < ends.get(tp, 0)]
         if not short:
             break
         started = time.monotonic()
-        time.sleep(run_state.bounds["pause_s"])
+        time.sleep(run_state.bounds.pause_s)
         states.update(compare.states(cluster.states(found, sorted({topic for topic, _number in short}))))
         left = sum(1 for tp in short if states[tp].end < ends[tp])
         run_state.result["rounds"].append(
@@ -370,7 +333,7 @@ def _states(
                 "number": number,
                 "keys": len(short),
                 "resolved": len(short) - left,
-                "proven": 0 if number < run_state.bounds["rounds"] else left,
+                "proven": 0 if number < run_state.bounds.rounds else left,
                 "seconds": round(time.monotonic() - started, 3),
                 "fence": {},
             }
@@ -396,71 +359,20 @@ def _bounded(spark: SparkSession, seconds: float) -> Iterator[threading.Event]:
         timer.cancel()
 
 
-def _remove(path: str) -> None:
-    if os.path.lexists(path):
-        os.unlink(path)
-
-
-def _text(error: BaseException) -> str:
-    """Return an error as one line; for a Java exception its innermost cause, without the stack."""
-    java = getattr(error, "java_exception", None)
-    if java is not None:
-        while java.getCause() is not None:
-            java = java.getCause()
-        return f"Spark: {java.toString()}"
-    expected = (JobError, SessionError, ClusterError, SecurityError, ProgressError, store.StoreError)
-    return str(error) if isinstance(error, expected) else f"{error.__class__.__name__}: {error}"
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the job and return the exit code."""
-    parser = argparse.ArgumentParser(prog=JOB, description="Compare a Kafka cluster's data with its baseline.")
-    parser.add_argument("--input", required=True, help="job.json, 0600")
-    path = os.path.abspath(parser.parse_args(arguments).input)
-    if os.stat(path).st_mode & 0o077:
-        print(f"{path} may hold secrets and other users can read it. Run: chmod 600 {path}", file=sys.stderr)
-        return results.EXIT_CODES[results.ERROR]
-    try:
-        job = _load(path)
-        result = run(job, os.path.dirname(path))
-    except (JobError, OSError) as error:
-        # Without a job there is no output directory; a missing result opens no gate
-        print(f"{JOB}: {error}", file=sys.stderr)
-        return results.EXIT_CODES[results.ERROR]
-    try:
-        report.write(job["output"])
-    except Exception as error:  # the report does not affect the verdict
-        print(f"{JOB}: cannot write the report: {error.__class__.__name__}", file=sys.stderr)
-    print(f"{JOB}: {result['verdict']}" + "".join(f"\n- {reason}" for reason in result["reasons"]))
-    return results.EXIT_CODES[result["verdict"]]
-
-
-def _load(path: str) -> Dict[str, Any]:
-    """Read job.json. Raises JobError, OSError. Messages never show a value, which may be secret."""
-    with open(path, encoding="utf-8") as file:
-        try:
-            job = json.load(file)
-        except ValueError:
-            raise JobError(f"{path} is not JSON") from None
-    if not isinstance(job, dict):
-        raise JobError(f"{path} is not a JSON object")
-    for name, kind in (("nonce", str), ("cluster_id", str), ("output", str), ("views", dict)):
-        if not isinstance(job.get(name), kind) or not job[name]:
-            raise JobError(f"{path}: {name!r} is missing or not of type {kind.__name__}")
-    if not (job["views"].get(CLUSTER) or {}).get("bootstrap_servers"):
-        raise JobError(f"{path}: 'views.{CLUSTER}.bootstrap_servers' is missing")
-    for name, known in (("fingerprint", _FINGERPRINT_DEFAULTS), ("bounds", _BOUNDS_DEFAULTS)):
-        unknown = sorted(set(job.get(name) or {}) - set(known))
-        if unknown:
-            raise JobError(f"{path}: unknown key '{name}.{unknown[0]}'; the keys are {', '.join(known)}")
-    settings = job.get("fingerprint") or {}
-    if not 1 <= int(settings.get("chunk_offsets", 1)) <= 1 << 31:
-        raise JobError(f"{path}: fingerprint.chunk_offsets {settings['chunk_offsets']} is not valid")
-    for number, one in enumerate(settings.get("samples") or ()):
+def _settings(given: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return the section `fingerprint` of job.json with defaults. Raises JobError."""
+    unknown = sorted(given.keys() - _FINGERPRINT_DEFAULTS)
+    if unknown:
+        keys = ", ".join(_FINGERPRINT_DEFAULTS)
+        raise jobs.JobError(f"unknown key 'fingerprint.{unknown[0]}'; the keys are {keys}")
+    settings = {**_FINGERPRINT_DEFAULTS, **given}
+    if not 1 <= int(settings["chunk_offsets"]) <= 1 << 31:
+        raise jobs.JobError(f"fingerprint.chunk_offsets {settings['chunk_offsets']} is not valid")
+    for number, one in enumerate(settings["samples"]):
         why = _invalid_sample(one)
         if why:
-            raise JobError(f"{path}: fingerprint.samples[{number}] (quorumshift_fingerprint_samples): {why}")
-    return job
+            raise jobs.JobError(f"fingerprint.samples[{number}] (quorumshift_fingerprint_samples): {why}")
+    return settings
 
 
 def _invalid_sample(one: Any) -> str | None:

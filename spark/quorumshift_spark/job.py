@@ -1,10 +1,12 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The input of metadata_parity: checks job.json and creates its views.
+"""The input of a job: checks job.json, and creates the views of metadata_parity.
 
 The file holds connection secrets: 0600 in a directory of 0700; its writer removes it. Its content reaches the tasks
 inside their function, never Spark's configuration, plans or logs.
+
+Of metadata_parity; each other job names the keys that differ:
 
 ```
 {"nonce": ..., "gate": ..., "phase": ..., "cluster_id": ..., "digest_key_file": path, "output": directory,
@@ -31,7 +33,8 @@ from __future__ import annotations
 import json
 import os
 import stat
-from typing import Any, Dict, List, NamedTuple, Sequence
+from types import MappingProxyType
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils import addresses
 from ansible_collections.quorumshift.kafka.plugins.module_utils.security import Security
@@ -55,7 +58,8 @@ class Bounds(NamedTuple):
 
     `rounds`: re-checks at most; `pause_s`: between them; `fence_s`: for /migration to pass the end of the log;
     `log_refresh_s`: for a new snapshot of the log in a round, 0 requests none; `request_timeout_s`: for one response
-    of ZooKeeper or a broker; `reread_limit`: keys to re-check together; `shown`: differences listed in result.json.
+    of ZooKeeper or a broker; `read_s`: for reading records; `reread_limit`: keys to re-check together; `shown`:
+    differences listed in result.json.
     """
 
     rounds: int = 6
@@ -63,16 +67,18 @@ class Bounds(NamedTuple):
     fence_s: float = 30.0
     log_refresh_s: float = 0.0
     request_timeout_s: float = 30.0
+    read_s: float = 3600.0
     reread_limit: int = 20000
     shown: int = 200
 
 
 class Job(NamedTuple):
-    """A checked job.json. `fence`: {"migration_offset", "migration_zxid"} or {}; `view_options`: its `views`."""
+    """A checked job.json. `fence`: {"migration_offset", "migration_zxid"} or {}; `view_options`: its `views`; `own`:
+    what this job alone has; `secrets`: that no message may quote."""
 
     directory: str
     nonce: str
-    gate: str
+    gate: str | None
     phase: str | None
     cluster_id: str
     output: str
@@ -81,13 +87,18 @@ class Job(NamedTuple):
     view_options: Dict[str, Any]
     bounds: Bounds
     ship: bool = False
+    own: Mapping[str, Any] = MappingProxyType({})
+    secrets: Tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"Job(gate={self.gate!r}, nonce={self.nonce!r})"
 
 
-def load(path: str, views: Sequence[str] = VIEWS) -> Job:
-    """Read job.json, in whose `views` only these keys are known. Raises JobError."""
+def load(path: str, views: Sequence[str] = VIEWS, own: Sequence[str] = ()) -> Job:
+    """Read job.json, in whose `views` only these keys are known. Raises JobError.
+
+    :arg own: keys that this job alone has. Such a job needs neither a gate nor digests of secrets.
+    """
     try:
         with open(path, encoding="utf-8") as file:
             if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
@@ -97,37 +108,59 @@ def load(path: str, views: Sequence[str] = VIEWS) -> Job:
         raise JobError(f"{path}: {error.strerror or error}") from None
     except ValueError as error:
         raise error if isinstance(error, JobError) else JobError(f"{path} is not JSON") from None
+    if not isinstance(given, dict):
+        raise JobError(f"{path} is not a JSON object")
     for name, kind in _TYPES.items():
-        if not isinstance(given.get(name), kind) or not given[name]:
+        is_needed = not own or name not in _OPTIONAL or name in given
+        if is_needed and (not isinstance(given.get(name), kind) or not given[name]):
             raise JobError(f"{path}: {name!r} is missing or not of type {kind.__name__}")
-    unknown = set(given) - set(_TYPES) - {"phase", "fence", "bounds", "ship"}
+    unknown = set(given) - set(_TYPES) - {"phase", "fence", "bounds", "ship", *own}
     unknown |= {f"views.{name}" for name in set(given["views"]) - set(views)}
     unknown |= {f"bounds.{name}" for name in set(given.get("bounds") or {}) - set(Bounds._fields)}
     if unknown:
         raise JobError(f"{path}: unknown key {sorted(unknown)[0]!r}")
-    try:
-        with open(given["digest_key_file"], "rb") as file:
-            digest_key = file.read().strip()
-    except OSError as error:
-        raise JobError(f"digest_key_file {given['digest_key_file']}: {error.strerror or error}") from None
-    if len(digest_key) < 16:
-        raise JobError(f"digest_key_file {given['digest_key_file']} holds fewer than 16 bytes")
     return Job(
         os.path.dirname(os.path.abspath(path)),
         given["nonce"],
-        given["gate"],
+        given.get("gate"),
         given.get("phase"),
         given["cluster_id"],
         given["output"],
-        digest_key,
+        _digest_key(given["digest_key_file"]) if "digest_key_file" in given else b"",
         given.get("fence") or {},
         given["views"],
         Bounds(**(given.get("bounds") or {})),
         bool(given.get("ship")),
+        {name: given.get(name) for name in own},
+        tuple(sorted(_secrets(given["views"]), key=len, reverse=True)),
     )
 
 
 _TYPES = {"nonce": str, "gate": str, "cluster_id": str, "output": str, "digest_key_file": str, "views": dict}
+_OPTIONAL = ("gate", "digest_key_file")
+
+
+def _digest_key(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            key = file.read().strip()
+    except OSError as error:
+        raise JobError(f"digest_key_file {path}: {error.strerror or error}") from None
+    if len(key) < 16:
+        raise JobError(f"digest_key_file {path} holds fewer than 16 bytes")
+    return key
+
+
+def _secrets(given: Any, is_secret: bool = False) -> Iterator[str]:
+    """Yield the passwords in a part of job.json (module_utils.security), and whatever else an option calls secret."""
+    if isinstance(given, dict):
+        for name, value in given.items():
+            yield from _secrets(value, is_secret or name == "auth" or "password" in name or "secret" in name)
+    elif isinstance(given, list):
+        for value in given:
+            yield from _secrets(value, is_secret)
+    elif is_secret and isinstance(given, str) and given:
+        yield given
 
 
 def views(job: Job) -> List[View]:

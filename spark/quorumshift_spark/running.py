@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from quorumshift_spark import job as jobs
-from quorumshift_spark import report, rules, session
+from quorumshift_spark import report, session
 from quorumshift_spark import result as results
 from quorumshift_spark.views.source import error_line
 
@@ -30,16 +30,17 @@ def main(
     create: Callable[[jobs.Job, Dict[str, Any]], Any],
     arguments: Sequence[str] | None,
     views: Sequence[str] = jobs.VIEWS,
+    own: Sequence[str] = (),
 ) -> int:
     """Run the job `create(job, result)`, whose `run` fills in the result as far as it gets; return the exit code.
 
-    :arg views: the keys of `views` in job.json.
+    :arg views: the keys of `views` in job.json; `own`: its other keys, see job.load.
     """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--input", required=True, help="job.json")
     job_file = parser.parse_args(arguments).input
     try:
-        job = jobs.load(job_file, views)
+        job = jobs.load(job_file, views, own)
         os.makedirs(job.output, mode=0o700, exist_ok=True)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(job.output, results.NAME))
@@ -51,12 +52,11 @@ def main(
     started = time.monotonic()
     try:
         create(job, result).run()
-    except (jobs.JobError, jobs.ViewError, rules.PlanError, session.SessionError) as error:
-        _fail(result, error_line(error))
     except PySparkException as error:
         _fail(result, f"Spark could not run the job ({type(error).__name__} {_condition(error)}). See the driver's log")
     except Exception as error:
         _fail(result, _spark_failure(error) or error_line(error))
+    _scrub(result, job.secrets)
     result["timings"]["total"] = round(time.monotonic() - started, 3)
     result.update(nonce=job.nonce, gate=job.gate, phase=job.phase, cluster_id=job.cluster_id)
     result["versions"].update(spark=pyspark.__version__, python=platform.python_version())
@@ -105,6 +105,20 @@ def timed(result: Dict[str, Any], stage: str) -> Iterator[None]:
 
 def _fail(result, reason):
     result.update(verdict=results.ERROR, reasons=[reason, *result["reasons"]])
+
+
+def _scrub(result: Dict[str, Any], secrets: Sequence[str]) -> None:
+    """Remove secrets from what others said: a broker's or a library's message may quote one."""
+
+    def scrubbed(text: Any) -> Any:
+        for secret in secrets:
+            text = text and text.replace(secret, "********")
+        return text
+
+    result["reasons"] = [*map(scrubbed, result["reasons"])]
+    for view in result["views"].values():
+        view["error"] = scrubbed(view["error"])
+        view["problems"] = [{name: scrubbed(text) for name, text in one.items()} for one in view["problems"]]
 
 
 def _condition(error):

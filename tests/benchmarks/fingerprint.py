@@ -64,7 +64,7 @@ def main() -> int:
         try:
             for topic in options.topics:
                 fill(admin, broker, topic, options)
-                tool = compare(admin, broker, spark, home, topic, options, tool)
+                tool = compare(admin, broker, home, topic, options, tool)
         finally:
             spark.stop()
     return 0
@@ -73,7 +73,6 @@ def main() -> int:
 def compare(
     admin: AdminClient,
     broker: Any,
-    spark: SparkSession,
     home: pathlib.Path,
     topic: str,
     options: argparse.Namespace,
@@ -84,7 +83,7 @@ def compare(
     for number in range(options.rounds + 1):
         for what, measured in found.items():
             if what == "fingerprint":
-                seconds = fingerprint(admin, broker, spark, home / f"{topic}-{number}", topic)
+                seconds = fingerprint(admin, broker, home / f"{topic}-{number}", topic)
             elif topic != "compacted":
                 seconds = consumer_performance(broker, topic, options)
             else:
@@ -106,9 +105,7 @@ def compare(
     return tool
 
 
-def fingerprint(
-    admin: AdminClient, broker: Any, spark: SparkSession, output: pathlib.Path, topic: str
-) -> Dict[str, float]:
+def fingerprint(admin: AdminClient, broker: Any, output: pathlib.Path, topic: str) -> Dict[str, float]:
     """Return the seconds of a run without a baseline, and of Spark's reading."""
     output.mkdir()
     job = {
@@ -120,7 +117,11 @@ def fingerprint(
         "fingerprint": {"topics": [topic]},
     }
     before, broker_before = processes_cpu(os.getpid()), processes_cpu(broker.pid)
-    result = data_fingerprint.run(job, str(output), spark)
+    path = output / "job.json"
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+        json.dump(job, file)
+    data_fingerprint.main(["--input", str(path)])  # in the active session
+    result = json.loads((output / "result.json").read_text())
     if result["verdict"] != "pass":
         raise RuntimeError(f"{topic}: {result['verdict']}: {result['reasons']}")
     return {

@@ -43,6 +43,7 @@ from confluent_kafka.admin import (
 )
 from pyspark.sql import SparkSession
 from quorumshift_spark import data_fingerprint, package, submit
+from quorumshift_spark import result as results
 from quorumshift_spark.compare import OUTCOMES
 from quorumshift_spark.fingerprint.findings import RULES
 
@@ -139,8 +140,7 @@ def check(
             "fingerprint": {"topics": list(topics), "chunk_offsets": CHUNK, **settings},
             "bounds": {"rounds": 1, "pause_s": 0.5, "request_timeout_s": timeout},
         }
-        result = data_fingerprint.run(job, str(tmp_path), spark)
-        assert json.loads((output / "result.json").read_text()) == result
+        result = done(job, tmp_path)
         assert result["nonce"] == nonce
         assert not list(tmp_path.glob("client-*"))
         for counted in result["counts"].values():
@@ -151,6 +151,18 @@ def check(
 
     run.baselines = runs
     return run
+
+
+def done(job: Dict[str, Any], directory: pathlib.Path) -> Dict[str, Any]:
+    """Run a job in the active session; return its result."""
+    path = directory / "job.json"
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump(job, file)
+    code = data_fingerprint.main(["--input", str(path)])
+    path.unlink()
+    result = json.loads((pathlib.Path(job["output"]) / "result.json").read_text())
+    assert code == results.EXIT_CODES[result["verdict"]]
+    return result
 
 
 def create(admin: AdminClient, topic: str, partitions: int = 2, **config: str) -> None:
@@ -525,7 +537,7 @@ def test_deleted_and_recreated_topics_and_an_unreachable_cluster(broker, admin, 
     output.mkdir()
     views = {"cluster": {"bootstrap_servers": f"127.0.0.1:{free_port()}"}}
     job = {"nonce": "x", "cluster_id": "c", "output": str(output), "views": views, "bounds": {"request_timeout_s": 3}}
-    result = data_fingerprint.run(job, str(tmp_path), spark)
+    result = done(job, tmp_path)
     assert result["verdict"] == "error"
     assert "127.0.0.1" in result["reasons"][0]
     assert result["views"]["cluster"]["error"] == result["reasons"][0]

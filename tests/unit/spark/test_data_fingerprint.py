@@ -6,6 +6,7 @@ against both."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import pathlib
 import re
@@ -84,6 +85,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     log = Log()
     monkeypatch.setattr(data_fingerprint, "Cluster", lambda *_arguments: log)
     monkeypatch.setattr(data_fingerprint.fetch, "read", log.read)
+    monkeypatch.setattr(data_fingerprint.running, "spark", lambda *_arguments: contextlib.nullcontext(Session()))
     return log
 
 
@@ -111,8 +113,13 @@ def run(tmp_path: pathlib.Path, name: str, baseline: str | None = None, **change
         "bounds": {"rounds": 2, "pause_s": 0},
         **changes,
     }
-    result = data_fingerprint.run(job, str(tmp_path), Session())
-    assert json.loads((output / results.NAME).read_text()) == result
+    path = tmp_path / "job.json"
+    path.write_text(json.dumps(job))
+    path.chmod(0o600)
+    code = data_fingerprint.main(["--input", str(path)])
+    path.unlink()
+    result = json.loads((output / results.NAME).read_text())
+    assert code == results.EXIT_CODES[result["verdict"]]
     jsonschema.Draft202012Validator(results.schema()).validate(result)
     for counted in result["counts"].values():
         assert counted["read"] == sum(counted[outcome] for outcome in OUTCOMES)
@@ -210,36 +217,45 @@ def test_failure_is_an_error_without_secrets(tmp_path: pathlib.Path, log: Log) -
     assert "the baseline is of cluster c1" in other["reasons"][0]
 
 
-def test_command_line_rejects_an_invalid_job(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture) -> None:
-    path = tmp_path / "job.json"
-    for text, message in (
+@pytest.mark.parametrize(
+    ("fingerprint", "message"),
+    [
+        ({"hours": 1}, "unknown key 'fingerprint.hours'; the keys are topics, exclude"),
+        ({"chunk_offsets": 0}, "fingerprint.chunk_offsets 0 is not valid"),
+        ({"samples": [{"last": 5}]}, "fingerprint.samples[0] (quorumshift_fingerprint_samples): it needs 'topics'"),
+        ({"samples": [{"topics": ["*"]}]}, "besides 'topics' it takes either"),
+        ({"samples": [{"topics": ["*"], "last": 5, "percent": 5}]}, "besides 'topics' it takes either"),
+        ({"samples": [{"topics": ["*"], "last": 0}]}, "'last' must be"),
+        ({"samples": [{"topics": ["*"], "percent": 101}]}, "'percent' must be"),
+    ],
+)
+def test_invalid_settings_are_an_error(tmp_path: pathlib.Path, log: Log, fingerprint: Any, message: str) -> None:
+    result = run(tmp_path, "invalid", fingerprint=fingerprint)
+    assert result["verdict"] == "error" and message in result["reasons"][0] and log.asked == 0
+
+
+def test_a_job_without_servers_is_an_error(tmp_path: pathlib.Path, log: Log) -> None:
+    result = run(tmp_path, "nowhere", views={"cluster": {}})
+    assert result["reasons"] == ["'views.cluster.bootstrap_servers' is missing"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
         ("{", "is not JSON"),
         ("[]", "not a JSON object"),
         ('{"nonce": "n"}', "'cluster_id' is missing"),
-        (
-            '{"nonce": "n", "cluster_id": "c", "output": "o", "bounds": {"hours": 1}, '
-            '"views": {"cluster": {"bootstrap_servers": "h:1"}}}',
-            "unknown key 'bounds.hours'",
-        ),
-        *(
-            (
-                '{"nonce": "n", "cluster_id": "c", "output": "o", "views": {"cluster": {"bootstrap_servers": "h:1"}}, '
-                f'"fingerprint": {{"samples": [{sample}]}}}}',
-                "fingerprint.samples[0] (quorumshift_fingerprint_samples): " + why,
-            )
-            for sample, why in (
-                ('{"last": 5}', "it needs 'topics'"),
-                ('{"topics": ["*"]}', "besides 'topics' it takes either"),
-                ('{"topics": ["*"], "last": 5, "percent": 5}', "besides 'topics' it takes either"),
-                ('{"topics": ["*"], "last": 0}', "'last' must be"),
-                ('{"topics": ["*"], "percent": 101}', "'percent' must be"),
-            )
-        ),
-    ):
-        path.write_text(text)
-        path.chmod(0o600)
-        assert data_fingerprint.main(["--input", str(path)]) == 2
-        assert message in capsys.readouterr().err
+        ('{"nonce": "n", "cluster_id": "c", "output": "o", "views": {"a": 1}}', "unknown key 'views.a'"),
+    ],
+)
+def test_a_file_that_is_no_job_is_rejected(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture, text: str, message: str
+) -> None:
+    path = tmp_path / "job.json"
+    path.write_text(text)
+    path.chmod(0o600)
+    assert data_fingerprint.main(["--input", str(path)]) == 2
+    assert message in capsys.readouterr().err
     path.chmod(0o640)
     assert data_fingerprint.main(["--input", str(path)]) == 2
     assert "chmod 600" in capsys.readouterr().err
