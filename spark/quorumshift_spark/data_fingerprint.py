@@ -85,8 +85,7 @@ class _Run:
     def stage(self, name: str, view: str) -> Iterator[Dict[str, Any]]:
         """Time a stage and yield the result's entry for its view; an error is added to that entry."""
         started = time.monotonic()
-        empty = {"read": {}, "state": {}, "seconds": 0.0, "error": None, "problems": [], "moved": 0}
-        entry = self.result["views"].setdefault(view, empty)
+        entry = self.result["views"].setdefault(view, results.unread())
         try:
             with running.timed(self.result, name):
                 yield entry

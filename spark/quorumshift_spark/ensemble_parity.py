@@ -123,7 +123,7 @@ class _Run:
         destination = [view for view, one in self.sides.items() if one["side"] == DESTINATION]
         ends = {}
         for view, files in servers.items():
-            entry = self.result["views"].setdefault(view, _unread())
+            entry = self.result["views"].setdefault(view, results.unread())
             try:
                 ends[view] = zookeeper_files.last_zxid(files.snapshots, files.logs)
                 entry["state"] = {"last_zxid": _hex(ends[view])}
@@ -327,10 +327,6 @@ def _differences(path, left, right, compared, number, after) -> List[Difference]
 def _brief(fields: Mapping[str, str]) -> Dict[str, Any]:
     """Return when a znode that only one side has came to be, and whose it is."""
     return {name: json.loads(fields[name]) for name in ("czxid", "mzxid", "ephemeralOwner")}
-
-
-def _unread() -> Dict[str, Any]:
-    return {"read": {}, "state": {}, "seconds": 0.0, "error": None, "problems": [], "moved": 0}
 
 
 def _hex(zxid: int) -> str:

@@ -153,12 +153,12 @@ class _Run:
     def _report_readings(self, readings: Mapping[str, parity.Reading]) -> None:
         for name, reading in readings.items():
             self.result["views"][name] = {
+                **results.unread(),
                 "read": reading.read,
                 "state": {name: value for name, value in reading.state.items() if name != "deletions"},
                 "seconds": reading.seconds,
                 "error": reading.error,
                 "problems": [{"where": where, "reason": reason} for where, reason in reading.problems],
-                "moved": 0,
             }
             self.incomplete += [f"{name}: {text}. Run the playbook again" for text in reading.lost]
             self._problems(name, reading.problems)
@@ -174,7 +174,7 @@ class _Run:
     def _fail_views(self, failed: Mapping[str, str]) -> None:
         """End with the verdict `error`: a view that was not read closes the gate. `failed`: {view: error}."""
         for name, error in failed.items():
-            self.result["views"].setdefault(name, _unread())["error"] = error
+            self.result["views"].setdefault(name, results.unread())["error"] = error
         reasons = [
             f"view {name} could not be read: {error}. Fix it and run the playbook again"
             for name, error in sorted(failed.items())
@@ -263,7 +263,7 @@ class _Run:
         behind = self._behind(readings, end_offset)
         read = readings[decides].read
         for name, why in self.apart.items():
-            self.result["views"].setdefault(name, _unread())["error"] = why
+            self.result["views"].setdefault(name, results.unread())["error"] = why
         return rules.uncovered(self.job.gate, decides, read, up, not_served, baselines, behind, end_offset, self.apart)
 
     def _behind(self, readings: Mapping[str, parity.Reading], end_offset: int) -> Dict[str, int]:
@@ -381,10 +381,6 @@ class _Run:
             self.incomplete.append(f"{skipped} entities were not compared")
         verdict = results.DIFFER if differences else results.INCOMPLETE if self.incomplete else results.PASS
         result.update(verdict=verdict, reasons=reasons + self.incomplete)
-
-
-def _unread() -> Dict[str, Any]:
-    return {"read": {}, "state": {}, "seconds": 0.0, "problems": [], "moved": 0}
 
 
 def _apart(readings: Mapping[str, parity.Reading]) -> Dict[str, str]:

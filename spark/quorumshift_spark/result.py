@@ -72,6 +72,11 @@ def empty(verdict: str, reasons: Sequence[str], job: str = "metadata_parity") ->
     }
 
 
+def unread() -> Dict[str, Any]:
+    """Return the entry of a view of which nothing was read yet."""
+    return {"read": {}, "state": {}, "seconds": 0.0, "error": None, "problems": [], "moved": 0}
+
+
 def listed(difference: Difference) -> Dict[str, Any]:
     """Return a difference in the format of result.json."""
     return {**difference._asdict(), "text": difference.text()}
