@@ -19,13 +19,12 @@ _ARCHIVE = os.path.join("python", "lib", "pyspark.zip")
 
 def prefer_installed() -> None:
     """Drop Spark's archives from the places to import from, where PySpark of the same SPARK_HOME is installed."""
-    homes = [entry[: -len(_ARCHIVE) - 1] for entry in sys.path if entry.endswith(os.sep + _ARCHIVE)]
+    homes = [os.path.realpath(entry[: -len(_ARCHIVE)]) for entry in sys.path if entry.endswith(os.sep + _ARCHIVE)]
     if not homes:
         return
-    others = [entry for entry in sys.path if not entry.startswith(os.path.join(homes[0], ""))]
+    others = [entry for entry in sys.path if not os.path.realpath(entry).startswith(homes[0] + os.sep)]
     found = importlib.machinery.PathFinder.find_spec("pyspark", others)
-    origin = os.path.realpath((found and found.origin) or "")
-    is_same = origin == os.path.join(os.path.realpath(homes[0]), "__init__.py")
+    is_same = found is not None and os.path.realpath(found.origin or "") == os.path.join(homes[0], "__init__.py")
     if is_same and importlib.machinery.PathFinder.find_spec("py4j", others):
         dropped = {*sys.path} - {*others}
         sys.path[:] = others

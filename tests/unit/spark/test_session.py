@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import pytest
+from pyspark import SparkConf
 from quorumshift_spark import session
 
 
@@ -28,3 +31,17 @@ def test_another_python_version_names_the_host():
 def test_a_master_that_does_not_answer_is_named(text):
     said = session.explained(f"An error occurred: java.lang.IllegalStateException: {text}", "spark://m:7077")
     assert "spark://m:7077 is down or has another spark.authenticate.secret" in said
+
+
+def test_the_workers_of_one_host_have_a_daemon_of_this_package():
+    given = SparkConf(loadDefaults=False).set("spark.master", "local[2]").set("spark.executorEnv.PYTHONPATH", "/theirs")
+    settings = session._settings(given)
+    ours, theirs = settings["spark.executorEnv.PYTHONPATH"].split(":")
+    assert settings["spark.python.daemon.module"] == "quorumshift_spark.daemon" and theirs == "/theirs"
+    assert pathlib.Path(ours, "quorumshift_spark", "daemon.py").exists()
+
+
+@pytest.mark.parametrize("given", [{"spark.master": "spark://m:7077"}, {"spark.python.daemon.module": "theirs"}])
+def test_a_cluster_and_another_daemon_are_left_alone(given):
+    conf = SparkConf(loadDefaults=False).set("spark.master", "local[*]").setAll(given.items())
+    assert list(session._settings(conf)) == ["spark.python.sql.dataFrameDebugging.enabled"]
