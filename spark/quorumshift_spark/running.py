@@ -107,12 +107,19 @@ def _fail(result, reason):
     result.update(verdict=results.ERROR, reasons=[reason, *result["reasons"]])
 
 
+_SHORTEST = 6  # characters
+
+
 def _scrub(result: Dict[str, Any], secrets: Sequence[str]) -> None:
-    """Remove secrets from what others said: a broker's or a library's message may quote one."""
+    """Remove secrets from what others said: a broker's or a library's message may quote one.
+
+    To mask a short one, which other words contain, would show it.
+    """
 
     def scrubbed(text: Any) -> Any:
         for secret in secrets:
-            text = text and text.replace(secret, "********")
+            if text and len(secret) >= _SHORTEST:
+                text = text.replace(secret, "********")
         return text
 
     result["reasons"] = [*map(scrubbed, result["reasons"])]
