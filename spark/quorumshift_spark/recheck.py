@@ -19,6 +19,11 @@ proven when no change in flight can explain it:
   a new snapshot before each reading, or equal to ZooKeeper's side, which has not changed since F.
 - the baseline: proven at once, since a later change explains a difference (compare).
 
+What changes all the time is never the same in the log and elsewhere, since the log is cut before the others are read.
+So a side that changes is also compared with what the log had between two snapshots: one was cut before this side was
+read, the other one after it. If they were equal there, the difference is resolved. A side that stays is not compared
+so: it may have lost what came since.
+
 A difference that the rounds do not decide is `undecided`, with the reason: the result is incomplete.
 """
 
@@ -102,6 +107,7 @@ def recheck(
     advance: Callable[[], Fence],
     rounds: int,
     pause_s: float,
+    between: Callable[[Key], Sequence[Side]] = lambda _key: (),
     sleep: Callable[[float], None] = time.sleep,
 ) -> Rechecked:
     """Re-check the keys of `sides`, each of which differs in a comparison.
@@ -109,6 +115,7 @@ def recheck(
     :arg reread: {view name: View.reread} of the views that can be read again; baselines are not.
     :arg advance: returns the fence of a round: requests a new snapshot of the log where that is possible, and waits
         until ZooKeeper has passed its end.
+    :arg between: returns what a key was in the log between the last two snapshots, without its value at the first one.
     Raises what `reread` and `advance` raise.
     """
     last: Dict[Key, Dict[str, Side]] = {key: dict(views) for key, views in sides.items()}
@@ -131,6 +138,8 @@ def recheck(
                 **outcomes_of(key, last[key], [c for c in comparisons if c.relation != rules.LOGS], baselines),
                 **outcomes_of(key, sides[key], [c for c in comparisons if c.relation == rules.LOGS], baselines),
             }
+            if fence.log_cut_again and fence.passed:
+                outcomes.update(_equal_meanwhile(key, outcomes, before[key], last[key], between(key)))
             result.outcomes[key] = outcomes
             undecided = {}
             for comparison, outcome in outcomes.items():
@@ -175,6 +184,25 @@ def _read_again(todo, comparisons, reread, last, problems):
         problems[name] = statement.problems
         for key in wanted[name]:
             last[key][name] = found[key]
+
+
+def _equal_meanwhile(key, outcomes, before, now, of_log):
+    """Return the outcomes of the sides that change and were equal to a value of the log at the reading before."""
+    found = {}
+    for comparison, outcome in outcomes.items():
+        if outcome.outcome not in _UNEQUAL or comparison.relation in (rules.SINCE, rules.LOGS):
+            continue
+        if rules.LOG not in (comparison.left, comparison.right):
+            continue
+        other = comparison.right if comparison.left == rules.LOG else comparison.left
+        if _same(before.get(other), now.get(other)):
+            continue
+        for side in (before.get(rules.LOG, Absent({})), *of_log):
+            then = outcomes_of(key, {rules.LOG: side, other: before.get(other, Absent({}))}, [comparison], {})
+            if then[comparison].outcome == MATCH:
+                found[comparison] = then[comparison]
+                break
+    return found
 
 
 def _same(one, other):

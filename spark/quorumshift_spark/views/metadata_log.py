@@ -30,6 +30,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata
     Extent,
     LogMissing,
     OpenLog,
+    Record,
     cut_log,
     log_records,
     open_log,
@@ -128,6 +129,9 @@ class MetadataLogView(LiveView):
         self._tasks = tasks
         self._unpacked_to: Tuple[LogSource, str] | None = None
         self._reread: Tuple[LogSource, Dict[Key, Entity | Absent], Statement] | None = None
+        self._last = source
+        self.between: Dict[Key, List[Entity | Absent]] = {}
+        """Of the keys that were read again: what they were after records above the end of the snapshot before."""
         self._history: Tuple[LogSource, History | None] | None = None
 
     def parts(self, at_once: int = 0) -> List[Piece]:
@@ -222,24 +226,35 @@ class MetadataLogView(LiveView):
         if self._reread is not None and self._reread[0] == self.source and wanted <= self._reread[1].keys():
             return {key: self._reread[1][key] for key in wanted}, self._reread[2]
         topics = {form.key_of(key)[0] for kind, key in wanted if kind == "partition"}
+        begin, self._last = self._last.end_offset, self.source
+        newer: List[Record] = []
         with self._open(self.source._replace(directory=self._unpacked())) as (log, extent):
-            image = Image.of(log_records(log, extent, TYPES - PARTITION_TYPES))
-            if topics:
-                _add_partitions(image, log, extent, topics)
-        of_topics = (partition(self.name, row, row["at"]) for row in _partitions(image))
+            records = log_records(log, extent, TYPES - PARTITION_TYPES)
+            image = Image.of(_noted(records, begin, newer))
+            of_topics = _add_partitions(image, log, extent, topics, begin) if topics else []
         found: Dict[Key, Entity | Absent] = {
             (entity.kind, entity.key): entity
-            for entity in itertools.chain(entities(image, self._digests), of_topics)
+            for entity in itertools.chain(entities(image, self._digests), self._of(_partitions(image)))
             if (entity.kind, entity.key) in wanted
         }
+        self.between = {}
+        for entity in itertools.chain(_set_by(newer, self._digests), self._of(of_topics)):
+            if (entity.kind, entity.key) in wanted:
+                self.between.setdefault((entity.kind, entity.key), []).append(entity)
         removals = removed(image)
-        for kind, key in wanted.difference(found):
+        for kind, key in wanted:
             # A partition goes with its topic, and a recreated topic may have fewer
             at = removals.get(("topic", form.canonical(form.key_of(key)[:1])) if kind == "partition" else (kind, key))
-            found[(kind, key)] = Absent({} if at is None else {"offset": at})
+            absent = Absent({} if at is None else {"offset": at})
+            found.setdefault((kind, key), absent)
+            if at is not None and at >= begin:
+                self.between.setdefault((kind, key), []).append(absent)
         if self.source.archive:  # a log that is read in place goes on
             self._reread = (self.source, found, _statement(extent))
         return found, _statement(extent)
+
+    def _of(self, rows: Iterable[Dict[str, Any]]) -> Iterator[Entity]:
+        return (partition(self.name, row, row["at"]) for row in rows)
 
     def history(self, since: int) -> History | None:
         """Return when metadata changed since an offset, from older segments; None where no checkpoint is newer, so that
@@ -305,8 +320,26 @@ def _statement(extent: Extent) -> Statement:
     return Statement({"offset": extent.end_offset, "epoch": extent.last_epoch}, [])
 
 
-def _add_partitions(image: Image, log: OpenLog, extent: Extent, topics: Collection[str]) -> None:
-    """Replay the partition records of the topics that exist and have one of these names."""
+def _noted(records: Iterable[Record], begin: int, newer: List[Record]) -> Iterator[Record]:
+    """Yield the records, and add those from an offset on to `newer`."""
+    for record in records:
+        if record.offset >= begin:
+            newer.append(record)
+        yield record
+
+
+def _set_by(records: Iterable[Record], digests: Digests) -> Iterator[Entity]:
+    """Yield what each record sets, but for what depends on the records before it."""
+    for record in records:
+        with contextlib.suppress(metadata_image.InconsistentLog):
+            yield from entities(Image.of([record]), digests)
+
+
+def _add_partitions(
+    image: Image, log: OpenLog, extent: Extent, topics: Collection[str], begin: int
+) -> List[Dict[str, Any]]:
+    """Replay the partition records of the topics that exist and have one of these names. Return the partitions as they
+    were after each record from offset `begin` on."""
     ids = pa.array([topic_id for topic_id, (name, _at) in image.topics.items() if name in topics], pa.string())
     rows = [
         row
@@ -314,8 +347,12 @@ def _add_partitions(image: Image, log: OpenLog, extent: Extent, topics: Collecti
         for batch in columns.read_part(part)
         for row in batch.filter(pc.is_in(batch["topic_id"], ids)).to_pylist()
     ]
+    after = []
     for row in sorted(rows, key=lambda row: row["offset"]):
         image.apply(columns.record(row))
+        if row["offset"] >= begin:
+            after.append(_partition(image, row["topic_id"], row["partition"]))
+    return after
 
 
 @contextlib.contextmanager
@@ -391,12 +428,16 @@ def entities(image: Image, digests: Digests) -> Iterator[Entity]:
 def _partitions(image: Image) -> Iterator[Dict[str, Any]]:
     """Yield the partitions of an image as rows of columns.PARTITIONS."""
     for topic_id, partitions in image.partitions.items():
-        topic = image.topics[topic_id][0]
-        for number, values in partitions.items():
-            of_kafka = dict(zip(PARTITION_FIELDS, values))
-            fields = {ours: of_kafka[theirs] for ours, theirs in columns.COLUMNS.items() if theirs in of_kafka}
-            fields.update({name: sorted(fields[name]) for name in columns.SORTED})
-            yield {"topic": topic, "topic_id": topic_id, "partition": number, **fields, "at": values[-1]}
+        for number in partitions:
+            yield _partition(image, topic_id, number)
+
+
+def _partition(image: Image, topic_id: str, number: int) -> Dict[str, Any]:
+    values = image.partitions[topic_id][number]
+    of_kafka = dict(zip(PARTITION_FIELDS, values))
+    fields = {ours: of_kafka[theirs] for ours, theirs in columns.COLUMNS.items() if theirs in of_kafka}
+    fields.update({name: sorted(fields[name]) for name in columns.SORTED})
+    return {"topic": image.topics[topic_id][0], "topic_id": topic_id, "partition": number, **fields, "at": values[-1]}
 
 
 def _acls(image: Image) -> Iterable[Entity]:

@@ -48,9 +48,10 @@ class Views:
         return {name: of(name) for name in self.sides}
 
 
-def run(views, first, relations, fences, rounds=6, baselines=None):
+def run(views, first, relations, fences, rounds=6, baselines=None, between=()):
+    """`between`: what the log had between the snapshots, of each round."""
     chosen = [c for c in comparisons() if c.relation in relations]
-    remaining = list(fences)
+    remaining, meanwhile = list(fences), list(between)
     slept = []
     rechecked = recheck(
         {KEY: first},
@@ -60,6 +61,7 @@ def run(views, first, relations, fences, rounds=6, baselines=None):
         lambda: remaining.pop(0) if len(remaining) > 1 else remaining[0],
         rounds,
         3.0,
+        lambda _key: meanwhile[len(slept)] if len(slept) < len(meanwhile) else (),
         slept.append,
     )
     assert slept == [3.0] * (len(rechecked.rounds) - 1)
@@ -159,6 +161,54 @@ def test_broker_that_changes_in_every_reading_is_undecided():
     rechecked, _outcomes = run(views, {LOG: log("A"), BROKER: served("B")}, [SERVED], [Fence(None, True)])
     assert "readings in a row" in next(iter(rechecked.undecided.values()))
     assert len(rechecked.rounds) == 6
+
+
+NEW_SNAPSHOTS = [Fence(F - 1, True)]
+
+
+def test_a_side_that_always_changes_is_resolved_by_what_the_log_had_meanwhile():
+    views = Views(
+        zookeeper=[zk("C"), zk("E"), zk("G")],
+        metadata_log=[log("B"), log("D"), log("F")],
+        broker_1=[served("C"), served("E"), served("G")],
+    )
+    first = {ZOOKEEPER: zk("A"), LOG: log("0"), BROKER: served("A")}
+    between = [(log("X"), log("B")), (log("C"), log("D"))]  # what was read before the second snapshot was in the log
+    rechecked, outcomes = run(views, first, [SERVED, ZOOKEEPER_LOG], NEW_SNAPSHOTS, between=between)
+    assert (outcomes[SERVED].outcome, outcomes[ZOOKEEPER_LOG].outcome) == (MATCH, MATCH)
+    assert len(rechecked.rounds) == 2 and not rechecked.undecided and rechecked.rounds[-1].resolved == 1
+
+
+def test_a_side_that_the_log_had_when_the_first_snapshot_was_cut_is_resolved():
+    views = Views(metadata_log=[log("B")], broker_1=[served("C")])
+    first = {LOG: log("A"), BROKER: served("A")}  # were equal, so that only a test can ask for it
+    rechecked, outcomes = run(views, first, [SERVED], NEW_SNAPSHOTS, between=[(log("B"),)])
+    assert outcomes[SERVED].outcome == MATCH and len(rechecked.rounds) == 1
+
+
+def test_a_side_that_stays_is_not_excused_by_what_the_log_had():
+    """ZooKeeper lost what came after A."""
+    views = Views(zookeeper=[zk("A")], metadata_log=[log("B"), log("C"), log("D")])
+    first = {ZOOKEEPER: zk("A"), LOG: log("B")}
+    between = [(log("A"), log("B"))] * 3
+    _rechecked, outcomes = run(views, first, [ZOOKEEPER_LOG], NEW_SNAPSHOTS, between=between)
+    assert outcomes[ZOOKEEPER_LOG].outcome == DIFFER
+
+
+@pytest.mark.parametrize("fence", [Fence(None, False), Fence(None, True, "behind", passed=False)])
+def test_nothing_is_resolved_by_an_old_snapshot_or_while_dual_write_is_behind(fence):
+    views = Views(metadata_log=[log("A")], broker_1=[served(str(n)) for n in range(9)])
+    first = {LOG: log("A"), BROKER: served("B")}
+    rechecked, _outcomes = run(views, first, [SERVED], [fence], between=[(log("B"), log("0"), log("1"))] * 6)
+    assert rechecked.undecided
+
+
+def test_a_value_that_the_log_never_had_is_no_match():
+    views = Views(metadata_log=[log("A")], broker_1=[served(str(n)) for n in range(9)])
+    rechecked, _outcomes = run(
+        views, {LOG: log("A"), BROKER: served("B")}, [SERVED], NEW_SNAPSHOTS, between=[(log("A"), log("C"))] * 6
+    )
+    assert "readings in a row" in next(iter(rechecked.undecided.values()))
 
 
 def test_newer_absence_explains_a_difference_from_the_baseline():

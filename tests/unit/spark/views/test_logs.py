@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import itertools
 import json
 import os
 import pathlib
 import pickle
+import random
 import shutil
 import tarfile
 
@@ -28,10 +31,11 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zo
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_backup import backup_file
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.normal_form import canonical
-from quorumshift_spark.views import Absent, Statement, ViewError, baseline, metadata_log, zookeeper
+from quorumshift_spark.views import Absent, Statement, ViewError, baseline, metadata_log, partition, zookeeper
 from quorumshift_spark.views.metadata_log import LogSource, MetadataLogView, entities, removed
 from quorumshift_spark.views.password_encoder import UndecodablePassword, decode
 
+from tests.unit.formats import metadata_batches as made
 from tests.unit.spark.realistic import DIGESTS, expanded
 
 NAMES = {
@@ -309,6 +313,91 @@ def test_partitions_that_are_read_again_are_those_of_the_image(log_directory):
         )
         assert {name: found[key].fields[name] for name in expected.fields} == expected.fields
         assert found[key].at == {"offset": values[-1]}
+
+
+UUIDS = [f"{letter * 21}A" for letter in "TUVW"]
+
+
+def random_values(chance, count):
+    """Yield records that Kafka could log: topics, partitions, configs, quotas, users and ACLs come, change and go."""
+    topics, acls, number = {}, set(), 0
+    for _value in range(count):
+        kind = chance.randrange(7)
+        if kind == 0 and len(topics) < 2:
+            number += 1
+            topics[number] = next(name for name in ("t0", "t1") if name not in topics.values())
+            uuid = base64.urlsafe_b64encode(bytes([number]) * 16).rstrip(b"=").decode()
+            yield made.topic(topics[number], number)
+            yield made.record(
+                "PARTITION_RECORD",
+                {
+                    "topicId": uuid,
+                    "partitionId": 0,
+                    "replicas": [1, 2],
+                    "isr": [1, 2],
+                    "leader": 1,
+                    "partitionEpoch": 0,
+                    "leaderEpoch": 0,
+                },
+            )
+        elif kind == 1 and topics:
+            one = chance.choice([*topics])
+            uuid = base64.urlsafe_b64encode(bytes([one]) * 16).rstrip(b"=").decode()
+            if chance.random() < 0.3:
+                del topics[one]
+                yield made.record("REMOVE_TOPIC_RECORD", {"topicId": uuid})
+            else:
+                yield made.record(
+                    "PARTITION_CHANGE_RECORD", {"topicId": uuid, "partitionId": 0, "leader": chance.choice((1, 2))}
+                )
+        elif kind == 2:
+            yield made.config(4, "", chance.choice("ab"), chance.choice(("1", "2", None)))
+        elif kind == 3:
+            entity = {"entityType": "user", "entityName": chance.choice("uv")}
+            value = {"entity": [entity], "key": "k", "value": chance.random(), "remove": chance.random() < 0.3}
+            yield made.record("CLIENT_QUOTA_RECORD", value)
+        elif kind == 4:
+            yield made.feature("group.version", chance.choice((0, 1)))
+        elif kind == 5 and len(acls) < 2:
+            acl = chance.choice(sorted({*UUIDS} - acls))
+            acls.add(acl)
+            more = {"resourceType": 2, "patternType": 3, "operation": 3, "permissionType": 3, "host": "*"}
+            name = f"x{UUIDS.index(acl) % 2}"  # two ids may have the same content
+            given = {"id": acl, "resourceName": name, "principal": "User:a", **more}
+            yield made.record("ACCESS_CONTROL_ENTRY_RECORD", given)
+        elif kind == 6 and acls:
+            acl = chance.choice(sorted(acls))
+            acls.discard(acl)
+            yield made.record("REMOVE_ACCESS_CONTROL_ENTRY_RECORD", {"id": acl})
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_keys_were_between_two_snapshots_is_what_kafka_had(tmp_path, seed):
+    """Each state in the order of the records, and no other; of a recreated topic only partitions of the last one."""
+    batches = [made.batch(offset, [value]) for offset, value in enumerate(random_values(random.Random(seed), 120))]
+    (tmp_path / f"{0:020d}.log").write_bytes(b"".join(batches))
+    begin, end = len(batches) // 2, len(batches)
+    image, states = Image(), {}
+    for record in read_records(str(tmp_path), types=TYPES):
+        image.apply(record)
+        of_partitions = (partition("metadata_log", row, row["at"]) for row in metadata_log._partitions(image))
+        for one in itertools.chain(entities(image, DIGESTS), of_partitions):
+            if record.offset >= begin and one.at["offset"] == record.offset:
+                states.setdefault((one.kind, one.key), []).append(one)
+    gone = {key for key, at in metadata_log.removed(image).items() if at >= begin}
+    view = MetadataLogView(LogSource(begin, directory=str(tmp_path)), DIGESTS)
+    view.source = view.source._replace(end_offset=end)
+    found, _statement = view.reread(states.keys() | gone)
+    assert states and view.between.keys() | {key for key in states if key[0] == "partition"} == states.keys() | gone
+    for key, sides in view.between.items():
+        listed = states.get(key, [])
+        if key[0] == "partition":
+            listed = [one for one in listed if one.fields["topic_id"] in {f'"{topic_id}"' for topic_id in image.topics}]
+        assert [one for one in sides if not isinstance(one, Absent)] == listed
+        absent = [one for one in sides if isinstance(one, Absent)]
+        assert len(absent) == (key in gone) and (not isinstance(found[key], Absent) or absent == [found[key]])
+    view.reread(states)
+    assert view.between == {}
 
 
 def test_every_record_of_the_recorded_log_is_applied_once(log_directory):
