@@ -6,6 +6,8 @@
 Runs on the driver and on executors. The zip of --py-files also holds the collection's `plugins/module_utils`.
 """
 
+from __future__ import annotations
+
 from quorumshift_spark import installed
 
 installed.prefer_installed()  # before any module of this package imports PySpark

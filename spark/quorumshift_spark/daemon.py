@@ -10,15 +10,15 @@ for the garbage collector, which runs after each task (pyspark.daemon.manager).
 from __future__ import annotations
 
 import gc
+import importlib
 
-import pandas  # noqa: F401
-import pyarrow.parquet  # noqa: F401
 import pyspark.daemon
-import pyspark.sql.pandas.serializers
 
-import quorumshift_spark.job  # noqa: F401
+USED = ("pandas", "pyarrow.parquet", "pyspark.sql.pandas.serializers", "quorumshift_spark.job")
 
 if __name__ == "__main__":
+    for name in USED:
+        importlib.import_module(name)
     gc.collect()
     gc.freeze()
     pyspark.daemon.manager()

@@ -325,7 +325,7 @@ def random_values(chance, count):
         kind = chance.randrange(7)
         if kind == 0 and len(topics) < 2:
             number += 1
-            topics[number] = next(name for name in ("t0", "t1") if name not in topics.values())
+            topics[number] = min({"t0", "t1"}.difference(topics.values()))
             uuid = base64.urlsafe_b64encode(bytes([number]) * 16).rstrip(b"=").decode()
             yield made.topic(topics[number], number)
             yield made.record(
