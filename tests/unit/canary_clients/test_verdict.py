@@ -29,7 +29,7 @@ def evaluated(run: LedgerBuilder, tmp_path: Any, marks: tuple[Mark, ...] = (), *
     return evaluate(run.write(tmp_path), list(marks), **more)
 
 
-def only(result: dict[str, Any], kind: str, count: int = 1) -> None:
+def assert_only(result: dict[str, Any], kind: str, count: int = 1) -> None:
     """Assert that this is the only damage."""
     assert {name: result[name] for name in DAMAGE} == {name: count if name == kind else 0 for name in DAMAGE}
     assert result["verdict"] == FAIL
@@ -53,28 +53,28 @@ def test_message_that_one_group_did_not_receive_is_lost(run, tmp_path, group):
     run.messages(10)
     run.stop()
     result = evaluated(run, tmp_path)
-    only(result, "lost")
+    assert_only(result, "lost")
     assert result["examples"]["lost"][0]["groups"] == [group]
 
 
 def test_message_lost_everywhere_counts_once(run, tmp_path):
     run.message(0, skip=("steady", "restarted", "audit"))
     run.stop()
-    only(evaluated(run, tmp_path), "lost")
+    assert_only(evaluated(run, tmp_path), "lost")
 
 
 def test_last_message_is_lost_if_only_the_closing_message_arrived(run, tmp_path):
     ledger_id, dummy = run.message(2, skip=("committed",))
     run.stop()
     result = evaluated(run, tmp_path)
-    only(result, "lost")
+    assert_only(result, "lost")
     assert result["examples"]["lost"][0]["ledger_id"] == ledger_id
 
 
 def test_committed_message_that_vanished_is_lost(run, tmp_path):
     run.message(2, skip=("committed", "audit"))
     run.stop()
-    only(evaluated(run, tmp_path), "lost")
+    assert_only(evaluated(run, tmp_path), "lost")
 
 
 def test_one_ledger_id_at_two_offsets_is_duplicated_once(run, tmp_path):
@@ -82,7 +82,7 @@ def test_one_ledger_id_at_two_offsets_is_duplicated_once(run, tmp_path):
     run.deliver(ledger_id, run.place(ledger_id))
     run.stop()
     result = evaluated(run, tmp_path)
-    only(result, "duplicated")
+    assert_only(result, "duplicated")
     assert result["redelivered"] == 0
 
 
@@ -110,7 +110,7 @@ def test_swapped_pair_of_a_key_is_reordered(run, tmp_path):
         run.ack(ledger_id, packed)
         run.deliver(ledger_id, packed)
     run.stop()
-    only(evaluated(run, tmp_path), "reordered")
+    assert_only(evaluated(run, tmp_path), "reordered")
 
 
 def test_swap_between_keys_is_no_reordering(run, tmp_path):
@@ -130,7 +130,7 @@ def test_aborted_message_received_by_read_committed_is_damage(run, tmp_path):
     run.deliver(visible, run.place(visible))
     run.stop()
     result = evaluated(run, tmp_path)
-    only(result, "aborted_visible")
+    assert_only(result, "aborted_visible")
     assert result["aborted"] == 2
 
 
@@ -139,7 +139,7 @@ def test_newest_compacted_value_missing_is_lost(run, tmp_path):
     run.message(4)
     run.stop()
     result = evaluated(run, tmp_path)
-    only(result, "lost")
+    assert_only(result, "lost")
     assert result["examples"]["lost"][0]["newest_found"] < result["examples"]["lost"][0]["ledger_id"]
 
 
@@ -206,7 +206,7 @@ def test_message_received_and_then_truncated_is_lost(run, tmp_path):
     """Only the audit can find this."""
     run.message(0, skip=("audit",))
     run.stop()
-    only(evaluated(run, tmp_path), "lost")
+    assert_only(evaluated(run, tmp_path), "lost")
 
 
 def test_run_cut_short_is_incomplete_and_its_last_messages_outstanding(run, tmp_path):
@@ -222,7 +222,7 @@ def test_run_cut_short_is_incomplete_and_its_last_messages_outstanding(run, tmp_
 def test_run_cut_short_with_a_lost_message_fails(run, tmp_path):
     run.message(0, skip=("steady",))
     run.messages(10)
-    only(evaluated(run, tmp_path), "lost")
+    assert_only(evaluated(run, tmp_path), "lost")
 
 
 def test_incomplete_last_rows_are_skipped(run, tmp_path):
