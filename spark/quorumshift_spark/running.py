@@ -53,7 +53,7 @@ def main(
     try:
         create(job, result).run()
     except PySparkException as error:
-        _fail(result, f"Spark could not run the job ({type(error).__name__} {_condition(error)}). See the driver's log")
+        _fail(result, f"Spark could not run the job ({type(error).__name__} {_condition(error)}). {_CAUSE}")
     except Exception as error:
         _fail(result, _spark_failure(error) or error_line(error))
     _scrub(result, job.secrets)
@@ -108,6 +108,7 @@ def _fail(result, reason):
 
 
 _SHORTEST = 6  # characters
+_CAUSE = "The cause is in spark.log beside the report. Run the playbook again"
 
 
 def _scrub(result: Dict[str, Any], secrets: Sequence[str]) -> None:
@@ -145,6 +146,4 @@ def _spark_failure(error):
         while cause is not None and len(names) < 5:
             names.append(cause.getClass().getSimpleName())
             cause = cause.getCause()
-    return (
-        f"Spark could not run the job ({' <- '.join(names) or type(error).__name__}). See the driver's log, run again"
-    )
+    return f"Spark could not run the job ({' <- '.join(names) or type(error).__name__}). {_CAUSE}"
