@@ -41,7 +41,6 @@ from quorumshift_spark.compare import (
 )
 from quorumshift_spark.normal_form import Entity, canonical
 from quorumshift_spark.views import Key, LiveView, View, baseline, family
-from quorumshift_spark.views.metadata_log import MetadataLogView
 from quorumshift_spark.views.source import error_line
 
 JOB = "metadata_parity"
@@ -212,7 +211,8 @@ class _Run:
             for name, view in self.views.items()
             if isinstance(view, LiveView) and (family(name) != rules.LOG or name == rules.LOG)
         }
-        bounds, log = self.job.bounds, self.views.get(rules.LOG)
+        bounds = self.job.bounds
+        log: Any = self.views.get(rules.LOG)
         rechecked = recheck.recheck(
             todo,
             comparisons,
@@ -221,7 +221,7 @@ class _Run:
             fencing.advance,
             bounds.rounds,
             bounds.pause_s,
-            lambda key: log.between.get(key, ()) if isinstance(log, MetadataLogView) else (),
+            log.between if log else {},
         )
         self._use_history(rechecked.outcomes, rechecked.sides, baselines)
         for name, problems in rechecked.problems.items():

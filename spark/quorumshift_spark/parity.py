@@ -88,14 +88,14 @@ def read(
         os.makedirs(directory, 0o700)
     firsts = {like: name for name, like in reversed(alike.items())}
     of = {name: firsts[like] for name, like in alike.items() if firsts[like] != name}
-    rows = _Rows(spark, directory, ship)
+    rows = _RowsRead(spark, directory, ship)
     rows.read([part for part in given if part.name not in of])
     digests = {name: rows.parts[name][0].get("digests") for name in firsts.values()}
     rows.read([part._replace(like=digests[of[part.name]]) for part in given if part.name in of])
     return Read(rows.all(), rows.parts, _copies(rows.parts, of), rows.arrived())
 
 
-class _Rows:
+class _RowsRead:
     """The rows of the parts that were read so far; see `read`."""
 
     def __init__(self, spark: SparkSession, directory: str | None, ship: bool) -> None:

@@ -107,7 +107,7 @@ def recheck(
     advance: Callable[[], Fence],
     rounds: int,
     pause_s: float,
-    between: Callable[[Key], Sequence[Side]] = lambda _key: (),
+    between: Mapping[Key, Sequence[Side]],
     sleep: Callable[[float], None] = time.sleep,
 ) -> Rechecked:
     """Re-check the keys of `sides`, each of which differs in a comparison.
@@ -115,7 +115,8 @@ def recheck(
     :arg reread: {view name: View.reread} of the views that can be read again; baselines are not.
     :arg advance: returns the fence of a round: requests a new snapshot of the log where that is possible, and waits
         until ZooKeeper has passed its end.
-    :arg between: returns what a key was in the log between the last two snapshots, without its value at the first one.
+    :arg between: what keys were in the log between the last two snapshots, without their value at the first one. The
+        log's `reread` fills it in.
     Raises what `reread` and `advance` raise.
     """
     last: Dict[Key, Dict[str, Side]] = {key: dict(views) for key, views in sides.items()}
@@ -139,7 +140,7 @@ def recheck(
                 **outcomes_of(key, sides[key], [c for c in comparisons if c.relation == rules.LOGS], baselines),
             }
             if fence.log_cut_again and fence.passed:
-                outcomes.update(_equal_meanwhile(key, outcomes, before[key], last[key], between(key)))
+                outcomes.update(_equal_meanwhile(key, outcomes, before[key], last[key], between.get(key, ())))
             result.outcomes[key] = outcomes
             undecided = {}
             for comparison, outcome in outcomes.items():

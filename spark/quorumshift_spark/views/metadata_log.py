@@ -237,7 +237,7 @@ class MetadataLogView(LiveView):
             for entity in itertools.chain(entities(image, self._digests), self._of(_partitions(image)))
             if (entity.kind, entity.key) in wanted
         }
-        self.between = {}
+        self.between.clear()
         for entity in itertools.chain(_set_by(newer, self._digests), self._of(of_topics)):
             if (entity.kind, entity.key) in wanted:
                 self.between.setdefault((entity.kind, entity.key), []).append(entity)

@@ -49,19 +49,24 @@ class Views:
 
 
 def run(views, first, relations, fences, rounds=6, baselines=None, between=()):
-    """`between`: what the log had between the snapshots, of each round."""
+    """`between`: of each round, what the log had between its snapshots."""
     chosen = [c for c in comparisons() if c.relation in relations]
     remaining, meanwhile = list(fences), list(between)
-    slept = []
+    slept, of_log = [], {}
+
+    def advance():
+        of_log[KEY] = meanwhile.pop(0) if meanwhile else ()
+        return remaining.pop(0) if len(remaining) > 1 else remaining[0]
+
     rechecked = recheck(
         {KEY: first},
         chosen,
         views.reread(),
         baselines or {},
-        lambda: remaining.pop(0) if len(remaining) > 1 else remaining[0],
+        advance,
         rounds,
         3.0,
-        lambda _key: meanwhile[len(slept)] if len(slept) < len(meanwhile) else (),
+        of_log,
         slept.append,
     )
     assert slept == [3.0] * (len(rechecked.rounds) - 1)
@@ -236,8 +241,8 @@ def test_errors_of_reread_are_raised():
 
     with pytest.raises(RuntimeError, match="no answer"):
         chosen = [c for c in comparisons() if c.relation == ZOOKEEPER_LOG]
-        recheck({KEY: {}}, chosen, {ZOOKEEPER: fails}, {}, lambda: Fence(F, False), 2, 0.0)
+        recheck({KEY: {}}, chosen, {ZOOKEEPER: fails}, {}, lambda: Fence(F, False), 2, 0.0, {})
 
 
 def test_no_difference_takes_no_round():
-    assert recheck({}, comparisons(), {}, {}, lambda: pytest.fail("no fence is needed"), 3, 0.0).rounds == []
+    assert recheck({}, comparisons(), {}, {}, lambda: pytest.fail("no fence is needed"), 3, 0.0, {}).rounds == []
