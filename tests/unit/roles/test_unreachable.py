@@ -1,0 +1,79 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host that is lost in a step of a run never lets the run end with exit code 0.
+
+In a play with any_errors_fatal Ansible takes an unreachable host that a task ignores for a failure of no task: the
+rescue runs, and nothing names a reason.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tools import role_specs
+from tools.checkout import checkout_files
+
+ROOT = role_specs.ROOT
+VERIFY = [name for name in checkout_files() if name.startswith("roles/verify/tasks/")]
+PLAY = """
+- hosts: localhost
+  gather_facts: false
+  any_errors_fatal: true
+  tasks:
+    - block:
+        - ansible.builtin.ping:
+          delegate_to: gone
+          ignore_unreachable: true
+          {switch}
+          register: lost
+        - ansible.builtin.debug:
+            msg: "{{{{ 'named' if lost is unreachable else 'not' }}}}"
+      rescue:
+        - ansible.builtin.debug:
+            msg: rescued
+"""
+
+
+def tasks(listed):
+    for task in listed:
+        yield task
+        for part in ("block", "rescue", "always"):
+            yield from tasks(task.get(part, ()))
+
+
+@pytest.mark.parametrize("name", VERIFY)
+def test_a_task_that_ignores_a_lost_host_switches_any_errors_fatal_off(name):
+    for task in tasks(yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))):
+        assert not task.get("ignore_unreachable") or task.get("any_errors_fatal") is False, task["name"]
+
+
+def test_the_rescue_of_a_step_always_fails():
+    (play,) = yaml.safe_load((ROOT / "playbooks/parts/step.yml").read_text(encoding="utf-8"))
+    last = play["tasks"][0]["rescue"][-1]
+    assert "ansible.builtin.fail" in last and "when" not in last
+
+
+@pytest.mark.parametrize(("switch", "said"), [("any_errors_fatal: false", "named"), ("check_mode: false", "rescued")])
+def test_ansible_goes_on_after_a_lost_host_only_without_any_errors_fatal(tmp_path, switch, said):
+    """If the second case ever says `named`, the switch is not needed any more."""
+    (tmp_path / "play.yml").write_text(PLAY.format(switch=switch))
+    (tmp_path / "hosts").write_text(
+        "localhost ansible_connection=local\ngone ansible_host=127.0.0.1 ansible_port=1 ansible_connection=ssh\n"
+    )
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("ansible-playbook")), "-i", "hosts", "play.yml"],
+        cwd=tmp_path,
+        env={**os.environ, "ANSIBLE_LOCAL_TEMP": str(tmp_path / "local"), "ANSIBLE_HOME": str(tmp_path / "home")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert f'"msg": "{said}"' in done.stdout, done.stdout + done.stderr
