@@ -64,6 +64,7 @@ class ActionModule(QuorumshiftAction):
         if session["cluster_id"] and not identity.is_cluster_id(session["cluster_id"]):
             refused = identity.refusal(facts, session["cluster_id"])
             return {"failed": True, "msg": f"{refused}. Nothing was changed."}
+        result["reasons"] = self._reasons(result)
         result["backups"] = backups.found(facts["nodes"], result["cluster_id"])
         result["idle"] = self._idle(direction, facts, detected, target) and not result["unfinished"]
         unproved = direction != run_lock.FORWARD and rollback.unproved(facts, detected, session["run"])
@@ -109,6 +110,9 @@ class ActionModule(QuorumshiftAction):
             return None
         cluster_id = self.session["cluster_id"]
         other = identity.refusal(facts, cluster_id, () if cluster_id else [identity.HOSTS])
+        unreached = any(not node.get("reached", True) for node in facts["nodes"].values())
+        if unreached and locked and not identity.troubles(facts, cluster_id):
+            return locked  # hosts that do not answer are why no cluster id could be read
         refused = other or excluded.refused(facts, detected, direction) or locked
         if refused:
             return refused
@@ -122,14 +126,21 @@ class ActionModule(QuorumshiftAction):
             return backups.refused(result["phase"])
         stuck = result["phase"] in NO_FORWARD and not finishes
         if direction == run_lock.FORWARD and (stuck or phase.restoring(facts)):
-            reasons = [advice.sentences(block["text"], block["do"]) for block in result["blocks"]]
-            return f"The phase is {result['phase']}: {'. '.join(reasons) or result['next']['text']}"
+            return result["reasons"]
         return None
+
+    @staticmethod
+    def _reasons(result):
+        """Return why nothing goes on in this phase: what blocks the next step, or the next step itself."""
+        reasons = [advice.sentences(block["text"], block["do"]) for block in result["blocks"]]
+        return f"The phase is {result['phase']}: {'. '.join(reasons) or result['next']['text']}"
 
     def _plan(self, result, target, asked):
         """Show the plan where it was asked for. A run that has to change something goes on without a plan: the step
         that cannot be planned reports the cause. A run that only shows the plan fails."""
         alone = asked == "alone"
+        if alone and result["phase"] == phase.UNKNOWN:
+            return {"failed": True, "msg": f"{result['reasons']}. Nothing was changed."}
         if asked == "none" or not (alone or self._task.check_mode or not result["idle"]):
             return result
         plan, error = result.pop("plan", None), result.pop("plan_error", None)
