@@ -38,6 +38,7 @@ from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import PROB
 
 # Options of ansible-playbook that the printed command repeats, by the name that Ansible gives them
 REPEATED = {"inventory": "-i", "vault_ids": "--vault-id", "vault_password_files": "--vault-password-file"}
+STATUS_VERSION = 1  # of status.schema.json
 NO_FORWARD = (phase.UNKNOWN, phase.REVERTING, phase.KRAFT_NATIVE)
 
 
@@ -87,11 +88,21 @@ class ActionModule(QuorumshiftAction):
         doubts = history.contradictions(facts["nodes"], result["cluster_id"], events) if first else []
         if shows:
             self._show(result, facts, target, verdict.newest, doubts, took, passed_gates(events))
+            self._save_status(result)
         elif self.own.get("announce", True):
             self.say(f"cluster {result['cluster_id']}, phase {result['phase']}; next: {result['next']['text']}")
             for doubt in doubts:
                 self.say(f"journal: {doubt}")
+            if first and self.own.get("record", True) and not self._task.check_mode:
+                self.say(f"report: {self._artifacts().page}")
         why = self._refused(direction, facts, detected, result, verdict.refused, target)
+        if (
+            shows
+            and not direction
+            and boolean(self.variable("quorumshift_fail_on_blocks") or False)
+            and result["blocks"]
+        ):
+            why = result["reasons"]
         if why:
             return {"failed": True, "msg": f"{why}. Nothing was changed."}
         return self._plan(result, target, asked)
@@ -207,6 +218,17 @@ class ActionModule(QuorumshiftAction):
             lines += history.lines(history.runs(facts["nodes"], result["cluster_id"]))
         for line in lines:
             display.display(line)
+
+    def _save_status(self, result):
+        """Keep what the screen shows as JSON (status.schema.json), for monitoring and job templates."""
+        kept = {key: result[key] for key in ("cluster_id", "phase", "nodes", "quorum", "blocks", "reasons", "next")}
+        status = {"version": STATUS_VERSION, "at": round(time.time(), 3), "run": self.session["run"], **kept}
+        status["next"] = {key: status["next"][key] for key in ("text", "playbook", "target")}
+        status["rollback"] = result["rollback_readiness"]
+        path = self._artifacts().save_status(json.dumps(status, default=str))
+        display.display(f"  as JSON: {path}")
+        if self.own.get("record", True) and not self._task.check_mode:
+            display.display(f"  report:  {self._artifacts().page}")
 
     def _excluded_paths(self, cluster_id):
         """Return where each excluded node has its files, by its own variables (excluded.returning)."""
