@@ -14,6 +14,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phas
 
 from tests.unit.core import recorded
 
+WHOLE = [name for name in recorded.NAMES if name.split("_")[-1] not in ("hosts", "preflight", "copy")]
 SCHEMA = Path(__file__).resolve().parents[3] / "plugins" / "plugin_utils" / "status.schema.json"
 
 
