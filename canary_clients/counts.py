@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import heapq
 from array import array
 from dataclasses import dataclass, field
 from typing import Any
@@ -58,3 +59,28 @@ class Histogram:
 
     def summary(self) -> dict[str, int]:
         return {"p50": self.percentile(0.5), "p99": self.percentile(0.99), "max": self.max}
+
+
+class Slowest:
+    """The messages that waited longest, and the longest wait by client."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.by_client: dict[str, int] = {}
+        self.least = 0  # a shorter wait is not among the slowest
+        self._heap: list[tuple[int, int, int, str, str]] = []
+
+    def add(self, ledger_id: int, start: int, ms: int, client: str, outcome: str) -> None:
+        if ms > self.by_client.get(client, -1):
+            self.by_client[client] = ms
+        if len(self._heap) < self.count:
+            heapq.heappush(self._heap, (ms, -ledger_id, start, client, outcome))
+        elif ms > self.least:
+            heapq.heapreplace(self._heap, (ms, -ledger_id, start, client, outcome))
+        if len(self._heap) == self.count:
+            self.least = self._heap[0][0]
+
+    def listed(self) -> list[tuple[int, int, int, str, str]]:
+        """Return (ledger id, start, ms, client, outcome) of each, the slowest first."""
+        ordered = sorted(self._heap, reverse=True)
+        return [(-negative, start, ms, client, outcome) for ms, negative, start, client, outcome in ordered]
