@@ -148,9 +148,11 @@ class _Evaluation:
                 histogram[HISTOGRAM_MS] += 1
             if latency > max_latency:
                 max_latency = latency
-            slowest.add(ledger_id, sent_at, latency, kind_of[sent_stream[ledger_id]], "acknowledged")
             count_phase[by_slot[at // 100]] += 1
             index = packed >> OFFSET_BITS
+            kind = kind_of[sent_stream[ledger_id]]
+            if latency > slowest.least or latency > slowest.by_client.get(kind, -1):
+                slowest.add(ledger_id, index, sent_at, latency, kind, "acknowledged")
             since = last[index]
             gap = at - since if since > sent_at else latency
             last[index] = at
@@ -268,7 +270,9 @@ class _Evaluation:
             if latency > latest[phase]:
                 latest[phase] = latency
             available = ack_time[ledger_id] or sent_at
-            slowest.add(ledger_id, available, at - available, name, "received")
+            waited = at - available
+            if waited > slowest.least or waited > slowest.by_client.get(name, -1):
+                slowest.add(ledger_id, index, available, waited, name, "received")
             since = last[index]
             gap = at - (since if since > available else available)
             last[index] = at
@@ -299,8 +303,9 @@ class _Evaluation:
             if ledger_id < self.known:
                 self.aborted.add(ledger_id)
                 start, stream = self.r.sent_time[ledger_id], self.r.sent_stream[ledger_id]
-                self.slowest["producer"].add(ledger_id, start, at - start, self.kind_of[stream], "aborted")
-                self._producer_stall(self.partition_of[stream], start, at - start)
+                index = self.partition_of[stream]
+                self.slowest["producer"].add(ledger_id, index, start, at - start, self.kind_of[stream], "aborted")
+                self._producer_stall(index, start, at - start)
 
     def _lost_and_order(self) -> dict[str, int]:
         """One pass over all ledger ids in the order of sending."""
@@ -401,7 +406,7 @@ class _Evaluation:
         if acked or not self.stopped:
             return
         end, kind = self.stopped["sending_ended"], self.kind_of[stream]
-        self.slowest["producer"].add(ledger_id, sent_at, max(0, end - sent_at), kind, "not acknowledged")
+        self.slowest["producer"].add(ledger_id, index, sent_at, max(0, end - sent_at), kind, "not acknowledged")
         if kind == "txn":
             return
         start = max(self.last_ack[index], sent_at)
