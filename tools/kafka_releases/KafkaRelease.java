@@ -4,6 +4,7 @@
 
 import java.lang.reflect.AccessibleObject;
 import java.lang.reflect.Constructor;
+import java.lang.reflect.Field;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
@@ -21,7 +22,9 @@ import java.util.TreeMap;
  *   range TAB controller or broker TAB feature TAB lowest TAB highest
  *   default TAB feature TAB level TAB metadata.version from which a new cluster has it
  *   depends TAB feature TAB level TAB other feature TAB its lowest level
+ *   first TAB lowest metadata.version to which a controller goes down, where the release has one
  *   registers, unregisters TAB metadata.version from which controllers do
+ *   moves TAB whether a controller with static voters changes kraft.version, and they become dynamic
  *   key TAB a setting of brokers and controllers
  *
  * `behave` has the release's FeatureControlManager decide, and prints yes or no:
@@ -66,6 +69,12 @@ public class KafkaRelease {
                 unregisters = level;
             }
         }
+        for (Field field : versions.getFields()) {
+            if (field.getName().equals("MINIMUM_BOOTSTRAP_VERSION")) {
+                print("first", call(field.get(null), "featureLevel"));
+            }
+        }
+        print("moves", optional("org.apache.kafka.controller.KRaftVersionAccessor") != null);
         printOnce("registers", registers);
         printOnce("unregisters", unregisters);
         ranges("controller", controllerRanges());
@@ -161,7 +170,13 @@ public class KafkaRelease {
         Object[] given = new Object[made.getParameterCount()];
         for (int index = 0; index < given.length; index++) {
             Class<?> type = made.getParameterTypes()[index];
-            given[index] = type == int.class ? 0 : type == Map.class ? controllerRanges() : type == List.class ? List.of() : type.getConstructor().newInstance();
+            if (type == int.class) {
+                given[index] = 0;
+            } else if (type == Map.class) {
+                given[index] = controllerRanges();
+            } else {
+                given[index] = type == List.class ? List.of() : type.getConstructor().newInstance();
+            }
         }
         Object builder = Class.forName("org.apache.kafka.controller.FeatureControlManager$Builder").getConstructor().newInstance();
         call(builder, "setQuorumFeatures", made.newInstance(given));

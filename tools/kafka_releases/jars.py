@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Jars of a release of Kafka, and what their own classes say.
 
-Maven resolves `org.apache.kafka:kafka_2.13` with all that it needs to `.build/kafka_releases/VERSION`. KafkaRelease.java
-runs on these jars.
+Maven resolves `org.apache.kafka:kafka_2.13` with all that it needs to `.build/kafka_releases/VERSION`, and
+KafkaRelease.java runs on these jars.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ def built_for(libs: Path) -> tuple[int, bool]:
 
 def running_java() -> int:
     """Return the release of the Java that runs KafkaRelease.java."""
-    done = subprocess.run([_java(), "-XshowSettings:properties", "-version"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [_java(), "-XshowSettings:properties", "-version"], capture_output=True, text=True, check=True
+    )
     lines = (line.strip().partition(" = ") for line in done.stderr.splitlines())
     return int({name: value for name, _, value in lines}["java.specification.version"].rpartition(".")[2])
 

@@ -9,7 +9,7 @@ import pprint
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-METADATA_VERSION = "metadata.version"
+METADATA_VERSION, KRAFT_VERSION = "metadata.version", "kraft.version"
 Lines = Iterable[tuple[str, ...]]
 
 
@@ -18,10 +18,13 @@ class TableError(ValueError):
 
 
 class Described(NamedTuple):
-    """What one version of Kafka says. `ranges`: {feature: (lowest, highest)}; `levels`: {metadata.version: (name,
-    whether metadata changed)}; `defaults`: {feature: {level: metadata.version of new clusters that have it}};
-    `depends`: {feature: {level: {other feature: its lowest level}}}; `registers`, `unregisters`: metadata.version from
-    which controllers do, or None."""
+    """What one version of Kafka says.
+
+    `ranges`: {feature: (lowest, highest)}; `levels`: {metadata.version: (name, whether Kafka stays above it)};
+    `defaults`: {feature: {level: metadata.version of new clusters that have it}}; `depends`: {feature: {level: {other
+    feature: its lowest level}}}; `moves`: whether a change of kraft.version makes static voters dynamic; `registers`,
+    `unregisters`: metadata.version from which controllers do, or None.
+    """
 
     version: tuple[int, int, int]
     java: int
@@ -30,6 +33,7 @@ class Described(NamedTuple):
     levels: dict[int, tuple[str, bool]]
     defaults: dict[str, dict[int, int]]
     depends: dict[str, dict[int, dict[str, int]]]
+    moves: bool
     registers: int | None
     unregisters: int | None
     keys: frozenset[str]
@@ -42,7 +46,8 @@ class Described(NamedTuple):
 def parsed(version: str, java: int, zookeeper: bool, lines: Lines) -> Described:
     """Return what a version says. `lines`: of `KafkaRelease describe`. Raises TableError."""
     of_role: dict[str, dict[str, tuple[int, int]]] = {"controller": {}, "broker": {}}
-    levels, defaults, depends, keys, since = {}, {}, {}, set(), {"registers": None, "unregisters": None}
+    levels, defaults, depends, keys, moves = {}, {}, {}, set(), False
+    since = {"registers": None, "unregisters": None, "first": 0}
     for kind, *fields in lines:
         if kind == "level":
             levels[int(fields[0])] = (fields[1], fields[2] == "true")
@@ -54,6 +59,8 @@ def parsed(version: str, java: int, zookeeper: bool, lines: Lines) -> Described:
             depends.setdefault(fields[0], {}).setdefault(int(fields[1]), {})[fields[2]] = int(fields[3])
         elif kind in since:
             since[kind] = int(fields[0])
+        elif kind == "moves":
+            moves = fields[0] == "true"
         elif kind == "key":
             keys.add(fields[0])
         else:
@@ -63,28 +70,34 @@ def parsed(version: str, java: int, zookeeper: bool, lines: Lines) -> Described:
     if not keys or METADATA_VERSION not in of_role["broker"]:
         raise TableError(f"Kafka {version}: settings or levels are missing")
     number = tuple(int(part) for part in version.split("."))
-    found = of_role["broker"]
-    return Described(number, java, zookeeper, found, levels, defaults, depends, **since, keys=frozenset(keys))
+    first = since.pop("first")
+    # from the lowest metadata.version to which a controller goes, it does not go down either
+    levels = {level: (name, changed or level <= first) for level, (name, changed) in levels.items()}
+    of_levels = of_role["broker"], levels, defaults, depends
+    return Described(number, java, zookeeper, *of_levels, moves, **since, keys=frozenset(keys))
 
 
 def joined(found: Iterable[Described]) -> dict[str, Any]:
     """Return the table of these versions: {name of a constant: value}. Raises TableError."""
     versions = sorted(found, key=lambda one: one.version)
     levels: dict[int, tuple[str, bool]] = {}
-    depends: dict[str, dict[int, dict[str, int]]] = {}
     releases: dict[tuple[int, int], dict[str, Any]] = {}
     for one in versions:
         last = one.ranges[METADATA_VERSION][1]
         # levels above are no production levels of this version, and a later one may change them
         _agree(one, levels, {level: named for level, named in one.levels.items() if level <= last})
-        for feature, (_lowest, highest) in one.ranges.items():
-            of_feature = {level: on for level, on in one.depends.get(feature, {}).items() if level <= highest}
-            _agree(one, depends.setdefault(feature, {}), of_feature)
         described = {
             "java": one.java,
             "zookeeper": one.zookeeper,
+            "moves_voters": one.moves,
             "features": {
                 feature: (*levels_of, _default(one, feature)) for feature, levels_of in sorted(one.ranges.items())
+            },
+            "depends": {
+                (feature, level): on
+                for feature, (_lowest, highest) in sorted(one.ranges.items())
+                for level, on in one.depends.get(feature, {}).items()
+                if level <= highest
             },
         }
         known = releases.setdefault(one.release, {"builds": (), **described})
@@ -94,8 +107,7 @@ def joined(found: Iterable[Described]) -> dict[str, Any]:
     return {
         "RELEASES": releases,
         "LEVELS": {level: name for level, (name, _changed) in sorted(levels.items())},
-        "CHANGES_METADATA": tuple(level for level, (_name, changed) in sorted(levels.items()) if changed),
-        "DEPENDS": {feature: on for feature, on in sorted(depends.items()) if on},
+        "ONE_WAY": tuple(level for level, (_name, one_way) in sorted(levels.items()) if one_way),
         "REGISTERS_CONTROLLERS": versions[-1].registers,
         "UNREGISTERS_CONTROLLERS": versions[-1].unregisters,
         "KEYS": changed_keys(versions),
@@ -127,7 +139,8 @@ def module(table: Mapping[str, Any]) -> str:
     parts = [_HEAD]
     for name, value in table.items():
         text = pprint.pformat(value, width=118 - len(name), sort_dicts=name != "RELEASES")
-        parts.append(f"{name} = {text}\n{_MEANINGS[name]}\n")
+        meaning = "".join(f"# {line}\n" for line in _MEANINGS[name].strip().splitlines())
+        parts.append(f"{meaning}{name} = {text}\n")
     return "\n".join(parts)
 
 
@@ -143,6 +156,8 @@ def _default(one: Described, feature: str) -> int:
     lowest, highest = one.ranges[feature]
     if feature == METADATA_VERSION:
         return highest
+    if feature == KRAFT_VERSION:
+        return lowest  # of static voters; a dynamic quorum is formatted with the highest
     last = one.ranges[METADATA_VERSION][1]
     levels = one.defaults[feature].items()
     return max((level for level, since in levels if since <= last and level <= highest), default=lowest)
@@ -155,7 +170,7 @@ def _written(version: tuple[int, ...]) -> str:
 _HEAD = '''# Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Levels and settings of each release of Kafka, as the classes in its jars have them. Data alone; core.releases reads it.
+"""Levels and settings of each release of Kafka, as the classes in its jars have them. Data; core.releases reads it.
 
 Written by `python -m tools.kafka_releases`. tests/integration/test_kafka_releases.py compares it with Kafka's classes.
 """
@@ -163,13 +178,17 @@ Written by `python -m tools.kafka_releases`. tests/integration/test_kafka_releas
 from __future__ import annotations
 '''
 _MEANINGS = {
-    "RELEASES": '"""Each release: the builds that were read, the Java that a broker needs, whether it has ZooKeeper, and of\n'
-    'each feature its lowest and highest level, and the level of a new cluster."""',
-    "LEVELS": '"""Names of the levels of metadata.version, MetadataVersion.version()."""',
-    "CHANGES_METADATA": '"""Levels of metadata.version from which Kafka does not go down (MetadataVersion.didMetadataChange)."""',
-    "DEPENDS": '"""Levels that need levels of other features, {feature: {level: {other feature: lowest level}}}."""',
-    "REGISTERS_CONTROLLERS": '"""The metadata.version from which controllers register (KIP-919)."""',
-    "UNREGISTERS_CONTROLLERS": '"""The metadata.version from which a controller can be unregistered."""',
-    "KEYS": '"""Settings that not every build has, {key: ((first build with it, first one without), ...)}; \'\' where the oldest\n'
-    'or the newest build has it."""',
+    "RELEASES": """
+Each release. `builds`: those that were read; `java`: that a broker needs; `zookeeper`: whether it has ZooKeeper;
+`moves_voters`: whether a change of kraft.version makes static voters dynamic; `features`: of each its lowest and
+highest level, and that of a new cluster with static voters; `depends`: {(feature, level): {feature: lowest level}}.
+""",
+    "LEVELS": """Names of the levels of metadata.version, MetadataVersion.version().""",
+    "ONE_WAY": """Levels of metadata.version from which Kafka does not go down (MetadataVersion.didMetadataChange).""",
+    "REGISTERS_CONTROLLERS": """The metadata.version from which controllers register (KIP-919).""",
+    "UNREGISTERS_CONTROLLERS": """The metadata.version from which a controller can be unregistered.""",
+    "KEYS": """
+Settings that not every build has, {key: ((first build with it, first one without), ...)}; '' where the oldest or the
+newest build has it.
+""",
 }

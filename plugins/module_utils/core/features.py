@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Features of a cluster (KIP-584): what each node supports, which update is allowed, names of levels. Pure.
 
-Sources: MetadataVersion.java, KRaftVersion, TransactionVersion and GroupVersion (3.9 to 4.1); FeatureControlManager.
+Source: FeatureControlManager. core.kafka_releases has the levels of each release.
 """
 
 from __future__ import annotations
@@ -11,36 +11,12 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, Mapping, NamedTuple, Tuple
 
+from . import kafka_releases as table
+
 METADATA_VERSION, KRAFT_VERSION = "metadata.version", "kraft.version"
 NO_EPOCH = -1
 """The epoch of finalized features of a node that serves none."""
-# the metadata.version of the first and the last level of each release; levels between them count on
-_FIRST_LEVELS = {
-    "3.0": (1, 1),
-    "3.1": (0, 2),
-    "3.2": (0, 3),
-    "3.3": (0, 4),
-    "3.4": (0, 8),
-    "3.5": (0, 9),
-    "3.6": (0, 12),
-    "3.7": (0, 15),
-    "3.8": (0, 20),
-    "3.9": (0, 21),
-    "4.0": (0, 22),
-    "4.1": (0, 26),
-}
-_END = 28
-
-
-def _names() -> Dict[int, str]:
-    named, releases = {}, list(_FIRST_LEVELS.items())
-    for index, (release, (number, first)) in enumerate(releases):
-        end = releases[index + 1][1][1] if index + 1 < len(releases) else _END
-        named.update({level: f"{release}-IV{number + level - first}" for level in range(first, end)})
-    return named
-
-
-LEVEL_NAMES = _names()
+LEVEL_NAMES = table.LEVELS
 """Name of each level of metadata.version, as MetadataVersion.version()."""
 
 
@@ -82,21 +58,10 @@ def level_of(feature: str, text: object) -> int:
         if found:
             return max(found)
         raise FeatureError(
-            f"metadata.version {written!r} is unknown: give a level as a number, or a release from 3.0 to 4.1 as "
-            "'3.9' or '3.9-IV0'"
+            f"metadata.version {written!r} is unknown: give a level as a number, or a release up to "
+            f"{LEVEL_NAMES[max(LEVEL_NAMES)].partition('-')[0]} as '3.9' or '3.9-IV0'"
         )
     raise FeatureError(f"{feature} {written!r} is no level: levels of this feature are numbers")
-
-
-def highest_of(release: Tuple[int, int]) -> int | None:
-    """Return the highest metadata.version of a release as (3, 9); None for a release that is not known."""
-    written = f"{release[0]}.{release[1]}"
-    return level_of(METADATA_VERSION, written) if written in _FIRST_LEVELS else None
-
-
-def oldest_of_4() -> int:
-    """Return the lowest metadata.version that Kafka 4 supports, 3.3-IV3 (MetadataVersion.MINIMUM_VERSION)."""
-    return level_of(METADATA_VERSION, "3.3-IV3")
 
 
 def highest_common(feature: str, supported: Mapping[str, Mapping[str, Range]]) -> int:
