@@ -12,11 +12,13 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kafka_releases
 
 from . import jars, table
 
+PARALLEL = 4
 TARGET = jars.ROOT / "plugins" / "module_utils" / "core" / "kafka_releases.py"
 
 
@@ -28,7 +30,8 @@ def main() -> int:
     given = parser.parse_args()
     versions = {build for one in kafka_releases.RELEASES.values() for build in one["builds"]} | set(given.versions)
     try:
-        found = [described(version) for version in sorted(versions)]
+        with ThreadPoolExecutor(PARALLEL) as pool:
+            found = list(pool.map(described, sorted(versions)))
         text = formatted(table.module(table.joined(found)))
     except (jars.ReleaseError, table.TableError) as error:
         print(f"{error}\nNothing was written.", file=sys.stderr)

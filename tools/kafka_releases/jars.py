@@ -9,10 +9,12 @@ KafkaRelease.java runs on these jars.
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import struct
 import subprocess
+import threading
 import zipfile
 from pathlib import Path
 
@@ -21,6 +23,7 @@ BUILD = ROOT / ".build" / "kafka_releases"
 PROGRAM = Path(__file__).with_name("KafkaRelease.java")
 LIMIT_S = 600
 _FIRST_CLASS_FILE = 44  # the major version of Java's class files is its release and this
+_COMPILING = threading.Lock()
 # the class that starts a broker, and one that only releases with ZooKeeper have
 MAIN, ZOOKEEPER = "kafka/Kafka.class", "kafka/zk/KafkaZkClient.class"
 
@@ -79,6 +82,7 @@ def built_for(libs: Path) -> tuple[int, bool]:
         return major - _FIRST_CLASS_FILE, ZOOKEEPER in opened.namelist()
 
 
+@functools.lru_cache(maxsize=None)
 def running_java() -> int:
     """Return the release of the Java that runs KafkaRelease.java."""
     done = subprocess.run(
@@ -98,13 +102,29 @@ def said(version: str, libs: Path, what: str) -> list[tuple[str, ...]]:
         )
     flags = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
     jars = os.pathsep.join(str(jar) for jar in sorted(libs.glob("*.jar")))
-    command = [_java(), *flags, "-cp", jars, str(PROGRAM), what]
+    command = [_java(), *flags, "-cp", f"{_compiled()}{os.pathsep}{jars}", PROGRAM.stem, what]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     if done.returncode:
         raise ReleaseError(f"the classes of Kafka {version} cannot be read:\n{done.stderr[-2000:]}")
     return [tuple(line.split("\t")) for line in done.stdout.splitlines()]
 
 
-def _java() -> str:
+def _compiled() -> Path:
+    """Return the directory of the program's classes; it needs no jar of Kafka."""
+    with _COMPILING:
+        return _classes()
+
+
+@functools.lru_cache(maxsize=None)
+def _classes() -> Path:
+    classes = BUILD / "classes"
+    command = [_java("javac"), "-d", str(classes), str(PROGRAM)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    if done.returncode:
+        raise ReleaseError(f"{PROGRAM.name} cannot be compiled:\n{done.stderr[-2000:]}")
+    return classes
+
+
+def _java(name: str = "java") -> str:
     home = os.environ.get("JAVA_HOME")
-    return f"{home}/bin/java" if home else "java"
+    return f"{home}/bin/{name}" if home else name

@@ -184,7 +184,7 @@ Each release. `builds`: those that were read; `java`: that a broker needs; `zook
 highest level, and that of a new cluster with static voters; `depends`: {(feature, level): {feature: lowest level}}.
 """,
     "LEVELS": """Names of the levels of metadata.version, MetadataVersion.version().""",
-    "ONE_WAY": """Levels of metadata.version from which Kafka does not go down (MetadataVersion.didMetadataChange).""",
+    "ONE_WAY": """Levels of metadata.version from which Kafka does not go down: didMetadataChange and MINIMUM_BOOTSTRAP_VERSION.""",
     "REGISTERS_CONTROLLERS": """The metadata.version from which controllers register (KIP-919).""",
     "UNREGISTERS_CONTROLLERS": """The metadata.version from which a controller can be unregistered.""",
     "KEYS": """

@@ -116,11 +116,6 @@ def refusal(
             "(quorumshift.kafka.status shows the next step)"
         )
     for one in changes:
-        if one.feature == KRAFT_VERSION and static_voters:
-            return (
-                "kraft.version must stay as it is with static voters (controller.quorum.voters): Kafka 3.9 reports "
-                "success, and the voters stay static. Format the controllers as a dynamic quorum (KIP-853) instead"
-            )
         if not any(one.feature in nodes for nodes in supported.values()):
             known = ", ".join(sorted({name for nodes in supported.values() for name in nodes})) or "none"
             return f"no node knows the feature {one.feature}. Known features: {known}"
@@ -134,6 +129,8 @@ def refusal(
                 f"{one.feature} {name_of(one.feature, one.after)} (level {one.after}) is outside the range of "
                 f"{'; '.join(outside)}. Upgrade those nodes, or choose a level that all support"
             )
+        if one.feature == KRAFT_VERSION and static_voters:
+            return _of_static_voters(supported)
         if one.lowers and downgrade == "no":
             return (
                 f"{one.feature} would go down from {name_of(one.feature, one.before)} (level {one.before}) to "
@@ -141,6 +138,31 @@ def refusal(
                 "unsafe to accept the loss of metadata"
             )
     return None
+
+
+def release_of(found: Mapping[str, Range]) -> Tuple[int, int] | None:
+    """Return the release of a node that supports these levels, None if the table has none with the same."""
+    for release, known in table.RELEASES.items():
+        if {name: Range(*levels[:2]) for name, levels in known["features"].items()} == dict(found):
+            return release
+    return None
+
+
+def _of_static_voters(supported: Mapping[str, Mapping[str, Range]]) -> str:
+    """Return why kraft.version stays as it is, by what the nodes' releases do with static voters."""
+    found = {release_of(levels) for levels in supported.values()}
+    named = " and ".join(f"{one[0]}.{one[1]}" for one in sorted(found - {None}))
+    if None not in found and not any(table.RELEASES[one]["moves_voters"] for one in found):
+        return (
+            f"kraft.version must stay as it is with static voters (controller.quorum.voters): Kafka {named} reports "
+            "success, and the voters stay static. Format the controllers as a dynamic quorum (KIP-853) instead"
+        )
+    named = f"{named or 'here'} {'may make' if None in found else 'makes'}"
+    return (
+        f"kraft.version must stay as it is with static voters (controller.quorum.voters): Kafka {named} them "
+        "dynamic for good, and the nodes' files go on naming static ones. Use Kafka's own tools and guide "
+        "for this step (KIP-853)"
+    )
 
 
 def _has(found: Range | None, level: int) -> bool:

@@ -1,117 +1,153 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Levels and settings of each release of Kafka, as the classes in its jars have them. Data alone; core.releases reads it.
+"""Levels and settings of each release of Kafka, as the classes in its jars have them. Data; core.releases reads it.
 
 Written by `python -m tools.kafka_releases`. tests/integration/test_kafka_releases.py compares it with Kafka's classes.
 """
 
 from __future__ import annotations
 
+# Each release. `builds`: those that were read; `java`: that a broker needs; `zookeeper`: whether it has ZooKeeper;
+# `moves_voters`: whether a change of kraft.version makes static voters dynamic; `features`: of each its lowest and
+# highest level, and that of a new cluster with static voters; `depends`: {(feature, level): {feature: lowest level}}.
 RELEASES = {
     (3, 3): {
         "builds": ("3.3.0", "3.3.1", "3.3.2"),
         "java": 8,
         "zookeeper": True,
+        "moves_voters": False,
         "features": {"metadata.version": (1, 7, 7)},
+        "depends": {},
     },
-    (3, 4): {"builds": ("3.4.0", "3.4.1"), "java": 8, "zookeeper": True, "features": {"metadata.version": (1, 8, 8)}},
+    (3, 4): {
+        "builds": ("3.4.0", "3.4.1"),
+        "java": 8,
+        "zookeeper": True,
+        "moves_voters": False,
+        "features": {"metadata.version": (1, 8, 8)},
+        "depends": {},
+    },
     (3, 5): {
         "builds": ("3.5.0", "3.5.1", "3.5.2"),
         "java": 8,
         "zookeeper": True,
+        "moves_voters": False,
         "features": {"metadata.version": (1, 11, 11)},
+        "depends": {},
     },
     (3, 6): {
         "builds": ("3.6.0", "3.6.1", "3.6.2"),
         "java": 8,
         "zookeeper": True,
+        "moves_voters": False,
         "features": {"metadata.version": (1, 14, 14)},
+        "depends": {},
     },
     (3, 7): {
         "builds": ("3.7.0", "3.7.1", "3.7.2"),
         "java": 8,
         "zookeeper": True,
+        "moves_voters": False,
         "features": {"metadata.version": (1, 19, 19)},
+        "depends": {},
     },
-    (3, 8): {"builds": ("3.8.0", "3.8.1"), "java": 8, "zookeeper": True, "features": {"metadata.version": (1, 20, 20)}},
+    (3, 8): {
+        "builds": ("3.8.0", "3.8.1"),
+        "java": 8,
+        "zookeeper": True,
+        "moves_voters": False,
+        "features": {"metadata.version": (1, 20, 20)},
+        "depends": {},
+    },
     (3, 9): {
         "builds": ("3.9.0", "3.9.1", "3.9.2"),
         "java": 8,
         "zookeeper": True,
-        "features": {"kraft.version": (0, 1, 1), "metadata.version": (1, 21, 21)},
+        "moves_voters": False,
+        "features": {"kraft.version": (0, 1, 0), "metadata.version": (1, 21, 21)},
+        "depends": {("kraft.version", 1): {"metadata.version": 21}},
     },
     (4, 0): {
         "builds": ("4.0.0", "4.0.1", "4.0.2"),
         "java": 17,
         "zookeeper": False,
+        "moves_voters": False,
         "features": {
             "eligible.leader.replicas.version": (0, 1, 0),
             "group.version": (0, 1, 1),
-            "kraft.version": (0, 1, 1),
+            "kraft.version": (0, 1, 0),
             "metadata.version": (7, 25, 25),
             "transaction.version": (0, 2, 2),
         },
+        "depends": {("eligible.leader.replicas.version", 1): {"metadata.version": 23}},
     },
     (4, 1): {
         "builds": ("4.1.0", "4.1.1", "4.1.2"),
         "java": 17,
         "zookeeper": False,
+        "moves_voters": True,
         "features": {
             "eligible.leader.replicas.version": (0, 1, 1),
             "group.version": (0, 1, 1),
-            "kraft.version": (0, 1, 1),
+            "kraft.version": (0, 1, 0),
             "metadata.version": (7, 27, 27),
             "share.version": (0, 1, 0),
             "transaction.version": (0, 2, 2),
         },
+        "depends": {("eligible.leader.replicas.version", 1): {"metadata.version": 23}},
     },
     (4, 2): {
         "builds": ("4.2.0", "4.2.1", "4.2.2"),
         "java": 17,
         "zookeeper": False,
+        "moves_voters": True,
         "features": {
             "eligible.leader.replicas.version": (0, 1, 1),
             "group.version": (0, 1, 1),
-            "kraft.version": (0, 1, 1),
+            "kraft.version": (0, 1, 0),
             "metadata.version": (7, 29, 29),
             "share.version": (0, 1, 1),
             "streams.version": (0, 1, 1),
             "transaction.version": (0, 2, 2),
         },
+        "depends": {("eligible.leader.replicas.version", 1): {"metadata.version": 23}},
     },
     (4, 3): {
         "builds": ("4.3.0", "4.3.1"),
         "java": 17,
         "zookeeper": False,
+        "moves_voters": True,
         "features": {
             "eligible.leader.replicas.version": (0, 1, 1),
             "group.version": (0, 1, 1),
-            "kraft.version": (0, 1, 1),
+            "kraft.version": (0, 1, 0),
             "metadata.version": (7, 30, 30),
             "share.version": (0, 1, 1),
             "streams.version": (0, 1, 1),
             "transaction.version": (0, 2, 2),
         },
+        "depends": {("eligible.leader.replicas.version", 1): {"metadata.version": 23}},
     },
     (4, 4): {
         "builds": ("4.4.0",),
         "java": 17,
         "zookeeper": False,
+        "moves_voters": True,
         "features": {
             "eligible.leader.replicas.version": (0, 1, 1),
             "group.version": (0, 1, 1),
-            "kraft.version": (0, 1, 1),
+            "kraft.version": (0, 1, 0),
             "metadata.version": (7, 33, 33),
             "share.version": (0, 2, 2),
             "streams.version": (0, 1, 1),
             "transaction.version": (0, 2, 2),
         },
+        "depends": {("eligible.leader.replicas.version", 1): {"metadata.version": 23}},
     },
 }
-"""Each release: the builds that were read, the Java that a broker needs, whether it has ZooKeeper, and of
-each feature its lowest and highest level, and the level of a new cluster."""
 
+# Names of the levels of metadata.version, MetadataVersion.version().
 LEVELS = {
     1: "3.0-IV1",
     2: "3.1-IV0",
@@ -147,23 +183,18 @@ LEVELS = {
     32: "4.4-IV1",
     33: "4.4-IV2",
 }
-"""Names of the levels of metadata.version, MetadataVersion.version()."""
 
-CHANGES_METADATA = (1, 3, 5, 6, 7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33)
-"""Levels of metadata.version from which Kafka does not go down (MetadataVersion.didMetadataChange)."""
+# Levels of metadata.version from which Kafka does not go down: didMetadataChange and MINIMUM_BOOTSTRAP_VERSION.
+ONE_WAY = (1, 2, 3, 4, 5, 6, 7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33)
 
-DEPENDS = {
-    "eligible.leader.replicas.version": {1: {"metadata.version": 23}},
-    "kraft.version": {1: {"metadata.version": 21}},
-}
-"""Levels that need levels of other features, {feature: {level: {other feature: lowest level}}}."""
-
+# The metadata.version from which controllers register (KIP-919).
 REGISTERS_CONTROLLERS = 15
-"""The metadata.version from which controllers register (KIP-919)."""
 
+# The metadata.version from which a controller can be unregistered.
 UNREGISTERS_CONTROLLERS = 33
-"""The metadata.version from which a controller can be unregistered."""
 
+# Settings that not every build has, {key: ((first build with it, first one without), ...)}; '' where the oldest or the
+# newest build has it.
 KEYS = {
     "add.partitions.to.txn.retry.backoff.max.ms": (("4.0.0", ""),),
     "add.partitions.to.txn.retry.backoff.ms": (("4.0.0", ""),),
@@ -367,5 +398,3 @@ KEYS = {
     "zookeeper.ssl.truststore.password": (("", "4.0.0"),),
     "zookeeper.ssl.truststore.type": (("", "4.0.0"),),
 }
-"""Settings that not every build has, {key: ((first build with it, first one without), ...)}; '' where the oldest
-or the newest build has it."""

@@ -84,7 +84,7 @@ def refusals(
     for feature, level in sorted(finalized.items()):
         lowest, highest = supported.get(feature, _NONE)
         if level > highest:
-            reasons.append(_too_high(feature, level, highest, target, finalized))
+            reasons.append(_too_high(feature, level, highest, target))
         elif level < lowest:
             reasons.append(_too_low(feature, level, lowest, target, running, known))
     return reasons
@@ -100,30 +100,41 @@ def oldest(finalized: Mapping[str, int]) -> Release | None:
     return min(fit, default=None)
 
 
-def _too_high(feature: str, level: int, highest: int, target: str, finalized: Mapping[str, int]) -> str:
-    if highest:
-        text = (
+def _too_high(feature: str, level: int, highest: int, target: str) -> str:
+    """Return why a level above those of the target keeps it from starting."""
+    if not goes_down(feature, level, highest):
+        least = oldest({feature: level})
+        stay = f"a release from {releases.written(least)} on" if least else "the release that runs"
+        return (
             f"{feature} is {name_of(feature, level)}, and Kafka {target} supports {name_of(feature, highest)} at most. "
+            f"Kafka does not lower it that far. Choose {stay}"
         )
-        how = f"Lower it to {name_of(feature, highest)} first"
-    else:
-        text, how = f"{feature} {level} is finalized, and Kafka {target} does not know it. ", "Delete it first"
-    if goes_down(feature, level, highest):
-        return f"{text}{how}, with quorumshift.kafka.kafka_features and downgrade: safe"
-    least = oldest({feature: level})
-    stay = f"Choose a release from {releases.written(least)} on" if least else "Stay with the release that runs"
-    return f"{text}Kafka does not lower it that far. {stay}"
+    if not highest:
+        return (
+            f"{feature} {level} is finalized, and Kafka {target} does not know it. Delete it first, with "
+            "quorumshift.kafka.kafka_features and downgrade: safe"
+        )
+    return (
+        f"{feature} is {name_of(feature, level)}, and Kafka {target} supports {name_of(feature, highest)} at most. "
+        f"Lower it to {name_of(feature, highest)} first, with quorumshift.kafka.kafka_features and downgrade: safe"
+    )
 
 
 def _too_low(
     feature: str, level: int, lowest: int, target: str, running: Collection[Release], known: Announced | None
 ) -> str:
-    text = f"{feature} is {name_of(feature, level)}, and Kafka {target} needs {name_of(feature, lowest)} at least. "
-    if running and all(_has((ranges(one, known) or {}).get(feature), lowest) for one in running):
-        return f"{text}Raise it first, with the second step of this playbook or quorumshift.kafka.kafka_features"
+    """Return why a level below those of the target keeps it from starting."""
     between = [one for one in table.RELEASES if {level, lowest} <= set(_levels(ranges(one).get(feature, _NONE)))]
-    over = f"Upgrade to {releases.written(max(between))} first, with its {feature}" if between else "Raise it first"
-    return text + over
+    here = running and all(_has((ranges(one, known) or {}).get(feature), lowest) for one in running)
+    if between and not here:
+        return (
+            f"{feature} is {name_of(feature, level)}, and Kafka {target} needs {name_of(feature, lowest)} at least. "
+            f"Upgrade to {releases.written(max(between))} first, with its {feature}"
+        )
+    return (
+        f"{feature} is {name_of(feature, level)}, and Kafka {target} needs {name_of(feature, lowest)} at least. Raise "
+        "it first, with the second step of this playbook or quorumshift.kafka.kafka_features"
+    )
 
 
 def _last(release: Release) -> int:
