@@ -104,10 +104,9 @@ def _too_high(feature: str, level: int, highest: int, target: str) -> str:
     """Return why a level above those of the target keeps it from starting."""
     if not goes_down(feature, level, highest):
         least = oldest({feature: level})
-        stay = f"a release from {releases.written(least)} on" if least else "the release that runs"
         return (
             f"{feature} is {name_of(feature, level)}, and Kafka {target} supports {name_of(feature, highest)} at most. "
-            f"Kafka does not lower it that far. Choose {stay}"
+            f"Kafka does not lower it that far. Choose {_named(least)}"
         )
     if not highest:
         return (
@@ -135,6 +134,10 @@ def _too_low(
         f"{feature} is {name_of(feature, level)}, and Kafka {target} needs {name_of(feature, lowest)} at least. Raise "
         "it first, with the second step of this playbook or quorumshift.kafka.kafka_features"
     )
+
+
+def _named(least: Release | None) -> str:
+    return f"a release from {releases.written(least)} on" if least else "the release that runs"
 
 
 def _last(release: Release) -> int:
