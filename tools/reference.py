@@ -322,7 +322,7 @@ def invariants_table() -> str:
 def levels_table() -> str:
     """The levels that each release supports, from core/kafka_releases.py."""
     rows = [
-        "| Kafka | Java | `metadata.version` | no way back below | other features, highest level |",
+        "| Kafka | Java | `metadata.version` | goes down to | other features, highest level |",
         "|---|---|---|---|---|",
     ]
     names = kafka_releases.LEVELS

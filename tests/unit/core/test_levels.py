@@ -48,35 +48,35 @@ def test_a_change_is_refused_exactly_where_the_release_does_not_support_the_leve
 
 def test_what_a_refusal_tells_to_do_leads_to_the_release():
     """Lowering and raising stay inside what the running release supports, and end inside the target's range."""
-    told = {"lower": 0, "delete": 0, "choose": 0, "raise": 0, "upgrade": 0}
+    advice = {"lower": 0, "delete": 0, "choose": 0, "raise": 0, "upgrade": 0}
     for before, target, feature, level in cases():
         for text in refused(before, target, feature, level):
             if not text.startswith(feature):
                 continue
             lowest, highest = supported(target, feature)
             if "Lower it to" in text:
-                told["lower"] += 1
+                advice["lower"] += 1
                 to = features.level_of(feature, re.search(r"Lower it to (\S+) first", text).group(1))
                 assert to == highest and levels.goes_down(feature, level, to)
                 assert supported(before, feature)[0] <= to <= level
             elif "Delete it first" in text:
-                told["delete"] += 1
+                advice["delete"] += 1
                 assert highest == 0 and supported(before, feature)[0] == 0 and feature not in (MV, KRAFT)
             elif "Choose a release from" in text:
-                told["choose"] += 1
+                advice["choose"] += 1
                 least = tuple(map(int, re.search(r"from (\d+)\.(\d+) on", text).groups()))
                 assert not levels.goes_down(feature, level, highest)
                 ranges = {one: RELEASES[one]["features"].get(feature, (0, 0))[:2] for one in RELEASES}
                 assert least == min(one for one, (low, high) in ranges.items() if low <= level <= high)
             elif "Raise it first" in text:
-                told["raise"] += 1
+                advice["raise"] += 1
                 assert supported(before, feature)[0] <= lowest <= supported(before, feature)[1]
             else:
-                told["upgrade"] += 1
+                advice["upgrade"] += 1
                 over = re.search(r"Upgrade to (\S+) first", text).group(1)
                 low, high, _new = RELEASES[tuple(map(int, over.split(".")))]["features"][feature]
                 assert low <= level and lowest <= high and lowest > supported(before, feature)[1]
-    assert all(told[what] for what in ("lower", "delete", "choose", "raise")), told
+    assert all(advice[what] for what in ("lower", "delete", "choose", "raise")), advice
 
 
 @pytest.mark.parametrize(
