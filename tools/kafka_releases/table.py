@@ -93,17 +93,17 @@ def joined(found: Iterable[Described]) -> dict[str, Any]:
             "features": {
                 feature: (*levels_of, _default(one, feature)) for feature, levels_of in sorted(one.ranges.items())
             },
-            "depends": {
-                (feature, level): on
-                for feature, (_lowest, highest) in sorted(one.ranges.items())
-                for level, on in one.depends.get(feature, {}).items()
-                if level <= highest
-            },
         }
         known = releases.setdefault(one.release, {"builds": (), **described})
         if {name: known[name] for name in described} != described:
             raise TableError(f"{_written(one.version)} differs from {known['builds']}: {described} and {known}")
         known["builds"] = (*known["builds"], _written(one.version))
+        known["depends"] = {  # of the newest build: 3.9.0 has one that 3.9.2 has not
+            (feature, level): on
+            for feature, (_lowest, highest) in sorted(one.ranges.items())
+            for level, on in one.depends.get(feature, {}).items()
+            if level <= highest
+        }
     return {
         "RELEASES": releases,
         "LEVELS": {level: name for level, (name, _changed) in sorted(levels.items())},
@@ -184,7 +184,9 @@ Each release. `builds`: those that were read; `java`: that a broker needs; `zook
 highest level, and that of a new cluster with static voters; `depends`: {(feature, level): {feature: lowest level}}.
 """,
     "LEVELS": """Names of the levels of metadata.version, MetadataVersion.version().""",
-    "ONE_WAY": """Levels of metadata.version from which Kafka does not go down: didMetadataChange and MINIMUM_BOOTSTRAP_VERSION.""",
+    "ONE_WAY": """
+Levels of metadata.version from which Kafka does not go down: didMetadataChange and MINIMUM_BOOTSTRAP_VERSION.
+""",
     "REGISTERS_CONTROLLERS": """The metadata.version from which controllers register (KIP-919).""",
     "UNREGISTERS_CONTROLLERS": """The metadata.version from which a controller can be unregistered.""",
     "KEYS": """

@@ -66,7 +66,7 @@ RELEASES = {
         "zookeeper": True,
         "moves_voters": False,
         "features": {"kraft.version": (0, 1, 0), "metadata.version": (1, 21, 21)},
-        "depends": {("kraft.version", 1): {"metadata.version": 21}},
+        "depends": {},
     },
     (4, 0): {
         "builds": ("4.0.0", "4.0.1", "4.0.2"),
