@@ -18,7 +18,18 @@ NOW = {MV: 20}
 
 
 @pytest.mark.parametrize(
-    ("text", "level"), [("3.9", 21), ("3.9-IV0", 21), (21, 21), ("21", 21), ("3.7", 19), ("3.3", 7), ("4.0", 25)]
+    ("text", "level"),
+    [
+        ("3.9", 21),
+        ("3.9-IV0", 21),
+        (21, 21),
+        ("21", 21),
+        ("3.7", 19),
+        ("3.3", 7),
+        ("4.0", 25),
+        ("4.2", 29),
+        ("4.4", 33),
+    ],
 )
 def test_levels_of_names(text, level):
     assert features.level_of(MV, text) == level
