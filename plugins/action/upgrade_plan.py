@@ -45,7 +45,7 @@ class ActionModule(QuorumshiftAction):
         self._capped(result)
 
     def _capped(self, result):
-        for text in result["capped"]:
+        for text in result.get("capped", ()):
             self.say(text)
 
     def _versions(self, args, result):

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import pathlib
+import shutil
+import subprocess
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import HostPort
@@ -196,6 +198,16 @@ def test_a_controller_that_is_gone_keeps_metadata_version_low_until_it_registers
             # as docs/upgrades.md describes it: without the voters, it joins the quorum as an observer
             gone.configure({"controller.quorum.voters": None, "controller.quorum.bootstrap.servers": str(addresses[0])})
             gone.use(new)
+            shutil.rmtree(gone.properties["log.dirs"])
+            made = [
+                "kafka.tools.StorageTool",
+                "format",
+                f"--cluster-id={servers.CLUSTER_ID}",
+                "--no-initial-controllers",
+            ]
+            made += ["--config", str(gone.home / "server.properties")]
+            java = ["java", *servers.JVM_FLAGS, "-cp", f"{new}/*"]
+            subprocess.run([*java, *made], check=True, timeout=servers.START_SECONDS)
             gone.start(lambda: True)
             servers.wait_for(lambda: (registered() or old)["features"] != old["features"], 120, "102 registered anew")
             gone.stop()
