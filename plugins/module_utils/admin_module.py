@@ -9,8 +9,10 @@ from typing import Any, Callable, Mapping
 
 from ansible.module_utils.basic import AnsibleModule
 
+from . import host_state, run_locks
 from .addresses import AddressError
 from .argument_specs import CONNECTION
+from .core import run_lock
 from .masking import mask
 from .probes import cluster, zk_wire
 from .probes.cluster_admin import ClusterAdmin, OtherCluster
@@ -19,11 +21,17 @@ from .security import SecurityError
 
 
 class AdminModule(AnsibleModule):
-    """An AnsibleModule with connection options. It needs the standard library alone."""
+    """An AnsibleModule with connection options. It needs the standard library alone.
 
-    def __init__(self, argument_spec: Mapping[str, Any], **kwargs: Any):
+    `changes`: whether it changes the cluster, and so refuses under another run's open lock.
+    """
+
+    def __init__(self, argument_spec: Mapping[str, Any], changes: bool = False, **kwargs: Any):
         spec = {**CONNECTION, "cluster_id": {"type": "str"}, **argument_spec}
+        if changes:
+            spec.update({"run": {"type": "str"}, **host_state.OPTIONS})
         super().__init__(argument_spec=spec, supports_check_mode=True, **kwargs)
+        self._changes = changes
 
     def run(self, work: Callable[[ClusterAdmin, cluster.Connections], dict], errors: tuple = ()) -> None:
         """Exit with the result of `work`; fail on the typed errors of addresses, options, servers, and on `errors`."""
@@ -32,10 +40,24 @@ class AdminModule(AnsibleModule):
             admin = ClusterAdmin(
                 connections.bootstrap, connections.client, connections.timeout, self.params["cluster_id"]
             )
+            if self._changes:
+                self._require_no_other_run(admin.cluster_id)
             result = work(admin, connections)
         except (AddressError, SecurityError, WireError, OtherCluster, OSError, *errors) as error:
             self.fail_json(msg=mask(str(error)))
         self.exit_json(**{"changed": False, **result})
+
+    def _require_no_other_run(self, cluster_id: str) -> None:
+        """Fail where this host keeps the open run lock of another run."""
+        lock = run_locks.read(host_state.path_of(self.params["state_dir"], cluster_id))
+        if lock is None or lock.get("closed") or (self.params["run"] and lock.get("run") == self.params["run"]):
+            return
+        if lock.get("error"):
+            self.fail_json(msg=f"the run lock cannot be read: {lock['error']}. Nothing was changed")
+        self.fail_json(
+            msg=f"this cluster is locked by {run_lock.holder(lock)}. Wait until that run ends. If it is dead, run its "
+            "playbook again. Nothing was changed"
+        )
 
 
 def znodes(connections: cluster.Connections, *paths: str) -> dict[str, bytes | None]:

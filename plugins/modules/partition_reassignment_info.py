@@ -71,6 +71,10 @@ recorded_throttles:
   type: list
   elements: dict
   returned: success
+throttles_set_by:
+  description: Who set the newest of RV(recorded_throttles), as {run, user, host, at}; empty without any.
+  type: dict
+  returned: success
 legacy:
   description: What C(/admin/reassign_partitions) asks for, null if it does not exist or was not read.
   type: str
@@ -139,14 +143,17 @@ def gathered(given, admin, connections):
             "them with state: cancelled"
         )
     back = None if planned is None else reassignment.written({one: assignments[one] for one in planned})
-    topics = {topic for topic, _number in [*in_flight, *throttles.partitions]} & {one[0] for one in admin.partitions}
     return {
         "reassignments": [
             {"topic": topic, "partition": number, **in_flight[topic, number]} for topic, number in sorted(in_flight)
         ],
         "progress": reassigning.progress(admin, in_flight),
-        "throttles": reassigning.throttles_of(admin, topics),
+        "throttles": [
+            {"resource": str(one).partition(":")[0], "key": one.key, "value": one.value}
+            for one in reassigning.throttles_of(admin)
+        ],
         "recorded_throttles": throttles.values,
+        "throttles_set_by": throttles.owner,
         "legacy": reassigning.legacy(znodes(connections, reassigning.LEGACY)[reassigning.LEGACY]),
         "plan": None if planned is None else reassignment.written(planned),
         "rollback": back,
