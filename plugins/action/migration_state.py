@@ -50,7 +50,7 @@ class ActionModule(QuorumshiftAction):
     def act(self, args):
         direction, shows = self.own.get("direction", ""), self.own.get("show", False)
         target = (self.variable("quorumshift_rollback_to") or "") if direction in ("", run_lock.BACK) else ""
-        asked = self.own.get("plan", "none") if direction != run_lock.RESTART else "none"
+        asked = self.own.get("plan", "none") if direction not in (run_lock.RESTART, run_lock.REASSIGN) else "none"
         known = target in ("", *rollback.TARGETS)
         result = self.module(self.filled({**args, **({"plan_to": target} if asked != "none" and known else {})}))
         if result.get("failed"):
@@ -111,7 +111,11 @@ class ActionModule(QuorumshiftAction):
         other = identity.refusal(facts, cluster_id, () if cluster_id else [identity.HOSTS])
         refused = other or excluded.refused(facts, detected, direction) or locked
         if refused:
-            return refused
+            unreached = any(not node.get("reached", True) for node in facts["nodes"].values())
+            leave_out = " To leave out hosts that are dead, add -e quorumshift_exclude_hosts=HOST,HOST"
+            return refused + (f".{leave_out}" if direction == run_lock.REASSIGN and unreached else "")
+        if direction == run_lock.REASSIGN:
+            return self._reassignment_refused(facts, detected, result)
         # A restart that was left half done is finished first, whatever the phase
         finishes = bool(result["unfinished"])
         if direction == run_lock.RESTART:
@@ -125,6 +129,19 @@ class ActionModule(QuorumshiftAction):
             reasons = [advice.sentences(block["text"], block["do"]) for block in result["blocks"]]
             return f"The phase is {result['phase']}: {'. '.join(reasons) or result['next']['text']}"
         return None
+
+    def _reassignment_refused(self, facts, detected, result):
+        """Return why no reassignment may begin, None when it may. A cancellation may in any phase: migrations wait for
+        the end of reassignments."""
+        if boolean(self.variable("reassign_cancel") or False):
+            return None
+        refused = plain_restart.refused(facts, detected, "A reassignment")
+        if refused or not result["unfinished"]:
+            return refused
+        return (
+            f"a restart is unfinished, or a controller is down: {', '.join(result['unfinished'])}. To finish it, run "
+            "quorumshift.kafka.restart"
+        )
 
     def _plan(self, result, target, asked):
         """Show the plan where it was asked for. A run that has to change something goes on without a plan: the step
@@ -150,6 +167,8 @@ class ActionModule(QuorumshiftAction):
             return False
         if direction == run_lock.RESTORE:
             return not self.variable("quorumshift_restore_token")
+        if direction == run_lock.REASSIGN:
+            return not any(boolean(self.variable(name) or False) for name in ("reassign_apply", "reassign_cancel"))
         if direction == run_lock.BACK:
             return rollback.idle(facts, detected, target)
         waits = detected.phase == phase.DUAL_WRITE and not self.variable("quorumshift_finalize_token")

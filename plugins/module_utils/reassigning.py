@@ -261,11 +261,16 @@ def foreign_refusal(found: List[Throttle], mode: str, unknown: Iterable[Partitio
     )
 
 
-def throttles_of(admin: ClusterAdmin) -> List[Throttle]:
-    """Return every replication throttle that is set at a live broker, at the brokers' default or at a topic."""
+def configs(admin: ClusterAdmin) -> reassignment.Configs:
+    """Return the throttles that are set at live brokers, at the brokers' default and at topics."""
     resources = {(reassignment.BROKER, ""), *((reassignment.BROKER, str(one)) for one in admin.brokers)}
     resources |= {(reassignment.TOPIC, topic) for topic, _number in admin.partitions}
-    return reassignment.throttles_in(admin.configs(resources, reassignment.THROTTLES))
+    return admin.configs(resources, reassignment.THROTTLES)
+
+
+def throttles_of(admin: ClusterAdmin) -> List[Throttle]:
+    """Return every replication throttle that is set at a live broker, at the brokers' default or at a topic."""
+    return reassignment.throttles_in(configs(admin))
 
 
 def cancel(admin: ClusterAdmin, partitions: Iterable[Partition]) -> Dict[Partition, str | None]:

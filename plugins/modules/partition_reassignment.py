@@ -25,7 +25,7 @@ options:
   state:
     description:
       - V(present) moves partitions. V(cancelled) cancels the reassignments in flight of the given partitions, or all
-        without O(partitions) and O(src).
+        without O(partitions), O(src) and O(document).
       - V(awaited) begins nothing and waits for partitions that are in flight. It fails once they have ended where one
         ended elsewhere, as after a cancellation.
     type: str
@@ -40,6 +40,9 @@ options:
   src:
     description: A reassignment file of C(kafka-reassign-partitions), on the host where the module runs.
     type: path
+  document:
+    description: A whole reassignment, as a file of O(src) has it.
+    type: raw
   additional:
     description:
       - Start more while partitions are in flight, and change where partitions in flight lead to.
@@ -123,6 +126,10 @@ done:
   description: Whether no reassignment of these partitions is in flight.
   type: bool
   returned: success
+undo:
+  description: The reassignment that leads back to the replicas before this one.
+  type: dict
+  returned: success, with O(state=present)
 progress:
   description: Partitions and bytes left, bytes a second, and the seconds that this takes.
   type: dict
@@ -172,6 +179,7 @@ def main():
             "state": {"type": "str", "choices": ["present", "awaited", "cancelled"], "default": "present"},
             "partitions": {"type": "list", "elements": "dict"},
             "src": {"type": "path"},
+            "document": {"type": "raw"},
             "additional": {"type": "bool", "default": False},
             "missing": {"type": "str", "choices": ["refused", "skipped"], "default": "refused"},
             "shrink": {"type": "str"},
@@ -183,8 +191,8 @@ def main():
             "stall_timeout_s": {"type": "float", "default": 900},
         },
         changes=True,
-        mutually_exclusive=[("partitions", "src")],
-        required_if=[("state", one, ("partitions", "src"), True) for one in ("present", "awaited")],
+        mutually_exclusive=[("partitions", "src", "document")],
+        required_if=[("state", one, ("partitions", "src", "document"), True) for one in ("present", "awaited")],
     )
     if module.params["throttle_bytes_s"] is not None and module.params["throttle_bytes_s"] <= 0:
         module.fail_json(msg=f"throttle_bytes_s is {module.params['throttle_bytes_s']}. Give bytes a second, above 0")
@@ -201,6 +209,8 @@ def wanted_of(given):
                 return reassignment.parsed(json.load(stream))
             except ValueError as error:
                 raise reassignment.ReassignmentError(f"{given['src']} is no reassignment file: {error}") from error
+    if given["document"] is not None:
+        return reassignment.parsed(given["document"])
     if given["partitions"] is None:
         return None
     return reassignment.parsed({"partitions": given["partitions"]}, texts=True)
@@ -236,6 +246,8 @@ def moved(module, admin, connections):
         module.fail_json(msg=f"{refused}. Nothing was changed", results=results)
     left = list(carry.get("throttles_left", ()))
     answer = {"results": results, "done": False, "throttles_left": left, "waited_s": 0.0, "progress": {}, "gone": gone}
+    if begins:
+        answer["undo"] = reassignment.written({one.partition: one.has for one in steps})
     if module._diff:
         answer["diff"] = reassignment.shown(steps)
     leftover = throttles.left_over(in_flight)

@@ -140,7 +140,7 @@ def test_what_is_no_reassignment_names_place_and_type(content, text, texts):
 
 @pytest.mark.parametrize("text", ["", " 1", "1 ", "+1", "-1", "1.0", "0x1", "²", "١", "one"])
 def test_a_text_that_is_no_number_is_none(text):
-    with pytest.raises(reassignment.ReassignmentError, match="partitions\\[0\\].partition"):
+    with pytest.raises(reassignment.ReassignmentError, match=re.escape("partitions[0].partition")):
         reassignment.parsed(entry(partition=text), texts=True)
 
 
@@ -257,7 +257,7 @@ def test_a_drain_goes_to_a_rack_that_the_others_are_not_on():
 def test_a_drain_of_a_broker_that_does_not_exist_is_refused():
     with pytest.raises(reassignment.ReassignmentError, match="broker 33 is not alive and has no replicas"):
         reassignment.drain(33, {T0: [1, 3]}, RACKS)
-    assert reassignment.drain(6, {T0: [6, 3]}, RACKS) == {T0: [5, 3]}  # a dead one
+    assert reassignment.drain(6, {T0: [6, 3]}, RACKS) == {T0: [1, 3]}  # a dead one
     assert reassignment.drain(5, {T0: [1, 3]}, RACKS) == {}
 
 
