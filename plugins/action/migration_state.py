@@ -81,7 +81,8 @@ class ActionModule(QuorumshiftAction):
         plan = self.planned() if shows else None
         took = planning.took(plan, self.artifacts().events(), session["run"]) if plan else []
         if self.own.get("record", True) and not self._task.check_mode:
-            self._record(facts, result["phase"], first, last=shows, took=took)
+            only_plans = direction == run_lock.REASSIGN and result["idle"]
+            self._record(facts, result["phase"], first, last=shows or only_plans, took=took)
         events = self.artifacts().all_events()
         doubts = history.contradictions(facts["nodes"], result["cluster_id"], events) if first else []
         if shows:

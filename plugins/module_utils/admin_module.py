@@ -12,7 +12,6 @@ from ansible.module_utils.basic import AnsibleModule
 from . import host_state, run_locks
 from .addresses import AddressError
 from .argument_specs import CONNECTION
-from .core import run_lock
 from .masking import mask
 from .probes import cluster, zk_wire
 from .probes.cluster_admin import ClusterAdmin, OtherCluster
@@ -43,21 +42,18 @@ class AdminModule(AnsibleModule):
             if self._changes:
                 self._require_no_other_run(admin.cluster_id)
             result = work(admin, connections)
+        except run_locks.RunLockError as error:
+            self.fail_json(msg=f"{error}. Nothing was changed")
         except (AddressError, SecurityError, WireError, OtherCluster, OSError, *errors) as error:
             self.fail_json(msg=mask(str(error)))
         self.exit_json(**{"changed": False, **result})
 
     def _require_no_other_run(self, cluster_id: str) -> None:
-        """Fail where this host keeps the open run lock of another run."""
-        lock = run_locks.read(host_state.path_of(self.params["state_dir"], cluster_id))
-        if lock is None or lock.get("closed") or (self.params["run"] and lock.get("run") == self.params["run"]):
-            return
-        if lock.get("error"):
-            self.fail_json(msg=f"the run lock cannot be read: {lock['error']}. Nothing was changed")
-        self.fail_json(
-            msg=f"this cluster is locked by {run_lock.holder(lock)}. Wait until that run ends. If it is dead, run its "
-            "playbook again. Nothing was changed"
-        )
+        """Raise RunLockError where this host keeps the open run lock of another run."""
+        state_dir, run = self.params["state_dir"], self.params["run"]
+        lock = run_locks.read(host_state.path_of(state_dir, cluster_id)) or {}
+        # the probe host need not be a host of the cluster, and then has no lock
+        run_locks.allow(state_dir, cluster_id, run if run and lock.get("run") == run else None)
 
 
 def znodes(connections: cluster.Connections, *paths: str) -> dict[str, bytes | None]:

@@ -233,12 +233,12 @@ def test_what_happens_to_a_move_from_outside():
         assert not bed.move(partitions=one("big", 1, 2), **slow)["done"]
         bed.admin().reassign({("big", 0): None})
         ended, count = slices(bed, partitions=one("big", 1, 2))
-        assert ended["failed"] and "ended elsewhere: big-0" in ended["msg"] and count > 3, (count, ended)
+        assert ended["failed"] and "ended elsewhere: big-0" in ended["msg"] and count > 1, (count, ended)
         assert set_at(bed) == []
         # so does one that stands still
         assert not bed.move(partitions=one("big", 1, 2), throttle_bytes_s=1, wait=False)["done"]
         ended, count = slices(bed, partitions=one("big", 1, 2), stall_timeout_s=16)
-        assert ended["failed"] and "no bytes were copied" in ended["msg"] and count > 2, (count, ended)
+        assert ended["failed"] and "no bytes were copied" in ended["msg"] and count > 1, (count, ended)
         assert "big-0 adds [2]" in ended["msg"] and set_at(bed) == [], ended
         assert bed.move(state="cancelled")["done"]
 

@@ -18,8 +18,7 @@ SLICES = [
 
 @pytest.fixture(params=[True, False], ids=["in a run", "alone"])
 def of_run(harness, request):
-    if not request.param:
-        harness.session = {}
+    harness.session = {**harness.session, "run_lock": {"number": 1}} if request.param else {}
     return request.param
 
 
@@ -37,15 +36,22 @@ def test_what_failed_is_not_journaled_as_moved(harness, of_run):
     failed = {"failed": True, "msg": "it was cancelled elsewhere", "results": []}
     result = harness.run("partition_reassignment", {"partitions": PARTITIONS}, SLICES[0], failed)
     assert result["failed"] and harness.events("reassigned") == []
-    assert [event["result"] for event in harness.events("ended")] == (["failed"] if of_run else [])
+    assert [event["reason"] for event in harness.events("failed")] == ([failed["msg"]] if of_run else [])
 
 
 @pytest.mark.parametrize("args", [{"state": "cancelled"}, {"wait": False, "partitions": PARTITIONS}])
 def test_a_cancellation_and_a_move_without_a_wait_are_one_call(harness, args):
+    harness.session["run_lock"] = {"number": 1}
     harness.run("partition_reassignment", args, {**SLICES[0], "done": "state" in args})
     assert len(harness.asked) == 1 and "wait_s" not in harness.asked[0]
     name = "reassignments_cancelled" if "state" in args else "reassigning"
     assert [event["name"] for event in harness.events()] == [name]
+
+
+def test_a_run_without_the_run_lock_moves_nothing(harness):
+    harness.session.pop("run_lock", None)
+    result = harness.run("partition_reassignment", {"partitions": PARTITIONS}, SLICES[-1])
+    assert result["failed"] and "does not hold the run lock" in result["msg"] and harness.asked == []
 
 
 def test_check_mode_is_one_call_and_journals_nothing(harness):
