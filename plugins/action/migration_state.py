@@ -136,7 +136,7 @@ class ActionModule(QuorumshiftAction):
         the end of reassignments."""
         if boolean(self.variable("reassign_cancel") or False):
             return None
-        refused = plain_restart.refused(facts, detected, "A reassignment")
+        refused = plain_restart.refused(facts, detected, plain_restart.REASSIGNMENT)
         if refused or not result["unfinished"]:
             return refused
         return (

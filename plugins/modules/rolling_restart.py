@@ -463,8 +463,10 @@ def require_no_throttles(module):
         return
     seen, do, slow = found
     if slow and not transitions.of(module.params["kind"]).rollback:
-        module.fail_json(msg=f"no node is stopped: {sentences(seen, do)}. Nothing was changed.")
-    module.warn(f"{sentences(seen, do)}.")
+        module.fail_json(
+            msg=f"no node is stopped: replication is throttled: {sentences(seen, do)}. Nothing was changed."
+        )
+    module.warn(f"replication is throttled: {sentences(seen, do)}.")
 
 
 def of_rollback(facts, detected, kind, admitting):

@@ -13,10 +13,11 @@ from ..facts import ClusterFacts, Partitions
 from . import advice, gates, phase, restart
 
 UNAVOIDABLE = "unavoidable"
+RESTART, REASSIGNMENT = "A plain restart", "A reassignment"
 
 
-def refused(facts: ClusterFacts, detected: phase.PhaseResult, what: str = "A plain restart") -> str | None:
-    """Return why no node of this cluster may make a plain restart, or `what` else, now; None when it may."""
+def refused(facts: ClusterFacts, detected: phase.PhaseResult, what: str = RESTART) -> str | None:
+    """Return why no node of this cluster may make a plain restart, or `what` may not begin; None when it may."""
     restore = phase.restoring(facts)
     if restore or detected.phase in (phase.UNKNOWN, phase.REVERTING):
         reasons = [advice.sentences(block.text, block.do) for block in detected.blocks]

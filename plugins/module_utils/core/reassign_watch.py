@@ -82,14 +82,19 @@ class Watch:
         return Sight(not flying and len(final) == len(self._odd), gone, elsewhere)
 
     def stalled(self, now: float, bound_s: float, error: str = "") -> str | None:
-        """Return that nothing progressed for `bound_s`, None before. `error`: why the last reading failed."""
+        """Return why the wait ends, with nothing that progressed for `bound_s`; None before. `error`: of the last
+        reading."""
         if now - self._since < bound_s:
             return None
-        last = f"; the last reading failed: {error}" if error else ""
         return (
-            f"for {now - self._since:.0f} s no partition ended and no bytes were copied: {self.text}{last}. Check the "
-            "brokers that are added, their disks, and the throttle; then run again, or cancel with state: cancelled"
+            f"for {now - self._since:.0f} s no partition ended and no bytes were copied: {_last(self.text, error)}. "
+            "Check the brokers that are added, their disks, and the throttle; then run again, or cancel with state: "
+            "cancelled"
         )
+
+
+def _last(text: str, error: str) -> str:
+    return f"{text}; the last reading failed: {error}" if error else text
 
 
 def _words(

@@ -202,10 +202,9 @@ def refusal(
             )
     fewer = shrunk(begun)
     if fewer and shrink != shrink_token(fewer):
-        listed = _few([f"{named(one.partition)} from {len(one.has)} to {len(one.wanted)}" for one in fewer])
-        wrong = f", and {shrink!r} is not the token of this change" if shrink else ""
+        listed = _few(list(map(_change, fewer)))
         return (
-            f"{len(fewer)} partitions would get fewer replicas than they have: {listed}{wrong}. To accept this, give "
+            f"{len(fewer)} partitions would get fewer replicas than they have: {listed}. To accept this, give "
             f"the token {shrink_token(fewer)}: reassign_shrink of the playbook, shrink of the module"
         )
     wanted = {one.partition for one in found if one.state == UNDER_WAY}
@@ -226,6 +225,10 @@ def refusal(
 def shrunk(found: Iterable[Step]) -> List[Step]:
     """Return the steps that leave a partition fewer replicas than it has."""
     return [one for one in found if len(one.wanted) < len(one.has)]
+
+
+def _change(step: Step) -> str:
+    return f"{named(step.partition)} from {len(step.has)} to {len(step.wanted)}"
 
 
 def shrink_token(fewer: Iterable[Step]) -> str:
@@ -355,7 +358,7 @@ def left_throttles(configs: Configs, bootstrap: str) -> Tuple[str, str, bool] | 
     if not found:
         return None
     slow = throttled(configs)
-    seen = f"{len(found)} replication throttles are set: {_few([str(one) for one in found])}"
+    seen = _few([str(one) for one in found])
     if slow:
         seen += f". Replicas of {_few(slow)} catch up at that rate after a restart"
     else:

@@ -91,7 +91,7 @@ def throttles(facts: Facts) -> Iterable[Finding]:
     found = reassignment.left_throttles(configs, facts.bootstrap)
     if found:
         seen, do, slow = found
-        yield Finding(seen, do, warns=not slow)
+        yield Finding(f"replication is throttled: {seen}", do, warns=not slow)
 
 
 def dead_replicas(facts: Facts) -> Iterable[Finding]:
