@@ -186,7 +186,7 @@ def test_what_happens_to_a_move_from_outside():
         idle = bed.move(state="cancelled", partitions=[{"topic": "orders", "partition": 1}])
         assert not idle["changed"] and "orders-1" in str(idle["warnings"]), idle
 
-        # two moves from two hosts: the second one sees the rate of the first, and no rate is left after either order of ends
+        # two moves from two hosts: the second one sees the rate of the first, and none is left at the end
         other = Bed(home, brokers)
         other.options["state_dir"] = str(home / "state-of-another-host")
         assert not bed.move(partitions=one("gone", 1, 3), **slow)["done"]
