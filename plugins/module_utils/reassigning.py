@@ -17,7 +17,7 @@ import getpass
 import json
 import os
 import time
-from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping, Set
+from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping, Set, Tuple
 
 from . import host_state
 from .core import reassignment
@@ -152,6 +152,7 @@ class Throttles:
     def give_up(self, partitions: Collection[Partition]) -> List[str] | None:
         """Remove the throttles after a failure of the move of these partitions; None if others still need them."""
         with self.exclusive():
+            self._admin.refresh()
             others = set(self.partitions) - set(partitions)
             return None if others & set(self._admin.in_flight()) else self.remove()
 
@@ -261,16 +262,18 @@ def foreign_refusal(found: List[Throttle], mode: str, unknown: Iterable[Partitio
     )
 
 
-def configs(admin: ClusterAdmin) -> reassignment.Configs:
-    """Return the throttles that are set at live brokers, at the brokers' default and at topics."""
-    resources = {(reassignment.BROKER, ""), *((reassignment.BROKER, str(one)) for one in admin.brokers)}
-    resources |= {(reassignment.TOPIC, topic) for topic, _number in admin.partitions}
-    return admin.configs(resources, reassignment.THROTTLES)
-
-
-def throttles_of(admin: ClusterAdmin) -> List[Throttle]:
-    """Return every replication throttle that is set at a live broker, at the brokers' default or at a topic."""
-    return reassignment.throttles_in(configs(admin))
+def configs(admin: ClusterAdmin) -> Tuple[Dict[tuple, Dict[str, str]], List[str]]:
+    """Return the throttles that are set at live brokers, at the brokers' default and at topics, and why some could not
+    be read: a broker that hangs must not hide those of the others."""
+    found: Dict[tuple, Dict[str, str]] = {}
+    unread = []
+    topics = {(reassignment.TOPIC, topic) for topic, _number in admin.partitions} | {(reassignment.BROKER, "")}
+    for resources in (topics, *({(reassignment.BROKER, str(one))} for one in sorted(admin.brokers))):
+        try:
+            found.update(admin.configs(resources, reassignment.THROTTLES))
+        except WireError as error:
+            unread.append(str(error))
+    return found, unread
 
 
 def cancel(admin: ClusterAdmin, partitions: Iterable[Partition]) -> Dict[Partition, str | None]:

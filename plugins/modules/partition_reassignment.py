@@ -367,11 +367,10 @@ def finished(module, admin, connections, answer, throttles):
         module.warn(f"a throttle is left: {text}")
     if in_flight:
         return changed
-    try:
-        every = reassigning.throttles_of(admin)
-    except WireError as error:
-        module.warn(f"whether throttles are left could not be read: {error}")
-        return changed
+    configs, unread = reassigning.configs(admin)
+    every = reassignment.throttles_in(configs)
+    if unread:
+        module.warn(f"whether throttles are left could not be read: {shown(unread)}")
     if every:
         listed = shown(list(map(str, every)))
         module.warn(

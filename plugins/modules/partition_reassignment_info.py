@@ -64,6 +64,11 @@ throttles:
   type: list
   elements: dict
   returned: success
+throttles_unread:
+  description: Why throttles could not be read, of each broker that did not answer.
+  type: list
+  elements: str
+  returned: success
 recorded_throttles:
   description:
     - Throttles that M(quorumshift.kafka.partition_reassignment) set from this host and has not removed yet. Running it
@@ -142,6 +147,7 @@ def gathered(given, admin, connections):
             f"{len(in_flight)} partitions are in flight, and a plan needs settled replicas. Wait for them, or cancel "
             "them with state: cancelled"
         )
+    set_now, unread = reassigning.configs(admin)
     back = None if planned is None else reassignment.written({one: assignments[one] for one in planned})
     return {
         "reassignments": [
@@ -150,8 +156,9 @@ def gathered(given, admin, connections):
         "progress": reassigning.progress(admin, in_flight),
         "throttles": [
             {"resource": str(one).partition(":")[0], "key": one.key, "value": one.value}
-            for one in reassigning.throttles_of(admin)
+            for one in reassignment.throttles_in(set_now)
         ],
+        "throttles_unread": unread,
         "recorded_throttles": throttles.values,
         "throttles_set_by": throttles.owner,
         "legacy": reassigning.legacy(znodes(connections, reassigning.LEGACY)[reassigning.LEGACY]),

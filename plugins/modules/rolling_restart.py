@@ -452,12 +452,13 @@ def require_no_throttles(module):
         admin = ClusterAdmin(
             connections.bootstrap, connections.client, connections.timeout, module.params["cluster_id"]
         )
-        configs = reassigning.configs(admin)
-    except SecurityError as error:  # a mechanism that only librdkafka speaks
-        module.warn(f"whether replication is throttled could not be read: {error}")
-        return
-    except (WireError, OtherCluster) as error:
-        module.fail_json(msg=f"whether replication is throttled could not be read: {error}. Nothing was changed.")
+        configs, unread = reassigning.configs(admin)
+    except OtherCluster as error:
+        module.fail_json(msg=f"{error}.")
+    except (WireError, SecurityError) as error:  # also of a mechanism that only librdkafka speaks
+        configs, unread = {}, [str(error)]
+    if unread:  # a roll may be what repairs a broker that hangs
+        module.warn(f"whether replication is throttled could not be read: {shown(unread)}")
     found = reassignment.left_throttles(configs, ",".join(map(str, connections.bootstrap)))
     if not found:
         return

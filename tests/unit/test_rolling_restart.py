@@ -427,6 +427,24 @@ def test_a_throttle_that_an_earlier_move_left_is_named_before_a_roll(throttles, 
     assert len(module.warned) == bool(configured)
 
 
+def test_a_broker_that_hangs_keeps_no_roll_from_its_plan(throttles, monkeypatch):
+    """It hides no throttle of another broker either."""
+
+    def configs(self, resources, _keys):
+        if (4, "1") in resources:
+            raise rolling_restart.WireError("b1:9092", "no answer")
+        return {one: values for one, values in self.configured.items() if one in resources}
+
+    monkeypatch.setattr(Admin, "configs", configs)
+    module = Module(recorded.facts("zk"), "restart_broker", [], "planned")
+    module.params["cluster_id"] = "c"
+    rolling_restart.require_no_throttles(module)
+    assert ["no answer" in text for text in module.warned] == [True]
+    throttles.update({(4, ""): RATE, (2, "t"): REPLICAS})
+    with pytest.raises(Failed, match="no node is stopped"):
+        rolling_restart.require_no_throttles(module)
+
+
 def test_the_canary_of_plain_restarts_goes_first_and_is_not_the_controller(throttles):
     facts = recorded.facts("zk")
     facts["zookeeper"]["controller"]["broker_id"] = facts["nodes"]["b1"]["node_id"]
