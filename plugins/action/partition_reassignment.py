@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.base import RUN, QuorumshiftAction
 
-SLICE_S = 15.0  # a worker of Ansible that outlives its control process ends its slice, and only waits in it
+SLICE_S = 15.0  # a worker of Ansible outlives its control process: it only waits, and removes the throttle at the end
 _BEGUN = ("results", "diff", "undo")
 
 

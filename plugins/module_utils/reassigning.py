@@ -59,7 +59,7 @@ class Throttles:
 
     :ivar values: see reassignment.remembered
     :ivar partitions: the partitions for which they were set
-    :ivar owner: {run, user, host, at}: who set the newest of them; {} for none
+    :ivar owner: {run, user, host, at}: who claimed them last, and when; {} for none
     """
 
     def __init__(self, admin: ClusterAdmin, state_dir: str, run: str | None = None) -> None:
@@ -130,10 +130,7 @@ class Throttles:
         ours = {resource: {key: value for key, value in of.items() if value} for resource, of in changes.items()}
         if ours:
             self.values = reassignment.remembered(self.values, ours, base)
-            self.owner = {"run": self._run, "user": _user(), "host": os.uname().nodename, "at": time.time()}
-        if ours or self.values:
-            self.partitions = sorted({*self.partitions, *(one.partition for one in moving)})
-            self._write()
+        self.claim(one.partition for one in moving)
         for one in others:
             if one.key not in wanted.get((one.kind, one.name), {}):
                 changes.setdefault((one.kind, one.name), {})[one.key] = None
@@ -144,17 +141,32 @@ class Throttles:
                 raise next(iter(errors.values()))
         return {f"{kind}:{name}": values for (kind, name), values in changes.items()}
 
+    def claim(self, partitions: Iterable[Partition]) -> None:
+        """Record that these partitions move under the recorded throttles, if there are any, and who moves them now.
+
+        Call it while `exclusive`."""
+        if self.values:
+            self.partitions = sorted({*self.partitions, *partitions})
+            self.owner = {"run": self._run, "user": _user(), "host": os.uname().nodename, "at": time.time()}
+            self._write()
+
     def finish(self) -> List[str] | None:
         """Remove the throttles if none of their partitions is in flight; return what is left, None if they stay."""
         with self.exclusive():
             return self.remove() if self.left_over(self._admin.in_flight()) else None
 
-    def give_up(self, partitions: Collection[Partition]) -> List[str] | None:
-        """Remove the throttles after a failure of the move of these partitions; None if others still need them."""
+    def give_up(self, partitions: Collection[Partition], since: float | None) -> List[str] | None:
+        """Remove the throttles after a failure of the move of these partitions; None if others still need them.
+
+        `since`: when this move claimed them. A worker of Ansible outlives its control process: a later run, which goes
+        on with the move, has claimed them since.
+        """
         with self.exclusive():
             self._admin.refresh()
             others = set(self.partitions) - set(partitions)
-            return None if others & set(self._admin.in_flight()) else self.remove()
+            if self.owner.get("at") != since or others & set(self._admin.in_flight()):
+                return None
+            return self.remove()
 
     def remove(self) -> List[str]:
         """Restore the values from before ours; return what is left, in words: values that others have set since.

@@ -253,15 +253,19 @@ def moved(module, admin, connections):
     leftover = throttles.left_over(in_flight)
     if module.check_mode:
         return {**answer, "changed": bool(begun) or leftover, "done": not moving}
-    changed = bool(carry.get("changed"))
+    changed, since = bool(carry.get("changed")), carry.get("since_owner", throttles.owner.get("at"))
     if leftover:
         changed = removed(answer, throttles) or changed
     try:
         replaces = bool(others) and given["foreign_throttles"] == reassigning.REMOVED
         throttled = moving if rate is not None else (begun if replaces else [])
-        with throttles.exclusive() if throttled else contextlib.nullcontext():
+        goes_on = begins and moving and throttles.values
+        with throttles.exclusive() if throttled or goes_on else contextlib.nullcontext():
             if throttled:
                 changed = bool(throttles.throttle(throttled, rate, replaces)) or changed
+            elif goes_on:
+                throttles.claim(one.partition for one in moving)
+            since = throttles.owner.get("at") if throttled or goes_on else since
             if begun:
                 changed = True
                 errors = admin.reassign({one.partition: one.wanted for one in begun})
@@ -281,9 +285,10 @@ def moved(module, admin, connections):
             waited = reassigning.wait(admin, targets, seconds, given["stall_timeout_s"], carry)
             gone += [one for one in waited.pop("gone", ()) if one not in gone]
     except (WireError, reassigning.Stalled) as error:
-        module.fail_json(msg=f"{error}. {after_failure(throttles, wanted)}", changed=changed, results=results)
+        module.fail_json(msg=f"{error}. {after_failure(throttles, wanted, since)}", changed=changed, results=results)
     if not waited["done"] and (given["wait"] or not failed):
-        waited["carry"].update(changed=changed, failed=failed, throttles_left=answer["throttles_left"])
+        kept = {"failed": failed, "throttles_left": answer["throttles_left"], "since_owner": since}
+        waited["carry"].update(changed=changed, **kept)
         return {**answer, "changed": changed, **waited}
     changed = finished(module, admin, connections, answer, throttles) or changed
     if failed:
@@ -346,7 +351,9 @@ def cancelled(module, admin, connections):
             waiting = dict.fromkeys(one for one in ended if one not in failed)
             answer.update(reassigning.wait(admin, waiting, given["wait_s"], given["stall_timeout_s"], {}), gone=gone)
     except (WireError, reassigning.Stalled) as error:
-        module.fail_json(msg=f"{error}. {after_failure(throttles, ended)}", changed=True, results=results)
+        module.fail_json(
+            msg=f"{error}. {after_failure(throttles, ended, throttles.owner.get('at'))}", changed=True, results=results
+        )
     changed = bool(ended)
     if answer["done"]:
         changed = finished(module, admin, connections, answer, throttles) or changed
@@ -392,16 +399,16 @@ def bootstrap(connections):
     return ",".join(map(str, connections.bootstrap))
 
 
-def after_failure(throttles, partitions):
-    """Remove the throttles, unless other partitions need them; return what became of them."""
+def after_failure(throttles, partitions, since):
+    """Remove the throttles, unless another move needs them; return what became of them."""
     if not throttles.values:
         return "No throttle is set"
     try:
-        left = throttles.give_up(partitions)
+        left = throttles.give_up(partitions, since)
     except (WireError, reassigning.RecordError) as error:
         return f"The throttles could not be removed ({error}): run again, which removes them"
     if left is None:
-        return "The throttles stay, since other partitions are in flight under them: run that move again to its end"
+        return "The throttles stay, since another move needs them: run it to its end"
     others = f", except: {'; '.join(left)}" if left else ""
     return f"The throttles were removed{others}. What is in flight goes on without them"
 

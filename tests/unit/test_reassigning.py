@@ -196,6 +196,19 @@ def test_a_standing_rate_is_restored_and_only_then(cluster, tmp_path, killed):
     assert cluster.values == standing
 
 
+def test_a_worker_of_a_dead_run_does_not_take_the_throttle_from_the_run_that_goes_on(cluster, tmp_path):
+    """A worker of Ansible outlives its control process, and may see a stall first."""
+    assert move(cluster, str(tmp_path), T0, RATE_A)
+    of_worker = reassigning.Throttles(cluster, str(tmp_path))
+    since = of_worker.owner["at"]
+    resumed = reassigning.Throttles(cluster, str(tmp_path))
+    with resumed.exclusive():
+        resumed.claim([T0])
+    before = dict(cluster.values)
+    assert of_worker.give_up([T0], since) is None and cluster.values == before
+    assert resumed.give_up([T0], resumed.owner["at"]) == [] and cluster.values == {}
+
+
 def test_a_rate_of_a_move_that_another_host_made_is_not_restored_after_it(cluster, tmp_path):
     assert move(cluster, str(tmp_path / "a"), T0, RATE_A)
     before = dict(cluster.values)
