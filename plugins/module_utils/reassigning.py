@@ -59,7 +59,7 @@ class Throttles:
 
     :ivar values: see reassignment.remembered
     :ivar partitions: the partitions for which they were set
-    :ivar owner: {run, user, host, at}: who claimed them last, and when; {} for none
+    :ivar owner: {run, user, host, at}: who owns them, and since when; {} for none
     """
 
     def __init__(self, admin: ClusterAdmin, state_dir: str, run: str | None = None) -> None:
@@ -130,7 +130,7 @@ class Throttles:
         ours = {resource: {key: value for key, value in of.items() if value} for resource, of in changes.items()}
         if ours:
             self.values = reassignment.remembered(self.values, ours, base)
-        self.claim(one.partition for one in moving)
+        self.own(one.partition for one in moving)
         for one in others:
             if one.key not in wanted.get((one.kind, one.name), {}):
                 changes.setdefault((one.kind, one.name), {})[one.key] = None
@@ -141,7 +141,7 @@ class Throttles:
                 raise next(iter(errors.values()))
         return {f"{kind}:{name}": values for (kind, name), values in changes.items()}
 
-    def claim(self, partitions: Iterable[Partition]) -> None:
+    def own(self, partitions: Iterable[Partition]) -> None:
         """Record that these partitions move under the recorded throttles, if there are any, and who moves them now.
 
         Call it while `exclusive`."""
@@ -158,8 +158,8 @@ class Throttles:
     def give_up(self, partitions: Collection[Partition], since: float | None) -> List[str] | None:
         """Remove the throttles after a failure of the move of these partitions; None if others still need them.
 
-        `since`: when this move claimed them. A worker of Ansible outlives its control process: a later run, which goes
-        on with the move, has claimed them since.
+        `since`: since when this move owns them. A worker of Ansible outlives its control process: a later run, which goes
+        on with the move, owns them by then.
         """
         with self.exclusive():
             self._admin.refresh()

@@ -264,7 +264,7 @@ def moved(module, admin, connections):
             if throttled:
                 changed = bool(throttles.throttle(throttled, rate, replaces)) or changed
             elif goes_on:
-                throttles.claim(one.partition for one in moving)
+                throttles.own(one.partition for one in moving)
             since = throttles.owner.get("at") if throttled or goes_on else since
             if begun:
                 changed = True

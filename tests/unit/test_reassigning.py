@@ -203,7 +203,7 @@ def test_a_worker_of_a_dead_run_does_not_take_the_throttle_from_the_run_that_goe
     since = of_worker.owner["at"]
     resumed = reassigning.Throttles(cluster, str(tmp_path))
     with resumed.exclusive():
-        resumed.claim([T0])
+        resumed.own([T0])
     before = dict(cluster.values)
     assert of_worker.give_up([T0], since) is None and cluster.values == before
     assert resumed.give_up([T0], resumed.owner["at"]) == [] and cluster.values == {}
