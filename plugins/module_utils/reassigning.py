@@ -158,8 +158,8 @@ class Throttles:
     def give_up(self, partitions: Collection[Partition], since: float | None) -> List[str] | None:
         """Remove the throttles after a failure of the move of these partitions; None if others still need them.
 
-        `since`: since when this move owns them. A worker of Ansible outlives its control process: a later run, which goes
-        on with the move, owns them by then.
+        `since`: since when this move owns them. A worker of Ansible outlives its control process: a later run that goes
+        on with the move owns them by then.
         """
         with self.exclusive():
             self._admin.refresh()
