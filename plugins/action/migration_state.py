@@ -51,7 +51,7 @@ class ActionModule(QuorumshiftAction):
     def act(self, args):
         direction, shows = self.own.get("direction", ""), self.own.get("show", False)
         target = (self.variable("quorumshift_rollback_to") or "") if direction in ("", run_lock.BACK) else ""
-        asked = self.own.get("plan", "none") if direction != run_lock.RESTART else "none"
+        asked = self.own.get("plan", "none") if direction not in (run_lock.RESTART, run_lock.REASSIGN) else "none"
         known = target in ("", *rollback.TARGETS)
         result = self.module(self.filled({**args, **({"plan_to": target} if asked != "none" and known else {})}))
         if result.get("failed"):
@@ -83,7 +83,8 @@ class ActionModule(QuorumshiftAction):
         plan = self.planned() if shows else None
         took = planning.took(plan, self.artifacts().events(), session["run"]) if plan else []
         if self.own.get("record", True) and not self._task.check_mode:
-            self._record(facts, result["phase"], first, last=shows, took=took)
+            only_plans = direction == run_lock.REASSIGN and result["idle"]
+            self._record(facts, result["phase"], first, last=shows or only_plans, took=took)
         events = self.artifacts().all_events()
         doubts = history.contradictions(facts["nodes"], result["cluster_id"], events) if first else []
         if shows:
@@ -123,10 +124,14 @@ class ActionModule(QuorumshiftAction):
         other = identity.refusal(facts, cluster_id, () if cluster_id else [identity.HOSTS])
         unreached = any(not node.get("reached", True) for node in facts["nodes"].values())
         if unreached and locked and not identity.troubles(facts, cluster_id):
-            return locked  # hosts that do not answer are why no cluster id could be read
-        refused = other or excluded.refused(facts, detected, direction) or locked
+            refused = locked  # hosts that do not answer are why no cluster id could be read
+        else:
+            refused = other or excluded.refused(facts, detected, direction) or locked
         if refused:
-            return refused
+            leave_out = "To leave out hosts that are dead, add -e quorumshift_exclude_hosts=HOST,HOST"
+            return f"{refused}. {leave_out}" if direction == run_lock.REASSIGN and unreached else refused
+        if direction == run_lock.REASSIGN:
+            return self._reassignment_refused(facts, detected, result)
         # A restart that was left half done is finished first, whatever the phase
         finishes = bool(result["unfinished"])
         if direction == run_lock.RESTART:
@@ -145,6 +150,19 @@ class ActionModule(QuorumshiftAction):
         """Return why nothing goes on in this phase: what blocks the next step, or the next step itself."""
         reasons = [advice.sentences(block["text"], block["do"]) for block in result["blocks"]]
         return f"The phase is {result['phase']}: {'. '.join(reasons) or result['next']['text']}"
+
+    def _reassignment_refused(self, facts, detected, result):
+        """Return why no reassignment may begin, None when it may. A cancellation may in any phase: migrations wait for
+        the end of reassignments."""
+        if boolean(self.variable("reassign_cancel") or False):
+            return None
+        refused = plain_restart.refused(facts, detected, plain_restart.REASSIGNMENT)
+        if refused or not result["unfinished"]:
+            return refused
+        return (
+            f"a restart is unfinished, or a controller is down: {', '.join(result['unfinished'])}. To finish it, run "
+            "quorumshift.kafka.restart"
+        )
 
     def _plan(self, result, target, asked):
         """Show the plan where it was asked for. A run that has to change something goes on without a plan: the step
@@ -172,6 +190,8 @@ class ActionModule(QuorumshiftAction):
             return False
         if direction == run_lock.RESTORE:
             return not self.variable("quorumshift_restore_token")
+        if direction == run_lock.REASSIGN:
+            return not any(boolean(self.variable(name) or False) for name in ("reassign_apply", "reassign_cancel"))
         if direction == run_lock.BACK:
             return rollback.idle(facts, detected, target)
         waits = detected.phase == phase.DUAL_WRITE and not self.variable("quorumshift_finalize_token")

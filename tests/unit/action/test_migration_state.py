@@ -171,6 +171,36 @@ def test_another_runs_open_lock_fails_the_run(fresh):
     assert result["failed"] and "r9" in result["msg"] and "quorumshift_force_unlock=r9" in result["msg"]
 
 
+@pytest.mark.parametrize("name", ["zk", "hybrid", "dual_write", "finalized", "kraft_native"])
+def test_a_reassignment_begins_only_outside_of_a_migration(fresh, name):
+    fresh.variables["reassign_apply"] = "true"
+    result = fresh.run("migration_state", {"direction": "reassign"}, state(name))
+    if name in ("hybrid", "dual_write"):
+        assert result["failed"] and "A reassignment needs one of" in result["msg"]
+    else:
+        session = result["ansible_facts"]["quorumshift_session"]
+        assert session["run_lock"]["direction"] == "reassign" and not result["idle"]
+    fresh.variables.update(reassign_apply=False, reassign_cancel="yes")
+    assert "failed" not in fresh.run("migration_state", {"direction": "reassign"}, state(name))
+
+
+def test_a_reassignment_that_only_plans_locks_nothing(fresh):
+    result = fresh.run("migration_state", {"direction": "reassign"}, state("finalized"))
+    assert "run_lock" not in result["ansible_facts"]["quorumshift_session"] and result["idle"]
+
+
+def test_a_reassignment_does_not_begin_beside_an_unfinished_restart(fresh):
+    result = fresh.run("migration_state", {"direction": "reassign"}, state("finalized", unfinished=["b1"]))
+    assert result["failed"] and "b1" in result["msg"] and "quorumshift.kafka.restart" in result["msg"]
+
+
+def test_a_reassignment_says_how_to_leave_out_a_dead_host(fresh):
+    given = state("finalized")
+    given["facts"]["nodes"]["b1"].update(reached=False, error="it is unreachable")
+    result = fresh.run("migration_state", {"direction": "reassign"}, given)
+    assert result["failed"] and "-e quorumshift_exclude_hosts=HOST" in result["msg"]
+
+
 def test_a_rollback_needs_its_target(fresh):
     result = fresh.run("migration_state", {"direction": "back"}, state("dual_write"))
     assert result["failed"] and "quorumshift_rollback_to" in result["msg"]
@@ -240,7 +270,7 @@ def test_views_are_those_of_the_gate_that_is_asked_for(fresh):
     assert fresh.run("migration_state", {}, state("zk"))["gate"] == "before_controllers"
 
 
-@pytest.mark.parametrize("direction", ["forward", "back", "restore"])
+@pytest.mark.parametrize("direction", ["forward", "back", "restore", "reassign"])
 def test_a_run_with_another_clusters_zookeeper_is_refused_in_every_direction(fresh, direction):
     """Also in the phase of a rollback that goes on, whose controllers are masked."""
     given = state("reverting_controllers_down")
