@@ -195,17 +195,11 @@ def test_a_controller_that_is_gone_keeps_metadata_version_low_until_it_registers
             refused = admin_bed.run("kafka_features", **raising)
             assert "Controller 102 only supports versions 1-21" in refused["msg"], refused
 
-            # as docs/upgrades.md describes it: without the voters, it joins the quorum as an observer
-            gone.configure({"controller.quorum.voters": None, "controller.quorum.bootstrap.servers": str(addresses[0])})
+            # as docs/upgrades.md describes it: its file names the voters and itself, those of the quorum do not name it
             gone.use(new)
             shutil.rmtree(gone.properties["log.dirs"])
-            made = [
-                "kafka.tools.StorageTool",
-                "format",
-                f"--cluster-id={servers.CLUSTER_ID}",
-                "--no-initial-controllers",
-            ]
-            made += ["--config", str(gone.home / "server.properties")]
+            config = str(gone.home / "server.properties")
+            made = ["kafka.tools.StorageTool", "format", f"--cluster-id={servers.CLUSTER_ID}", "--config", config]
             java = ["java", *servers.JVM_FLAGS, "-cp", f"{new}/*"]
             subprocess.run([*java, *made], check=True, timeout=servers.START_SECONDS)
             gone.start(lambda: True)
