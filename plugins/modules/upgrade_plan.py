@@ -68,6 +68,17 @@ switched:
   type: list
   elements: str
   returned: with O(step=binaries)
+ahead:
+  description:
+    - Hosts whose link was switched ahead of the restart, each with the link's C(path), its C(target), and the directory
+      that the process C(runs). A node that does not come up goes back to that directory.
+  type: dict
+  returned: with O(step=binaries)
+by_hook:
+  description: Hosts on which the hook installs the release.
+  type: list
+  elements: str
+  returned: with O(step=binaries)
 lowers:
   description: Whether the release is older than the one that runs.
   type: bool
@@ -107,7 +118,13 @@ confirmed:
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_host_port
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import features as core_features
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import phase, plain_restart, transitions, upgrade
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
+    kafka_homes,
+    phase,
+    plain_restart,
+    transitions,
+    upgrade,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import features
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.cluster_admin import ClusterAdmin, OtherCluster
@@ -136,7 +153,9 @@ def binaries(module):
     if refused:
         module.fail_json(msg=f"{'. '.join(refused)}. Nothing was changed.")
     files = {host: (node.get("file") or {}).get("properties") or {} for host, node in facts["nodes"].items()}
-    return upgrade.binaries(hosts, given["to"], in_zookeeper_mode, upgrade.removed(files, given["to"]))._asdict()
+    plan = upgrade.binaries(hosts, given["to"], in_zookeeper_mode, upgrade.removed(files, given["to"]))
+    homes = {host: given["homes"][host] for host in hosts if given["homes"].get(host)}
+    return {**plan._asdict(), "ahead": kafka_homes.ahead(homes), "by_hook": kafka_homes.by_hook(homes)}
 
 
 def versions(module):
