@@ -25,7 +25,8 @@ class Earlier(NamedTuple):
 
     `file`: the kept properties file, '' if the file is not changed; `wrote`: the digest of the new one; `home`: the
     link or directory of Kafka, '' if the release is not changed; `to`, `version`: the new release; `target`: where the
-    link led, '' where no earlier release is known, or where it is installed in place; `from_version`: the earlier one.
+    link led, '' where no earlier release is known, or where it is installed in place; `from_version`: the earlier one;
+    `levels`: of what the cluster used, above which no earlier release may run.
     """
 
     file: str = ""
@@ -35,6 +36,7 @@ class Earlier(NamedTuple):
     version: str = ""
     target: str = ""
     from_version: str = ""
+    levels: Mapping[str, Any] = {}
 
     @property
     def is_in_place(self) -> bool:
@@ -49,7 +51,7 @@ class Earlier(NamedTuple):
         return self.target
 
 
-def earlier(spec: Mapping[str, Any], directory: str, old: str, new: str, left: Mapping[str, str]) -> Earlier:
+def earlier(spec: Mapping[str, Any], directory: str, old: str, new: str, left: Mapping[str, Any]) -> Earlier:
     """Return what a node has before its restart, and keep its properties file where that is changed.
 
     `old`, `new`: the file's text; `left`: of a restart that did not end well and left the node down. Raises
@@ -65,11 +67,11 @@ def earlier(spec: Mapping[str, Any], directory: str, old: str, new: str, left: M
         found = found._replace(file=restart_files.kept(spec, directory), wrote=_digest(new))
     release = spec.get("release")
     if release:
-        found = found._replace(**{key: str(release[key]) for key in ("home", "to", "version")})
-        if before.home == found.home and (before.target or before.from_version):
-            known = {"target": before.target, "from_version": before.from_version}
+        known: dict[str, Any] = {key: str(release[key]) for key in ("home", "to", "version")}
+        if before.home == known["home"] and (before.target or before.from_version):
+            known.update(target=before.target, from_version=before.from_version, levels=before.levels)
         else:
-            known = home_link.earlier(release, spec["service"])
+            known.update(home_link.earlier(release, spec["service"]), levels=_levels(properties.parse(new)))
         found = found._replace(**known)
     return found
 
@@ -80,13 +82,36 @@ def left(spec: Mapping[str, Any], directory: str) -> Earlier:
     found = Earlier(**restart_record.left(directory))
     if found.file and _digest(restart_files.read_text(spec["config_file"])) != found.wrote:
         found = found._replace(file="", wrote="")
-    if found.home and not found.is_in_place and os.path.realpath(found.home) != os.path.realpath(found.to):
-        found = found._replace(home="", to="", version="", target="", from_version="")
-    return found
+    if found.is_in_place:
+        steps = restart_record.read(directory).get("steps") or []
+        switched = restart_hook.STEP[restart_hook.STOPPED] in [step["name"] for step in steps]
+    else:
+        switched = os.path.realpath(found.home) == os.path.realpath(found.to)
+    return found if switched else found._replace(home="", to="", version="", target="", from_version="", levels={})
+
+
+def _levels(values: Mapping[str, str]) -> dict[str, Any]:
+    """Return what the cluster uses, by this host: the levels of finalized features, and the properties file's
+    inter.broker.protocol.version."""
+    log: Mapping[str, Any] = own_node.own_log(values) or {}
+    return {**(log.get("features") or {}), _PROTOCOL: values.get(_PROTOCOL, "")}
+
+
+def _raised(had: Earlier, values: Mapping[str, str]) -> str:
+    """Return what of the cluster's levels was raised since, '' if nothing was: no earlier release may run then."""
+    now, seen = _levels(values), []
+    for name, level in now.items():
+        before = had.levels.get(name, 0)
+        if level != before if name == _PROTOCOL else level > before:
+            seen.append(f"{name} was {before or 'not set'} before and is {level or 'not set'} now")
+    return ", ".join(seen)
 
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("latin-1")).hexdigest()
+
+
+_PROTOCOL = "inter.broker.protocol.version"
 
 
 class _Refused(RestartError):
@@ -152,6 +177,9 @@ def upgrade(spec: Mapping[str, Any], record: Record, error: Exception) -> tuple[
                 if had.home
                 else "its properties file had been changed before this restart already"
             )
+        raised = _raised(had, properties.parse(restart_files.read_text(spec["config_file"]))) if had.release else ""
+        if raised:
+            raise _Refused(f"{raised}, so no earlier release may run")
         refused = None if getattr(error, "ended", False) and not _answers(spec) else restart_token.no_stop(spec)
         if not restart_steps.is_stopped(service.state(unit)):
             if refused:

@@ -21,6 +21,7 @@ from .masking import mask
 from .restart_record import Record, RestartError
 
 BEFORE_STOP, STOPPED, UP = "before-stop", "stopped", "up"
+STEP = {moment: f"hook {moment}" for moment in (BEFORE_STOP, STOPPED, UP)}
 _PAUSE_S = 0.1
 _QUOTED = 600
 
@@ -38,7 +39,7 @@ def run(spec: Mapping[str, Any], record: Record, moment: str, version: str = "",
     command = spec.get("hook")
     if not command:
         return
-    record.step(f"hook {moment}")
+    record.step(STEP[moment])
     given = {
         **{name: spec.get(name) for name in ("host", "node_id", "service", "config_file", "cluster_id", "run", "mode")},
         "kind": record.values["kind"],

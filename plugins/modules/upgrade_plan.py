@@ -154,6 +154,8 @@ def binaries(module):
         module.fail_json(msg=f"{'. '.join(refused)}. Nothing was changed.")
     files = {host: (node.get("file") or {}).get("properties") or {} for host, node in facts["nodes"].items()}
     plan = upgrade.binaries(hosts, given["to"], in_zookeeper_mode, upgrade.removed(files, given["to"]))
+    # A process that does not answer is restarted, whatever it runs
+    plan = plan._replace(ready=[host for host in plan.ready if facts["nodes"][host].get("running")])
     homes = {host: given["homes"][host] for host in hosts if given["homes"].get(host)}
     return {**plan._asdict(), "ahead": kafka_homes.ahead(homes), "by_hook": kafka_homes.by_hook(homes)}
 

@@ -14,6 +14,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -307,6 +308,35 @@ def test_a_repair_takes_nothing_back_that_was_corrected_since(made, killed):
     assert record["outcome"] == "reverted" and node.version() == OLD and node.file.read_text() == corrected
 
 
+def test_a_repair_gives_no_earlier_release_back_once_the_cluster_uses_a_newer_version(made, killed):
+    node = made()
+    lives = killed("start")
+    node.upgrade()
+    lives()
+    node.file.write_text(node.file.read_text().replace("protocol.version=3.7", "protocol.version=3.9"))
+    node.breaks(NEW)
+    record = node.finish()
+    assert record["outcome"] == "failed" and node.target() == f"kafka-{NEW}"
+    assert (
+        "inter.broker.protocol.version was 3.7 before and is 3.9 now, so no earlier release may run"
+        in record["message"]
+    )
+
+
+def test_a_repair_gives_no_earlier_release_back_once_metadata_version_was_raised(made, killed, monkeypatch):
+    levels = {"metadata.version": 21}
+    monkeypatch.setattr(own_node, "own_log", lambda _values: {"features": dict(levels)})
+    node = made()
+    lives = killed("start")
+    assert node.upgrade()["earlier"]["levels"]["metadata.version"] == 21
+    lives()
+    levels["metadata.version"] = 27
+    node.breaks(NEW)
+    record = node.finish()
+    assert record["outcome"] == "failed" and node.target() == f"kafka-{NEW}"
+    assert "metadata.version was 21 before and is 27 now" in record["message"]
+
+
 def test_a_link_that_was_switched_ahead_goes_back_to_what_the_process_runs(made):
     node = made()
     node.breaks(NEW)
@@ -413,7 +443,7 @@ def packaged(node, broken=False):
     return hook(
         node,
         f"""import shutil
-if sys.argv[1] == "stopped":
+if sys.argv[1] == "stopped" and given["QUORUMSHIFT_VERSION"]:
     shutil.rmtree("{node.home}")
     shutil.copytree("{source}/" + given["QUORUMSHIFT_VERSION"], "{node.home}")""",
     )
@@ -456,6 +486,16 @@ def test_the_repair_of_a_lost_worker_asks_the_hook_again(made, killed, step):
     lives()
     record = node.finish(hook=command)
     assert record["outcome"] == "reverted" and node.version() == OLD and node.mode() == "zk", record
+
+
+def test_the_repair_of_a_restart_that_stopped_nothing_installs_nothing(made):
+    node = made(link=False)
+    assert in_place(node, hook=hook(node, "sys.exit(sys.argv[1] == 'before-stop')"))["outcome"] == "failed"
+    os.kill(node.pid, signal.SIGKILL)
+    until(lambda: not node.active)
+    record = node.finish(hook=packaged(node))
+    assert record["outcome"] == "done" and node.version() == OLD
+    assert [given["QUORUMSHIFT_VERSION"] for moment, given in calls(node) if moment == "stopped"] == [""]
 
 
 def test_a_hook_that_installs_nothing_is_found_out(made):
@@ -512,6 +552,69 @@ def test_a_hook_that_starts_the_service_or_changes_the_file_is_found_out(made):
     record = node.upgrade(hook=hook(node, does))
     assert record["outcome"] == "reverted" and f"the hook changed {node.file}" in record["message"]
     assert "x=1" not in node.file.read_text() and node.version() == OLD
+
+
+@pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="needs dpkg")
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_package_is_upgraded_by_a_hook_and_downgraded_where_it_does_not_start(made, monkeypatch, broken):
+    node = made(link=False)
+    dpkg = Dpkg(node)
+    for version in (OLD, NEW):
+        dpkg.build(version, broken and version == NEW)
+    dpkg.install(OLD)
+    monkeypatch.setenv("PATH", f"{dpkg.shims}{os.pathsep}{os.environ['PATH']}")
+    found = home_link.read(str(node.home), str(node.home), "kafka", hook="/bin/true")
+    assert found["home"]["package"] == "confluent-kafka", found
+    assert kafka_homes.refusals("b2", OLD, found, NEW, must=True) == []
+    (reason,) = kafka_homes.refusals("b2", OLD, {**found, "hook": None}, NEW, must=True)
+    assert f"Kafka in {node.home} of b2 is of the package confluent-kafka" in reason and "mv" not in reason
+    does = f"""import subprocess
+if sys.argv[1] == "stopped" and given["QUORUMSHIFT_VERSION"]:
+    subprocess.run({dpkg.command!r} + ["{dpkg.root}/" + given["QUORUMSHIFT_VERSION"] + ".deb"], check=True)"""
+    record = in_place(node, hook=hook(node, does))
+    assert record["outcome"] == ("reverted" if broken else "done"), record
+    assert node.version() == dpkg.version() == (OLD if broken else NEW) and node.mode() == "zk"
+
+
+class Dpkg:
+    """dpkg with a database of its own, and a package whose files are below a node's directory."""
+
+    def __init__(self, node):
+        self.node, self.root = node, node.directory / "dpkg"
+        self.admin, self.shims = self.root / "admin", self.root / "bin"
+        for name in ("info", "updates", "triggers"):
+            (self.admin / name).mkdir(parents=True)
+        for name in ("status", "available"):
+            (self.admin / name).touch()
+        self.shims.mkdir()
+        query = self.shims / "dpkg-query"
+        query.write_text(f'#!/bin/sh\nexec {shutil.which("dpkg-query")} --admindir={self.admin} "$@"\n')
+        query.chmod(0o755)
+        self.command = ["dpkg", f"--admindir={self.admin}", "--log=/dev/null", "--force-not-root", "--force-bad-path"]
+        self.command += ["--force-architecture", "-i"]
+
+    def build(self, version, broken):
+        tree = self.root / version
+        self.node.install(pathlib.Path(f"{tree}{self.node.home}"), version, broken)
+        (tree / "DEBIAN").mkdir()
+        fields = {
+            "Package": "confluent-kafka",
+            "Version": f"{version}-1",
+            "Architecture": "all",
+            "Maintainer": "a <a@b>",
+        }
+        lines = [*(f"{key}: {value}" for key, value in fields.items()), "Description: a test"]
+        (tree / "DEBIAN" / "control").write_text("\n".join(lines) + "\n")
+        subprocess.run(
+            ["dpkg-deb", "--build", str(tree), f"{self.root}/{version}.deb"], check=True, capture_output=True
+        )
+
+    def install(self, version):
+        subprocess.run([*self.command, f"{self.root}/{version}.deb"], check=True, capture_output=True)
+
+    def version(self):
+        words = ["dpkg-query", f"--admindir={self.admin}", "-W", "-f", "${Version}", "confluent-kafka"]
+        return subprocess.run(words, check=True, capture_output=True, text=True).stdout.removesuffix("-1")
 
 
 # What an installation is ----------------------------------------------------------------------------------------------
