@@ -78,8 +78,12 @@ def earlier(spec: Mapping[str, Any], directory: str, old: str, new: str, left: M
 
 def left(spec: Mapping[str, Any], directory: str) -> Earlier:
     """Return what the node had before its newest restart, if that did not end well: as far as the host still has what
-    that restart changed. What was corrected since is not taken back."""
-    found = Earlier(**restart_record.left(directory))
+    that restart changed. What was corrected since is not taken back.
+
+    `spec`: of a restart that keeps the node's mode. One that changes it reverts by its own rules.
+    """
+    keeps = spec["kind"] in transitions.RESTARTS or spec["kind"] == REPAIR
+    found = Earlier(**restart_record.left(directory)) if keeps and spec["mode"] in _KEPT else Earlier()
     if found.file and _digest(restart_files.read_text(spec["config_file"])) != found.wrote:
         found = found._replace(file="", wrote="")
     if found.is_in_place:
@@ -101,7 +105,7 @@ def _raised(had: Earlier, values: Mapping[str, str]) -> str:
     """Return what of the cluster's levels was raised since, '' if nothing was: no earlier release may run then."""
     now, seen = _levels(values), []
     for name, level in now.items():
-        before = had.levels.get(name, 0)
+        before = had.levels.get(name, "" if name == _PROTOCOL else 0)
         if level != before if name == _PROTOCOL else level > before:
             seen.append(f"{name} was {before or 'not set'} before and is {level or 'not set'} now")
     return ", ".join(seen)
@@ -111,6 +115,8 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("latin-1")).hexdigest()
 
 
+REPAIR = "repair"
+_KEPT = {mode for modes in transitions.KEPT_MODES.values() for mode in modes}
 _PROTOCOL = "inter.broker.protocol.version"
 
 
@@ -190,7 +196,10 @@ def upgrade(spec: Mapping[str, Any], record: Record, error: Exception) -> tuple[
         if had.release and not had.is_in_place:
             record.step("switch the release back")
             home_link.switch(had.home, had.target)
-        restart_hook.run(spec, record, restart_hook.STOPPED, had.from_version, reverts=True)
+        try:
+            restart_hook.run(spec, record, restart_hook.STOPPED, had.from_version, reverts=True)
+        except restart_hook.HookFailed as failed:  # the node is not left down for it
+            why = f"{why} {failed}."
         if had.is_in_place and had.from_version:
             home_link.require_installed(had.home, had.from_version)
         values = properties.parse(restart_files.read_text(spec["config_file"]))

@@ -125,7 +125,7 @@ def finish(spec: Mapping[str, Any]) -> dict:
     """
     directory = host_state.directory(spec["state_dir"], spec["cluster_id"])
     with _held_by(spec, directory):
-        existing, left = restart_record.read(directory), auto_revert.left(spec, directory)
+        existing = restart_record.read(directory)
         down = restart_steps.is_stopped(service.state(spec["service"]), or_stopping=True)
         if existing.get("outcome") not in (None, "failed") and not down:
             return {**existing, "changed": False}
@@ -136,7 +136,9 @@ def finish(spec: Mapping[str, Any]) -> dict:
         kind = transitions.forward_to(mode)
         spec = {**spec, "mode": mode, "kind": kind.name if kind else mode, "only_start": True}
         new = restart_files.new_text(spec, old) if down else old
-        record = Record(directory, {**spec, "kind": "repair"}, **_masked(old, new))
+        repair = {**spec, "kind": auto_revert.REPAIR}
+        left = auto_revert.left(repair, directory)
+        record = Record(directory, repair, **_masked(old, new))
         record.values.update(changed=down, earlier=left._asdict())
         return _detached(record, _finish, spec)
 
@@ -280,14 +282,14 @@ def _finish(spec: Mapping[str, Any], record: Record, directory: str) -> None:
         outcome = "done", ""
     except Exception as error:
         outcome = _reverted(spec, record, directory, error, since)
-    _end(spec, record, *outcome)
+    _end(spec, record, *outcome, outcome[0] != "failed")
 
 
 def _bring_up(
     spec: Mapping[str, Any], record: Record, directory: str, new: str | None, before: Mapping[str, Any]
 ) -> None:
     """Write the file and start the node. On any error, revert it where that is safe."""
-    since, release, failed = time.time(), spec.get("release"), ""
+    since, release, failed, is_up = time.time(), spec.get("release"), "", True
     try:
         if new is not None:
             record.step("write the file")
@@ -311,7 +313,8 @@ def _bring_up(
             )
     except Exception as error:
         outcome = _reverted(spec, record, directory, error, since)
-    _end(spec, record, *outcome)
+        is_up = outcome[0] == "reverted"
+    _end(spec, record, *outcome, is_up)
 
 
 def _had(record: Record) -> auto_revert.Earlier:
@@ -350,14 +353,16 @@ def _reverted(
     return auto_revert.after(spec, record, directory, error, since)
 
 
-def _end(spec: Mapping[str, Any], record: Record, outcome: str, message: str) -> None:
+def _end(spec: Mapping[str, Any], record: Record, outcome: str, message: str, is_up: bool) -> None:
     """Run the hook of a node that is up again, and record the outcome."""
-    if outcome in ("done", "reverted"):
-        try:
+    try:
+        if is_up:
             restart_hook.run(spec, record, restart_hook.UP, reverts=outcome == "reverted")
-        except RestartError as error:
-            again = f"{spec['service']} is up, and its hook failed: {error}. Fix it, and call it on this host"
-            outcome, message = ("failed", again) if outcome == "done" else (outcome, f"{message}\n{again}")
+    except RestartError as error:
+        call = shlex.join([spec["hook"], restart_hook.UP])
+        again = f"{spec['service']} is up, and its hook failed: {error}. Fix it, and call it on this host: {call}"
+        outcome = "failed" if outcome == "done" else outcome
+        message = "\n".join(text for text in (message, again) if text)
     record.end(outcome, message)
 
 

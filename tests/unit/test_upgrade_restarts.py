@@ -22,12 +22,13 @@ import time
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils import (
+    auto_revert,
     home_link,
     host_state,
     restart_record,
     restart_worker,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kafka_homes
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import kafka_homes, transitions
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import properties
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import (
     installation,
@@ -411,6 +412,18 @@ def test_the_repair_of_a_lost_restart_with_another_file_gives_the_earlier_one_ba
     assert record["outcome"] == "reverted" and node.file.read_text() == before and node.mode() == "zk"
 
 
+def test_a_restart_of_a_migration_never_reverts_to_what_an_upgrade_had(made, killed):
+    """Its own rules say whether the earlier mode is safe."""
+    node = made()
+    lives = killed("start")
+    node.upgrade()
+    lives()
+    directory = str(node.state_dir / "cluster")
+    assert auto_revert.left({**node.spec(kind="restart_broker")}, directory).home == str(node.home)
+    for kind in transitions.TRANSITIONS:
+        assert auto_revert.left(node.spec(kind=kind), directory) == auto_revert.Earlier()
+
+
 # The hook -------------------------------------------------------------------------------------------------------------
 
 _HOOK = """#!{python}
@@ -519,6 +532,14 @@ def test_a_hook_that_fails_between_stop_and_start_of_an_upgrade_reverts_it(made)
     assert record["outcome"] == "reverted" and node.version() == OLD and node.target() == f"kafka-{OLD}"
 
 
+def test_a_hook_that_always_fails_leaves_no_node_down(made):
+    node = made()
+    record = node.upgrade(hook=hook(node, "sys.exit(sys.argv[1] != 'before-stop')"))
+    assert record["outcome"] == "reverted" and node.mode() == "zk" and node.version() == OLD, record
+    assert record["message"].count("failed at the moment stopped") == 2
+    assert f"call it on this host: {node.directory}/hook up" in record["message"]
+
+
 def test_a_hook_that_fails_between_stop_and_start_of_a_plain_restart_leaves_no_node_down(made):
     node = made()
     pid = node.pid
@@ -527,6 +548,7 @@ def test_a_hook_that_fails_between_stop_and_start_of_a_plain_restart_leaves_no_n
     record = node.ended()
     assert record["outcome"] == "failed" and node.mode() == "zk" and node.pid != pid
     assert "was started all the same and is up" in record["message"]
+    assert [moment for moment, _given in calls(node)] == ["before-stop", "stopped", "up"]
 
 
 def test_a_hook_that_fails_once_the_node_is_up_is_no_success(made):
