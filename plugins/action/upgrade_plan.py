@@ -33,9 +33,9 @@ class ActionModule(QuorumshiftAction):
             self.say(f"run it already: {shown(result['ready'])}")
         if result["switched"]:
             self.say(f"no node runs, the link alone is switched: {shown(result['switched'])}")
-        if result["by_hook"]:
+        if result.get("by_hook"):
             self.say(f"the hook installs it: {shown(result['by_hook'])}")
-        for host, found in result["ahead"].items():
+        for host, found in (result.get("ahead") or {}).items():
             self.say(
                 f"{found['path']} of {host} leads to {found['target']} already, and its process runs {found['runs']}"
             )
