@@ -82,6 +82,7 @@ def test_a_kraft_cluster_goes_to_kafka_4_and_back_until_metadata_version_is_rais
 
         both = [(controller, "controller_final"), (broker, "kraft")]
         changed(both, new)
+        assert installation.running_home(broker.pid) == installation.Home(str(new.parent), "4.1.1", True)
         assert plan("binaries", "4.1.1", nodes(), [broker])["ready"] == ["b1", "c1"]
         assert plan("binaries", "3.9.2", nodes(), [broker])["order"] == ["upgrade_broker", "upgrade_controller"]
         changed(reversed(both), servers.kafka_libs())
