@@ -19,13 +19,17 @@ class ActionModule(QuorumshiftAction):
 
     def act(self, args):
         hostvars = self.vars["hostvars"]
-        if args["step"] == "binaries":
+        if args["step"] != "versions":
             read = {host: hostvars[host].get("upgrade_home_read") or {} for host in self.nodes()}
             args["homes"] = {host: found for host, found in read.items() if "home" in found}
         result = super().act({**args, "to": str(args["to"])})
         if not result.get("failed"):
-            (self._binaries if args["step"] == "binaries" else self._versions)(args, result)
+            shows = {"binaries": self._binaries, "versions": self._versions, "settled": self._settled}
+            shows[args["step"]](args, result)
         return result
+
+    def _settled(self, args, _result):
+        self.say(f"every node runs Kafka {args['to']}")
 
     def _binaries(self, args, result):
         self.say(f"to Kafka {args['to']}: {', then '.join(_ROLES[kind] for kind in result['order'])}")

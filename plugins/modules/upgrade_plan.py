@@ -15,12 +15,13 @@ description:
   - O(step=versions) shows what raises the versions in use, after every node runs O(to). That is
     C(inter.broker.protocol.version) in ZooKeeper mode, C(metadata.version) in KRaft mode. It needs O(token), because
     the binaries cannot be taken back afterwards.
+  - O(step=settled) fails unless every node runs O(to), after a restart in either direction.
 options:
   step:
     description: Which step of the upgrade to evaluate.
     type: str
     required: true
-    choices: [binaries, versions]
+    choices: [binaries, versions, settled]
   to:
     description: The version of Kafka that the nodes are to run.
     type: str
@@ -144,13 +145,14 @@ def main():
     """Evaluate one step of an upgrade."""
     module = ProbeModule(
         {
-            "step": {"type": "str", "required": True, "choices": ["binaries", "versions"]},
+            "step": {"type": "str", "required": True, "choices": ["binaries", "versions", "settled"]},
             "to": {"type": "str", "required": True},
             "homes": {"type": "dict", "default": {}},
             "token": {"type": "str", "default": "", "no_log": False},
         }
     )
-    module.run(lambda: {"binaries": binaries, "versions": versions}[module.params["step"]](module))
+    steps = {"binaries": binaries, "versions": versions, "settled": settled}
+    module.run(lambda: steps[module.params["step"]](module))
 
 
 def binaries(module):
@@ -174,6 +176,15 @@ def binaries(module):
     homes = {host: given["homes"][host] for host in hosts if given["homes"].get(host)}
     by_home = {"ahead": kafka_homes.ahead(homes), "by_hook": kafka_homes.by_hook(homes)}
     return {**plan._asdict(), "capped": capped, **by_home}
+
+
+def settled(module):
+    """Return {} when every node runs the release; fail the module otherwise."""
+    given, facts, in_zookeeper_mode = situation(module)
+    left = upgrade.left(upgrade.of_facts(facts["nodes"], given["homes"]), given["to"], in_zookeeper_mode)
+    if left:
+        module.fail_json(msg=f"the change to Kafka {given['to']} is not done: {'. '.join(left)}. Run again")
+    return {}
 
 
 def versions(module):

@@ -86,6 +86,19 @@ def binaries(
     return Binaries(order, ready, switched, lowers, kept, {host: dict(keys) for host, keys in removed_keys.items()})
 
 
+def left(hosts: Mapping[str, Host], target: str, in_zookeeper_mode: bool) -> List[str]:
+    """Return why an upgrade or downgrade is not done, one sentence a host; [] when every node runs the target and every
+    other host has it."""
+    found = _upgraded(hosts, in_zookeeper_mode)
+    reasons = []
+    for host, one in sorted(hosts.items()):
+        if host in found and not one.runs:
+            reasons.append(f"{host} does not run, so it is unknown whether Kafka {target} starts there")
+        elif one.version != target and (host in found or one.home["home"]["is_link"]):
+            reasons.append(f"{host} has Kafka {one.version or 'of an unknown version'}, not {target}")
+    return reasons
+
+
 def removed(files: Mapping[str, Mapping[str, str]], target: str) -> Dict[str, Dict[str, str]]:
     """Return the keys of properties files that the target does not know, {host: {key: what to set instead, or ''}}.
 

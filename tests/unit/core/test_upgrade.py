@@ -34,6 +34,20 @@ def cluster(version="3.7.2", to="3.9.2", protocol="3.7", controllers="", **chang
     return hosts
 
 
+def test_a_change_of_the_release_is_done_when_every_node_runs_it():
+    assert upgrade.left(cluster("3.9.2", "3.9.2"), "3.9.2", True) == []
+    assert upgrade.left(cluster("3.9.2", "3.9.2", controllers="3.9.2"), "3.9.2", False) == []
+
+
+@pytest.mark.parametrize("zookeeper", [True, False])
+def test_a_node_that_reverted_or_is_down_is_named_in_both_directions(zookeeper):
+    controllers = "" if zookeeper else "3.9.2"
+    for other in ("3.7.2", "4.1.1"):
+        hosts = cluster("3.9.2", "3.9.2", controllers=controllers, b2={"version": other}, b3={"runs": False})
+        (reverted, down) = upgrade.left(hosts, "3.9.2", zookeeper)
+        assert reverted == f"b2 has Kafka {other}, not 3.9.2" and down.startswith("b3 does not run")
+
+
 def refused(hosts, to, zookeeper=True, **finalized):
     return upgrade.refusals(hosts, to, zookeeper, {name.replace("_", "."): one for name, one in finalized.items()})
 
