@@ -261,8 +261,8 @@ _NO_COPY = (
 )
 _LOST_IN_COPY = (
     "it changed in ZooKeeper since the baseline, and the metadata log has no record of it since the initial copy "
-    "(offset {first}): the copy may have lost it, since Kafka deletes in ZooKeeper what the copy lacks. Compare it with the "
-    "backup of ZooKeeper. " + _NEW_BASELINE
+    "(offset {first}): the copy may have lost it, since Kafka deletes in ZooKeeper what the copy lacks. Compare it with "
+    "the backup of ZooKeeper. " + _NEW_BASELINE
 )
 
 

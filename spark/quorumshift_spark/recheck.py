@@ -226,12 +226,12 @@ def _stayed(name, before, now, of_log):
         return False
     if isinstance(before, Absent) and isinstance(now, Absent) and name in (rules.LOG, rules.ZOOKEEPER):
         # Where the znode is absent, a sibling that is created changes the zxid, but no number of deleted children
-        seen = [
-            {name: value for name, value in one.at.items() if name != "zxid" or "under" not in one.at}
-            for one in (before, now)
-        ]
-        return seen[0] == seen[1]
+        return _removal(before) == _removal(now)
     return _same(before, now)
+
+
+def _removal(absent):
+    return {name: value for name, value in absent.at.items() if name != "zxid" or "under" not in absent.at}
 
 
 def _same(one, other):

@@ -237,29 +237,12 @@ class MetadataLogView(LiveView):
             records = log_records(log, extent, TYPES - PARTITION_TYPES)
             image = Image.of(_noted(records, begin, newer))
             of_topics = _add_partitions(image, log, extent, topics, begin) if topics else []
-        found: Dict[Key, Entity | Absent] = {
-            (entity.kind, entity.key): entity
-            for entity in itertools.chain(entities(image, self._digests), self._of(_partitions(image)))
-            if (entity.kind, entity.key) in wanted
-        }
+        found, between = sides(self.name, image, newer, of_topics, begin, wanted, self._digests)
         self.between.clear()
-        for entity in itertools.chain(_set_by(newer, self._digests), self._of(of_topics)):
-            if (entity.kind, entity.key) in wanted:
-                self.between.setdefault((entity.kind, entity.key), []).append(entity)
-        removals = removed(image)
-        for kind, key in wanted:
-            # A partition goes with its topic, and a recreated topic may have fewer
-            at = removals.get(("topic", form.canonical(form.key_of(key)[:1])) if kind == "partition" else (kind, key))
-            absent = Absent({} if at is None else {"offset": at})
-            found.setdefault((kind, key), absent)
-            if at is not None and at >= begin:
-                self.between.setdefault((kind, key), []).append(absent)
+        self.between.update(between)
         if self.source.archive:  # a log that is read in place goes on
             self._reread = (self.source, found, _statement(extent))
         return found, _statement(extent)
-
-    def _of(self, rows: Iterable[Dict[str, Any]]) -> Iterator[Entity]:
-        return (partition(self.name, row, row["at"]) for row in rows)
 
     def history(self, since: int) -> History | None:
         """Return when metadata changed since an offset, from older segments; None where no checkpoint is newer, so that
@@ -338,6 +321,43 @@ _UNPACKED = ".unpacked"
 _READ = 1 << 20  # bytes
 _CHANGES = ["topic_id", "partition", "offset"]
 _OFFSET = {"offset": "at"}
+
+
+def sides(
+    name: str,
+    image: Image,
+    newer: Iterable[Record],
+    of_topics: Iterable[Dict[str, Any]],
+    begin: int,
+    wanted: Collection[Key],
+    digests: Digests,
+) -> Tuple[Dict[Key, Entity | Absent], Dict[Key, List[Entity | Absent]]]:
+    """Return these keys in an image, and what they were after records from offset `begin` on.
+
+    :arg newer: these records, without those of partitions; `of_topics`: the partitions after theirs, see _partition.
+    """
+
+    def of(rows):
+        return (partition(name, row, row["at"]) for row in rows)
+
+    found: Dict[Key, Entity | Absent] = {
+        (entity.kind, entity.key): entity
+        for entity in itertools.chain(entities(image, digests), of(_partitions(image)))
+        if (entity.kind, entity.key) in wanted
+    }
+    between: Dict[Key, List[Entity | Absent]] = {}
+    for entity in itertools.chain(_set_by(newer, digests), of(of_topics)):
+        if (entity.kind, entity.key) in wanted:
+            between.setdefault((entity.kind, entity.key), []).append(entity)
+    removals = removed(image)
+    for kind, key in wanted:
+        # A partition goes with its topic, and a recreated topic may have fewer
+        at = removals.get(("topic", form.canonical(form.key_of(key)[:1])) if kind == "partition" else (kind, key))
+        absent = Absent({} if at is None else {"offset": at})
+        found.setdefault((kind, key), absent)
+        if at is not None and at >= begin:
+            between.setdefault((kind, key), []).append(absent)
+    return found, between
 
 
 def _statement(extent: Extent) -> Statement:
