@@ -34,7 +34,8 @@ class Excuse(NamedTuple):
 LOG_RECORD = Excuse(
     "log record",
     "a change or removal since the baseline, in the log; in ZooKeeper as well, once KRaft owns `/controller`",
-    "the last record of the entity in the metadata log: at or after the baseline's end, and after the initial copy",
+    "the last record of the entity in the metadata log, at or after the baseline's end and after the initial copy; for "
+    "a topic with another id the record that removed the old one",
     "`differ`; `incomplete` where Kafka has deleted records since the baseline, or without a log",
 )
 BASELINE_LOG = Excuse(
@@ -105,6 +106,9 @@ class LogRecords(Protocol):
     def history(self, since: int) -> Changes | None:
         """Return the changes, None where no checkpoint is newer than an offset, so that each entity has its own."""
 
+    def removed_topics(self, since: int) -> Mapping[str, int]:
+        """Return {topic id: offset of the record that removed it}, of the records from an offset on that are known."""
+
     def copied(self) -> Copied | None:
         """Return the end of the initial copy, None where the log does not have its records any more."""
 
@@ -161,6 +165,11 @@ class Evidence:
             return side.at.get("offset"), 0
         return history.last(key, _topic_ids(sides.values())), history.begin
 
+    def removed_topic(self, topic_id: str, since: int) -> int | None:
+        """Return the offset of the record that removed a topic, at or after `since`."""
+        offset = self._log.removed_topics(since).get(topic_id) if self._log else None
+        return offset if offset is not None and offset >= since else None
+
 
 class _Found(NamedTuple):
     """`proven`: True: a record excuses it; False: none does; None: records are missing. `why`: for the operator."""
@@ -199,17 +208,27 @@ def since(
 
 
 def _in_log(key: Key, sides: Mapping[str, Side], now: Side, since_offset: int, evidence: Evidence) -> _Found:
-    last, begin = evidence.last_record(key, sides, since_offset)
-    if last is not None and last >= since_offset:
-        return _recorded(now, last, since_offset)
-    if begin > since_offset:
-        return _Found(None, _NO_RECORDS.format(since=since_offset, begin=begin))
-    return _Found(False)
+    then = sides.get(_BASELINE_OF_LOG, Absent({}))
+    return _recorded(key, sides, then, now, since_offset, evidence) or _Found(False)
 
 
-def _recorded(now: Side, last: int, first: int) -> _Found:
-    what = "removed" if isinstance(now, Absent) else "changed"
-    return _Found(True, f"{what} since the baseline (offset {last} >= {first})", LOG_RECORD.name)
+def _recorded(
+    key: Key, sides: Mapping[str, Side], then: Side, now: Side, first: int, evidence: Evidence
+) -> _Found | None:
+    """Return what the records of the log from an offset on show; None where all are known, and none is of the entity.
+
+    A topic with another id was removed before it was created again: without the removal of the old id it was lost.
+    """
+    last, begin = evidence.last_record(key, sides, first)
+    old = json.loads(then.fields["id"]) if key[0] == "topic" and isinstance(then, Entity) else None
+    if old is not None and not isinstance(now, Absent):
+        last = evidence.removed_topic(old, first)
+    if last is not None and last >= first:
+        what = "removed" if isinstance(now, Absent) else "changed"
+        return _Found(True, f"{what} since the baseline (offset {last} >= {first})", LOG_RECORD.name)
+    if begin > first:
+        return _Found(None, _NO_RECORDS.format(since=first, begin=begin))
+    return None
 
 
 _NO_RECORDS = (
@@ -239,11 +258,9 @@ def _under_kraft(
         first = max(first, of_log["offset"])
         if _same_as_log(comparison, key, now, sides.get(_BASELINE_OF_LOG, Absent({}))):
             return _Found(True, "changed to what the log had at the baseline", BASELINE_LOG.name)
-    last, begin = evidence.last_record(key, sides, first)
-    if last is not None and last >= first:
-        return _recorded(now, last, first)
-    if begin > first:
-        return _Found(None, _NO_RECORDS.format(since=first, begin=begin))
+    recorded = _recorded(key, sides, sides.get(comparison.left, Absent({})), now, first, evidence)
+    if recorded:
+        return recorded
     if not is_copied_since:
         return _Found(False)
     before = _in_zookeeper(state, now)
@@ -261,8 +278,8 @@ _NO_COPY = (
 )
 _LOST_IN_COPY = (
     "it changed in ZooKeeper since the baseline, and the metadata log has no record of it since the initial copy "
-    "(offset {first}): the copy may have lost it, since Kafka deletes in ZooKeeper what the copy lacks. Compare it with "
-    "the backup of ZooKeeper. " + _NEW_BASELINE
+    "(offset {first}): the copy may have lost it, since Kafka deletes in ZooKeeper what the copy lacks. Compare it "
+    "with the backup of ZooKeeper. " + _NEW_BASELINE
 )
 
 

@@ -109,7 +109,7 @@ class _Run:
                 checked, beyond = self._check(unequal, comparisons, readings)
             with running.timed(self.result, "write"):
                 brokers, settings = registered.result()
-                self.incomplete += self._uncovered(brokers, readings)
+                self.incomplete += self._uncovered(brokers, readings, rules.baselines_compared(comparisons))
                 self._evaluate(comparisons, unequal, checked, beyond, readings, self._nodes(brokers, settings))
                 if self.result["verdict"] == results.PASS:
                     entities = writing.result() if writing else self._write_entities(rows, readings, registered)
@@ -210,13 +210,17 @@ class _Run:
         known = {one: canonical(sorted(ids)) for one, ids in on_hosts.items() if ids}
         return nodes.compared(before, settings, registered, known)
 
-    def _uncovered(self, brokers: Sequence[parity.Registered], readings: Mapping[str, parity.Reading]) -> List[str]:
+    def _uncovered(
+        self,
+        brokers: Sequence[parity.Registered],
+        readings: Mapping[str, parity.Reading],
+        baselines: Sequence[str],
+    ) -> List[str]:
         decides = rules.deciding(self.job.gate, self.views)
         up = [one.id for one in brokers if one.fields["fenced"] == "false"]
         not_served = {
             name: reading.state["not_served"] for name, reading in readings.items() if family(name) == rules.BROKER
         }
-        baselines = [name for name in readings if family(name) == rules.BASELINE]
         end_offset = readings[rules.LOG].state["offset"] if rules.LOG in readings else 0
         behind = self._behind(readings, end_offset)
         read = readings[decides].read

@@ -461,6 +461,11 @@ def plan(gate: str, kinds: Mapping[str, Sequence[str]], zookeeper_mode: Sequence
     return comparisons
 
 
+def baselines_compared(comparisons: Iterable[Comparison]) -> List[str]:
+    """Return the names of the baselines that are compared with a view."""
+    return [one.left for one in comparisons if one.relation == SINCE]
+
+
 # --- coverage -------------------------------------------------------------------------------------------
 
 COVERAGE: Tuple[Tuple[str, str], ...] = (
@@ -472,7 +477,7 @@ COVERAGE: Tuple[Tuple[str, str], ...] = (
     ("offsets", "each broker in KRaft mode serves metadata up to the end of the log that was compared"),
     ("logs", "the log of each voter, up to the end of the leader's, at a gate that needs the metadata log"),
     ("settings", "those of each controller, at a gate that needs the metadata log"),
-    ("baseline", "a baseline at after_finalize: nothing else is left to compare the cluster with"),
+    ("baseline", "a baseline of the log at after_finalize: nothing else is left to compare the cluster with"),
 )
 """What must have been compared for a pass, whatever the values are. Otherwise the result is incomplete."""
 _AT_THE_END = "after_finalize"
@@ -498,7 +503,7 @@ def uncovered(
 
     :arg decides: the store with which brokers are compared; `held`: {kind: number of its entities}; `up`: ids of the
         brokers that are registered and up, in any store.
-    :arg not_served: {broker view: {kind: why}}; `baselines`: names of the views with a baseline.
+    :arg not_served: {broker view: {kind: why}}; `baselines`: names of those that were compared with a view.
     :arg behind: {broker view: end of the log that it serves} of the brokers that did not reach `end_offset`.
     :arg apart: {view: why} of the voters whose log could not be compared with the leader's, and of the controllers
         whose settings could not be read.
@@ -528,10 +533,11 @@ def uncovered(
         )
     if LOG in GATES[gate].needs:  # elsewhere a rollback may be due because a controller is lost
         said += [_NOT_COMPARED[family(name)].format(name.partition(":")[2], why) for name, why in sorted(apart.items())]
-    if gate == _AT_THE_END and not list(baselines):
+    if gate == _AT_THE_END and f"{BASELINE}:{LOG}" not in baselines:
         said.append(
-            f"gate {gate} has no baseline, so nothing shows what the cluster had before. Run it where the run "
-            "artifacts of the earlier gates are. Without them, quorumshift_verify: false ends the run uncompared"
+            f"gate {gate} has no baseline of the metadata log, so nothing shows what the cluster had before. Run it "
+            "where the run artifacts of the earlier gates are. Without them, quorumshift_verify: false ends the run "
+            "uncompared"
         )
     return said
 

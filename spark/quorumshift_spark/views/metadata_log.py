@@ -137,7 +137,7 @@ class MetadataLogView(LiveView):
         self._last = source
         self.between: Dict[Key, List[Entity | Absent]] = {}
         """Of the keys that were read again: what they were after records above the end of the snapshot before."""
-        self._past: Dict[Tuple[LogSource, int | None], Any] = {}
+        self._past: Dict[Tuple[LogSource, Any], Any] = {}
 
     def parts(self, at_once: int = 0) -> List[Piece]:
         """Return the pieces: one for the records that depend on each other, others for those of partitions, which
@@ -255,6 +255,15 @@ class MetadataLogView(LiveView):
 
         return self._of_past(since, read)
 
+    def removed_topics(self, since: int) -> Dict[str, int]:
+        """Return {topic id: offset of the record that removed it} from an offset on, as far as records are known."""
+
+        def read(source):
+            with self._open(source, since) as (log, extent):
+                return Image.of(log_records(log, extent, _TOPICS)).removed_topics
+
+        return self._of_past(("topics", since), read)
+
     def copied(self) -> Copied | None:
         """Return the end of the initial copy, None where its records are not there any more. Runs on the driver."""
 
@@ -264,13 +273,13 @@ class MetadataLogView(LiveView):
                 ends = [one for one in states if one.fields["zkMigrationState"] == 1 and not one.from_checkpoint]
             return Copied(ends[-1].offset, ends[-1].epoch) if ends else None
 
-        return self._of_past(None, read)
+        return self._of_past("copy", read)
 
-    def _of_past(self, since, read):
-        if (self.source, since) not in self._past:
+    def _of_past(self, what, read):
+        if (self.source, what) not in self._past:
             self._past = {place: found for place, found in self._past.items() if place[0] == self.source}
-            self._past[self.source, since] = read(self.source._replace(directory=self._unpacked()))
-        return self._past[self.source, since]
+            self._past[self.source, what] = read(self.source._replace(directory=self._unpacked()))
+        return self._past[self.source, what]
 
     def _read_history(self, source, since):
         with self._open(source, since) as (log, extent):
@@ -317,6 +326,7 @@ class MetadataLogView(LiveView):
 _SMALL = 2 << 20
 """Bytes of a log, about 30,000 records, that one task replays in less time than Spark takes to plan their replay."""
 _MIGRATION_STATE = "ZK_MIGRATION_STATE_RECORD"
+_TOPICS = frozenset(("TOPIC_RECORD", "REMOVE_TOPIC_RECORD"))
 _UNPACKED = ".unpacked"
 _READ = 1 << 20  # bytes
 _CHANGES = ["topic_id", "partition", "offset"]
