@@ -63,6 +63,13 @@ def directory_ids(node: Mapping[str, Any]) -> list[str]:
     return sorted(ids) if all(ids) else []
 
 
+def security_of_file(node: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return the authorizer's settings in a node's file, {} if it was not read. Kafka withholds their values."""
+    properties = (node.get("file") or {}).get("properties")
+    names = [name for name in kraft_config.OF_AUTHORIZER if name not in own]
+    return {name: properties.get(name) for name in names} if properties else {}
+
+
 class Job(abc.ABC):
     """A job that `action` (spark_job) submits. `own`: the task's options."""
 
@@ -142,22 +149,28 @@ class MetadataParity(Job):
             views["metadata_logs"] = self.other_logs(input_dir)
             if gates.ZOOKEEPER in gate.needs:
                 job["fence"] = {"migration_offset": seen["mirrored_offset"], "migration_zxid": seen["mirrored_zxid"]}
+        # What the operator sets for controllers is theirs to change: the preflight names it (checks.settings.overrides)
+        own = self.action.variable("quorumshift_controller_config") or {}
         connections = Connections.from_options(args)
         views["brokers"] = [
             {
                 "id": node["node_id"],
                 "address": client_address(node, node["host_address"], connections),
                 "directories": [] if gate.rollback else directory_ids(node),
+                "file": {} if gate.rollback else security_of_file(node, own),
             }
             for node in self.action.nodes().values()
             if node["role"] == "broker"
         ]
-        # What the operator sets for controllers is theirs to change: the preflight names it (checks.settings.overrides)
-        own = self.action.variable("quorumshift_controller_config") or {}
-        views["settings"] = [] if gate.rollback else sorted(kraft_config.APPLIED_BY_CONTROLLERS - own.keys())
+        compared = {*kraft_config.APPLIED_BY_CONTROLLERS, *kraft_config.SECURITY} - own.keys()
+        views["settings"] = [] if gate.rollback else sorted(compared)
         if gates.METADATA_LOG in gate.needs:
             views["controllers"] = [
-                {"id": node["node_id"], "address": node["address"]}
+                {
+                    "id": node["node_id"],
+                    "address": node["address"],
+                    "file": {} if gate.rollback else security_of_file(node, own),
+                }
                 for node in self.action.nodes().values()
                 if node["role"] == "controller"
             ]

@@ -98,7 +98,7 @@ class _Run:
         kinds = {name: view.kinds for name, view in self.views.items() if name not in self.apart}
         comparisons = rules.plan(self.job.gate, kinds, self.zookeeper_mode)
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            registered = pool.submit(parity.of_nodes, rows, read.copies)
+            registered = pool.submit(self._of_nodes, rows, read.copies)
             # A few rows cost less than the plan of their query, which is made beside that of the comparison
             writing = (
                 pool.submit(self._write_entities, rows, readings, registered) if parity.are_few(readings) else None
@@ -200,9 +200,17 @@ class _Run:
             self.result["views"][name]["moved"] = accounting.moved(checked.first, checked.last, name)
         return checked, beyond
 
+    def _of_nodes(self, rows, copies):
+        brokers, settings = parity.of_nodes(rows, copies)
+        return brokers, nodes.with_files(settings, self.job.view_options)
+
+    def _about_baseline(self) -> Dict[str, Any]:
+        given = self.job.view_options.get("baseline")
+        return baseline.about(given["path"]) if given else {}
+
     def _nodes(self, brokers: Sequence[parity.Registered], settings: nodes.Settings) -> nodes.Compared:
         given = self.job.view_options
-        before = baseline.about(given["baseline"]["path"]).get("settings", {}) if given.get("baseline") else {}
+        before = self._about_baseline().get("settings", {})
         in_log = {one.id: one.fields["log_dirs"] for one in brokers if one.view == rules.LOG}
         on_hosts = {one["id"]: one.get("directories") for one in given.get("brokers") or ()}
         # A registration has none where Kafka or its metadata.version is older than 3.7
@@ -226,7 +234,8 @@ class _Run:
         read = readings[decides].read
         for name, why in self.apart.items():
             self.result["views"].setdefault(name, results.unread())["error"] = why
-        return rules.uncovered(self.job.gate, decides, read, up, not_served, baselines, behind, end_offset, self.apart)
+        given = decides, read, up, not_served, baselines, behind, end_offset, self.apart
+        return rules.uncovered(self.job.gate, *given, self._about_baseline().get("off"))
 
     def _behind(self, readings: Mapping[str, parity.Reading], end_offset: int) -> Dict[str, int]:
         """Return {broker view: offset} of the brokers that do not serve the log up to `end_offset` within fence_s.
@@ -263,6 +272,9 @@ class _Run:
             "key_id": baseline.key_id(self.job.digest_key),
             "states": {name: readings[name].state for name in names},
             "settings": registered.result()[1],
+            "off": rules.off_everywhere(
+                {name: one.state["not_served"] for name, one in readings.items() if family(name) == rules.BROKER}
+            ),
         }
         path = os.path.join(self.job.output, ENTITIES)
         slices = count // _ROWS_A_SLICE + 1

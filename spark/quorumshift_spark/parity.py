@@ -213,7 +213,8 @@ def _merged(states):
         merged.update({name: min(merged[name], state[name]) for name in ("zxid", "offset") if name in state})
         if "deletions" in state:
             merged["deletions"] = {**merged["deletions"], **state["deletions"]}
-        merged.setdefault("controller", state.get("controller"))
+        if "controller" in state:
+            merged["controller"] = state["controller"]
         if "pace" in state:
             pace = merged["pace"]
             merged["pace"] = {

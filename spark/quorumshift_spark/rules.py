@@ -21,7 +21,7 @@ from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
 
-from quorumshift_spark.normal_form import FIELDS, KINDS, OF_NODES, STORED
+from quorumshift_spark.normal_form import FIELDS, KINDS, STORED
 from quorumshift_spark.views import family
 
 ZOOKEEPER_LOG, SERVED, LOGS, SINCE = RELATIONS = ("zookeeper_log", "served", "logs", "since")
@@ -392,8 +392,6 @@ def allowed_on_one_side(
         return "registrations in ZooKeeper are ephemeral"
     if relation != SERVED:
         return None
-    if kind == "setting":
-        return "its release of Kafka does not have it"
     if kind == "token_hmac":
         return "see delegation_token"
     if kind == "config" and key[0] == "broker" and key[1] not in (None, comparison.right.partition(":")[2]):
@@ -454,7 +452,7 @@ def plan(gate: str, kinds: Mapping[str, Sequence[str]], zookeeper_mode: Sequence
             add(decides, name, SERVED, STORED if decides == LOG else [kind for kind in STORED if kind != "feature"])
         elif family(name) == BASELINE and name.partition(":")[2] in kinds:
             add(name, name.partition(":")[2], SINCE)
-    for kind in OF_NODES:
+    for kind in ("token_hmac",):  # settings are few: quorumshift_spark.nodes compares them
         nodes = [name for name in kinds if family(name) in (CONTROLLER, BROKER) and kind in kinds[name]]
         for name in nodes[1:]:
             add(nodes[0], name, SERVED, [kind])
@@ -472,7 +470,8 @@ COVERAGE: Tuple[Tuple[str, str], ...] = (
     ("brokers", "each broker that is registered and up has a view, also one that is not in the inventory"),
     (
         "kinds",
-        "each kind in the store with which brokers are compared is served by every broker, or is off on every broker",
+        "each kind in the store with which brokers are compared is served by every broker, or is off on every broker, "
+        "as at the baseline",
     ),
     ("offsets", "each broker in KRaft mode serves metadata up to the end of the log that was compared"),
     ("logs", "the log of each voter, up to the end of the leader's, at a gate that needs the metadata log"),
@@ -485,7 +484,13 @@ _NOT_COMPARED = {
     LOG: "the log of controller {} was not compared with the leader's: {}",
     CONTROLLER: "the settings of controller {} were not compared: {}",
 }
-_OFF = re.compile("SECURITY_DISABLED|DELEGATION_TOKEN_AUTH_DISABLED")  # by the broker's configuration, for each client
+# By the broker's configuration, for each client; the last one is said by views.brokers
+_OFF = re.compile("SECURITY_DISABLED|DELEGATION_TOKEN_AUTH_DISABLED|does not list ACLs")
+
+
+def off_everywhere(not_served: Mapping[str, Mapping[str, str]]) -> List[str]:
+    """Return the kinds that are off on every broker. `not_served`: {broker view: {kind: why}}."""
+    return [kind for kind in KINDS if not_served and all(_OFF.search(off.get(kind, "")) for off in not_served.values())]
 
 
 def uncovered(
@@ -498,6 +503,7 @@ def uncovered(
     behind: Mapping[str, int],
     end_offset: int,
     apart: Mapping[str, str],
+    off_before: Iterable[str] | None = None,
 ) -> List[str]:
     """Return a sentence for each of COVERAGE that does not hold.
 
@@ -507,6 +513,7 @@ def uncovered(
     :arg behind: {broker view: end of the log that it serves} of the brokers that did not reach `end_offset`.
     :arg apart: {view: why} of the voters whose log could not be compared with the leader's, and of the controllers
         whose settings could not be read.
+    :arg off_before: kinds that were off on every broker at the baseline; None without one.
     """
     said = []
     unseen = sorted(set(up) - {int(name.partition(":")[2]) for name in not_served})
@@ -518,7 +525,13 @@ def uncovered(
         )
     for kind in KINDS:
         without = {name: off[kind] for name, off in not_served.items() if kind in off}
-        is_off = not unseen and len(without) == len(not_served) and all(map(_OFF.search, without.values()))
+        is_off = not unseen and kind in off_everywhere(not_served)
+        if is_off and off_before is not None and kind not in set(off_before):
+            name, why = min(without.items())
+            said.append(
+                f"brokers served {kind} at the baseline, and none does now ({name}: {why}). Turn it on again as it "
+                "was, and restart the brokers"
+            )
         if not held.get(kind) or not without or is_off:
             continue
         (name, why), others = min(without.items()), f" and {len(without) - 1} more" if len(without) > 1 else ""

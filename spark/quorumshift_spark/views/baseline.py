@@ -25,7 +25,7 @@ from quorumshift_spark import normal_form as form
 from quorumshift_spark.normal_form import Entity
 from quorumshift_spark.views import Statement, View, ViewError
 
-FORMAT = 3
+FORMAT = 4
 _ABOUT = b"quorumshift_baseline"
 _DIGEST = "digest"  # of the others: Parquet has checksums of pages only
 PARTITION = [field.with_name("changed") if field.name == "at" else field for field in columns.PARTITIONS]
@@ -40,7 +40,8 @@ def key_id(digest_key: bytes) -> str:
 class BaselineWriter:
     """Writes a baseline: under a temporary name, 0600, renamed when it is closed without an error.
 
-    :arg about: {"cluster_id", "gate", "nonce", "key_id", "states": {view: state}, "settings": see nodes.Settings}.
+    :arg about: {"cluster_id", "gate", "nonce", "key_id", "states": {view: state}, "settings": see nodes.Settings,
+        "off": kinds that are off on every broker}.
     """
 
     def __init__(self, path: str, about: Dict[str, Any]) -> None:

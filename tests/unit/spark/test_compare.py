@@ -275,10 +275,13 @@ def uncovered(
     baselines=("baseline:zookeeper", "baseline:metadata_log"),
     behind=None,
     apart=None,
+    off_before=None,
 ):
     served = {"broker:1": {}, "broker:2": {}} if not_served is None else not_served
     held = {"topic": 5, "acl": 3} if held is None else held
-    return rules.uncovered(gate, "metadata_log", held, up, served, baselines, behind or {}, 900, apart or {})
+    return rules.uncovered(
+        gate, "metadata_log", held, up, served, baselines, behind or {}, 900, apart or {}, off_before
+    )
 
 
 _NO_AUTHORIZER = {"acl": "DescribeAcls: SECURITY_DISABLED: No Authorizer is configured."}
@@ -305,6 +308,14 @@ def test_a_kind_that_is_off_on_every_broker_is_covered_and_one_that_is_hidden_is
     hidden = {"delegation_token": "DescribeDelegationToken: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"}
     (said,) = uncovered(held={"delegation_token": 2}, not_served={"broker:1": hidden, "broker:2": hidden})
     assert "broker:1 and 1 more did not serve" in said
+
+
+def test_a_kind_that_is_off_now_and_was_not_at_the_baseline_is_uncovered():
+    every = {"broker:1": _NO_AUTHORIZER, "broker:2": _NO_AUTHORIZER}
+    for held in ({"topic": 5, "acl": 3}, {"topic": 5}):  # without ACLs, super users alone had access
+        assert uncovered(held=held, not_served=every, off_before=["acl"]) == []
+        (said,) = uncovered(held=held, not_served=every, off_before=[])
+        assert said.startswith("brokers served acl at the baseline, and none does now (broker:1: DescribeAcls")
 
 
 def test_a_broker_that_serves_an_older_image_is_uncovered():

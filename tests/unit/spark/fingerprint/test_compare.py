@@ -239,6 +239,41 @@ def test_log_start_that_retention_does_not_explain_is_found(start: int, policy: 
     assert rules(found(records(), log, was, now, purged_topics=["ord*"])) == []
 
 
+def hourly(count: int, first: int = 0) -> List[Record]:
+    """Return records of which each is an hour newer than the one before."""
+    return [record._replace(timestamp=NOW - (1000 - record.offset) * HOUR) for record in records(count, first)]
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        (501, "pass"),  # the newest timestamp of a segment decides, and all that was removed is old enough
+        (400, "pass"),
+        (511, "incomplete"),  # the next known timestamp above this start is too new
+        (520, "differ"),
+        (900, "differ"),
+    ],
+)
+def test_the_newest_timestamp_of_what_was_removed_decides(start: int, expected: str) -> None:
+    """Of one large chunk whose beginning is old, records vanish that retention would have kept."""
+    policy = {"retention_ms": 490 * HOUR}
+    was, now = state(1000, **policy), state(1000, log_start=start, **policy)
+    baseline = read(hourly(1000), was, taken=NOW, size=1000)
+    current = read(hourly(1000 - start, start), now, baseline)
+    assert len(baseline.chunks) == 1 and len(baseline.chunks[0].times) <= plan.TIMES
+    findings = compare.compare(baseline, current, Context(read_ms=NOW))
+    assert compare.verdict(findings) == expected, (findings.explained, findings.skipped)
+
+
+def test_records_without_timestamps_are_not_known_to_have_expired() -> None:
+    """Kafka takes the time of the segment's file, which nobody sees."""
+    policy = {"retention_ms": HOUR}
+    was, now = state(35, **policy), state(40, log_start=15, **policy)
+    untimed = [record._replace(timestamp=-1) if record.offset == 4 else record for record in records()]
+    findings = found(untimed, records(25, 15), was, now)
+    assert compare.verdict(findings) == "incomplete" and "without a timestamp" in findings.skipped[0][2]
+
+
 def test_retention_and_the_cleaner_work_while_records_are_read() -> None:
     was, now = (state(end, retention_ms=3 * HOUR) for end in (35, 40))
     log, moved = records(25, 15), now._replace(log_start=15)
