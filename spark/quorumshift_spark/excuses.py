@@ -44,8 +44,8 @@ BASELINE_LOG = Excuse(
     "the entity of the log in the baseline",
     "as above",
 )
-BEFORE_TAKEOVER = Excuse(
-    "before the takeover",
+BEFORE_KRAFT = Excuse(
+    "before KRaft",
     "a change or removal in ZooKeeper between a baseline and the initial copy",
     "the zxid of the entity's znodes, at most that of the `/controller` by which the leader of the copy took over",
     "`incomplete`: the copy may have lost it",
@@ -75,7 +75,7 @@ ONE_SIDE = Excuse(
     "the kind, and the key or `fenced` of the entity itself",
     "`differ`",
 )
-EXCUSES: Tuple[Excuse, ...] = (LOG_RECORD, BASELINE_LOG, BEFORE_TAKEOVER, ZXID, DELETIONS, MEANWHILE, ONE_SIDE)
+EXCUSES: Tuple[Excuse, ...] = (LOG_RECORD, BASELINE_LOG, BEFORE_KRAFT, ZXID, DELETIONS, MEANWHILE, ONE_SIDE)
 
 _UNEQUAL = (DIFFER, LEFT_ONLY, RIGHT_ONLY)
 _BASELINE_OF_LOG = f"{rules.BASELINE}:{rules.LOG}"
@@ -149,7 +149,7 @@ class Evidence:
         """Return the end of the initial copy, None where it is unknown."""
         return self._log.copied() if self._log else None
 
-    def takeover(self) -> int | None:
+    def kraft_since(self) -> int | None:
         """Return the zxid at which KRaft took over for the copy; None where a later leader has replaced /controller."""
         copied = self.copied()
         if copied and self._controller.get("epoch") == copied.epoch:
@@ -248,9 +248,9 @@ def _under_kraft(
     """Return what excuses a change in ZooKeeper since the baseline, while KRaft owns /controller."""
     if not evidence.has_log:
         return _Found(None, f"it changed in ZooKeeper under KRaft's controller, and no log was read. {_NEW_BASELINE}")
-    copied, takeover = evidence.copied(), evidence.takeover()
+    copied, kraft_since = evidence.copied(), evidence.kraft_since()
     of_log = evidence.baselines.get(_BASELINE_OF_LOG)
-    is_copied_since = of_log is None or (takeover is not None and state["zxid"] < takeover)
+    is_copied_since = of_log is None or (kraft_since is not None and state["zxid"] < kraft_since)
     if is_copied_since and copied is None:
         return _Found(None, _NO_COPY)
     first = max([copied.offset + 1] if copied else [], default=0)
@@ -266,9 +266,9 @@ def _under_kraft(
     before = _in_zookeeper(state, now)
     if before.proven is False:
         return before
-    if takeover is not None and now.at.get("zxid", takeover + 1) <= takeover:
-        why = f"{before.why}, before KRaft took over (zxid {takeover})"
-        return _Found(before.proven, why, BEFORE_TAKEOVER.name)
+    if kraft_since is not None and now.at.get("zxid", kraft_since + 1) <= kraft_since:
+        why = f"{before.why}, before KRaft took over (zxid {kraft_since})"
+        return _Found(before.proven, why, BEFORE_KRAFT.name)
     return _Found(None, _LOST_IN_COPY.format(first=first))
 
 

@@ -183,8 +183,8 @@ def test_a_topic_with_another_id_needs_the_removal_of_the_old_one(removed, expec
 
 # --- under KRaft's controller ------------------------------------------------------------------------
 
-TAKEOVER, EPOCH = 700, 5
-KRAFT = {"epoch": EPOCH, "zxid": TAKEOVER, "mirrored": 90}
+KRAFT_SINCE, EPOCH = 700, 5
+KRAFT = {"epoch": EPOCH, "zxid": KRAFT_SINCE, "mirrored": 90}
 COPY = Copied(20, EPOCH)
 BEFORE = {BASELINE: {"zxid": 500, "deletions": {"/brokers/topics": 4}}}
 AFTER = {BASELINE: {"zxid": 800, "deletions": {"/brokers/topics": 4}}, "baseline:metadata_log": {"offset": 60}}
@@ -235,12 +235,12 @@ def test_a_record_after_the_copy_excuses_a_change_in_zookeeper(now, of_log):
         ({"epoch": None, "zxid": None, "mirrored": 90}, SKIPPED),  # an election is going on
     ],
 )
-@pytest.mark.parametrize("now", [_value("2", zxid=TAKEOVER), _gone(TAKEOVER)], ids=["value", "gone"])
-def test_what_changed_before_the_takeover_is_excused_by_its_zxid(now, controller, expected):
+@pytest.mark.parametrize("now", [_value("2", zxid=KRAFT_SINCE), _gone(KRAFT_SINCE)], ids=["value", "gone"])
+def test_what_changed_before_kraft_owns_controller_is_excused_by_its_zxid(now, controller, expected):
     of_log = Absent({}) if isinstance(now, Absent) else _value("2", offset=10)
     found = under_kraft(now, of_log, BEFORE, controller)
     assert found.outcome == expected
-    assert found.excuse == (excuses.BEFORE_TAKEOVER.name if expected == MATCH else None)
+    assert found.excuse == (excuses.BEFORE_KRAFT.name if expected == MATCH else None)
 
 
 def test_nothing_changed_in_zookeeper_since_the_baseline_so_it_differs():

@@ -266,7 +266,7 @@ def test_the_newest_timestamp_of_what_was_removed_decides(start: int, expected: 
 
 
 def test_records_without_timestamps_are_not_known_to_have_expired() -> None:
-    """Kafka takes the time of the segment's file, which nobody sees."""
+    """Kafka takes the time of the segment's file, which no broker shows."""
     policy = {"retention_ms": HOUR}
     was, now = state(35, **policy), state(40, log_start=15, **policy)
     untimed = [record._replace(timestamp=-1) if record.offset == 4 else record for record in records()]

@@ -350,7 +350,7 @@ class Cluster:
         self.faults: List[Fault] = []
         self.lost: int | None = None
         self.scarred = False
-        self.ill: Dict[str, Any] = {}  # of the copy: what it loses or alters
+        self.sick: Dict[str, Any] = {}  # of the copy: what it loses or alters
         for path in (znodes.TOPICS, *(f"{znodes.CONFIG}/{name}" for name in znodes.CONFIG_TYPES)):
             self.tree.write(path, None)
         for path in (znodes.DELEGATION_TOKENS, "/kafka-acl/Topic", znodes.BROKER_IDS):
@@ -381,7 +381,7 @@ class Cluster:
         if self.mode == ZK:
             self._write(content(before, self.block_of), content(self.truth, self.block_of), KeepEmpty)
         elif self.log:
-            # An ill log may not have what is changed
+            # A log that lost something may not have what is changed
             after = changed(self.of_log, change, self.fresh + 1000)
             self._append(list(records(self.of_log, after)), after)
 
@@ -448,7 +448,7 @@ class Cluster:
         return bounds
 
     def copy(self) -> None:
-        """Make the initial copy: KRaft takes over, reads ZooKeeper, and writes to it what it lacks."""
+        """Make the initial copy: KRaft takes over /controller, reads ZooKeeper, and writes to it what it lacks."""
         if self.mode == KRAFT:
             return
         self.clock += 1
@@ -462,7 +462,7 @@ class Cluster:
         }
         self.truth = copied
         parts = sorted(copied, key=str)
-        lost = self.ill.get("loses")
+        lost = self.sick.get("loses")
         after = dict(copied)
         if lost is not None and parts:
             part = parts[lost % len(parts)]
@@ -470,7 +470,7 @@ class Cluster:
             after.pop(part)
             if part[0] == "topic":
                 after = changed({**after, part: copied[part]}, ("delete", part[1]), 0)
-        altered = self.ill.get("alters")
+        altered = self.sick.get("alters")
         if altered is not None and parts:
             part = parts[altered % len(parts)]
             if part in after and part[0] in ("config", "quota", "scram", "token"):
@@ -482,7 +482,7 @@ class Cluster:
         self.synchronise()
 
     def synchronise(self) -> None:
-        """Write and delete in ZooKeeper whatever differs from the image, after a takeover."""
+        """Write and delete in ZooKeeper whatever differs from the image, after an election."""
         self.clock += 1
         wanted, found = content(self.of_log, self.block_of), self.tree.leaves()
         self.rejecting.clear()
@@ -529,7 +529,7 @@ class Cluster:
 
     def sicken(self, what: str, number: int) -> None:
         """Let the copy lose or alter a piece of metadata."""
-        self.ill[what] = number
+        self.sick[what] = number
 
     def truncate(self, entries: int) -> None:
         """Lose the newest entries of the log, and elect a controller, which writes its image to ZooKeeper."""
@@ -582,7 +582,7 @@ class Cluster:
         found = []
         if self.mode == KRAFT and _compared(self.of_log) != _compared(self.truth):
             found.append("the log")
-        # What nobody changed has the form that it had
+        # What was not changed has the form that it had
         wanted = content(self.of_log if self.mode == KRAFT else self.truth, later.block_of)
         if _plain(later.tree.leaves()) != _plain(wanted):
             found.append("ZooKeeper")
