@@ -97,13 +97,19 @@ def projection(relation: str, kind: str, fields: Mapping[str, str]) -> str | Non
     parts = []
     for field, how in rules.compared_fields(kind, relation):
         value = fields.get(field, "")
-        if how in (rules.BLOCK, rules.ADDRESSES) or value.startswith(_UNREAD) or value == _WITHHELD:
+        if (
+            how in (rules.BLOCK, rules.ADDRESSES)
+            or kind in _DECIDED_BY_RECORDS
+            or value.startswith(_UNREAD)
+            or value == _WITHHELD
+        ):
             return None
         parts.append(value)
     return "\n".join(parts)
 
 
-_OF_DUAL_WRITE = "-1"  # the broker of a producer id block: ZkMigrationClient.writeProducerId
+_DECIDED_BY_RECORDS = ("producer_ids",)  # also where the values are equal, see excuses
+OF_DUAL_WRITE = "-1"  # the broker of a producer id block: ZkMigrationClient.writeProducerId
 _UNREAD = '{"unread":'
 _WITHHELD = canonical({"digest": None})
 
@@ -117,7 +123,7 @@ def _agree(how, left, right, field):
     if how == rules.BLOCK:
         # Left: ZooKeeper's block. Right: KRaft's next id. ZkMigrationClient.migrateProducerId takes the end of the
         # block of a broker (KAFKA-15552 took its begin); writeProducerId writes the next block, assigned to none.
-        return theirs is not None and theirs == (left.get("start") if left.get("broker") == _OF_DUAL_WRITE else ours)
+        return theirs is not None and theirs == (left.get("start") if left.get("broker") == OF_DUAL_WRITE else ours)
     if ours == theirs:
         return True
     if how == rules.ADDRESSES:

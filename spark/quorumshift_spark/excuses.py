@@ -17,7 +17,18 @@ import json
 from typing import Any, Collection, Dict, Iterable, Mapping, NamedTuple, Protocol, Sequence, Tuple
 
 from quorumshift_spark import rules
-from quorumshift_spark.compare import DIFFER, LEFT_ONLY, MATCH, RIGHT_ONLY, SKIPPED, Difference, Outcome, Side, compare
+from quorumshift_spark.compare import (
+    DIFFER,
+    LEFT_ONLY,
+    MATCH,
+    OF_DUAL_WRITE,
+    RIGHT_ONLY,
+    SKIPPED,
+    Difference,
+    Outcome,
+    Side,
+    compare,
+)
 from quorumshift_spark.normal_form import Entity
 from quorumshift_spark.views import Absent, Key
 
@@ -78,7 +89,7 @@ ONE_SIDE = Excuse(
 EXCUSES: Tuple[Excuse, ...] = (LOG_RECORD, BASELINE_LOG, BEFORE_KRAFT, ZXID, DELETIONS, MEANWHILE, ONE_SIDE)
 
 _UNEQUAL = (DIFFER, LEFT_ONLY, RIGHT_ONLY)
-_BASELINE_OF_LOG = f"{rules.BASELINE}:{rules.LOG}"
+_BASELINE_OF_LOG, _BASELINE_OF_ZOOKEEPER = (f"{rules.BASELINE}:{name}" for name in (rules.LOG, rules.ZOOKEEPER))
 _NEW_BASELINE = (
     "If clients did that, start a new baseline: remove the directory baseline of this cluster among the run artifacts"
 )
@@ -111,6 +122,9 @@ class LogRecords(Protocol):
 
     def copied(self) -> Copied | None:
         """Return the end of the initial copy, None where the log does not have its records any more."""
+
+    def epoch_at(self, offset: int) -> int | None:
+        """Return the epoch of the record at an offset, None where it is not there any more, or not yet."""
 
 
 class Evidence:
@@ -156,6 +170,30 @@ class Evidence:
             return self._controller.get("zxid")
         return None
 
+    def discontinued(self, end_offset: int) -> str | None:
+        """Return why the log, which ends at `end_offset`, does not continue that of the baseline; None where it does.
+
+        In Raft two logs with a record of the same offset and epoch are equal up to it. A record of a later change would
+        otherwise excuse what was lost before it.
+        """
+        then = self.baselines.get(_BASELINE_OF_LOG)
+        if then is None or self._log is None or self.is_of_another_log():
+            return None
+        last, epoch = then["offset"] - 1, then.get("epoch")
+        now = self._log.epoch_at(last)
+        if end_offset > last and (now is None or now == epoch):
+            return None
+        found = f"is of epoch {now}, at the baseline it was of epoch {epoch}" if end_offset > last else "is gone"
+        return (
+            f"the record at offset {last} of the metadata log {found}: committed records were lost, or this is the log "
+            f"of another quorum. Compare the logs of all controllers before you go on. {_NEW_BASELINE}"
+        )
+
+    def is_of_another_log(self) -> bool:
+        """Whether KRaft took over /controller after the baseline: it is of a migration that was taken back."""
+        of_zookeeper, kraft_since = self.baselines.get(_BASELINE_OF_ZOOKEEPER), self.kraft_since()
+        return of_zookeeper is not None and kraft_since is not None and of_zookeeper["zxid"] < kraft_since
+
     def last_record(self, key: Key, sides: Mapping[str, Side], since: int) -> Tuple[int | None, int]:
         """Return the offset of an entity's last record in the log, None without one, and the first offset whose records
         are known, if it is above `since`."""
@@ -187,11 +225,13 @@ def since(
     :arg outcome: of `compare`. A value that RISES never falls. An entity disappears only by a removal that a store
         shows.
     """
+    fallen = _reassigned(comparison, key, sides, evidence)
+    if key[0] != "producer_ids":
+        fallen = tuple(one for one in outcome.differences if _has_fallen(comparison, one, sides))
+    if fallen:
+        return Outcome(DIFFER, fallen)
     if outcome.outcome not in _UNEQUAL:
         return outcome
-    fallen = tuple(one for one in outcome.differences if _has_fallen(comparison, one, sides))
-    if fallen:
-        return Outcome(outcome.outcome, fallen)
     state = evidence.baselines.get(comparison.left, {})
     now = sides.get(comparison.right, Absent({}))
     if comparison.right == rules.LOG:
@@ -205,6 +245,37 @@ def since(
     if not found.proven:
         return outcome
     return Outcome(MATCH, (), found.why, outcome.differences, found.excuse)
+
+
+def _reassigned(
+    comparison: rules.Comparison, key: Key, sides: Mapping[str, Side], evidence: Evidence
+) -> Tuple[Difference, ...]:
+    """Return the difference of producer ids that are assigned twice: the next one fell; or a record allocated a block,
+    and the next one is as at the baseline. Ids that the copy lost begin anew, and rise to where they were."""
+    left, right = (sides.get(name) for name in (comparison.left, comparison.right))
+    if key[0] != "producer_ids" or not (isinstance(left, Entity) and isinstance(right, Entity)):
+        return ()
+    before, now = next_id(left), next_id(right)
+    copied, of_log = evidence.copied(), evidence.baselines.get(_BASELINE_OF_LOG)
+    first = None
+    if comparison.right == rules.LOG:
+        first = of_log["offset"] if of_log else None
+    elif evidence.kraft and copied and (of_log is None or evidence.is_of_another_log()):
+        first = copied.offset + 1  # ZooKeeper's baseline is older than the copy
+    last = None if first is None else evidence.last_record(key, sides, first)[0]
+    is_allocated = last is not None and first is not None and last >= first
+    if now > before or (now == before and not is_allocated):
+        return ()
+    both = {comparison.left: str(before), comparison.right: str(now)}
+    rule = rules.rule("producer_ids", "next")
+    why = f"{rules.RISES}; the log allocated a block at offset {last}" if is_allocated else rules.RISES
+    return (Difference(*key, "next", both, rules.SINCE, why, rule.do),)
+
+
+def next_id(entity: Entity) -> int:
+    """Return the first id that no producer has: the block that dual-write writes to ZooKeeper begins there."""
+    of_dual_write = entity.fields.get("broker") == OF_DUAL_WRITE
+    return int(json.loads(entity.fields["start" if of_dual_write else "next"]))
 
 
 def _in_log(key: Key, sides: Mapping[str, Side], now: Side, since_offset: int, evidence: Evidence) -> _Found:
@@ -250,7 +321,7 @@ def _under_kraft(
         return _Found(None, f"it changed in ZooKeeper under KRaft's controller, and no log was read. {_NEW_BASELINE}")
     copied, kraft_since = evidence.copied(), evidence.kraft_since()
     of_log = evidence.baselines.get(_BASELINE_OF_LOG)
-    is_copied_since = of_log is None or (kraft_since is not None and state["zxid"] < kraft_since)
+    is_copied_since = of_log is None or evidence.is_of_another_log()
     if is_copied_since and copied is None:
         return _Found(None, _NO_COPY)
     first = max([copied.offset + 1] if copied else [], default=0)

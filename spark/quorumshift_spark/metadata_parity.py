@@ -194,6 +194,9 @@ class _Run:
             self.result["rounds"] += [entry._asdict() for entry in found.rounds]
             for ours, theirs in zip(checked[:4], found[:4]):
                 ours.update(theirs)
+        if log:
+            end_offset = readings[rules.LOG].state["offset"]
+            self.incomplete += filter(None, [evidence.discontinued(end_offset)])
         if not beyond:
             checking.count_removals(checked, evidence)
         for name in self.views:

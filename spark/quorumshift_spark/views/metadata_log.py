@@ -35,6 +35,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata
     log_records,
     open_log,
     scan_log,
+    segment_batches,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.record_batch import LogError
 
@@ -274,6 +275,16 @@ class MetadataLogView(LiveView):
             return Copied(ends[-1].offset, ends[-1].epoch) if ends else None
 
         return self._of_past("copy", read)
+
+    def epoch_at(self, offset: int) -> int | None:
+        """Return the epoch of the record at an offset, None where it is not there any more, or not yet."""
+
+        def read(source):
+            with self._open(source, offset) as (log, extent):
+                batches = segment_batches(log, extent.end_offset, check_crc=False)
+                return next((one.epoch for one, _path in batches if one.base_offset <= offset <= one.last_offset), None)
+
+        return self._of_past(("epoch", offset), read)
 
     def _of_past(self, what, read):
         if (self.source, what) not in self._past:

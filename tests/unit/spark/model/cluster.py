@@ -108,6 +108,10 @@ def changed(state: State, change: Tuple[Any, ...], fresh: int) -> State:
 _OF_TOPIC = ("topic", "partition")
 
 
+def _numbers(state: State, topic: str) -> Set[int]:
+    return {part[2] for part in state if part[:2] == ("partition", topic)}
+
+
 def _partition(replicas: List[int]) -> Dict[str, Any]:
     epochs = {"leader_epoch": 0, "partition_epoch": 0}
     return {"replicas": replicas, "adding": [], "leader": 1, "isr": [1, 2], **epochs}
@@ -316,6 +320,7 @@ class Entry(NamedTuple):
 
     records: List[Record]
     after: State
+    epoch: int
 
 
 class Fault(NamedTuple):
@@ -382,6 +387,9 @@ class Cluster:
             self._write(content(before, self.block_of), content(self.truth, self.block_of), KeepEmpty)
         elif self.log:
             # A log that lost something may not have what is changed
+            if change[0] == "grow" and _numbers(self.of_log, change[1]) != _numbers(before, change[1]):
+                self.truth = before
+                return  # Kafka adds partitions above those that there are, not below
             after = changed(self.of_log, change, self.fresh + 1000)
             self._append(list(records(self.of_log, after)), after)
 
@@ -393,7 +401,7 @@ class Cluster:
             for number, (kind, fields) in enumerate(made)
         ]
         self.next_offset += len(placed)
-        self.log.append(Entry([one for one in placed if one.type != "NO_OP_RECORD"], after))
+        self.log.append(Entry([one for one in placed if one.type != "NO_OP_RECORD"], after, self.epoch))
 
     def _write(self, was: Dict[str, bytes], now: Dict[str, bytes], empty: type) -> None:
         """Write what changed between two contents; what is rejected is lost."""

@@ -196,6 +196,14 @@ class Log:
         every = [*self._summed_up(begin), *self._records(begin)]
         return {one.fields["topicId"]: one.offset for one in every if one.type == "REMOVE_TOPIC_RECORD"}
 
+    def epoch_at(self, offset: int) -> int | None:
+        """See MetadataLogView.epoch_at."""
+        bounds = self._cluster.bounds
+        if not self._cluster.begin <= offset < self.end_offset:
+            return None
+        ends = zip(bounds, bounds[1:], self._cluster.log)
+        return next((entry.epoch for begin, end, entry in ends if begin <= offset < end), None)
+
     def copied(self) -> Copied | None:
         """See MetadataLogView.copied."""
         ends = [one for one in self._records(self._cluster.begin) if one.type == "ZK_MIGRATION_STATE_RECORD"]
@@ -241,7 +249,8 @@ def run(cluster: Cluster, gate: str, baseline: Baseline | None, tick: Callable[[
     rows: Dict[str, Dict[Key, Entity]] = {}
     states: Dict[str, Dict[str, Any]] = {}
     if log:
-        rows[rules.LOG], states[rules.LOG] = log.entities(), {"offset": log.end_offset}
+        state = {"offset": log.end_offset, "epoch": log.epoch_at(log.end_offset - 1)}
+        rows[rules.LOG], states[rules.LOG] = log.entities(), state
     if with_zookeeper:
         states[rules.ZOOKEEPER] = zookeeper.state()
         rows[rules.ZOOKEEPER] = zookeeper.part(False)
@@ -319,6 +328,7 @@ def run(cluster: Cluster, gate: str, baseline: Baseline | None, tick: Callable[[
     unknown = [
         f"{entry.comparison.left} and {entry.comparison.right}: {entry.key}: {entry.why}" for entry in found.undecided
     ]
+    unknown += filter(None, [evidence.discontinued(log.end_offset) if log else None])
     unknown += _uncovered(cluster, gate, rows, comparisons, behind, log)
     verdict = DIFFER if why else INCOMPLETE if unknown else PASS
     excused = sorted({entry.outcome.excuse or "?" for entry in found.changed})
