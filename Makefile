@@ -19,7 +19,7 @@ demo: setup ## migrate a live cluster on the testbed from ZooKeeper to KRaft und
 	@$(PY) -m tools.demo
 
 model: setup ## 10,000 random histories of a migration through the gates, with and without faults: no wrong verdict
-	@$(PY) -m tests.unit.spark.model
+	@PYTHONPATH=spark:.build $(PY) -m tests.unit.spark.model
 
 test: setup ## the fast checks: lint, unit, integration, build, molecule, crash-tests
 test-full: setup ## the long checks: molecule-secure, test-fresh, test-e2e, test-verify, test-faults, test-rollback, test-layout, test-restarts, crash-tests-all, crash-tests-rollback, crash-tests-sudo, drill, zk-to-zk, spark, spark-standalone

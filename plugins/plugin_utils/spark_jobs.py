@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import abc
+import hashlib
 import json
 import os
 import shutil
@@ -70,6 +71,19 @@ def security_of_file(node: Mapping[str, Any], own: Mapping[str, Any]) -> dict[st
     return {name: properties.get(name) for name in names} if properties else {}
 
 
+def _files_of(where: str) -> Mapping[str, Any]:
+    with open(os.path.join(where, "result.json"), encoding="utf-8") as stream:
+        return json.load(stream).get("files") or {}
+
+
+def _sha256(path: str) -> str:
+    hashed = hashlib.sha256()
+    with open(path, "rb") as stream:
+        for chunk in iter(lambda: stream.read(1 << 20), b""):
+            hashed.update(chunk)
+    return hashed.hexdigest()
+
+
 class Job(abc.ABC):
     """A job that `action` (spark_job) submits. `own`: the task's options."""
 
@@ -96,7 +110,18 @@ class Job(abc.ABC):
         return []
 
     def keep(self, where: str) -> None:
-        """Keep the output of a passed job as the baseline for the next job, also of another run."""
+        """Keep the output of a passed job as the baseline for the next job, also of another run.
+
+        Raises AnsibleActionFail for a file that is not the one that the result names.
+        """
+        facts = _files_of(where) if self.BASELINE else {}
+        for name in self.BASELINE:
+            path = os.path.join(where, name)
+            if name in facts and _sha256(path) != facts[name]["sha256"]:
+                raise AnsibleActionFail(
+                    f"{path} is not the file that the job wrote: its SHA-256 is not the one in result.json. It was "
+                    "changed or copied incompletely. The baseline was not replaced. Run the playbook again"
+                )
         for name in self.BASELINE:
             os.makedirs(self._kept, mode=0o700, exist_ok=True)
             os.chmod(self._kept, 0o700)
@@ -107,8 +132,15 @@ class Job(abc.ABC):
 
     def baseline(self, input_dir: str) -> str | None:
         """Copy the baseline to the Spark host; return its directory there, None when there is no baseline yet."""
-        if not all(os.path.exists(os.path.join(self._kept, name)) for name in self.BASELINE):
+        found = [name for name in self.BASELINE if os.path.exists(os.path.join(self._kept, name))]
+        if not found:
             return None
+        missing = [name for name in self.BASELINE if name not in found]
+        if missing:
+            raise AnsibleActionFail(
+                f"the baseline in {self._kept} lacks {missing[0]}: it was copied incompletely, or an earlier release "
+                f"wrote it. Copy the whole directory again. Or start a new baseline: rm -r {self._kept}"
+            )
         for name in self.BASELINE:
             self.action.upload(os.path.join(self._kept, name), f"{input_dir}/{name}")
         return input_dir
@@ -121,7 +153,7 @@ class Job(abc.ABC):
 class MetadataParity(Job):
     """Compares ZooKeeper, the metadata log, each broker and the baseline."""
 
-    BASELINE = (baseline.ENTITIES,)
+    BASELINE = (baseline.ENTITIES, baseline.ENTITIES + ".hmac")
 
     def keep(self, where: str) -> None:
         """Keep the log's end as well: the next snapshot of it goes back to there."""

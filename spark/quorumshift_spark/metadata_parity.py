@@ -114,8 +114,11 @@ class _Run:
                 if self.result["verdict"] == results.PASS:
                     entities = writing.result() if writing else self._write_entities(rows, readings, registered)
                     self.result["files"][ENTITIES] = results.file_facts(*entities)
+                    signature = entities[0] + baseline.SIGNATURE
+                    self.result["files"][ENTITIES + baseline.SIGNATURE] = results.file_facts(signature, 1)
                 elif writing and not writing.exception():
-                    os.unlink(writing.result()[0])  # no later gate may compare with it
+                    for suffix in ("", baseline.SIGNATURE):  # no later gate may compare with it
+                        os.unlink(writing.result()[0] + suffix)
 
     def _probe(self) -> Dict[str, str]:
         """Probe every view; returns {view: error}."""
@@ -285,7 +288,7 @@ class _Run:
             F.col("fields").isNotNull(), F.concat(F.lit("{"), F.array_join(F.array_sort(_members()), ","), F.lit("}"))
         )
         kept = kept.withColumn("fields", texts).select(*baseline.SCHEMA.names)
-        with baseline.BaselineWriter(path, about) as writer:
+        with baseline.BaselineWriter(path, about, self.job.digest_key) as writer:
             for number in range(slices):
                 ids = F.pmod(F.xxhash64("kind", "key", "topic", "partition"), F.lit(slices))
                 part = kept.filter(ids == number) if slices > 1 else kept

@@ -41,7 +41,7 @@ class Failed(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """`verdicts`: {(gate, whether something was diverged, verdict): number}; `incomplete`: {reason: number}, see REASONS;
+    """`verdicts`: {(gate, whether something was diverged, verdict): number}; `incomplete`: {reason: number} by REASONS;
     `excused`: {name of the excuse: number of gates}."""
 
     failed: List[Failed]
