@@ -185,7 +185,8 @@ def _fingerprint(run_state: _Run, progress: Progress) -> tuple[Findings, Fingerp
         log_ends = cluster.high_watermarks(
             (name, number) for name, topic in found.topics.items() for number in topic.leaders
         )
-        gone = coordinators.missing(was.coordinators, now, found.topics, states) if was else []
+        same = [name for name, one in found.topics.items() if was and was.topics.get(name, one.id) == one.id]
+        gone = coordinators.missing(was.coordinators, now, same, states) if was else []
         sampled = _samples(settings["samples"], states)
         view["state"] = {"time_ms": taken, "topics": len(topics)}
 

@@ -42,6 +42,7 @@ import base64
 import hashlib
 import hmac
 import json
+import math
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils import seal
@@ -218,8 +219,11 @@ def unread_config(
 
 
 def quota(entity: Mapping[str, str | None], key: str, value: float, at: Mapping[str, int] | None = None) -> Entity:
-    """Return a quota. `entity`: {"user"|"client-id"|"ip": name, None for the default}."""
-    return _entity("quota", [sorted([kind, name] for kind, name in entity.items()), key], {"value": float(value)}, at)
+    """Return a quota. `entity`: {"user"|"client-id"|"ip": name, None for the default}. A value that is no number of
+    JSON (NaN, Infinity), which Kafka takes, is compared as text."""
+    number: Any = float(value)
+    comparable = number if math.isfinite(number) else str(number)
+    return _entity("quota", [sorted([kind, name] for kind, name in entity.items()), key], {"value": comparable}, at)
 
 
 def scram(

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import math
 import os
 import random
 import zlib
@@ -496,7 +495,7 @@ class Znodes:
             keys = (item.value["salt"], item.value["stored_key"], item.value["server_key"])
             digest = self._digests.scram(user, mechanism, *keys, item.value["iterations"])
             yield form.scram(user, mechanism, item.value["iterations"], digest, {"zxid": item.zxid})
-        elif item.kind in _ENTITIES and not (item.kind == "quota" and not math.isfinite(item.value)):
+        elif item.kind in _ENTITIES:
             yield _ENTITIES[item.kind](item.key, item.value, {"zxid": item.zxid})
 
     def _broker(self, item, node, problems):

@@ -741,6 +741,7 @@ def coordinated(
     written: Any = (),
     used: int = NOW - HOUR,
     left: int = 0,
+    recreated: Any = (),
 ) -> Findings:
     """Compare coordinators. `tombstones`: names of groups or transactional ids whose newest record is one; `written`:
     of those whose newest record is none; all others have no record. At the baseline each had one of `used`, and each
@@ -754,7 +755,8 @@ def coordinated(
             newest[entry.records[-1]].append((True, 123, NOW, entry.key[0] in tombstones))
         for record in entry.of_group if left else ():
             newest[record] = [(False, 8, left, False)]
-    findings = coordinators.compare(was, now, ends, read_ms, gone, newest)
+    known = {tp: one.end for tp, one in INTERNAL.items()}
+    findings = coordinators.compare(was, now, ends, read_ms, gone, newest, recreated, known)
     assert all(counted["read"] == sum(counted[name] for name in OUTCOMES) for counted in findings.counts.values())
     return findings
 
@@ -777,6 +779,23 @@ def test_decreased_offset_is_found(offset: int) -> None:
     findings = groups({"g": Group("EMPTY", {TP: 50})}, {"g": Group("EMPTY", {TP: offset})})
     assert rules(findings) == ["group_regressed"]
     assert findings.differences[0].sides == {"baseline": "50", "cluster": str(offset)}
+
+
+def test_an_offset_that_a_client_reset_has_a_record_above_the_baseline() -> None:
+    was, now = {"g": Group("EMPTY", {TP: 50})}, {"g": Group("EMPTY", {TP: 10})}
+    findings = groups(was, now, written=["g"])
+    assert compare.verdict(findings) == "pass" and "committed since the baseline" in findings.excused[0][2]
+    # A coordinator that lost the newest records has an older one, or none
+    assert rules(groups(was, now)) == ["group_regressed"]
+    assert rules(groups(was, now, tombstones=["g"])) == ["group_regressed"]
+
+
+def test_offsets_of_a_topic_that_was_created_again_begin_anew() -> None:
+    was = {"g": Group("EMPTY", {TP: 50})}
+    for now in ({"g": Group("EMPTY", {TP: 10})}, {}, {"g": Group("EMPTY", {TP: 70})}):
+        findings = coordinated(kept(was), kept(now), recreated={"orders"}, ends={TP: 100})
+        listed = [why for _kind, _key, why in findings.excused if "created again" in why]
+        assert len(listed) == 1 and not findings.differences
 
 
 @pytest.mark.parametrize("state_then", ["STABLE", "EMPTY"])

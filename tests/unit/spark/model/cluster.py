@@ -582,6 +582,11 @@ class Cluster:
 
     # --- truth ---
 
+    def accept(self) -> None:
+        """Take what the log has for the truth."""
+        self.truth, self.lost = self.of_log, None
+        self.faults = [one for one in self.faults if not one.what.startswith("the copy")]
+
     def diverged(self) -> List[str]:
         """Return what differs from the truth once all that is due was written."""
         later = copy.copy(self)
