@@ -117,7 +117,7 @@ class Job(abc.ABC):
         facts = _files_of(where) if self.BASELINE else {}
         for name in self.BASELINE:
             path = os.path.join(where, name)
-            if name in facts and _sha256(path) != facts[name]["sha256"]:
+            if _sha256(path) != (facts.get(name) or {}).get("sha256"):
                 raise AnsibleActionFail(
                     f"{path} is not the file that the job wrote: its SHA-256 is not the one in result.json. It was "
                     "changed or copied incompletely. The baseline was not replaced. Run the playbook again"
@@ -262,11 +262,14 @@ class MetadataParity(Job):
         return sorted({values[key] for values in files for key in keys if values.get(key)})
 
     def summary(self, result: Mapping[str, Any]) -> str:
-        agree = sum(one["match"] for one in result["counts"].values())
+        agree = sum(one["match"] - one.get("explained", 0) for one in result["counts"].values())
         views = len(
             [name for name, view in result["views"].items() if not (name.startswith("baseline") or view["error"])]
         )
-        return f"{agree} comparisons of {views} views agree"
+        since = result.get("since_baseline") or {}
+        counted = [f"{since[name]} {name}" for name in ("changed", "removed") if since.get(name)]
+        more = f"; {' and '.join(counted)} since the baseline, each with its record" if counted else ""
+        return f"{agree} comparisons of {views} views agree{more}"
 
 
 class DataFingerprint(Job):

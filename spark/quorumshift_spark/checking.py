@@ -97,6 +97,18 @@ def in_order(checked: Checked) -> Sorted:
     return found
 
 
+def since_baseline(found: Sorted) -> Dict[str, int]:
+    """Return how many entities changed since the baseline, and how many of the baseline's were removed."""
+    changed = {entry.key for entry in found.changed if entry.outcome.changes}
+    removed = {
+        entry.key
+        for entry in found.changed
+        for one in entry.outcome.changes
+        if one.field is None and one.sides[entry.comparison.right] is None
+    }
+    return {"changed": len(changed - removed), "removed": len(removed)}
+
+
 def is_different(outcomes: Iterable[Outcome]) -> bool:
     """Return whether one of the outcomes is a difference."""
     return any(one.outcome in (DIFFER, LEFT_ONLY, RIGHT_ONLY) for one in outcomes)

@@ -109,6 +109,7 @@ class _Run:
                 listed = [results.row(one, BASELINE, CLUSTER) for one in findings.differences]
                 results.write_differences(self.job.output, listed)
                 rows[results.DIFFERENCES] = len(findings.differences)
+                rows[store.NAME] = 1
                 for name, number in rows.items():
                     self.result["files"][name] = results.file_facts(os.path.join(self.job.output, name), number)
             _evaluate(self, findings)

@@ -342,6 +342,7 @@ class _Run:
             differences.append(results.listed(difference))
             rows += _rows("differ", rules.Comparison(*difference.sides, difference.relation, ()), [difference], "")
         result["comparisons"] += own.comparisons
+        result["since_baseline"] = checking.since_baseline(found)
         result.update(differences_total=len(differences), undecided_total=len(undecided), changed_total=len(changed))
         result["differences"] = results.some_of_each(differences, bounds.shown)
         result.update(undecided=undecided[: bounds.shown], changed=changed[: bounds.shown])

@@ -488,6 +488,31 @@ _NOT_COMPARED = {
 _OFF = re.compile("SECURITY_DISABLED|DELEGATION_TOKEN_AUTH_DISABLED|does not list ACLs")
 
 
+NOT_COMPARED: Tuple[Tuple[str, str], ...] = (
+    (
+        "RegisterBrokerRecord, but for what kind broker has: incarnation id, supported features, controlled shutdown, "
+        "migrating ZooKeeper broker",
+        "new with every start; the phase and each admission read them from the quorum",
+    ),
+    ("RegisterControllerRecord", "new with every start; whether each voter is ready decides the phase"),
+    (
+        "ProducerIdsRecord: broker id and epoch",
+        "which broker got the last block, and nothing reads it again; the next id is compared",
+    ),
+    (
+        "KRaftVersionRecord and VotersRecord",
+        "control records of the quorum's own, not metadata; two logs with the same end have the same ones",
+    ),
+    ("NoOpRecord and the markers of transactions", "they set nothing; records of aborted transactions are dropped"),
+    (
+        "a config of a group or of client metrics that only a broker has",
+        "no broker lists them: it is asked for those in the log. A broker with an old image is found by its offset",
+    ),
+    ("settings with a listener's prefix, such as listener.name.x.principal.builder.class", "each node has its own"),
+)
+"""What no comparison sees, and why."""
+
+
 def off_everywhere(not_served: Mapping[str, Mapping[str, str]]) -> List[str]:
     """Return the kinds that are off on every broker. `not_served`: {broker view: {kind: why}}."""
     return [kind for kind in KINDS if not_served and all(_OFF.search(off.get(kind, "")) for off in not_served.values())]
@@ -585,4 +610,5 @@ def markdown() -> str:
         lines.append(f"| {row.kind} | {row.field or '(exists)'} | {hows} | {row.why or '-'} |")
     lines += ["", "| coverage | what must have been compared for a pass |", "|---|---|"]
     lines += [f"| {name} | {what} |" for name, what in COVERAGE]
+    lines += ["", "| not compared | why |", "|---|---|", *(f"| {what} | {why} |" for what, why in NOT_COMPARED)]
     return "\n".join(lines) + "\n"

@@ -7,8 +7,8 @@ A row is an entity: view, kind, key, fields and at as JSON text; secrets are has
 columns.PARTITIONS instead, with `changed` for its `at`. The file's metadata holds cluster,
 gate, the position of each view, the settings of each node, and the id of the digest key.
 
-A file beside it (SIGNATURE) has the HMAC of all its bytes under the digest key: whoever can write to the run artifacts
-but does not have the key cannot make a baseline that agrees with a cluster that lost something.
+A file beside it (SIGNATURE) has the HMAC of all its bytes under the digest key: what can write to the run artifacts but
+does not have the key cannot make a baseline that agrees with a cluster that lost something.
 """
 
 from __future__ import annotations

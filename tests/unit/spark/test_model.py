@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Random histories of a migration: no gate passes on what diverged, and none says `differ` of what is equal.
+"""Random histories of a migration: what diverged passes no gate, and no gate says `differ` of what is equal.
 
 A sample of ``make model``, which plays 10,000. What failed once is kept: the events that a seed was shortened to.
 """
