@@ -61,6 +61,12 @@ BEFORE_KRAFT = Excuse(
     "the zxid of the entity's znodes, at most that of the `/controller` by which the leader of the copy took over",
     "`incomplete`: the copy may have lost it",
 )
+COPIED_VERSION = Excuse(
+    "copied version",
+    "a change of a partition's state in ZooKeeper between a baseline and the initial copy",
+    "the partition epoch that the copy wrote: it is the version of the state's znode, above that of the baseline",
+    "as above",
+)
 ZXID = Excuse(
     "zxid",
     "a change in ZooKeeper since the baseline, while ZooKeeper's controller owns `/controller`",
@@ -86,7 +92,16 @@ ONE_SIDE = Excuse(
     "the kind, and the key or `fenced` of the entity itself",
     "`differ`",
 )
-EXCUSES: Tuple[Excuse, ...] = (LOG_RECORD, BASELINE_LOG, BEFORE_KRAFT, ZXID, DELETIONS, MEANWHILE, ONE_SIDE)
+EXCUSES: Tuple[Excuse, ...] = (
+    LOG_RECORD,
+    BASELINE_LOG,
+    BEFORE_KRAFT,
+    COPIED_VERSION,
+    ZXID,
+    DELETIONS,
+    MEANWHILE,
+    ONE_SIDE,
+)
 
 _UNEQUAL = (DIFFER, LEFT_ONLY, RIGHT_ONLY)
 _BASELINE_OF_LOG, _BASELINE_OF_ZOOKEEPER = (f"{rules.BASELINE}:{name}" for name in (rules.LOG, rules.ZOOKEEPER))
@@ -237,7 +252,7 @@ def since(
     if comparison.right == rules.LOG:
         found = _in_log(key, sides, now, state["offset"], evidence)
     elif evidence.kraft and not _of_zookeeper_alone(outcome):
-        found = _under_kraft(comparison, key, sides, now, state, evidence)
+        found = _under_kraft(comparison, key, outcome, sides, now, state, evidence)
     else:
         found = _in_zookeeper(state, now)
     if found.proven is None:
@@ -311,6 +326,7 @@ _NO_RECORDS = (
 def _under_kraft(
     comparison: rules.Comparison,
     key: Key,
+    outcome: Outcome,
     sides: Mapping[str, Side],
     now: Side,
     state: Mapping[str, Any],
@@ -340,6 +356,9 @@ def _under_kraft(
     if kraft_since is not None and now.at.get("zxid", kraft_since + 1) <= kraft_since:
         why = f"{before.why}, before KRaft took over (zxid {kraft_since})"
         return _Found(before.proven, why, BEFORE_KRAFT.name)
+    if _is_newer_copy(key, outcome, sides.get(comparison.left), sides.get(rules.LOG)):
+        why = "the copy read a newer version of its state than the baseline"
+        return _Found(True, why, COPIED_VERSION.name)
     return _Found(None, _LOST_IN_COPY.format(first=first))
 
 
@@ -352,6 +371,21 @@ _LOST_IN_COPY = (
     "(offset {first}): the copy may have lost it, since Kafka deletes in ZooKeeper what the copy lacks. Compare it "
     "with the backup of ZooKeeper. " + _NEW_BASELINE
 )
+
+
+_OF_STATE = frozenset(("leader", "leader_epoch", "isr", "recovery_state", "partition_epoch"))
+"""What the znode of a partition's state holds, of which each write raises the version."""
+
+
+def _is_newer_copy(key: Key, outcome: Outcome, then: Side | None, copied: Side | None) -> bool:
+    """Return whether the copy read a newer state of a partition than the baseline did. There is no record since the
+    copy, so the log has what the copy read."""
+    if key[0] != "partition" or not (isinstance(then, Entity) and isinstance(copied, Entity)):
+        return False
+    before, after = (json.loads(one.fields.get("partition_epoch", "null")) for one in (then, copied))
+    same_topic = then.fields.get("topic_id") == copied.fields.get("topic_id")
+    fields = {one.field for one in outcome.differences}
+    return fields <= _OF_STATE and same_topic and before is not None and after is not None and after > before
 
 
 def _same_as_log(comparison: rules.Comparison, key: Key, now: Side, then: Side) -> bool:

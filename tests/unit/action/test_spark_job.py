@@ -57,8 +57,8 @@ def test_a_file_that_is_not_the_one_of_the_result_is_no_baseline(spark, changed)
         return result("pass")
 
     spark._module = module
-    done = spark.run("spark_job", ARGS)
-    assert done["failed"] and f"{changed} is not the file that the job wrote" in done["msg"]
+    with pytest.raises(AnsibleActionFail, match=f"{changed} is not the file that the job wrote"):
+        spark.run("spark_job", ARGS)
     assert not os.path.exists(os.path.join(spark.artifacts.cluster, "baseline", "entities.parquet"))
 
 
@@ -76,8 +76,8 @@ def test_a_baseline_without_its_signature_is_named(spark):
     os.makedirs(directory)
     with open(os.path.join(directory, "entities.parquet"), "w", encoding="ascii"):
         pass
-    done = spark.run("spark_job", ARGS, result("pass"))
-    assert done["failed"] and "lacks entities.parquet.hmac" in done["msg"]
+    with pytest.raises(AnsibleActionFail, match=r"lacks entities\.parquet\.hmac"):
+        spark.run("spark_job", ARGS, result("pass"))
 
 
 def test_a_pass_is_shown_in_a_line_and_kept_as_the_next_baseline(spark):

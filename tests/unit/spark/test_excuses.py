@@ -243,6 +243,25 @@ def test_what_changed_before_kraft_owns_controller_is_excused_by_its_zxid(now, c
     assert found.excuse == (excuses.BEFORE_KRAFT.name if expected == MATCH else None)
 
 
+def _partition(leader, epoch, **at):
+    return form.partition("t", 0, {"topic_id": "A", "leader": leader, "partition_epoch": epoch, "replicas": [1, 2]}, at)
+
+
+@pytest.mark.parametrize(
+    ("copied", "replicas", "expected"), [(5, [1, 2], MATCH), (4, [1, 2], SKIPPED), (5, [1, 3], SKIPPED)]
+)
+def test_the_version_that_the_copy_read_shows_that_a_partition_changed_before_it(copied, replicas, expected):
+    """Each broker's restart changes all its partitions. An election since the copy hides when KRaft took over."""
+    later = {**KRAFT, "epoch": EPOCH + 1, "zxid": 950}
+    now = _partition(2, 9, zxid=900)._replace()
+    now = now._replace(fields={**now.fields, "replicas": form.canonical(replicas)})
+    of_log = _partition(2, copied, offset=10)
+    sides = {BASELINE: _partition(1, 4), ZOOKEEPER: now, LOG: of_log}
+    found = outcomes_of(now[:2], sides, [IN_ZOOKEEPER], Evidence(BEFORE, later, Records(copied=COPY)))[IN_ZOOKEEPER]
+    assert found.outcome == expected
+    assert found.excuse == (excuses.COPIED_VERSION.name if expected == MATCH else None)
+
+
 def test_nothing_changed_in_zookeeper_since_the_baseline_so_it_differs():
     assert under_kraft(_gone(900, deletions=4), Absent({}), BEFORE).outcome == LEFT_ONLY
     assert under_kraft(_value("2", zxid=500), _value("2", offset=10), BEFORE).outcome == DIFFER
