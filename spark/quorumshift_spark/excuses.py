@@ -52,7 +52,7 @@ LOG_RECORD = Excuse(
 BASELINE_LOG = Excuse(
     "log at the baseline",
     "ZooKeeper changed since the baseline to what the log had then: it was behind at the baseline's first reading",
-    "the entity of the log in the baseline",
+    "the entity of the log in the baseline, and a newer zxid of the znodes",
     "as above",
 )
 BEFORE_KRAFT = Excuse(
@@ -241,7 +241,7 @@ def since(
         shows.
     """
     fallen = _reassigned(comparison, key, sides, evidence)
-    if key[0] != "producer_ids":
+    if not fallen and _has_one_owner(comparison, sides):
         fallen = tuple(one for one in outcome.differences if _has_fallen(comparison, one, sides))
     if fallen:
         return Outcome(DIFFER, fallen)
@@ -285,6 +285,12 @@ def _reassigned(
     rule = rules.rule("producer_ids", "next")
     why = f"{rules.RISES}; the log allocated a block at offset {last}" if is_allocated else rules.RISES
     return (Difference(*key, "next", both, rules.SINCE, why, rule.do),)
+
+
+def _has_one_owner(comparison: rules.Comparison, sides: Mapping[str, Side]) -> bool:
+    """Return whether `next` of two blocks of producer ids means the same; it does for all else."""
+    both = (sides.get(comparison.left), sides.get(comparison.right))
+    return len({one.fields.get("broker") == OF_DUAL_WRITE for one in both if isinstance(one, Entity)}) < 2
 
 
 def next_id(entity: Entity) -> int:
@@ -343,7 +349,8 @@ def _under_kraft(
     first = max([copied.offset + 1] if copied else [], default=0)
     if not is_copied_since and of_log is not None:
         first = max(first, of_log["offset"])
-        if _same_as_log(comparison, key, now, sides.get(_BASELINE_OF_LOG, Absent({}))):
+        then = sides.get(_BASELINE_OF_LOG, Absent({}))
+        if _in_zookeeper(state, now).proven and _same_as_log(comparison, key, now, then):
             return _Found(True, "changed to what the log had at the baseline", BASELINE_LOG.name)
     recorded = _recorded(key, sides, sides.get(comparison.left, Absent({})), now, first, evidence)
     if recorded:

@@ -298,6 +298,13 @@ def test_zookeeper_that_was_behind_at_the_baseline_is_excused_by_the_log_of_then
     assert found.outcome == MATCH and found.excuse == excuses.BASELINE_LOG.name
 
 
+def test_a_baseline_of_the_log_excuses_nothing_that_did_not_change_in_zookeeper():
+    evidence = Evidence(AFTER, KRAFT, Records(copied=COPY))
+    now = _value("2", zxid=800)
+    sides = {BASELINE: _CONFIG, ZOOKEEPER: now, LOG: _value("2", offset=59), "baseline:metadata_log": _value("2")}
+    assert outcomes_of(_CONFIG[:2], sides, [IN_ZOOKEEPER], evidence)[IN_ZOOKEEPER].outcome == DIFFER
+
+
 def test_what_only_zookeeper_has_is_excused_by_its_own_zxid():
     """After a failover the controller writes states that differ, without a record."""
     was, now = (form.partition("t", 0, {"leader": 1, "partition_epoch": n}, {"zxid": 800 + n}) for n in (1, 2))
