@@ -10,13 +10,16 @@ PY := .venv/bin/python
 TESTBED := $(PY) extensions/molecule/testbed/testbed.py
 CHECKS := lint unit integration spark spark-standalone build molecule molecule-secure crash-tests crash-tests-all crash-tests-rollback crash-tests-sudo drill zk-to-zk test test-full test-fresh test-e2e test-verify test-faults test-rollback test-layout test-restarts test-releases journey
 
-.PHONY: help setup demo $(CHECKS) lock testbed-up testbed-down testbed-reset testbed-ssh clean
+.PHONY: help setup demo model $(CHECKS) lock testbed-up testbed-down testbed-reset testbed-ssh clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z].*:.*## / { sub(/:.*/, "", $$1); printf "  make %-20s %s\n", $$1, $$2 }' Makefile
 
 demo: setup ## migrate a live cluster on the testbed from ZooKeeper to KRaft under load
 	@$(PY) -m tools.demo
+
+model: setup ## 10,000 random histories of a migration through the gates, with and without faults: no wrong verdict
+	@PYTHONPATH=spark:.build $(PY) -m tests.unit.spark.model
 
 test: setup ## the fast checks: lint, unit, integration, build, molecule, crash-tests
 test-full: setup ## the long checks: molecule-secure, test-fresh, test-e2e, test-verify, test-faults, test-rollback, test-layout, test-restarts, crash-tests-all, crash-tests-rollback, crash-tests-sudo, drill, zk-to-zk, test-releases, spark, spark-standalone

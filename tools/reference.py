@@ -37,7 +37,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.core.features im
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "spark"))
-from quorumshift_spark import rules
+from quorumshift_spark import excuses, rules
 
 DOCS = ROOT / "docs"
 RUNBOOK = DOCS / "runbook.md"
@@ -306,6 +306,11 @@ def verification_rules() -> str:
     return rules.markdown().rstrip()
 
 
+def verification_excuses() -> str:
+    """Return the table of what excuses a difference."""
+    return "\n".join(excuses.markdown())
+
+
 def invariants_table() -> str:
     """The conditions of every gate and admission, from core/invariants.py."""
     rows = ["| id | condition | what holds | read from | required |", "|---|---|---|---|---|"]
@@ -342,6 +347,7 @@ REGIONS = {
     "levels": levels_table,
     "invariants": invariants_table,
     "verification rules": verification_rules,
+    "verification excuses": verification_excuses,
     "gates": gates_table,
     "controller keys": controller_keys_table,
     "checks": checks_table,

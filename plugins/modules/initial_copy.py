@@ -68,14 +68,15 @@ differences:
   elements: str
   returned: with O(state=compared)
 moved:
-  description: What changed in ZooKeeper between the two counts, which explains a difference.
+  description: What changed in ZooKeeper between the two counts.
   type: list
   elements: str
   returned: with O(state=compared)
 unseen:
   description:
-    - Why the metadata logs do not show whether there was an initial copy; null if they do. Kafka may have removed the
-      log's beginning. Then nothing is concluded, and nothing may be masked.
+    - Why the metadata logs do not show whether the initial copy is complete, or whether there was one; null if they do.
+      Kafka may have removed the log's beginning. Or ZooKeeper had something before the copy that is gone, and no record
+      after the copy removed it. Then nothing is concluded, and nothing may be masked.
   type: str
   returned: with O(state=compared)
 records:

@@ -25,6 +25,7 @@ from ansible.utils.display import Display
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates, run_outcome
 from ansible_collections.quorumshift.kafka.plugins.module_utils.facts import NodeFacts
 from ansible_collections.quorumshift.kafka.plugins.module_utils.masking import mask
+from ansible_collections.quorumshift.kafka.plugins.module_utils.printable import visible
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils import report, variable_specs
 from ansible_collections.quorumshift.kafka.plugins.plugin_utils.run_artifacts import RunArtifacts
 
@@ -214,7 +215,7 @@ class QuorumshiftAction(ActionBase):
 
     def say(self, text: str) -> None:
         """Show one line of progress."""
-        display.display(f"    {mask(text)}")
+        display.display(f"    {visible(mask(text))}")
 
     # The run ----------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import abc
+import hashlib
 import json
 import os
 import shutil
@@ -63,6 +64,26 @@ def directory_ids(node: Mapping[str, Any]) -> list[str]:
     return sorted(ids) if all(ids) else []
 
 
+def security_of_file(node: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return the authorizer's settings in a node's file, {} if it was not read. Kafka withholds their values."""
+    properties = (node.get("file") or {}).get("properties")
+    names = [name for name in kraft_config.OF_AUTHORIZER if name not in own]
+    return {name: properties.get(name) for name in names} if properties else {}
+
+
+def _files_of(where: str) -> Mapping[str, Any]:
+    with open(os.path.join(where, "result.json"), encoding="utf-8") as stream:
+        return json.load(stream).get("files") or {}
+
+
+def _sha256(path: str) -> str:
+    hashed = hashlib.sha256()
+    with open(path, "rb") as stream:
+        for chunk in iter(lambda: stream.read(1 << 20), b""):
+            hashed.update(chunk)
+    return hashed.hexdigest()
+
+
 class Job(abc.ABC):
     """A job that `action` (spark_job) submits. `own`: the task's options."""
 
@@ -89,7 +110,18 @@ class Job(abc.ABC):
         return []
 
     def keep(self, where: str) -> None:
-        """Keep the output of a passed job as the baseline for the next job, also of another run."""
+        """Keep the output of a passed job as the baseline for the next job, also of another run.
+
+        Raises AnsibleActionFail for a file that is not the one that the result names.
+        """
+        facts = _files_of(where) if self.BASELINE else {}
+        for name in self.BASELINE:
+            path = os.path.join(where, name)
+            if _sha256(path) != (facts.get(name) or {}).get("sha256"):
+                raise AnsibleActionFail(
+                    f"{path} is not the file that the job wrote: its SHA-256 is not the one in result.json. It was "
+                    "changed or copied incompletely. The baseline was not replaced. Run the playbook again"
+                )
         for name in self.BASELINE:
             os.makedirs(self._kept, mode=0o700, exist_ok=True)
             os.chmod(self._kept, 0o700)
@@ -100,8 +132,15 @@ class Job(abc.ABC):
 
     def baseline(self, input_dir: str) -> str | None:
         """Copy the baseline to the Spark host; return its directory there, None when there is no baseline yet."""
-        if not all(os.path.exists(os.path.join(self._kept, name)) for name in self.BASELINE):
+        found = [name for name in self.BASELINE if os.path.exists(os.path.join(self._kept, name))]
+        if not found:
             return None
+        missing = [name for name in self.BASELINE if name not in found]
+        if missing:
+            raise AnsibleActionFail(
+                f"the baseline in {self._kept} lacks {missing[0]}: it was copied incompletely, or an earlier release "
+                f"wrote it. Copy the whole directory again. Or start a new baseline: rm -r {self._kept}"
+            )
         for name in self.BASELINE:
             self.action.upload(os.path.join(self._kept, name), f"{input_dir}/{name}")
         return input_dir
@@ -114,7 +153,7 @@ class Job(abc.ABC):
 class MetadataParity(Job):
     """Compares ZooKeeper, the metadata log, each broker and the baseline."""
 
-    BASELINE = (baseline.ENTITIES,)
+    BASELINE = (baseline.ENTITIES, baseline.ENTITIES + ".hmac")
 
     def keep(self, where: str) -> None:
         """Keep the log's end as well: the next snapshot of it goes back to there."""
@@ -142,22 +181,28 @@ class MetadataParity(Job):
             views["metadata_logs"] = self.other_logs(input_dir)
             if gates.ZOOKEEPER in gate.needs:
                 job["fence"] = {"migration_offset": seen["mirrored_offset"], "migration_zxid": seen["mirrored_zxid"]}
+        # What the operator sets for controllers is theirs to change: the preflight names it (checks.settings.overrides)
+        own = self.action.variable("quorumshift_controller_config") or {}
         connections = Connections.from_options(args)
         views["brokers"] = [
             {
                 "id": node["node_id"],
                 "address": client_address(node, node["host_address"], connections),
                 "directories": [] if gate.rollback else directory_ids(node),
+                "file": {} if gate.rollback else security_of_file(node, own),
             }
             for node in self.action.nodes().values()
             if node["role"] == "broker"
         ]
-        # What the operator sets for controllers is theirs to change: the preflight names it (checks.settings.overrides)
-        own = self.action.variable("quorumshift_controller_config") or {}
-        views["settings"] = [] if gate.rollback else sorted(kraft_config.APPLIED_BY_CONTROLLERS - own.keys())
+        compared = {*kraft_config.APPLIED_BY_CONTROLLERS, *kraft_config.SECURITY} - own.keys()
+        views["settings"] = [] if gate.rollback else sorted(compared)
         if gates.METADATA_LOG in gate.needs:
             views["controllers"] = [
-                {"id": node["node_id"], "address": node["address"]}
+                {
+                    "id": node["node_id"],
+                    "address": node["address"],
+                    "file": {} if gate.rollback else security_of_file(node, own),
+                }
                 for node in self.action.nodes().values()
                 if node["role"] == "controller"
             ]
@@ -217,11 +262,14 @@ class MetadataParity(Job):
         return sorted({values[key] for values in files for key in keys if values.get(key)})
 
     def summary(self, result: Mapping[str, Any]) -> str:
-        agree = sum(one["match"] for one in result["counts"].values())
+        agree = sum(one["match"] - one.get("explained", 0) for one in result["counts"].values())
         views = len(
             [name for name, view in result["views"].items() if not (name.startswith("baseline") or view["error"])]
         )
-        return f"{agree} comparisons of {views} views agree"
+        since = result.get("since_baseline") or {}
+        counted = [f"{since[name]} {name}" for name in ("changed", "removed") if since.get(name)]
+        more = f"; {' and '.join(counted)} since the baseline, each with its record" if counted else ""
+        return f"{agree} comparisons of {views} views agree{more}"
 
 
 class DataFingerprint(Job):

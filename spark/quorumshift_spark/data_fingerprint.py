@@ -109,6 +109,7 @@ class _Run:
                 listed = [results.row(one, BASELINE, CLUSTER) for one in findings.differences]
                 results.write_differences(self.job.output, listed)
                 rows[results.DIFFERENCES] = len(findings.differences)
+                rows[store.NAME] = 1
                 for name, number in rows.items():
                     self.result["files"][name] = results.file_facts(os.path.join(self.job.output, name), number)
             _evaluate(self, findings)
@@ -185,7 +186,8 @@ def _fingerprint(run_state: _Run, progress: Progress) -> tuple[Findings, Fingerp
         log_ends = cluster.high_watermarks(
             (name, number) for name, topic in found.topics.items() for number in topic.leaders
         )
-        gone = coordinators.missing(was.coordinators, now, found.topics, states) if was else []
+        same = [name for name, one in found.topics.items() if was and was.topics.get(name, one.id) == one.id]
+        gone = coordinators.missing(was.coordinators, now, same, states) if was else []
         sampled = _samples(settings["samples"], states)
         view["state"] = {"time_ms": taken, "topics": len(topics)}
 

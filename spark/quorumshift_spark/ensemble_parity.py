@@ -218,7 +218,7 @@ class _Run:
                 ),
                 key=lambda one: one["path"],
             )
-        self._evaluate(compared, found, len(differing) > limit)
+        self._evaluate(compared, found, differing)
 
     def _failed(self, rows: DataFrame, compared: Sequence[trees.Tree]) -> bool:
         """Set the verdict where a server's files could not be read, and return whether that is so."""
@@ -267,8 +267,13 @@ class _Run:
             self.result["comparisons"].append({**pair, "counts": {KIND: counts}})
         self.result["counts"] = {KIND: total}
 
-    def _evaluate(self, compared: Sequence[trees.Tree], found: Mapping[str, Mapping[int, Any]], more: bool) -> None:
-        """Fill in differences and the verdict; write differences.parquet."""
+    def _evaluate(
+        self, compared: Sequence[trees.Tree], found: Mapping[str, Mapping[int, Any]], differing: Sequence[str]
+    ) -> None:
+        """Fill in differences and the verdict; write differences.parquet.
+
+        :arg differing: the paths that differ by their digests, one more than are shown where there are more.
+        """
         differences = [
             difference
             for path, of in sorted(found.items())
@@ -284,11 +289,19 @@ class _Run:
         self.result["files"][results.DIFFERENCES] = results.file_facts(path, len(differences))
         reasons = []
         if differences:
+            more = len(differing) > self.job.bounds.reread_limit
             beyond = ", and more znodes differ that are not listed" if more else ""
             reasons.append(
                 f"{len(found)} znodes differ{beyond}; the first: {differences[0].text()}. To do: {differences[0].do}"
             )
-        verdict = results.DIFFER if differences else results.PASS
+        seen = {json.loads(one.key)[0] for one in differences}
+        vanished = [path for path in differing[: self.job.bounds.reread_limit] if path not in seen]
+        if vanished:
+            reasons.append(
+                f"{len(vanished)} znodes differed at the first reading of the files and not at the second: "
+                f"{vanished[0]}. The files changed meanwhile, or were read incompletely. Take them anew and run again"
+            )
+        verdict = results.DIFFER if differences else results.INCOMPLETE if vanished else results.PASS
         self.result.update(verdict=verdict, reasons=reasons)
 
 

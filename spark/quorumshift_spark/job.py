@@ -19,9 +19,9 @@ Of metadata_parity; each other job names the keys that differ:
                  "password_encoder_secrets": [...]},
    "metadata_log": {"archive": path, "sha256": ..., "end_offset": n} or {"directory": path, "end_offset": n},
    "metadata_logs": [{"node": id, and the same} or {"node": id, "error": why there is none}, ...],   of other voters
-   "brokers": [{"id": n, "address": "host:port", "client": {...},
+   "brokers": [{"id": n, "address": "host:port", "client": {...}, "file": {config of its file: value or null},
                 "directories": [id in meta.properties of a log directory, ...] if its host was read}, ...],
-   "controllers": [{"id": n, "address": "host:port", "client": {...}}, ...],
+   "controllers": [{"id": n, "address": "host:port", "client": {...}, "file": {...}}, ...],
    "settings": [name, ...],           configs of which all nodes' files must say the same
    "baseline": {"path": ...}},
  "bounds": {...}}

@@ -20,27 +20,20 @@ import json
 import os
 import shutil
 import time
-from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import node_mode
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from quorumshift_spark import accounting, fence, nodes, parity, recheck, rules, running
+from quorumshift_spark import accounting, checking, fence, nodes, parity, rules, running
 from quorumshift_spark import job as jobs
 from quorumshift_spark import result as results
-from quorumshift_spark.compare import (
-    DIFFER,
-    LEFT_ONLY,
-    MATCH,
-    RIGHT_ONLY,
-    SKIPPED,
-    Outcome,
-    unexplained_removals,
-    with_history,
-)
-from quorumshift_spark.normal_form import Entity, canonical
-from quorumshift_spark.views import Key, LiveView, View, baseline, family
+from quorumshift_spark.checking import Checked
+from quorumshift_spark.compare import SKIPPED, Difference
+from quorumshift_spark.excuses import Evidence
+from quorumshift_spark.normal_form import canonical
+from quorumshift_spark.views import LiveView, View, baseline, family
 from quorumshift_spark.views.source import error_line
 
 JOB = "metadata_parity"
@@ -54,17 +47,6 @@ _ENOUGH = 10_000  # keys that differ: more do not change the verdict, and fill t
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job and return the exit code."""
     return running.main(JOB, "Compare views of a Kafka cluster's metadata.", _Run, arguments)
-
-
-class _Checked(NamedTuple):
-    """The unequal keys after the re-checks: {key: {view: side}} at the `first` and `last` reading, {key: {comparison:
-    outcome}}, {(key, comparison): why}, and the ids of those that were not compared any more."""
-
-    first: Dict[Key, Dict[str, Any]]
-    last: Dict[Key, Dict[str, Any]]
-    outcomes: Dict[Key, Dict[rules.Comparison, Outcome]]
-    undecided: Dict[Tuple[Key, rules.Comparison], str]
-    beyond: List[int]
 
 
 class _Run:
@@ -116,7 +98,7 @@ class _Run:
         kinds = {name: view.kinds for name, view in self.views.items() if name not in self.apart}
         comparisons = rules.plan(self.job.gate, kinds, self.zookeeper_mode)
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            registered = pool.submit(parity.of_nodes, rows, read.copies)
+            registered = pool.submit(self._of_nodes, rows, read.copies)
             # A few rows cost less than the plan of their query, which is made beside that of the comparison
             writing = (
                 pool.submit(self._write_entities, rows, readings, registered) if parity.are_few(readings) else None
@@ -124,16 +106,19 @@ class _Run:
             with running.timed(self.result, "compare"):
                 unequal = parity.Unequal(rows, parity.bundled(comparisons), read.copies)
             with running.timed(self.result, "recheck"):
-                checked = self._recheck(unequal, comparisons, readings)
+                checked, beyond = self._check(unequal, comparisons, readings)
             with running.timed(self.result, "write"):
                 brokers, settings = registered.result()
-                self.incomplete += self._uncovered(brokers, readings)
-                self._evaluate(comparisons, unequal, checked, readings, self._nodes(brokers, settings))
+                self.incomplete += self._uncovered(brokers, readings, rules.baselines_compared(comparisons))
+                self._evaluate(comparisons, unequal, checked, beyond, readings, self._nodes(brokers, settings))
                 if self.result["verdict"] == results.PASS:
                     entities = writing.result() if writing else self._write_entities(rows, readings, registered)
                     self.result["files"][ENTITIES] = results.file_facts(*entities)
+                    signature = entities[0] + baseline.SIGNATURE
+                    self.result["files"][ENTITIES + baseline.SIGNATURE] = results.file_facts(signature, 1)
                 elif writing and not writing.exception():
-                    os.unlink(writing.result()[0])  # no later gate may compare with it
+                    for suffix in ("", baseline.SIGNATURE):  # no later gate may compare with it
+                        os.unlink(writing.result()[0] + suffix)
 
     def _probe(self) -> Dict[str, str]:
         """Probe every view; returns {view: error}."""
@@ -183,76 +168,55 @@ class _Run:
 
     # --- re-checks ---
 
-    def _recheck(self, unequal: parity.Unequal, comparisons, readings) -> _Checked:
-        """Compare and re-check the unequal keys, bounds.reread_limit at a time."""
+    def _check(self, unequal: parity.Unequal, comparisons, readings) -> Tuple[Checked, List[int]]:
+        """Compare and re-check the unequal keys, bounds.reread_limit at a time. Return also the ids of those beyond."""
         baselines = {name: reading.state for name, reading in readings.items() if family(name) == rules.BASELINE}
+        controller = readings[rules.ZOOKEEPER].state.get("controller") if rules.ZOOKEEPER in readings else None
+        log: Any = self.views.get(rules.LOG)
+        evidence = Evidence(baselines, controller, log)
         fencing = fence.Fencing(self.job, self.views)
-        checked = _Checked({}, {}, {}, {}, [])
-        limit = self.job.bounds.reread_limit
-        for start in range(0, len(unequal.ids), limit):
-            if sum(map(_is_different, checked.outcomes.values())) >= _ENOUGH:
-                return checked._replace(beyond=unequal.ids[start:])
-            keys, twice = unequal.entities(unequal.ids[start : start + limit])
-            self.incomplete += twice
-            self._recheck_some(keys, comparisons, baselines, fencing, checked)
-        for name in self.views:
-            self.result["views"][name]["moved"] = accounting.moved(checked.first, checked.last, name)
-        for key, unexplained in unexplained_removals(checked.outcomes, checked.last, baselines).items():
-            checked.outcomes[key] = {**checked.outcomes[key], **unexplained}
-        return checked
-
-    def _recheck_some(self, keys, comparisons, baselines, fencing, checked) -> None:
-        first = {key: recheck.outcomes_of(key, sides, comparisons, baselines) for key, sides in keys.items()}
-        self._use_history(first, keys, baselines)
-        todo = {key: keys[key] for key, outcomes in first.items() if any(map(_is_unequal, outcomes.values()))}
         # A further controller's log is not read again: it ends at the same offset as the first snapshot
         reread = {
             name: functools.partial(_reread, view)
             for name, view in self.views.items()
             if isinstance(view, LiveView) and (family(name) != rules.LOG or name == rules.LOG)
         }
-        bounds = self.job.bounds
-        log: Any = self.views.get(rules.LOG)
-        rechecked = recheck.recheck(
-            todo,
-            comparisons,
-            reread,
-            baselines,
-            fencing.advance,
-            bounds.rounds,
-            bounds.pause_s,
-            log.between if log else {},
-        )
-        self._use_history(rechecked.outcomes, rechecked.sides, baselines)
-        for name, problems in rechecked.problems.items():
-            self._problems(name, [tuple(problem) for problem in problems])
-        self.result["rounds"] += [entry._asdict() for entry in rechecked.rounds]
-        checked.first.update(keys)
-        checked.last.update({**{key: dict(views) for key, views in keys.items()}, **rechecked.sides})
-        checked.outcomes.update({**first, **rechecked.outcomes})
-        checked.undecided.update(rechecked.undecided)
+        checked = Checked({}, {}, {}, {}, [], {})
+        bounds, beyond = self.job.bounds, []
+        for start in range(0, len(unequal.ids), bounds.reread_limit):
+            if sum(checking.is_different(one.values()) for one in checked.outcomes.values()) >= _ENOUGH:
+                beyond = unequal.ids[start:]
+                break
+            keys, twice = unequal.entities(unequal.ids[start : start + bounds.reread_limit])
+            self.incomplete += twice
+            between = log.between if log else {}
+            given = reread, evidence, fencing.advance, bounds.rounds, bounds.pause_s, between
+            found = checking.check(keys, comparisons, *given)
+            for name, problems in found.problems.items():
+                self._problems(name, [tuple(problem) for problem in problems])
+            self.result["rounds"] += [entry._asdict() for entry in found.rounds]
+            for ours, theirs in zip(checked[:4], found[:4]):
+                ours.update(theirs)
+        if log:
+            end_offset = readings[rules.LOG].state["offset"]
+            self.incomplete += filter(None, [evidence.discontinued(end_offset)])
+        if not beyond:
+            checking.count_removals(checked, evidence)
+        for name in self.views:
+            self.result["views"][name]["moved"] = accounting.moved(checked.first, checked.last, name)
+        return checked, beyond
 
-    def _use_history(self, outcomes, sides, baselines) -> None:
-        """Evaluate again what differs from the log's baseline, by the records that a newer checkpoint sums up."""
-        log: Any = self.views.get(rules.LOG)
-        of_log = {
-            key: comparison
-            for key, of_key in outcomes.items()
-            for comparison, outcome in of_key.items()
-            if (comparison.relation, comparison.right) == (rules.SINCE, rules.LOG)
-            and (outcome.differences or outcome.changes)
-        }
-        history = log.history(baselines[f"{rules.BASELINE}:{rules.LOG}"]["offset"]) if of_log else None
-        if history is None:
-            return
-        last = history.last((key, _topic_ids(sides[key], of_log[key])) for key in of_log)
-        for key, comparison in of_log.items():
-            given = outcomes[key], key, sides[key], comparison, baselines[comparison.left]
-            outcomes[key] = {**outcomes[key], comparison: with_history(*given, history.begin, last.get(key))}
+    def _of_nodes(self, rows, copies):
+        brokers, settings = parity.of_nodes(rows, copies)
+        return brokers, nodes.with_files(settings, self.job.view_options)
+
+    def _about_baseline(self) -> Dict[str, Any]:
+        given = self.job.view_options.get("baseline")
+        return baseline.about(given["path"]) if given else {}
 
     def _nodes(self, brokers: Sequence[parity.Registered], settings: nodes.Settings) -> nodes.Compared:
         given = self.job.view_options
-        before = baseline.about(given["baseline"]["path"]).get("settings", {}) if given.get("baseline") else {}
+        before = self._about_baseline().get("settings", {})
         in_log = {one.id: one.fields["log_dirs"] for one in brokers if one.view == rules.LOG}
         on_hosts = {one["id"]: one.get("directories") for one in given.get("brokers") or ()}
         # A registration has none where Kafka or its metadata.version is older than 3.7
@@ -260,19 +224,24 @@ class _Run:
         known = {one: canonical(sorted(ids)) for one, ids in on_hosts.items() if ids}
         return nodes.compared(before, settings, registered, known)
 
-    def _uncovered(self, brokers: Sequence[parity.Registered], readings: Mapping[str, parity.Reading]) -> List[str]:
+    def _uncovered(
+        self,
+        brokers: Sequence[parity.Registered],
+        readings: Mapping[str, parity.Reading],
+        baselines: Sequence[str],
+    ) -> List[str]:
         decides = rules.deciding(self.job.gate, self.views)
         up = [one.id for one in brokers if one.fields["fenced"] == "false"]
         not_served = {
             name: reading.state["not_served"] for name, reading in readings.items() if family(name) == rules.BROKER
         }
-        baselines = [name for name in readings if family(name) == rules.BASELINE]
         end_offset = readings[rules.LOG].state["offset"] if rules.LOG in readings else 0
         behind = self._behind(readings, end_offset)
         read = readings[decides].read
         for name, why in self.apart.items():
             self.result["views"].setdefault(name, results.unread())["error"] = why
-        return rules.uncovered(self.job.gate, decides, read, up, not_served, baselines, behind, end_offset, self.apart)
+        given = decides, read, up, not_served, baselines, behind, end_offset, self.apart
+        return rules.uncovered(self.job.gate, *given, self._about_baseline().get("off"))
 
     def _behind(self, readings: Mapping[str, parity.Reading], end_offset: int) -> Dict[str, int]:
         """Return {broker view: offset} of the brokers that do not serve the log up to `end_offset` within fence_s.
@@ -309,6 +278,9 @@ class _Run:
             "key_id": baseline.key_id(self.job.digest_key),
             "states": {name: readings[name].state for name in names},
             "settings": registered.result()[1],
+            "off": rules.off_everywhere(
+                {name: one.state["not_served"] for name, one in readings.items() if family(name) == rules.BROKER}
+            ),
         }
         path = os.path.join(self.job.output, ENTITIES)
         slices = count // _ROWS_A_SLICE + 1
@@ -316,43 +288,46 @@ class _Run:
             F.col("fields").isNotNull(), F.concat(F.lit("{"), F.array_join(F.array_sort(_members()), ","), F.lit("}"))
         )
         kept = kept.withColumn("fields", texts).select(*baseline.SCHEMA.names)
-        with baseline.BaselineWriter(path, about) as writer:
+        with baseline.BaselineWriter(path, about, self.job.digest_key) as writer:
             for number in range(slices):
                 ids = F.pmod(F.xxhash64("kind", "key", "topic", "partition"), F.lit(slices))
                 part = kept.filter(ids == number) if slices > 1 else kept
                 writer.write(part.toArrow())
         return path, count
 
-    def _evaluate(self, comparisons, unequal: parity.Unequal, checked: _Checked, readings, own: nodes.Compared) -> None:
+    def _evaluate(
+        self,
+        comparisons,
+        unequal: parity.Unequal,
+        checked: Checked,
+        beyond: Sequence[int],
+        readings,
+        own: nodes.Compared,
+    ) -> None:
         """Fill in counts, differences and the verdict; write differences.parquet."""
         result, bounds = self.result, self.job.bounds
-        equal, of_beyond = collections.Counter(unequal.equal), unequal.counts(checked.beyond, True)
+        equal, of_beyond = collections.Counter(unequal.equal), unequal.counts(beyond, True)
         equal.update(of_beyond)
         account = accounting.account(
             unequal.bundles,
             equal,
-            unequal.counts(checked.beyond, False),
+            unequal.counts(beyond, False),
             checked.outcomes,
             checked.first,
             checked.last,
             {name: reading.read for name, reading in readings.items()},
         )
-        differences, undecided, changed, rows = [], [], [], []
-        for key in sorted(checked.outcomes):
-            for comparison, outcome in checked.outcomes[key].items():
-                compared = {"kind": key[0], "key": key[1], "left": comparison.left, "right": comparison.right}
-                why = checked.undecided.get((key, comparison))
-                if outcome.outcome == MATCH and outcome.explained and comparison.relation == rules.SINCE:
-                    listed = [results.listed(difference) for difference in outcome.changes]
-                    changed.append({**compared, "why": outcome.explained, "differences": listed})
-                    rows += _rows("changed", comparison, outcome.changes, outcome.explained)
-                elif why or outcome.outcome == SKIPPED:
-                    listed = [results.listed(difference) for difference in outcome.differences]
-                    undecided.append({**compared, "why": why or outcome.explained, "differences": listed})
-                    rows += _rows("undecided", comparison, outcome.differences, why or outcome.explained)
-                elif outcome.differences:
-                    differences += [results.listed(difference) for difference in outcome.differences]
-                    rows += _rows("differ", comparison, outcome.differences, "")
+        found = checking.in_order(checked)
+        differences, rows = [], []
+        for entry in found.differing:
+            differences += [results.listed(difference) for difference in entry.outcome.differences]
+            rows += _rows("differ", entry.comparison, entry.outcome.differences, "")
+        undecided = [_entry(entry, entry.outcome.differences) for entry in found.undecided]
+        changed = [_entry(entry, entry.outcome.changes) for entry in found.changed]
+        for entry in found.undecided:
+            rows += _rows("undecided", entry.comparison, entry.outcome.differences, entry.why)
+        for entry in found.changed:
+            rows += _rows("changed", entry.comparison, entry.outcome.changes, entry.why)
         for comparison in comparisons:
             counts = account.counts[comparison]
             for key, of in checked.undecided:
@@ -367,6 +342,7 @@ class _Run:
             differences.append(results.listed(difference))
             rows += _rows("differ", rules.Comparison(*difference.sides, difference.relation, ()), [difference], "")
         result["comparisons"] += own.comparisons
+        result["since_baseline"] = checking.since_baseline(found)
         result.update(differences_total=len(differences), undecided_total=len(undecided), changed_total=len(changed))
         result["differences"] = results.some_of_each(differences, bounds.shown)
         result.update(undecided=undecided[: bounds.shown], changed=changed[: bounds.shown])
@@ -376,8 +352,8 @@ class _Run:
         reasons = []
         if differences:
             reasons.append(f"{len(differences)} differences, the first: {differences[0]['text']}")
-        if checked.beyond:
-            self.incomplete.append(f"{len(checked.beyond)} more keys that differ were not read again after these")
+        if beyond:
+            self.incomplete.append(f"{len(beyond)} more keys that differ were not read again after these")
         if undecided:
             first = undecided[0]
             self.incomplete.append(
@@ -385,7 +361,7 @@ class _Run:
             )
         self.incomplete += account.wrong
         skipped = sum(counts[SKIPPED] for counts in result["counts"].values())
-        if skipped and not (undecided or checked.beyond):
+        if skipped and not (undecided or beyond):
             self.incomplete.append(f"{skipped} entities were not compared")
         verdict = results.DIFFER if differences else results.INCOMPLETE if self.incomplete else results.PASS
         result.update(verdict=verdict, reasons=reasons + self.incomplete)
@@ -417,19 +393,10 @@ def _reread(view: LiveView, keys):
         ) from error
 
 
-def _topic_ids(sides, comparison):
-    """Return the ids of the topic of a partition, now and in the baseline."""
-    found = (sides.get(name) for name in (comparison.left, comparison.right))
-    ids = {json.loads(one.fields.get("topic_id", "null")) for one in found if isinstance(one, Entity)}
-    return ids - {None}
-
-
-def _is_different(outcomes: Mapping[rules.Comparison, Outcome]) -> bool:
-    return any(outcome.outcome in (DIFFER, LEFT_ONLY, RIGHT_ONLY) for outcome in outcomes.values())
-
-
-def _is_unequal(outcome: Outcome) -> bool:
-    return bool(outcome.differences)
+def _entry(entry: checking.Entry, differences: Sequence[Difference]) -> Dict[str, Any]:
+    """Return an outcome as result.json lists it."""
+    pair = {"kind": entry.key[0], "key": entry.key[1], "left": entry.comparison.left, "right": entry.comparison.right}
+    return {**pair, "why": entry.why, "differences": [results.listed(difference) for difference in differences]}
 
 
 def _members():

@@ -3,15 +3,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Compares what each node has of its own with what was known of it: few values, compared on the driver. Pure.
 
-Settings are compared with those of the same node at the baseline, and the ids of the directories that a broker
-registered in the log with those in meta.properties on its host.
+Settings are compared between nodes, and with those of the same node at the baseline; the ids of the directories that a
+broker registered in the log with those in meta.properties on its host.
 """
 
 from __future__ import annotations
 
 import collections
-from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
+from quorumshift_spark import normal_form as form
 from quorumshift_spark import rules
 from quorumshift_spark.compare import DIFFER, MATCH, OUTCOMES, Difference
 from quorumshift_spark.normal_form import canonical
@@ -27,12 +28,27 @@ class Compared(NamedTuple):
     differences: List[Difference]
 
 
+_BY_ROLE = ("super.users",)  # controllers have more of them
+
+
+def with_files(settings: Settings, views: Mapping[str, Any]) -> Settings:
+    """Return the settings with those of the nodes' files. `views`: of job.json."""
+    found = {view: dict(values) for view, values in settings.items()}
+    for role in (rules.BROKER, rules.CONTROLLER):
+        for entry in views.get(f"{role}s") or ():
+            for name, value in (entry.get("file") or {}).items():
+                entity = form.setting(name, value)
+                found.setdefault(f"{role}:{entry['id']}", {})[entity.key] = entity.fields["value"]
+    return found
+
+
 def compared(before: Settings, now: Settings, registered: Mapping[int, str], on_hosts: Mapping[int, str]) -> Compared:
-    """Compare the settings that a node has now and had at the baseline, and the directories that are known twice.
+    """Compare the settings of nodes, with each other and with the baseline, and the directories that are known twice.
 
     :arg registered: {broker: ids of its directories in the log, as canonical JSON}; `on_hosts`: those on its host.
     """
-    settings = [
+    between = [one for group in _groups(now) for one in _with_first(*group, now)]
+    since = [
         _sides("setting", key, "value", rules.SINCE, {f"{rules.BASELINE}:{view}": had[key], view: now[view][key]})
         for view, had in sorted(before.items())
         for key in sorted(had.keys() & now.get(view, {}).keys())
@@ -45,10 +61,32 @@ def compared(before: Settings, now: Settings, registered: Mapping[int, str], on_
         if one in registered
     ]
     comparisons = [
-        *_counted(settings, "setting", rules.BASELINE, "nodes", rules.SINCE, "what each node's file says"),
+        *_counted(between, "setting", "nodes", "nodes", rules.SERVED, "what each node's file says"),
+        *_counted(since, "setting", rules.BASELINE, "nodes", rules.SINCE, "what each node's file says"),
         *_counted(directories, "broker", rules.LOG, "hosts", rules.SERVED, "ids of directories, in meta.properties"),
     ]
-    return Compared(comparisons, [one for one in (*settings, *directories) if _differs(one)])
+    return Compared(comparisons, [one for one in (*between, *since, *directories) if _differs(one)])
+
+
+def _groups(now: Settings) -> Iterable[Tuple[str, List[str]]]:
+    """Yield each setting with the nodes that must have the same value. A release of Kafka that lacks a setting does not
+    serve it: such a node is in no group, and the others are compared all the same."""
+    for key in sorted({key for values in now.values() for key in values}):
+        having = sorted(view for view in now if key in now[view])
+        by_role = form.key_of(key)[0] in _BY_ROLE
+        for role in (rules.BROKER, rules.CONTROLLER) if by_role else ("",):
+            yield key, [view for view in having if view.startswith(role)]
+
+
+def _with_first(key: str, views: Sequence[str], now: Settings) -> Iterable[Difference]:
+    """Yield the comparison of each node with the value that most of them have."""
+    if len(views) > 1:
+        common = collections.Counter(now[view][key] for view in views).most_common(1)[0][0]
+        first = next(view for view in views if now[view][key] == common)
+        for view in views:
+            if view != first:
+                sides = {first: common, view: now[view][key]}
+                yield _sides("setting", key, "value", rules.SERVED, sides)
 
 
 def _sides(kind: str, key: str, field: str, relation: str, sides: Dict[str, str | None]) -> Difference:

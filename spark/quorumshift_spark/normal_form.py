@@ -42,7 +42,8 @@ import base64
 import hashlib
 import hmac
 import json
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Tuple
+import math
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils import seal
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import enums, znodes
@@ -218,8 +219,11 @@ def unread_config(
 
 
 def quota(entity: Mapping[str, str | None], key: str, value: float, at: Mapping[str, int] | None = None) -> Entity:
-    """Return a quota. `entity`: {"user"|"client-id"|"ip": name, None for the default}."""
-    return _entity("quota", [sorted([kind, name] for kind, name in entity.items()), key], {"value": float(value)}, at)
+    """Return a quota. `entity`: {"user"|"client-id"|"ip": name, None for the default}. A value that is no number of
+    JSON (NaN, Infinity), which Kafka takes, is compared as text."""
+    number: Any = float(value)
+    comparable = number if math.isfinite(number) else str(number)
+    return _entity("quota", [sorted([kind, name] for kind, name in entity.items()), key], {"value": comparable}, at)
 
 
 def scram(
@@ -318,9 +322,36 @@ def broker(broker_id: int, fields: Mapping[str, Any], at: Mapping[str, int] | No
     return _entity("broker", [int(broker_id)], values, at)
 
 
+AUTHORIZER = "authorizer.class.name"
+OWN_AUTHORIZERS = frozenset(
+    (
+        "kafka.security.auth.SimpleAclAuthorizer",
+        "kafka.security.authorizer.AclAuthorizer",
+        "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    )
+)
+"""Kafka's own authorizers: the first two keep ACLs in ZooKeeper, the last one in KRaft; they decide alike."""
+
+
 def setting(name: str, value: str | None) -> Entity:
-    """Return what a node's file says of a config, or else Kafka's default; None for none."""
-    return _entity("setting", [name], {"value": value})
+    """Return what a node's file says of a config, or else Kafka's default; None for none. Values of which the node
+    makes the same are equal."""
+    return _entity("setting", [name], {"value": _EFFECTIVE.get(name, _as_is)(value)})
+
+
+def _as_is(value: str | None) -> str | None:
+    return value
+
+
+def _users(value: str | None) -> str:
+    return ";".join(sorted({user.strip() for user in (value or "").split(";") if user.strip()}))
+
+
+_EFFECTIVE: Dict[str, Callable[[str | None], str | None]] = {
+    AUTHORIZER: lambda value: "Kafka's own authorizer" if value in OWN_AUTHORIZERS else value or None,
+    "super.users": _users,
+    "allow.everyone.if.no.acl.found": lambda value: (value or "false").strip().lower(),
+}
 
 
 def token_hmac(token_id: str, digest: str) -> Entity:

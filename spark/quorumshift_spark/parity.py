@@ -213,6 +213,8 @@ def _merged(states):
         merged.update({name: min(merged[name], state[name]) for name in ("zxid", "offset") if name in state})
         if "deletions" in state:
             merged["deletions"] = {**merged["deletions"], **state["deletions"]}
+        if "controller" in state:
+            merged["controller"] = state["controller"]
         if "pace" in state:
             pace = merged["pace"]
             merged["pace"] = {
@@ -264,7 +266,7 @@ class Unequal:
 
     def __init__(self, rows: DataFrame, bundles: Sequence[Bundle], copies: Mapping[str, Copy] | None = None) -> None:
         self._copies = copies or {}
-        self._rows = _own_rows(rows.withColumn("id", _id()), self._copies)
+        self._rows = _own_rows(rows.withColumns({"id": _id(), "check": _check()}), self._copies)
         self.bundles = bundles
         self.equal: Dict[Tuple[int, str], int] = {}
         self.ids: List[int] = []
@@ -313,9 +315,15 @@ _LISTS = {field.name: field.type.value_type for field in columns.PARTITIONS if p
 
 
 def _id():
-    """Return 64 bits of a key. Two keys with the same id are unequal, since their views' tokens add up to more, and
-    `compare` sees each by itself."""
+    """Return 64 bits of a key. Two keys with the same id have another `_check`: they are unequal, and `compare` sees
+    each by itself."""
     return F.xxhash64("kind", F.coalesce("key", "topic"), F.coalesce("partition", F.lit(-1)))
+
+
+def _check():
+    """Return other 64 bits of a key. Without them two keys with one id, of which each view has one, would look like
+    one key that both have: what has no fields has the same digest."""
+    return F.xxhash64(F.lit("check"), F.coalesce("partition", F.lit(-1)), F.coalesce("key", "topic"), "kind")
 
 
 def _digest(relation: str):
@@ -409,7 +417,7 @@ def _by_key(rows, bundles, copies):
     """Return a row a key. `equal_N`: whether the views of bundle N agree, null where none has the key or the bundle
     does not compare its kind. `all_equal`: whether all bundles agree."""
     digests = {bundle.relation: _digest(bundle.relation).alias(bundle.relation) for bundle in bundles}
-    narrow = _with_tokens(rows.select("kind", "id", "view", "bucket", *digests.values()), bundles, copies)
+    narrow = _with_tokens(rows.select("kind", "id", "check", "view", "bucket", *digests.values()), bundles, copies)
     views_of = [f"views_{number}" for number in range(len(bundles))]
     aggregates, equal = [], []
     for number, bundle in enumerate(bundles):
@@ -421,11 +429,17 @@ def _by_key(rows, bundles, copies):
             F.max(F.when(views > 0, digest)).alias(f"high_{number}"),
         ]
         expected = sum(_token(name, bundle) for name in (bundle.left, *_rights(bundle)))
-        same = (F.col(f"views_{number}") == expected) & (F.col(f"low_{number}") == F.col(f"high_{number}"))
+        same = (
+            F.col("is_one_key")
+            & (F.col(f"views_{number}") == expected)
+            & (F.col(f"low_{number}") == F.col(f"high_{number}"))
+        )
         equal.append(F.when(F.col(f"present_{number}"), F.coalesce(same, F.lit(False))).alias(f"equal_{number}"))
     # A view has each key once, so an aggregation before the exchange would only make the rows wider
-    shuffled = narrow.select("of_kind", "id", *digests, *views_of).repartition("id", "of_kind")
-    by_key = shuffled.groupBy("id", "of_kind").agg(*aggregates).select("id", "of_kind", *equal)
+    shuffled = narrow.select("of_kind", "id", "check", *digests, *views_of).repartition("id", "of_kind")
+    is_one_key = F.min("check") == F.max("check")
+    by_key = shuffled.groupBy("id", "of_kind").agg(*aggregates, is_one_key.alias("is_one_key"))
+    by_key = by_key.select("id", "of_kind", *equal)
     all_equal = functools.reduce(operator.and_, (F.coalesce(f"equal_{n}", F.lit(True)) for n in range(len(bundles))))
     return by_key.withColumn("all_equal", all_equal)
 

@@ -17,12 +17,16 @@ proven when no change in flight can explain it:
 - ZooKeeper and a broker, and two nodes: both sides are the same in STABLE readings in a row, with a pause between them.
 - the log and a broker: the broker's side is the same in STABLE readings in a row, and the log's side is current: from
   a new snapshot before each reading, or equal to ZooKeeper's side, which has not changed since F.
-- the baseline: proven at once, since a later change explains a difference (compare).
+- the baseline: proven at once, since a later change explains a difference (quorumshift_spark.excuses).
+
+What is added and removed between two readings looks the same in both. So a side counts as the same only if the log has
+no record of it between two snapshots, and if no znode above it has lost a child.
 
 What changes all the time is never the same in the log and elsewhere, since the log is cut before the others are read.
 So a side that changes is also compared with what the log had between two snapshots: one was cut before this side was
-read, the other one after it. If they were equal there, the difference is resolved. A side that stays is not compared
-so: it may have lost what came since.
+read, the other one after it. If the last STABLE readings before the newest one were equal to such a value, and each
+differed from the next one, the difference is resolved. A side that stays is not compared so: it may have lost what came
+since. It is not enough that it changed once: ZooKeeper may have taken that change and rejected all later ones.
 
 A difference that the rounds do not decide is `undecided`, with the reason: the result is incomplete.
 """
@@ -33,8 +37,9 @@ import concurrent.futures
 import time
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
-from quorumshift_spark import rules
+from quorumshift_spark import excuses, rules
 from quorumshift_spark.compare import DIFFER, LEFT_ONLY, MATCH, RIGHT_ONLY, Outcome, Side, compare
+from quorumshift_spark.excuses import Evidence
 from quorumshift_spark.rules import Comparison
 from quorumshift_spark.views import Absent, Key, Problem, Statement, family
 
@@ -80,30 +85,27 @@ Reread = Callable[[Iterable[Key]], Tuple[Dict[Key, Side], Statement]]
 
 
 def outcomes_of(
-    key: Key, sides: Mapping[str, Side], comparisons: Sequence[Comparison], baselines: Mapping[str, Mapping[str, int]]
+    key: Key, sides: Mapping[str, Side], comparisons: Sequence[Comparison], evidence: Evidence
 ) -> Dict[Comparison, Outcome]:
-    """Return the outcome of every comparison of a key. `baselines`: {baseline view: its state}."""
+    """Return the outcome of every comparison of a key."""
     kind, text = key
     absent = Absent({})
-    return {
-        comparison: compare(
-            comparison,
-            kind,
-            text,
-            sides.get(comparison.left, absent),
-            sides.get(comparison.right, absent),
-            baselines.get(comparison.left),
-        )
-        for comparison in comparisons
-        if kind in comparison.kinds
-    }
+    found = {}
+    for comparison in comparisons:
+        if kind in comparison.kinds:
+            left, right = (sides.get(name, absent) for name in (comparison.left, comparison.right))
+            outcome = compare(comparison, kind, text, left, right)
+            if comparison.relation == rules.SINCE:
+                outcome = excuses.since(comparison, key, outcome, sides, evidence)
+            found[comparison] = outcome
+    return found
 
 
 def recheck(
     sides: Mapping[Key, Mapping[str, Side]],
     comparisons: Sequence[Comparison],
     reread: Mapping[str, Reread],
-    baselines: Mapping[str, Mapping[str, int]],
+    evidence: Evidence,
     advance: Callable[[], Fence],
     rounds: int,
     pause_s: float,
@@ -123,6 +125,7 @@ def recheck(
     result = Rechecked(last, {}, {}, [], {})
     same: Dict[Tuple[Key, Comparison], int] = {}
     fresh: Dict[Tuple[Key, Comparison], int] = {}
+    moving: Dict[Tuple[Key, Comparison], int] = {}
     todo = set(last)
     for number in range(1, rounds + 1):
         if not todo:
@@ -136,11 +139,17 @@ def recheck(
         keys, proven = len(todo), 0
         for key in sorted(todo):
             outcomes = {
-                **outcomes_of(key, last[key], [c for c in comparisons if c.relation != rules.LOGS], baselines),
-                **outcomes_of(key, sides[key], [c for c in comparisons if c.relation == rules.LOGS], baselines),
+                **outcomes_of(key, last[key], [c for c in comparisons if c.relation != rules.LOGS], evidence),
+                **outcomes_of(key, sides[key], [c for c in comparisons if c.relation == rules.LOGS], evidence),
             }
-            if fence.log_cut_again and fence.passed:
-                outcomes.update(_equal_meanwhile(key, outcomes, before[key], last[key], between.get(key, ())))
+            of_log = between.get(key, ()) if fence.log_cut_again else ()
+            is_cut = fence.log_cut_again and fence.passed
+            meanwhile = _equal_meanwhile(key, outcomes, before[key], last[key], of_log) if is_cut else {}
+            for comparison in comparisons:
+                compared = (key, comparison)
+                moving[compared] = moving.get(compared, 0) + 1 if comparison in meanwhile else 0
+                if moving[compared] >= STABLE:
+                    outcomes[comparison] = meanwhile[comparison]
             result.outcomes[key] = outcomes
             undecided = {}
             for comparison, outcome in outcomes.items():
@@ -149,8 +158,10 @@ def recheck(
                     same.pop(compared, None)
                     fresh.pop(compared, None)
                     continue
-                right = _same(before[key].get(comparison.right), last[key].get(comparison.right))
-                left = _same(before[key].get(comparison.left), last[key].get(comparison.left))
+                left, right = (
+                    _stayed(name, before[key].get(name), last[key].get(name), of_log)
+                    for name in (comparison.left, comparison.right)
+                )
                 log = right if comparison.relation == rules.ZOOKEEPER_LOG else left
                 same[compared] = same.get(compared, 0) + 1 if left and right else 1
                 renewed = fence.log_cut_again and (fence.passed or comparison.relation != rules.ZOOKEEPER_LOG)
@@ -188,7 +199,7 @@ def _read_again(todo, comparisons, reread, last, problems):
 
 
 def _equal_meanwhile(key, outcomes, before, now, of_log):
-    """Return the outcomes of the sides that change and were equal to a value of the log at the reading before."""
+    """Return a match for each side that changed and, at the reading before, was equal to what the log had then."""
     found = {}
     for comparison, outcome in outcomes.items():
         if outcome.outcome not in _UNEQUAL or comparison.relation in (rules.SINCE, rules.LOGS):
@@ -199,11 +210,28 @@ def _equal_meanwhile(key, outcomes, before, now, of_log):
         if _same(before.get(other), now.get(other)):
             continue
         for side in (before.get(rules.LOG, Absent({})), *of_log):
-            then = outcomes_of(key, {rules.LOG: side, other: before.get(other, Absent({}))}, [comparison], {})
-            if then[comparison].outcome == MATCH:
-                found[comparison] = then[comparison]
+            sides = {rules.LOG: side, other: before.get(other, Absent({}))}
+            if compare(comparison, *key, sides[comparison.left], sides[comparison.right]).outcome in (MATCH, None):
+                found[comparison] = Outcome(MATCH, (), _MEANWHILE, excuse=excuses.MEANWHILE.name)
                 break
     return found
+
+
+_MEANWHILE = "it changes all the time, and was equal to what the log had between two snapshots"
+
+
+def _stayed(name, before, now, of_log):
+    """Return whether a side is as it was at the reading before, and was not changed and changed back meanwhile."""
+    if family(name) == rules.LOG and of_log:
+        return False
+    if isinstance(before, Absent) and isinstance(now, Absent) and name in (rules.LOG, rules.ZOOKEEPER):
+        # Where the znode is absent, a sibling that is created changes the zxid, but no number of deleted children
+        return _removal(before) == _removal(now)
+    return _same(before, now)
+
+
+def _removal(absent):
+    return {name: value for name, value in absent.at.items() if name != "zxid" or "under" not in absent.at}
 
 
 def _same(one, other):

@@ -16,6 +16,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Sequence
 import jsonschema
 import pyarrow as pa
 import pyarrow.parquet as pq
+from ansible_collections.quorumshift.kafka.plugins.module_utils import printable
 
 from quorumshift_spark.compare import Difference
 from quorumshift_spark.normal_form import canonical
@@ -116,6 +117,7 @@ def write(directory: str, result: Dict[str, Any]) -> None:
 
     Raises jsonschema.ValidationError, OSError.
     """
+    result.update(printable.all_visible(result))
     result["digest"] = digest(result)
     jsonschema.Draft202012Validator(schema()).validate(result)
     with replacing(os.path.join(directory, NAME)) as part, _private(part) as file:
@@ -139,6 +141,7 @@ def replacing(path: str) -> Iterator[str]:
 def write_differences(directory: str, rows: List[Dict[str, Any]]) -> None:
     """Write differences.parquet. `rows`: dicts with the names of DIFFERENCES_SCHEMA."""
     with replacing(os.path.join(directory, DIFFERENCES)) as part, _private(part) as file:
+        rows = printable.all_visible(rows)
         pq.write_table(pa.Table.from_pylist(rows, schema=DIFFERENCES_SCHEMA), file, compression="zstd")
 
 

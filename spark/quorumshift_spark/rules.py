@@ -21,7 +21,7 @@ from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import gates
 
-from quorumshift_spark.normal_form import FIELDS, KINDS, OF_NODES, STORED
+from quorumshift_spark.normal_form import FIELDS, KINDS, STORED
 from quorumshift_spark.views import family
 
 ZOOKEEPER_LOG, SERVED, LOGS, SINCE = RELATIONS = ("zookeeper_log", "served", "logs", "since")
@@ -392,8 +392,6 @@ def allowed_on_one_side(
         return "registrations in ZooKeeper are ephemeral"
     if relation != SERVED:
         return None
-    if kind == "setting":
-        return "its release of Kafka does not have it"
     if kind == "token_hmac":
         return "see delegation_token"
     if kind == "config" and key[0] == "broker" and key[1] not in (None, comparison.right.partition(":")[2]):
@@ -454,11 +452,16 @@ def plan(gate: str, kinds: Mapping[str, Sequence[str]], zookeeper_mode: Sequence
             add(decides, name, SERVED, STORED if decides == LOG else [kind for kind in STORED if kind != "feature"])
         elif family(name) == BASELINE and name.partition(":")[2] in kinds:
             add(name, name.partition(":")[2], SINCE)
-    for kind in OF_NODES:
+    for kind in ("token_hmac",):  # settings are few: quorumshift_spark.nodes compares them
         nodes = [name for name in kinds if family(name) in (CONTROLLER, BROKER) and kind in kinds[name]]
         for name in nodes[1:]:
             add(nodes[0], name, SERVED, [kind])
     return comparisons
+
+
+def baselines_compared(comparisons: Iterable[Comparison]) -> List[str]:
+    """Return the names of the baselines that are compared with a view."""
+    return [one.left for one in comparisons if one.relation == SINCE]
 
 
 # --- coverage -------------------------------------------------------------------------------------------
@@ -467,12 +470,13 @@ COVERAGE: Tuple[Tuple[str, str], ...] = (
     ("brokers", "each broker that is registered and up has a view, also one that is not in the inventory"),
     (
         "kinds",
-        "each kind in the store with which brokers are compared is served by every broker, or is off on every broker",
+        "each kind in the store with which brokers are compared is served by every broker, or is off on every broker, "
+        "as at the baseline",
     ),
     ("offsets", "each broker in KRaft mode serves metadata up to the end of the log that was compared"),
     ("logs", "the log of each voter, up to the end of the leader's, at a gate that needs the metadata log"),
     ("settings", "those of each controller, at a gate that needs the metadata log"),
-    ("baseline", "a baseline at after_finalize: nothing else is left to compare the cluster with"),
+    ("baseline", "a baseline of the log at after_finalize: nothing else is left to compare the cluster with"),
 )
 """What must have been compared for a pass, whatever the values are. Otherwise the result is incomplete."""
 _AT_THE_END = "after_finalize"
@@ -480,7 +484,38 @@ _NOT_COMPARED = {
     LOG: "the log of controller {} was not compared with the leader's: {}",
     CONTROLLER: "the settings of controller {} were not compared: {}",
 }
-_OFF = re.compile("SECURITY_DISABLED|DELEGATION_TOKEN_AUTH_DISABLED")  # by the broker's configuration, for each client
+# By the broker's configuration, for each client; the last one is said by views.brokers
+_OFF = re.compile("SECURITY_DISABLED|DELEGATION_TOKEN_AUTH_DISABLED|does not list ACLs")
+
+
+NOT_COMPARED: Tuple[Tuple[str, str], ...] = (
+    (
+        "RegisterBrokerRecord, but for what kind broker has: incarnation id, supported features, controlled shutdown, "
+        "migrating ZooKeeper broker",
+        "new with every start; the phase and each admission read them from the quorum",
+    ),
+    ("RegisterControllerRecord", "new with every start; whether each voter is ready decides the phase"),
+    (
+        "ProducerIdsRecord: broker id and epoch",
+        "which broker got the last block, and nothing reads it again; the next id is compared",
+    ),
+    (
+        "KRaftVersionRecord and VotersRecord",
+        "control records of the quorum's own, not metadata; two logs with the same end have the same ones",
+    ),
+    ("NoOpRecord and the markers of transactions", "they set nothing; records of aborted transactions are dropped"),
+    (
+        "a config of a group or of client metrics that only a broker has",
+        "no broker lists them: it is asked for those in the log. A broker with an old image is found by its offset",
+    ),
+    ("settings with a listener's prefix, such as listener.name.x.principal.builder.class", "each node has its own"),
+)
+"""What no comparison sees, and why."""
+
+
+def off_everywhere(not_served: Mapping[str, Mapping[str, str]]) -> List[str]:
+    """Return the kinds that are off on every broker. `not_served`: {broker view: {kind: why}}."""
+    return [kind for kind in KINDS if not_served and all(_OFF.search(off.get(kind, "")) for off in not_served.values())]
 
 
 def uncovered(
@@ -493,15 +528,17 @@ def uncovered(
     behind: Mapping[str, int],
     end_offset: int,
     apart: Mapping[str, str],
+    off_before: Iterable[str] | None = None,
 ) -> List[str]:
     """Return a sentence for each of COVERAGE that does not hold.
 
     :arg decides: the store with which brokers are compared; `held`: {kind: number of its entities}; `up`: ids of the
         brokers that are registered and up, in any store.
-    :arg not_served: {broker view: {kind: why}}; `baselines`: names of the views with a baseline.
+    :arg not_served: {broker view: {kind: why}}; `baselines`: names of those that were compared with a view.
     :arg behind: {broker view: end of the log that it serves} of the brokers that did not reach `end_offset`.
     :arg apart: {view: why} of the voters whose log could not be compared with the leader's, and of the controllers
         whose settings could not be read.
+    :arg off_before: kinds that were off on every broker at the baseline; None without one.
     """
     said = []
     unseen = sorted(set(up) - {int(name.partition(":")[2]) for name in not_served})
@@ -513,7 +550,13 @@ def uncovered(
         )
     for kind in KINDS:
         without = {name: off[kind] for name, off in not_served.items() if kind in off}
-        is_off = not unseen and len(without) == len(not_served) and all(map(_OFF.search, without.values()))
+        is_off = not unseen and kind in off_everywhere(not_served)
+        if is_off and off_before is not None and kind not in set(off_before):
+            name, why = min(without.items())
+            said.append(
+                f"brokers served {kind} at the baseline, and none does now ({name}: {why}). Turn it on again as it "
+                "was, and restart the brokers"
+            )
         if not held.get(kind) or not without or is_off:
             continue
         (name, why), others = min(without.items()), f" and {len(without) - 1} more" if len(without) > 1 else ""
@@ -528,10 +571,11 @@ def uncovered(
         )
     if LOG in GATES[gate].needs:  # elsewhere a rollback may be due because a controller is lost
         said += [_NOT_COMPARED[family(name)].format(name.partition(":")[2], why) for name, why in sorted(apart.items())]
-    if gate == _AT_THE_END and not list(baselines):
+    if gate == _AT_THE_END and f"{BASELINE}:{LOG}" not in baselines:
         said.append(
-            f"gate {gate} has no baseline, so nothing shows what the cluster had before. Run it where the run "
-            "artifacts of the earlier gates are. Without them, quorumshift_verify: false ends the run uncompared"
+            f"gate {gate} has no baseline of the metadata log, so nothing shows what the cluster had before. Run it "
+            "where the run artifacts of the earlier gates are. Without them, quorumshift_verify: false ends the run "
+            "uncompared"
         )
     return said
 
@@ -566,4 +610,5 @@ def markdown() -> str:
         lines.append(f"| {row.kind} | {row.field or '(exists)'} | {hows} | {row.why or '-'} |")
     lines += ["", "| coverage | what must have been compared for a pass |", "|---|---|"]
     lines += [f"| {name} | {what} |" for name, what in COVERAGE]
+    lines += ["", "| not compared | why |", "|---|---|", *(f"| {what} | {why} |" for what, why in NOT_COMPARED)]
     return "\n".join(lines) + "\n"

@@ -167,7 +167,7 @@ def test_no_change_excuses_a_topic_that_vanished_or_a_value_that_fell(home, view
     states = about(made)["states"]
     path = home / "vanished.parquet"
     with BaselineWriter(
-        str(path), {**about(made), "states": {"zookeeper": {**states["zookeeper"], "zxid": 0}}}
+        str(path), {**about(made), "states": {"zookeeper": {**states["zookeeper"], "zxid": 0}}}, parity.DIGEST_KEY
     ) as writer:
         writer.write(pa.Table.from_pylist(rows, pq.read_schema(made)))
     with topic(broker, client, "created", 1):
@@ -278,7 +278,7 @@ def test_zookeeper_of_another_cluster_is_rejected(home, views):
 def test_baseline_of_another_cluster_or_key_is_rejected(home, views, first, field, other, reason):
     made = first.baseline["path"]
     path = home / f"{field}.parquet"
-    with BaselineWriter(str(path), {**about(made), field: other}) as writer:
+    with BaselineWriter(str(path), {**about(made), field: other}, parity.DIGEST_KEY) as writer:
         writer.write(pq.read_table(made))
     given = {**views, "baseline": {"path": str(path)}}
     run = Run(home, "before_trigger", given, cluster_id=servers.CLUSTER_ID).go()

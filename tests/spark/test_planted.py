@@ -158,6 +158,19 @@ def test_planted_in_the_baseline(migrated, settled):
     assert_found("in the baseline", planted, run)
 
 
+def test_what_the_copy_lost_and_kafka_purged(migrated, before, settled):
+    """The baseline is of before the copy. ZooKeeper lost the same since, and znodes were deleted there."""
+    planted = rows.lost_in_copy(migrated)
+    with migrated.znodes() as zk:
+        baseline = migrated.baseline(before, zk)
+        for row in planted:
+            row.plant(baseline)
+        fence = migrated.fence_now()
+        given = {"metadata_log": migrated.snapshots.cut(), "baseline": baseline.write()}
+        run = migrated.run("after_copy", given, fence=fence)
+    assert_found("lost in the copy", planted, run, strict=False)
+
+
 def test_planted_blocks_of_producer_ids(migrated, settled):
     """One block at a time: there is one entity."""
     next_id = logs.image_of(migrated.log).producer_ids[0]

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Mapping, Sequence
 
+from ..printable import visible
+
 
 def sentences(seen: str, do: str) -> str:
     """Return two sentences without the last full stop: `seen`, and `do` with a capital."""
@@ -14,8 +16,10 @@ def sentences(seen: str, do: str) -> str:
 
 
 def shown(names: Sequence[str], most: int = 5) -> str:
-    """Return names as a list, limited to `most`."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    """Return names as a list, limited to `most`, as they may be printed."""
+    return ", ".join(visible(f"{name}") for name in names[:most]) + (
+        f" and {len(names) - most} more" if len(names) > most else ""
+    )
 
 
 def own_words(node: Mapping) -> str:

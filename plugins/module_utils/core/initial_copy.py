@@ -17,6 +17,12 @@ from .advice import shown
 
 TRANSACTION = "ZK Migration"
 SLACK = 10
+# The record that removes what has a name, after the copy
+REMOVES = {
+    "topics": "REMOVE_TOPIC_RECORD",
+    "acls": "REMOVE_ACCESS_CONTROL_ENTRY_RECORD",
+    "configs": "CONFIG_RECORD",
+}
 # The records by which what was copied may have left ZooKeeper again before the second count
 REMOVED_BY = {
     "TOPIC_RECORD": ("REMOVE_TOPIC_RECORD",),
@@ -31,8 +37,8 @@ REMOVED_BY = {
 
 class InitialCopy(NamedTuple):
     """`damage`: the initial copy was skipped, and what ZooKeeper lost: stop the controllers. `differences`: counts that
-    do not match. `moved`: what changed meanwhile, which explains a difference. `unseen`: why the logs do not show
-    whether there was a copy; None where they do."""
+    do not match. `moved`: what changed meanwhile. `unseen`: why the logs do not show whether the copy is complete, or
+    whether there was one; None where they do."""
 
     damage: list[str]
     differences: list[str]
@@ -85,9 +91,42 @@ def detect(before: Mapping, after: Mapping, controllers: Mapping[str, NodeFacts]
             differences.append(
                 f"{kind}: {count} copied, ZooKeeper had {lower if lower == upper else f'{lower} to {upper}'}"
             )
-    # The first reconciliation deletes nothing that the committed copy has read, so a client deleted a missing name
     moved += [f"{kind} deleted meanwhile: {shown(names)}" for kind, names in missing.items() if names]
-    return InitialCopy([], differences, moved, records)
+    lost = _unproven(before, after, missing, records, later)
+    if not lost:
+        return InitialCopy([], differences, moved, records)
+    text = (
+        f"ZooKeeper had more before the initial copy: {'; '.join(lost)}. No record of the metadata log removed it, so "
+        "the copy may have lost it: Kafka deletes in ZooKeeper what the copy lacks"
+    )
+    return InitialCopy([], differences, moved, records, text)
+
+
+def _unproven(
+    before: Mapping, after: Mapping, missing: Mapping[str, list[str]], copied: Mapping, later: Mapping
+) -> list[str]:
+    """Return what is gone without a record after the copy that removed it, as texts.
+
+    A client may have deleted it between the first count and the copy. Nothing shows that: after the copy the controller
+    deletes in ZooKeeper whatever its image lacks (KRaftMigrationZkWriter.handleSnapshot), so it is missing there, too.
+    """
+    topics = {f"topic {name} " for name in missing["topics"]}
+    # A topic's configs go with it
+    configs = [name for name in missing["configs"] if not any(name.startswith(topic) for topic in topics)]
+    texts = [
+        f"{len(names)} {kind}: {shown(names)}"
+        for kind, names in {**missing, "configs": configs}.items()
+        if len(names) > later.get(REMOVES[kind], 0)
+    ]
+    for kind, had in sorted(before["records"].items()):
+        removed = sum(later.get(name, 0) for name in REMOVED_BY.get(kind, ()))
+        if kind in ("PARTITION_RECORD", "CONFIG_RECORD") and later.get("REMOVE_TOPIC_RECORD"):
+            removed = had  # how many a topic had is not counted
+        if copied.get(kind, 0) < had:
+            texts.append(f"{kind}: {copied.get(kind, 0)} copied, {had} before")
+        elif had - after["records"].get(kind, 0) > removed:
+            texts.append(f"{kind}: {had} before, {after['records'].get(kind, 0)} after")
+    return texts
 
 
 def _unseen(controllers: Mapping[str, NodeFacts], log: MetadataLog) -> str | None:

@@ -87,6 +87,10 @@ POLICIES = frozenset(
 )
 APPLIED_BY_CONTROLLERS = frozenset(POLICIES & CONTROLLER_EVALUATES.keys())
 """Policies that brokers apply in ZooKeeper mode and controllers in KRaft mode: with the same values nothing changes."""
+OF_AUTHORIZER = ("allow.everyone.if.no.acl.found", "super.users")
+"""Settings of Kafka's authorizers, no configs of Kafka: it withholds their values, so they are read from files."""
+SECURITY = ("authorizer.class.name", "principal.builder.class", "ssl.principal.mapping.rules")
+"""What else decides who may do what: a migration that changes it opens the cluster, or closes it, silently."""
 _CONNECTS_TO_BROKERS = re.compile(r"(listener\.name\..+\.)?(ssl|sasl)\..+")
 # What a host has for itself: its id and addresses, paths, keystores with their passwords or PEM texts, the login of its
 # own principal (Kerberos names the host), thread counts.

@@ -23,7 +23,7 @@ from typing import Iterable, List, Tuple
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.crc32c import crc32c
 
 from quorumshift_spark.fingerprint import records
-from quorumshift_spark.fingerprint.plan import Chunk, Range
+from quorumshift_spark.fingerprint.plan import TIMES, Chunk, Range
 
 _LENGTH = struct.Struct(">i")
 _LENGTH_AT, _BEFORE_LENGTH, _MAGIC_AT = 8, 12, 16
@@ -32,6 +32,18 @@ _LENGTH_AT, _BEFORE_LENGTH, _MAGIC_AT = 8, 12, 16
 _HEADER, _CHECKED_FROM = struct.Struct(">qiibIhiqqqhii"), 21
 # offset, size, crc, magic, attributes, and from magic 1 on the timestamp
 _OLD_HEADER, _OLD_CHECKED_FROM = struct.Struct(">qiIbbq"), 16
+
+
+def _times(begin: int, end: int, lasts: Iterable[int], newest: Iterable[int]) -> Tuple[Tuple[int, int], ...]:
+    """Return `times` of a chunk: the newest timestamp up to each of TIMES places."""
+    step, found, latest = max(1, -(-(end - begin) // TIMES)), [], 0
+    due = begin
+    for last, time in zip(lasts, newest):
+        latest = -1 if latest < 0 or time < 0 else max(latest, time)
+        if last + 1 >= due:
+            found.append((last + 1, latest))
+            due = last + 1 + step
+    return tuple(found)
 
 
 class CorruptBatch(Exception):
@@ -128,7 +140,7 @@ class Reader:
     def _end_chunk(self) -> None:
         bounds, number = self.wanted.bounds, len(self.chunks)
         bases, lasts, firsts, newest, epochs, counts, sizes = zip(*self._rows) if self._rows else ((),) * 7
-        times = [time for time in newest if time >= 0]
+        is_timed = all(time >= 0 for time in newest)
         known = [epoch for epoch in epochs if epoch is not None]
         if self.wanted.keyed:
             self.keys.append(records.encode(self._newest))
@@ -145,12 +157,13 @@ class Reader:
                 min(bases, default=None),
                 max(lasts, default=None),
                 min((time for time in firsts if time >= 0), default=None),
-                max(times, default=None),
+                max(newest, default=None) if is_timed else None,
                 min(known, default=None),
                 max(known, default=None),
                 "" if self.wanted.keyed else self._hash.hexdigest(),
                 len(self._newest) if self.wanted.keyed else None,
                 size=len(self.keys[-1]) if self.wanted.keyed else 0,
+                times=_times(bounds[number], bounds[number + 1], lasts, newest),
             )
         )
         self._begin_chunk()

@@ -174,6 +174,12 @@ def compare(was: Fingerprint | None, now: Fingerprint, context: Context) -> Find
             read_ms,
             context.gone,
             context.newest,
+            {
+                name
+                for name, topic_id in (was.topics if was else {}).items()
+                if now.topics.get(name, topic_id) != topic_id
+            },
+            {tp: state.end for tp, state in old_partitions.items()},
         )
     )
     return findings

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 import time
-from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple, Union
+from typing import Collection, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple, Union
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.kafka_primitives import string
 
@@ -51,13 +51,14 @@ class Transaction(NamedTuple):
 class Missing(NamedTuple):
     """An entry of the baseline that the cluster no longer has: its key in `Findings`; its keys in the internal topic
     (of all versions of the key's format), where `partition` holds them; and of an offset the keys of its group, whose
-    record says when that lost its last member."""
+    record says when that lost its last member. `is_lower`: an offset that is there, but lower than at the baseline."""
 
     kind: str
     key: Tuple[Union[str, int], ...]
     partition: TopicPartition
     records: Tuple[bytes, ...]
     of_group: Tuple[bytes, ...] = ()
+    is_lower: bool = False
 
 
 class Coordinators(NamedTuple):
@@ -71,8 +72,9 @@ class Coordinators(NamedTuple):
 def missing(
     was: Coordinators, now: Coordinators, topics: Iterable[str], partitions: Mapping[TopicPartition, PartitionState]
 ) -> List[Missing]:
-    """Return the entries of the baseline that are gone, though their topics still exist.
+    """Return the entries of the baseline that are gone, and offsets that are lower, though their topics still exist.
 
+    :arg topics: names of those that exist with the id of the baseline.
     :arg partitions: of this cluster; they include those of the internal topics.
     """
     existing = set(topics)
@@ -84,12 +86,14 @@ def missing(
     found = []
     for name, group in sorted(was.groups.items()):
         current = now.groups[name].offsets if name in now.groups else {}
-        for topic, number in sorted(set(group.offsets) - set(current)):
-            if topic in existing:
+        for topic, number in sorted(group.offsets):
+            is_lower = current.get((topic, number), -1) < group.offsets[topic, number]
+            if topic in existing and is_lower:
                 tail = string(name) + string(topic) + struct.pack(">i", number)
                 records = tuple(struct.pack(">h", version) + tail for version in (0, 1))
                 group_key = struct.pack(">h", 2) + string(name)
-                found.append(Missing(OFFSET, (name, topic, number), place(OFFSETS_TOPIC, name), records, (group_key,)))
+                of_key = Missing(OFFSET, (name, topic, number), place(OFFSETS_TOPIC, name), records, (group_key,))
+                found.append(of_key._replace(is_lower=(topic, number) in current))
     for name in sorted(set(was.transactions) - set(now.transactions)):
         records = (struct.pack(">h", 0) + string(name),)
         found.append(Missing(TRANSACTION, (name,), place(TRANSACTIONS_TOPIC, name), records))
@@ -103,20 +107,33 @@ def compare(
     read_ms: int,
     gone: Iterable[Missing] = (),
     newest: Mapping[bytes, Sequence[Newest]] | None = None,
+    recreated: Collection[str] = (),
+    ends: Mapping[TopicPartition, int] | None = None,
 ) -> Findings:
     """Compare what the coordinators keep with the baseline.
 
     :arg log_ends: high watermarks, read after the groups; a partition that is missing was deleted.
     :arg read_ms: when reading ended, epoch ms.
     :arg gone: what `missing` returned; `newest`: the newest records of their keys, of the baseline and of the cluster.
+    :arg recreated: topics that have another id than at the baseline; `ends`: of the baseline's partitions.
     """
-    findings = Findings()
+    findings, gone = Findings(), list(gone)
+    lower = {entry.key: entry for entry in gone if entry.is_lower}
     for name, group in sorted(was.groups.items()):
         current = now.groups[name].offsets if name in now.groups else {}
         for tp, offset in sorted(group.offsets.items()):
-            if tp not in current:
+            if tp[0] in recreated:
+                why = f"offset {offset}, now {current.get(tp, 'none')}: the topic was deleted and created again"
+                findings.excuse(OFFSET, [name, *tp], why)
+            elif tp not in current:
                 if tp not in log_ends:
                     findings.excuse(OFFSET, [name, *tp], f"offset {offset}, now none: the topic was deleted")
+            elif current[tp] < offset and _is_reset(lower.get((name, *tp)), newest or {}, ends or {}):
+                why = (
+                    f"offset {offset}, now {current[tp]}: committed since the baseline, by the newest record of its key"
+                )
+                findings.excuse(OFFSET, [name, *tp], why)
+                _within(name, tp, current[tp], log_ends, None, findings, counts=False)
             elif current[tp] < offset:
                 findings.count(OFFSET, "differ")
                 findings.differ(OFFSET, [name, *tp], "offset", offset, current[tp], "group_regressed")
@@ -139,8 +156,24 @@ def compare(
             findings.count(TRANSACTION, MATCH)
     findings.explain(TRANSACTION, "new since the baseline", len(set(now.transactions) - set(was.transactions)))
     for entry in gone:
+        if entry.is_lower:
+            continue
         _gone(entry, was, now, read_ms, newest or {}, findings)
     return findings
+
+
+def _is_reset(
+    entry: Missing | None, newest: Mapping[bytes, Sequence[Newest]], ends: Mapping[TopicPartition, int]
+) -> bool:
+    """Return whether a client committed a lower offset: its record is above the baseline's end of the internal topic.
+
+    A coordinator that lost the newest records has an older one: below that end.
+    """
+    if entry is None or entry.partition not in ends:
+        return False
+    here = [one for record in entry.records for one in newest.get(record, ()) if one[0]]
+    _current, at, _time, tombstone = max(here, default=(True, -1, -1, True))
+    return not tombstone and at >= ends[entry.partition]
 
 
 def _gone(entry, was, now, read_ms, newest, findings):
@@ -200,7 +233,7 @@ def _when(milliseconds: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(milliseconds / 1000))
 
 
-def _within(name, tp, offset, log_ends, why, findings):
+def _within(name, tp, offset, log_ends, why, findings, counts=True):
     """Check that a committed offset is within the log; otherwise records that the group had read are lost."""
     if tp in log_ends and offset > log_ends[tp]:
         findings.count(OFFSET, "differ")
@@ -208,7 +241,7 @@ def _within(name, tp, offset, log_ends, why, findings):
         findings.differ(OFFSET, [name, *tp], "offset", *sides, "group_beyond_end")
     elif why:
         findings.explain(OFFSET, why)
-    else:
+    elif counts:
         findings.count(OFFSET, MATCH)
 
 

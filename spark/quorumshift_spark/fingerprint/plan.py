@@ -87,11 +87,17 @@ class Range(NamedTuple):
         return self.bounds[-1]
 
 
+TIMES = 64
+"""How many newest timestamps a chunk has inside: the offset at which retention cut it is seldom known better."""
+
+
 class Chunk(NamedTuple):
     """The stored batches whose first offsets are in [begin, end) of a partition.
 
     `records`: by the headers of the batches, control records included; `bytes`: as stored; `covered`: offsets that the
-    batches span. First and last offset, timestamps (ms) and leader epochs from min to max are None without a batch.
+    batches span. First and last offset, timestamps (ms) and leader epochs from min to max are None without a batch;
+    `max_timestamp` also if a batch has no timestamp. `times`: pairs of an offset, at most TIMES of them in order, and
+    the newest timestamp of all batches from `begin` up to it (exclusive); -1 once a batch has none.
     `hash`: of the headers of the batches in order, which include checksums of their records. In a compacted partition
     it is "", and `keys` is how many keys have a committed record in the chunk; the newest ones are `size` bytes at `at`
     in a file (records.decode).
@@ -115,6 +121,7 @@ class Chunk(NamedTuple):
     keys: int | None = None
     at: int = 0
     size: int = 0
+    times: Tuple[Tuple[int, int], ...] = ()
 
     @property
     def content(self) -> Dict[str, int | str | None]:

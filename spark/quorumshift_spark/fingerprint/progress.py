@@ -83,6 +83,7 @@ class Progress:
     def _take(self, line: Mapping[str, Any], size: int) -> None:
         """Add a line of the file. Raises ValueError if its keys are not what was written."""
         chunk = Chunk(*line["chunk"])
+        chunk = chunk._replace(times=tuple((offset, time) for offset, time in chunk.times))
         if chunk.size:
             self._keys.seek(chunk.at)
             if chunk.at + chunk.size > size or zlib.crc32(self._keys.read(chunk.size)) != line["crc"]:

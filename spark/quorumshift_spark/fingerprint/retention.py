@@ -63,20 +63,40 @@ def _by(
 ) -> Reason | None:
     """Return the reason that these configs give.
 
-    The timestamps of the records decide, as in Kafka; for a partly removed chunk, the oldest one.
+    Kafka deletes a segment once its newest timestamp is too old: the newest timestamp of all that was removed decides.
     """
     if not policy.deletes:
         return None
     limit = now_ms - policy.retention_ms + _SLACK_MS
-    newest = [chunk.max_timestamp if chunk.end <= log_start else chunk.min_timestamp for chunk in removed]
-    if policy.retention_ms >= 0 and all(time is None or time <= limit for time in newest):
+    expired = {_expired(chunk, log_start, limit) for chunk in removed} if policy.retention_ms >= 0 else {False}
+    if expired <= {True}:
         return Reason(f"retention.ms {policy.retention_ms}")
-    if policy.retention_bytes < 0:
-        return None
-    if kept_bytes >= policy.retention_bytes:
+    if 0 <= policy.retention_bytes <= kept_bytes:
         return Reason(f"retention.bytes {policy.retention_bytes}")
-    if policy.compacted:
+    if False not in expired:
+        return Reason(_UNKNOWN_TIMES.format(policy.retention_ms), False)
+    if policy.retention_bytes >= 0 and policy.compacted:
         return Reason("retention.bytes may explain it, but the cleaner has made the log smaller since", False)
+    return None
+
+
+_UNKNOWN_TIMES = (
+    "retention.ms {} may explain it, but of the records right below the new log start, or of some without a timestamp, "
+    "the baseline does not show whether they were old enough"
+)
+
+
+def _expired(chunk: Chunk, log_start: int, limit: int) -> bool | None:
+    """Return whether all that was removed of a chunk is too old to be kept; None if the baseline does not show it."""
+    if not chunk.batches:
+        return True
+    known = [*chunk.times, (chunk.end, -1 if chunk.max_timestamp is None else chunk.max_timestamp)]
+    least = max((one for one in known if one[0] <= log_start), default=None)  # of what was removed at least
+    most = min((one for one in known if one[0] >= log_start), default=known[-1])  # and at most
+    if most[1] >= 0 and most[1] <= limit:
+        return True
+    if least is not None and least[1] > limit:
+        return False
     return None
 
 

@@ -5,14 +5,15 @@
 
 pandas can open chunks.parquet and groups.parquet. keys.arrow has a compressed Arrow stream for each chunk of a
 compacted partition, at the place that chunks.parquet names. fingerprint.json holds their SHA-256, so that an incomplete
-or modified baseline is rejected. Version 1 had sums of records' hashes, version 2 keys hashed by Spark.
+or modified baseline is rejected. Version 1 had sums of records' hashes, version 2 keys hashed by Spark,
+version 3 only the newest and the oldest timestamp of a chunk.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from typing import Dict, List, Sequence
+from typing import Any, Dict, List, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,12 +24,13 @@ from quorumshift_spark.fingerprint.compare import Fingerprint
 from quorumshift_spark.fingerprint.coordinators import Coordinators, Group, Transaction
 from quorumshift_spark.fingerprint.plan import Chunk, PartitionState, Sample, TopicPartition
 
-VERSION = 3
+VERSION = 4
 NAME = "fingerprint.json"
 KEYS = "keys.arrow"
 FILES = ("chunks.parquet", "groups.parquet", KEYS)
 
-_TYPES = {"topic": pa.string(), "partition": pa.int32(), "hash": pa.string()}
+_TIMES = pa.list_(pa.list_(pa.int64(), 2))
+_TYPES = {"topic": pa.string(), "partition": pa.int32(), "hash": pa.string(), "times": _TIMES}
 _CHUNKS = pa.schema([(name, _TYPES.get(name, pa.int64())) for name in Chunk._fields])
 _GROUPS = pa.schema(
     [
@@ -128,11 +130,15 @@ def read(directory: str) -> Fingerprint:
         summary["taken_ms"],
         summary["topics"],
         compare.states(partitions),
-        [Chunk(**row) for row in tables[0].to_pylist()],
+        [_chunk(row) for row in tables[0].to_pylist()],
         os.path.join(directory, KEYS),
         coordinators,
         samples,
     )
+
+
+def _chunk(row: Dict[str, Any]) -> Chunk:
+    return Chunk(**{**row, "times": tuple((offset, time) for offset, time in row["times"])})
 
 
 def _groups(table: pa.Table) -> Dict[str, Group]:

@@ -9,6 +9,7 @@ import json
 import re
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
+from ansible_collections.quorumshift.kafka.plugins.module_utils import printable
 from markupsafe import Markup
 
 from quorumshift_spark import normal_form
@@ -29,8 +30,6 @@ _KINDS = {
 }
 _VIEWS = {"zookeeper": "ZooKeeper", "metadata_log": "metadata log", "cluster": "cluster now"}
 _PARTS = {"metadata_log": "metadata log of controller", "baseline": "baseline of"}
-# Control characters, and format characters that change how other text is shown (bidirectional overrides, zero-width)
-_INVISIBLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _TOKEN = re.compile(r"\w+|\W")
 _MASK = "********"
 
@@ -46,7 +45,7 @@ def visible(value: Any) -> Any:
     """Return a text with codes in place of invisible characters; other values unchanged."""
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
-    return _INVISIBLE.sub(lambda match: f"\\u{ord(match[0]):04x}", value)
+    return printable.visible(value, newlines=True)
 
 
 def kind(name: str) -> str:

@@ -6,6 +6,9 @@
 A row is an entity: view, kind, key, fields and at as JSON text; secrets are hashes. A partition has the columns of
 columns.PARTITIONS instead, with `changed` for its `at`. The file's metadata holds cluster,
 gate, the position of each view, the settings of each node, and the id of the digest key.
+
+A file beside it (SIGNATURE) has the HMAC of all its bytes under the digest key: what can write to the run artifacts but
+does not have the key cannot make a baseline that agrees with a cluster that lost something.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ from quorumshift_spark import normal_form as form
 from quorumshift_spark.normal_form import Entity
 from quorumshift_spark.views import Statement, View, ViewError
 
-FORMAT = 3
+FORMAT = 4
+SIGNATURE = ".hmac"
 _ABOUT = b"quorumshift_baseline"
 _DIGEST = "digest"  # of the others: Parquet has checksums of pages only
 PARTITION = [field.with_name("changed") if field.name == "at" else field for field in columns.PARTITIONS]
@@ -38,13 +42,15 @@ def key_id(digest_key: bytes) -> str:
 
 
 class BaselineWriter:
-    """Writes a baseline: under a temporary name, 0600, renamed when it is closed without an error.
+    """Writes a baseline and its signature: under temporary names, 0600, renamed when closed without an error.
 
-    :arg about: {"cluster_id", "gate", "nonce", "key_id", "states": {view: state}, "settings": see nodes.Settings}.
+    :arg digest_key: signs it.
+    :arg about: {"cluster_id", "gate", "nonce", "key_id", "states": {view: state}, "settings": see nodes.Settings,
+        "off": kinds that are off on every broker}.
     """
 
-    def __init__(self, path: str, about: Dict[str, Any]) -> None:
-        self._path = path
+    def __init__(self, path: str, about: Dict[str, Any], digest_key: bytes) -> None:
+        self._path, self._digest_key = path, digest_key
         said = {"format": FORMAT, **about}
         metadata = {_ABOUT: form.canonical({**said, _DIGEST: _digest(said)}).encode()}
         self._file = os.fdopen(os.open(path + ".part", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
@@ -63,6 +69,8 @@ class BaselineWriter:
         self._writer.close()
         self._file.close()
         if kind is None:
+            with open(os.open(self._path + SIGNATURE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+                file.write(_signature(self._path + ".part", self._digest_key) + "\n")
             os.replace(self._path + ".part", self._path)
         else:
             os.unlink(self._path + ".part")
@@ -87,6 +95,27 @@ def about(path: str) -> Dict[str, Any]:
     if found.pop(_DIGEST, None) != _digest(found):
         raise _unreadable(path, "its metadata has another checksum")
     return found
+
+
+def _signature(path: str, digest_key: bytes) -> str:
+    signed = hmac.new(digest_key, b"quorumshift baseline", hashlib.sha256)
+    with open(path, "rb") as file:
+        for chunk in iter(lambda: file.read(1 << 20), b""):
+            signed.update(chunk)
+    return signed.hexdigest()
+
+
+def _verify(path: str, digest_key: bytes) -> None:
+    name = os.path.basename(path)
+    try:
+        with open(path + SIGNATURE, encoding="ascii") as file:
+            given = file.read().strip()
+    except (OSError, ValueError):
+        raise ViewError(
+            f"baseline {name} has no signature ({name}{SIGNATURE}), so nothing shows who wrote it. {_DO}"
+        ) from None
+    if not hmac.compare_digest(given, _signature(path, digest_key)):
+        raise _unreadable(path, f"it does not match its signature in {name}{SIGNATURE}")
 
 
 # The path is not named: the job reads a copy
@@ -122,7 +151,7 @@ class BaselineView(View):
         self._path = path
         self._of = of
         self._cluster_id = cluster_id
-        self._key_id = key_id(digest_key)
+        self._digest_key, self._key_id = digest_key, key_id(digest_key)
         self._ship = ship
 
     def parts(self, at_once: int = 0) -> List[Part]:
@@ -134,6 +163,7 @@ class BaselineView(View):
             raise ViewError(
                 f"baseline {name} was made under another digest key, so its hashes cannot be compared. {_DO}"
             )
+        _verify(self._path, self._digest_key)
         state = metadata["states"][self._of]
         file = pq.ParquetFile(self._path)
         parts = [Part(number, state) for number in range(file.num_row_groups)]

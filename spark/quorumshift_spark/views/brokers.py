@@ -137,6 +137,7 @@ class BrokerView(LiveView):
         self.name = f"broker:{broker_id}"
         self.kinds = _KINDS
         self.has_buckets = True
+        self._not_served: Dict[str, str] = {}
         self._settings = frozenset(settings)
         self._id = broker_id
         self._address = HostPort(*address)
@@ -156,6 +157,7 @@ class BrokerView(LiveView):
             served = requester.served()
             requester.check_served()
         served.not_served.update(requester.not_served)
+        self._not_served = requester.not_served
         off = {*requester.not_served, *(["token_hmac"] if "delegation_token" in requester.not_served else [])}
         self.kinds = tuple(kind for kind in _KINDS if kind not in off)
         return served
@@ -194,7 +196,7 @@ class BrokerView(LiveView):
                 yield requester.quotas()
             if "scram" in kinds:
                 yield requester.scram()
-            if "acl" in kinds:
+            if "acl" in kinds & set(self.kinds):
                 yield requester.acls()
             if kinds & {"delegation_token", "token_hmac"}:
                 yield requester.delegation_tokens()
@@ -204,7 +206,7 @@ class BrokerView(LiveView):
             "time_ms": int(started * 1000),
             "mode": served.mode,
             "offline_replicas": requester.offline_replicas,
-            "not_served": requester.not_served,
+            "not_served": {**self._not_served, **requester.not_served},
         }
         if served.offset is not None:
             state["offset"] = served.offset
@@ -434,8 +436,31 @@ class _Requester:
     def check_served(self) -> None:
         """Find out which kinds the broker does not serve."""
         acls, tokens = requests.DESCRIBE_ACLS, requests.DESCRIBE_TOKENS
-        self._is_off("acl", acls, self._request(acls, requests.cluster_acls()))
+        authorizer = self._authorizer()
+        if authorizer and authorizer not in form.OWN_AUTHORIZERS:
+            self._check_foreign(authorizer)
+        else:
+            self._is_off("acl", acls, self._request(acls, requests.cluster_acls()))
         self._is_off("delegation_token", tokens, self._request(tokens, requests.no_delegation_tokens()))
+
+    def _authorizer(self) -> str | None:
+        """Return the class of the broker's authorizer, None without one."""
+        for result in self._configs([(_BROKER_RESOURCE, str(self._id))], synonyms=False):
+            for config in result["configs"]:
+                if config["name"] == form.AUTHORIZER:
+                    return config["value"] or None
+        return None
+
+    def _check_foreign(self, authorizer: str) -> None:
+        """Find out whether an authorizer that is not Kafka's lists ACLs.
+
+        It need not (Authorizer.acls): it fails, or it lists none, and its rules are elsewhere. Then ACLs that Kafka's
+        own authorizer left in the store count for none.
+        """
+        response = requests.read(requests.DESCRIBE_ACLS, self._request_raw(requests.DESCRIBE_ACLS, requests.acls()))
+        if response["errorCode"] or not response["resources"]:
+            found = _error_text(response) if response["errorCode"] else "none is listed"
+            self.not_served["acl"] = f"its authorizer {authorizer} does not list ACLs ({found})"
 
     def _acls(self, response: Dict[str, Any]) -> Iterator[Entity]:
         for resource in response["resources"]:

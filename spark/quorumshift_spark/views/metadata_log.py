@@ -35,6 +35,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.metadata
     log_records,
     open_log,
     scan_log,
+    segment_batches,
 )
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.record_batch import LogError
 
@@ -42,6 +43,7 @@ from quorumshift_spark import normal_form as form
 from quorumshift_spark import replay
 from quorumshift_spark.columns import PARTITIONS
 from quorumshift_spark.columns import log as columns
+from quorumshift_spark.excuses import Copied
 from quorumshift_spark.normal_form import Digests, Entity
 from quorumshift_spark.views import Absent, Key, LiveView, Statement, ViewError, partition
 
@@ -72,33 +74,37 @@ class Piece(NamedTuple):
     is_whole: bool = False
 
 
-class History(NamedTuple):
-    """When metadata changed. `begin`: the first offset whose records are known; `changed`: {key: offset of the last
-    record that changed or removed it}, `partitions`: of those of each topic id, with columns topic_id, partition and
-    offset; `removed_topics`: {topic id: offset}. Only offsets from `begin` on."""
+class History:
+    """When metadata changed.
 
-    begin: int
-    changed: Dict[Key, int]
-    partitions: pa.Table
-    removed_topics: Dict[str, int]
+    :arg begin: the first offset whose records are known; of what follows only offsets from there on.
+    :arg changed: {key: offset of the last record that changed or removed it}, without partitions.
+    :arg partitions: the offset of the last record of each, with columns topic_id, partition and offset.
+    :arg removed_topics: {topic id: offset}.
+    """
 
-    def last(self, keys: Iterable[Tuple[Key, Collection[str]]]) -> Dict[Key, int]:
-        """Return {key: offset of its last record} of these keys that have one; with each key the ids of its topic."""
-        wanted = dict(keys)
-        ids = {topic_id for key, of_key in wanted.items() if key[0] == "partition" for topic_id in of_key}
-        rows = self.partitions.filter(pc.is_in(self.partitions["topic_id"], pa.array(sorted(ids), pa.string())))
-        of_partitions = {(row["topic_id"], row["partition"]): row["offset"] for row in rows.to_pylist()}
-        found = {}
-        for (kind, text), of_key in wanted.items():
-            offsets = [self.changed.get((kind, text))]
-            if kind == "partition":
-                number = form.key_of(text)[1]
-                for topic_id in of_key:
-                    offsets += [of_partitions.get((topic_id, number)), self.removed_topics.get(topic_id)]
-            known = [offset for offset in offsets if offset is not None and offset >= self.begin]
-            if known:
-                found[(kind, text)] = max(known)
-        return found
+    def __init__(
+        self, begin: int, changed: Dict[Key, int], partitions: pa.Table, removed_topics: Dict[str, int]
+    ) -> None:
+        self.begin = begin
+        self._changed = changed
+        self._removed_topics = removed_topics
+        self._partitions = partitions.sort_by("topic_id").combine_chunks()
+        counts = self._partitions["topic_id"].value_counts().to_pylist()
+        starts = itertools.accumulate((one["counts"] for one in counts), initial=0)
+        self._rows = {one["values"]: (start, one["counts"]) for one, start in zip(counts, starts)}
+
+    def last(self, key: Key, topic_ids: Collection[str]) -> int | None:
+        """Return the offset of the last record of an entity; `topic_ids`: of its topic, now and before."""
+        kind, text = key
+        offsets = [self._changed.get(key)]
+        if kind == "partition":
+            number = form.key_of(text)[1]
+            for topic_id in topic_ids:
+                offsets.append(self._removed_topics.get(topic_id))
+                rows = self._partitions.slice(*self._rows.get(topic_id, (0, 0)))
+                offsets += [row["offset"] for row in rows.to_pylist() if row["partition"] == number]
+        return max((offset for offset in offsets if offset is not None and offset >= self.begin), default=None)
 
 
 class MetadataLogView(LiveView):
@@ -132,7 +138,7 @@ class MetadataLogView(LiveView):
         self._last = source
         self.between: Dict[Key, List[Entity | Absent]] = {}
         """Of the keys that were read again: what they were after records above the end of the snapshot before."""
-        self._history: Tuple[LogSource, History | None] | None = None
+        self._past: Dict[Tuple[LogSource, Any], Any] = {}
 
     def parts(self, at_once: int = 0) -> List[Piece]:
         """Return the pieces: one for the records that depend on each other, others for those of partitions, which
@@ -232,39 +238,59 @@ class MetadataLogView(LiveView):
             records = log_records(log, extent, TYPES - PARTITION_TYPES)
             image = Image.of(_noted(records, begin, newer))
             of_topics = _add_partitions(image, log, extent, topics, begin) if topics else []
-        found: Dict[Key, Entity | Absent] = {
-            (entity.kind, entity.key): entity
-            for entity in itertools.chain(entities(image, self._digests), self._of(_partitions(image)))
-            if (entity.kind, entity.key) in wanted
-        }
+        found, between = sides(self.name, image, newer, of_topics, begin, wanted, self._digests)
         self.between.clear()
-        for entity in itertools.chain(_set_by(newer, self._digests), self._of(of_topics)):
-            if (entity.kind, entity.key) in wanted:
-                self.between.setdefault((entity.kind, entity.key), []).append(entity)
-        removals = removed(image)
-        for kind, key in wanted:
-            # A partition goes with its topic, and a recreated topic may have fewer
-            at = removals.get(("topic", form.canonical(form.key_of(key)[:1])) if kind == "partition" else (kind, key))
-            absent = Absent({} if at is None else {"offset": at})
-            found.setdefault((kind, key), absent)
-            if at is not None and at >= begin:
-                self.between.setdefault((kind, key), []).append(absent)
+        self.between.update(between)
         if self.source.archive:  # a log that is read in place goes on
             self._reread = (self.source, found, _statement(extent))
         return found, _statement(extent)
 
-    def _of(self, rows: Iterable[Dict[str, Any]]) -> Iterator[Entity]:
-        return (partition(self.name, row, row["at"]) for row in rows)
-
     def history(self, since: int) -> History | None:
         """Return when metadata changed since an offset, from older segments; None where no checkpoint is newer, so that
         each entity has it. Runs on the driver."""
-        if self._history is None or self._history[0] != self.source:
-            source = self.source._replace(directory=self._unpacked())
+
+        def read(source):
             with self._open(source) as (log, _extent):
                 is_newer = log.checkpoint is not None and log.checkpoint.offset > since
-            self._history = self.source, self._read_history(source, since) if is_newer else None
-        return self._history[1]
+            return self._read_history(source, since) if is_newer else None
+
+        return self._of_past(since, read)
+
+    def removed_topics(self, since: int) -> Dict[str, int]:
+        """Return {topic id: offset of the record that removed it} from an offset on, as far as records are known."""
+
+        def read(source):
+            with self._open(source, since) as (log, extent):
+                return Image.of(log_records(log, extent, _TOPICS)).removed_topics
+
+        return self._of_past(("topics", since), read)
+
+    def copied(self) -> Copied | None:
+        """Return the end of the initial copy, None where its records are not there any more. Runs on the driver."""
+
+        def read(source):
+            with self._open(source, 0) as (log, extent):
+                states = log_records(log, extent, {_MIGRATION_STATE})
+                ends = [one for one in states if one.fields["zkMigrationState"] == 1 and not one.from_checkpoint]
+            return Copied(ends[-1].offset, ends[-1].epoch) if ends else None
+
+        return self._of_past("copy", read)
+
+    def epoch_at(self, offset: int) -> int | None:
+        """Return the epoch of the record at an offset, None where it is not there any more, or not yet."""
+
+        def read(source):
+            with self._open(source, offset) as (log, extent):
+                batches = segment_batches(log, extent.end_offset, check_crc=False)
+                return next((one.epoch for one, _path in batches if one.base_offset <= offset <= one.last_offset), None)
+
+        return self._of_past(("epoch", offset), read)
+
+    def _of_past(self, what, read):
+        if (self.source, what) not in self._past:
+            self._past = {place: found for place, found in self._past.items() if place[0] == self.source}
+            self._past[self.source, what] = read(self.source._replace(directory=self._unpacked()))
+        return self._past[self.source, what]
 
     def _read_history(self, source, since):
         with self._open(source, since) as (log, extent):
@@ -310,10 +336,49 @@ class MetadataLogView(LiveView):
 
 _SMALL = 2 << 20
 """Bytes of a log, about 30,000 records, that one task replays in less time than Spark takes to plan their replay."""
+_MIGRATION_STATE = "ZK_MIGRATION_STATE_RECORD"
+_TOPICS = frozenset(("TOPIC_RECORD", "REMOVE_TOPIC_RECORD"))
 _UNPACKED = ".unpacked"
 _READ = 1 << 20  # bytes
 _CHANGES = ["topic_id", "partition", "offset"]
 _OFFSET = {"offset": "at"}
+
+
+def sides(
+    name: str,
+    image: Image,
+    newer: Iterable[Record],
+    of_topics: Iterable[Dict[str, Any]],
+    begin: int,
+    wanted: Collection[Key],
+    digests: Digests,
+) -> Tuple[Dict[Key, Entity | Absent], Dict[Key, List[Entity | Absent]]]:
+    """Return these keys in an image, and what they were after records from offset `begin` on.
+
+    :arg newer: these records, without those of partitions; `of_topics`: the partitions after theirs, see _partition.
+    """
+
+    def of(rows):
+        return (partition(name, row, row["at"]) for row in rows)
+
+    found: Dict[Key, Entity | Absent] = {
+        (entity.kind, entity.key): entity
+        for entity in itertools.chain(entities(image, digests), of(_partitions(image)))
+        if (entity.kind, entity.key) in wanted
+    }
+    between: Dict[Key, List[Entity | Absent]] = {}
+    for entity in itertools.chain(_set_by(newer, digests), of(of_topics)):
+        if (entity.kind, entity.key) in wanted:
+            between.setdefault((entity.kind, entity.key), []).append(entity)
+    removals = removed(image)
+    for kind, key in wanted:
+        # A partition goes with its topic, and a recreated topic may have fewer
+        at = removals.get(("topic", form.canonical(form.key_of(key)[:1])) if kind == "partition" else (kind, key))
+        absent = Absent({} if at is None else {"offset": at})
+        found.setdefault((kind, key), absent)
+        if at is not None and at >= begin:
+            between.setdefault((kind, key), []).append(absent)
+    return found, between
 
 
 def _statement(extent: Extent) -> Statement:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import math
 import os
 import random
 import zlib
@@ -41,8 +40,8 @@ _SRVR_S = 2.0
 class Part(NamedTuple):
     """A part of the tree. `what`: `topics` with names in [low, high) (None: no bound), `configs`, `acls` or `rest`.
 
-    `of`: how many parts are read at once at most, which share the rate. `deletions`: {path: see the function}, before
-    any part is read.
+    `of`: how many parts are read at once at most, which share the rate. `deletions`: {path: see the function},
+    `controller`: see the function, both before any part is read.
     """
 
     what: str
@@ -50,6 +49,7 @@ class Part(NamedTuple):
     low: str | None = None
     high: str | None = None
     deletions: Mapping[str, int] = {}
+    controller: Mapping[str, Any] = {}
 
 
 class ZooKeeperView(LiveView):
@@ -103,12 +103,13 @@ class ZooKeeperView(LiveView):
         """Return the parts. Topics are split by ranges of names: a topic created later is in exactly one of them."""
         with self._session() as reader:
             parents = {path: deletions(stat) for path, stat in reader.stat_many(_parents(reader)) if stat}
+            owner = controller(reader.get_many([znodes.CONTROLLER, znodes.MIGRATION]))
             names = [name for _path, children in reader.children_many([znodes.TOPICS]) for name in children or ()]
         bounds = [None, *names[TOPICS_A_PART::TOPICS_A_PART], None]
         count = len(bounds) - 1 + len(_PARTS) - 1
         count = min(count, at_once or count)  # how many share the rate
         topics = [Part("topics", count, low, high) for low, high in zip(bounds, bounds[1:])]
-        topics[0] = topics[0]._replace(deletions=parents)
+        topics[0] = topics[0]._replace(deletions=parents, controller=owner)
         return [*topics, *(Part(what, count) for what in _PARTS if what != "topics")]
 
     def read(self, part: Part) -> Iterator[Entity | pa.RecordBatch | Statement]:
@@ -120,7 +121,8 @@ class ZooKeeperView(LiveView):
                 if part.what == "acls":  # each read before its children, see `Part`
                     parents.update({node.path: deletions(node.stat) for node in nodes if node.stat.numChildren})
                 yield from self._znodes.read(nodes, problems)
-        yield Statement({"zxid": zxid, "deletions": parents, "pace": reader.pace.facts}, problems)
+        state = {"zxid": zxid, "deletions": parents, "pace": reader.pace.facts}
+        yield Statement({**state, "controller": part.controller} if part.controller else state, problems)
 
     def reread(self, keys: Iterable[Key]) -> Tuple[Dict[Key, Entity | Absent], Statement]:
         """Return these keys, with one pipelined read of their znodes and, for absent keys, of the parents."""
@@ -251,12 +253,13 @@ class ZooKeeperFilesView(ZooKeeperView):
         for start in range(0, len(names), self._window):
             of_names = [node for name in names[start : start + self._window] for node in topics.pop(name)]
             yield from self._znodes.read(of_names, problems)
-        parents: Dict[str, int] = {}
+        state: Dict[str, Any] = {"zxid": zxid, "deletions": {}}
         if not part.number:
             found = _with_children(others)
-            parents = {node.path: deletions(node.stat) for node in found if node.stat.numChildren}
+            state["controller"] = controller(found)
+            state["deletions"] = {node.path: deletions(node.stat) for node in found if node.stat.numChildren}
             yield from self._znodes.read([node for node in found if not node.path.startswith(below)], problems)
-        yield Statement({"zxid": zxid, "deletions": parents}, problems)
+        yield Statement(state, problems)
 
     def _nodes(self, paths: Iterable[str]) -> Tuple[int, Dict[str, znodes.Znode]]:
         wanted, version = set(paths), self._version()
@@ -436,6 +439,17 @@ def deletions(stat: znodes.Stat) -> int:
     return (stat.cversion - stat.numChildren) // 2
 
 
+def controller(nodes: Iterable[znodes.Znode]) -> Dict[str, Any]:
+    """Return who owns /controller, and how far the log is mirrored: `controller` of excuses.Evidence."""
+    found: Dict[str, Any] = {"epoch": None, "zxid": None, "mirrored": None}
+    for node in nodes:
+        if node.path == znodes.CONTROLLER:
+            found.update(epoch=znodes.controller(node.data)["kraft_controller_epoch"], zxid=node.stat.czxid)
+        elif node.path == znodes.MIGRATION:
+            found["mirrored"] = znodes.migration(node.data)["kraft_metadata_offset"]
+    return found
+
+
 def _parents(reader):
     """Return the znodes whose children are topics, entities with configs, and delegation tokens."""
     kinds = [f"{znodes.CONFIG}/{name}" for name in znodes.CONFIG_TYPES]
@@ -481,7 +495,7 @@ class Znodes:
             keys = (item.value["salt"], item.value["stored_key"], item.value["server_key"])
             digest = self._digests.scram(user, mechanism, *keys, item.value["iterations"])
             yield form.scram(user, mechanism, item.value["iterations"], digest, {"zxid": item.zxid})
-        elif item.kind in _ENTITIES and not (item.kind == "quota" and not math.isfinite(item.value)):
+        elif item.kind in _ENTITIES:
             yield _ENTITIES[item.kind](item.key, item.value, {"zxid": item.zxid})
 
     def _broker(self, item, node, problems):

@@ -990,6 +990,34 @@ def backwards(world: World) -> List[Row]:
     ]
 
 
+def lost_in_copy(world: World) -> List[Row]:
+    """Planted in a baseline of before the copy. Each row's `plant` takes the Baseline."""
+
+    def purged(words, kind, key, fields, below=None):
+        def plant(base):
+            base.add(ZK, kind, key, fields)
+            if below:  # as KRaft's controller deletes what its image lacks
+                base.zk.data(f"{below}/purged", b"{}")
+                base.zk.delete(f"{below}/purged")
+
+        return Row(f"lost in the copy and purged: {words}", closed(kind, key), plant)
+
+    return [
+        purged("a topic", "topic", ["gone"], {"id": logs.other_id(25)}, znodes.TOPICS),
+        purged("a topic's config", "config", ["topic", "gone", "retention.ms"], {"value": "2"}, "/config/topics"),
+        purged("a user's quota", "quota", [user("gone"), "producer_byte_rate"], {"value": 5.0}, "/config/users"),
+        purged("a credential", "scram", ["gone", "SCRAM-SHA-512"], {"iterations": 4096, "digest": "0"}),
+        purged("an ACL", "acl", acl_key("acl-gone"), {}, "/kafka-acl/Topic"),
+        purged(
+            "a delegation token",
+            "delegation_token",
+            ["gone"],
+            {"owner": "User:a", "requester": "User:a", "renewers": [], "issue": 1, "expiry": 2, "max": 3},
+            znodes.DELEGATION_TOKENS,
+        ),
+    ]
+
+
 def beside(world: World) -> List[List[str]]:
     """Return the commands that create one of each kind, which does not excuse what vanished."""
     at = ["--bootstrap-server", str(world.broker.listeners["PLAINTEXT"])]

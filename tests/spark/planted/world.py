@@ -309,7 +309,7 @@ class Baseline:
     def write(self, about: Mapping[str, Any] | None = None) -> Dict[str, str]:
         """Write it and return views.baseline. `about`: what the file says of itself, instead of what it said."""
         said = {**baselines.about(self._source), **(about or {})}
-        with baselines.BaselineWriter(str(self._target), said) as writer:
+        with baselines.BaselineWriter(str(self._target), said, parity.DIGEST_KEY) as writer:
             writer.write(pa.Table.from_pylist([*self._rows.values()], schema=baselines.SCHEMA))
         return {"path": str(self._target)}
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 
 import pytest
@@ -37,14 +39,52 @@ def spark(harness, tmp_path):
     return harness
 
 
+def written(directory, changed=None):
+    """Write a job's output. `changed`: a file that is not as the job wrote it."""
+    files = {}
+    for name in ("entities.parquet", "entities.parquet.hmac"):
+        files[name] = {"sha256": hashlib.sha256(b"rows").hexdigest(), "rows": 1, "bytes": 4}
+        with open(os.path.join(directory, name), "wb") as stream:
+            stream.write(b"other" if name == changed else b"rows")
+    with open(os.path.join(directory, "result.json"), "w", encoding="ascii") as stream:
+        json.dump({"views": {"metadata_log": {"state": {"offset": 7}}}, "files": files}, stream)
+
+
+@pytest.mark.parametrize("changed", ["entities.parquet", "entities.parquet.hmac"])
+def test_a_file_that_is_not_the_one_of_the_result_is_no_baseline(spark, changed):
+    def module(args):
+        written(args["output_dir"], changed)
+        return result("pass")
+
+    spark._module = module
+    with pytest.raises(AnsibleActionFail, match=f"{changed} is not the file that the job wrote"):
+        spark.run("spark_job", ARGS)
+    assert not os.path.exists(os.path.join(spark.artifacts.cluster, "baseline", "entities.parquet"))
+
+
+def test_what_changed_since_the_baseline_is_not_counted_as_agreement(spark):
+    kind = spark_jobs.MetadataParity(None, {})
+    counts = {"topic": {"match": 5, "explained": 2}}
+    found = {"counts": counts, "views": {"zookeeper": {"error": None}}, "since_baseline": {"changed": 1, "removed": 1}}
+    assert kind.summary(found) == (
+        "3 comparisons of 1 views agree; 1 changed and 1 removed since the baseline, each with its record"
+    )
+
+
+def test_a_baseline_without_its_signature_is_named(spark):
+    directory = os.path.join(spark.artifacts.cluster, "baseline")
+    os.makedirs(directory)
+    with open(os.path.join(directory, "entities.parquet"), "w", encoding="ascii"):
+        pass
+    with pytest.raises(AnsibleActionFail, match=r"lacks entities\.parquet\.hmac"):
+        spark.run("spark_job", ARGS, result("pass"))
+
+
 def test_a_pass_is_shown_in_a_line_and_kept_as_the_next_baseline(spark):
     where = os.path.join(spark.artifacts.directory, "verify/before_trigger/metadata_parity")
 
     def module(args):
-        with open(os.path.join(args["output_dir"], "entities.parquet"), "w", encoding="ascii") as stream:
-            stream.write("rows")
-        with open(os.path.join(args["output_dir"], "result.json"), "w", encoding="ascii") as stream:
-            stream.write('{"views": {"metadata_log": {"state": {"offset": 7}}}}')
+        written(args["output_dir"])
         return result("pass")
 
     spark._module = module

@@ -17,8 +17,6 @@ from quorumshift_spark.compare import (
     Outcome,
     compare,
     projection,
-    unexplained_removals,
-    with_history,
 )
 from quorumshift_spark.normal_form import FIELDS, canonical
 from quorumshift_spark.rules import SERVED, SINCE, ZOOKEEPER_LOG
@@ -26,15 +24,13 @@ from quorumshift_spark.views import Absent
 
 from tests.unit.spark.realistic import BROKER, DIGESTS, LOG, ZXID, comparisons, entities, in_view, mutations
 
-STATE = {"zxid": ZXID}  # of a baseline that no entity is newer than
 COMPARISONS = comparisons()
 IDS = [f"{c.left}-{c.right}" for c in COMPARISONS]
 
 
-def outcome(comparison, left, right, baseline=None):
-    baseline = STATE if baseline is None else baseline
+def outcome(comparison, left, right):
     present = left if not isinstance(left, Absent) else right
-    return compare(comparison, present.kind, present.key, left, right, baseline)
+    return compare(comparison, present.kind, present.key, left, right)
 
 
 def comparison_with(relation):
@@ -220,103 +216,6 @@ def test_entities_allowed_on_one_side_only(relation, entity, allowed):
     assert bool(result.explained) is allowed
 
 
-@pytest.mark.parametrize(
-    ("state", "at", "explained"),
-    [
-        ({"zxid": 500}, {"zxid": 501}, True),
-        ({"zxid": 500}, {"zxid": 500}, False),
-        ({"zxid": 500}, {"offset": 900}, False),
-        ({"offset": 900}, {"offset": 900}, True),  # the state's offset is exclusive
-        ({"offset": 900}, {"offset": 899}, False),
-    ],
-)
-def test_only_a_later_change_explains_a_difference_from_the_baseline(state, at, explained):
-    comparison = comparison_with(SINCE)
-    was = form.topic("t", "A")
-    for now in (form.topic("t", "B", at), Absent(at)):
-        result = outcome(comparison, was, now, state)
-        assert (result.outcome == MATCH) is explained
-        assert bool(result.explained) is explained
-    extra = outcome(comparison, Absent({}), form.topic("t", "B", at), state)
-    assert (extra.outcome == MATCH) is explained
-
-
-def since(left, right, state=None):
-    return outcome(comparison_with(SINCE), left, right, state or {"zxid": 500, "deletions": {"/brokers/topics": 4}})
-
-
-def of_topic(topic_id, **fields):
-    values = {"leader_epoch": 50, "partition_epoch": 60, "leader": 1, **fields}
-    return form.partition("t", 0, {"topic_id": topic_id, **values}, {"zxid": 501})
-
-
-@pytest.mark.parametrize("field", ["leader_epoch", "partition_epoch"])
-def test_no_change_excuses_an_epoch_that_falls(field):
-    result = since(of_topic("A"), of_topic("A", leader=2, **{field: 2}))
-    assert result.outcome == DIFFER
-    assert [difference.field for difference in result.differences] == [field]
-    assert since(of_topic("A"), of_topic("A", **{field: None})).outcome == DIFFER
-    assert since(of_topic("A"), of_topic("A", **{field: 99})).outcome == MATCH
-    assert since(of_topic("A"), of_topic("B", **{field: 0})).outcome == MATCH, "a recreated topic begins anew"
-
-
-def test_no_change_excuses_producer_ids_that_fall():
-    def block(start):
-        return form.producer_ids(start + 1000, start, 1, {"zxid": 501})
-
-    assert since(block(500000), block(1000)).outcome == DIFFER
-    assert since(block(1000), block(500000)).outcome == MATCH
-
-
-def test_excused_changes_are_listed_with_both_values():
-    result = since(of_topic("A"), of_topic("A", leader=2))
-    assert (result.outcome, result.differences) == (MATCH, ())
-    assert [change.sides for change in result.changes] == [{"baseline:zookeeper": "1", "zookeeper": "2"}]
-
-
-@pytest.mark.parametrize(
-    ("at", "expected"),
-    [
-        ({"zxid": 999, "under": "/brokers/topics", "deletions": 4}, LEFT_ONLY),  # another topic was created
-        ({"zxid": 999, "under": "/brokers/topics", "deletions": 5}, MATCH),
-        ({"zxid": 999, "under": "/not/counted", "deletions": 5}, SKIPPED),
-        ({"zxid": 999, "created": 400}, LEFT_ONLY),
-        ({"zxid": 999, "created": 501}, MATCH),
-        ({"zxid": 501}, MATCH),
-        ({"zxid": 500}, LEFT_ONLY),
-        ({}, SKIPPED),
-    ],
-)
-def test_only_a_removal_that_a_store_shows_explains_a_disappearance(at, expected):
-    result = since(of_topic("A"), Absent(at))
-    assert result.outcome == expected
-    assert bool(result.differences) is (expected != MATCH)
-    assert bool(result.changes) is (expected == MATCH)
-    if expected == SKIPPED:
-        assert "no record of its removal is left" in result.explained
-
-
-@pytest.mark.parametrize(("deletions", "unexplained"), [(5, True), (6, False)])
-def test_one_deletion_does_not_explain_two_disappearances(deletions, unexplained):
-    comparison = comparison_with(SINCE)
-    state = {"zxid": 500, "deletions": {"/brokers/topics": 4}}
-    keys = {("topic", '["a"]'): "a", ("topic", '["b"]'): "b", ("partition", '["b",0]'): "b"}
-    sides = {
-        key: {
-            comparison.left: of_topic("A"),
-            comparison.right: Absent(
-                {"zxid": 999, "under": "/brokers/topics", "child": f"/brokers/topics/{name}", "deletions": deletions}
-            ),
-        }
-        for key, name in keys.items()
-    }
-    outcomes = {key: {comparison: since(*of.values(), state)} for key, of in sides.items()}
-    assert all(of[comparison].outcome == MATCH for of in outcomes.values())
-    found = unexplained_removals(outcomes, sides, {comparison.left: state})
-    assert set(found) == (set(keys) if unexplained else set())
-    assert all(of[comparison].outcome == LEFT_ONLY and of[comparison].differences for of in found.values())
-
-
 def test_entity_absent_on_both_sides_has_no_outcome():
     assert compare(COMPARISONS[0], "topic", '["t"]', Absent({}), Absent({})).outcome is None
 
@@ -373,54 +272,19 @@ def uncovered(
     held=None,
     up=(1, 2),
     not_served=None,
-    baselines=("baseline:zookeeper",),
+    baselines=("baseline:zookeeper", "baseline:metadata_log"),
     behind=None,
     apart=None,
+    off_before=None,
 ):
     served = {"broker:1": {}, "broker:2": {}} if not_served is None else not_served
     held = {"topic": 5, "acl": 3} if held is None else held
-    return rules.uncovered(gate, "metadata_log", held, up, served, baselines, behind or {}, 900, apart or {})
+    return rules.uncovered(
+        gate, "metadata_log", held, up, served, baselines, behind or {}, 900, apart or {}, off_before
+    )
 
 
 _NO_AUTHORIZER = {"acl": "DescribeAcls: SECURITY_DISABLED: No Authorizer is configured."}
-
-
-_CONFIG = form.config("topic", "orders", "retention.ms", "1", DIGESTS)
-_OF_LOG = rules.Comparison("baseline:metadata_log", "metadata_log", SINCE, ("config",))
-_IN_ZOOKEEPER = rules.Comparison("baseline:zookeeper", "zookeeper", SINCE, ("config",))
-
-
-@pytest.mark.parametrize("now", [form.config("topic", "orders", "retention.ms", "2", DIGESTS), Absent({})])
-@pytest.mark.parametrize(
-    ("begin", "last", "in_zookeeper", "expected", "why"),
-    [
-        (0, 150, None, MATCH, "offset 150 >= 100"),  # a record shows the change
-        (120, 150, None, MATCH, "offset 150 >= 100"),
-        (0, None, None, None, None),  # all records are known, and none shows it
-        (0, 90, None, None, None),
-        (120, None, None, SKIPPED, "Kafka has deleted the records below 120"),
-        (120, None, Outcome(MATCH), SKIPPED, "Kafka has deleted the records below 120"),  # equal there
-        (120, None, "changed", MATCH, "in ZooKeeper: seen there"),
-    ],
-)
-def test_what_a_newer_checkpoint_sums_up_needs_a_record(now, begin, last, in_zookeeper, expected, why):
-    sides = {"baseline:metadata_log": _CONFIG, "metadata_log": now}
-    differs = compare(_OF_LOG, *_CONFIG[:2], _CONFIG, now, {"offset": 1000})
-    if in_zookeeper == "changed":
-        in_zookeeper = Outcome(MATCH, (), "seen there", differs.differences)
-    outcomes = {_OF_LOG: differs, **({_IN_ZOOKEEPER: in_zookeeper} if in_zookeeper else {})}
-    found = with_history(outcomes, _CONFIG[:2], sides, _OF_LOG, {"offset": 100}, begin, last)
-    assert found.outcome == (expected or (LEFT_ONLY if isinstance(now, Absent) else DIFFER))
-    assert why in found.explained if why else found.explained is None
-    assert found.differences or found.changes
-
-
-def test_a_value_that_fell_is_found_without_its_records():
-    left, right = form.producer_ids(5000), form.producer_ids(1000)
-    comparison = rules.Comparison("baseline:metadata_log", "metadata_log", SINCE, ("producer_ids",))
-    sides = {"baseline:metadata_log": left, "metadata_log": right}
-    found = with_history({}, left[:2], sides, comparison, {"offset": 100}, 120, None)
-    assert found.outcome == DIFFER and found.differences
 
 
 def test_a_registered_broker_without_a_view_is_uncovered():
@@ -446,6 +310,14 @@ def test_a_kind_that_is_off_on_every_broker_is_covered_and_one_that_is_hidden_is
     assert "broker:1 and 1 more did not serve" in said
 
 
+def test_a_kind_that_is_off_now_and_was_not_at_the_baseline_is_uncovered():
+    every = {"broker:1": _NO_AUTHORIZER, "broker:2": _NO_AUTHORIZER}
+    for held in ({"topic": 5, "acl": 3}, {"topic": 5}):  # without ACLs, super users alone had access
+        assert uncovered(held=held, not_served=every, off_before=["acl"]) == []
+        (said,) = uncovered(held=held, not_served=every, off_before=[])
+        assert said.startswith("brokers served acl at the baseline, and none does now (broker:1: DescribeAcls")
+
+
 def test_a_broker_that_serves_an_older_image_is_uncovered():
     (said,) = uncovered(behind={"broker:2": 880})
     assert said.startswith("broker:2 serves metadata up to offset 880, the log that was compared ends at 900")
@@ -459,8 +331,9 @@ def test_a_log_of_a_voter_is_needed_where_the_gate_needs_the_log():
 
 def test_the_last_gate_needs_a_baseline():
     assert uncovered(baselines=()) == []
-    (said,) = uncovered("after_finalize", baselines=())
-    assert "after_finalize has no baseline" in said
+    for without in ((), ("baseline:zookeeper",)):  # that nothing is compared with
+        (said,) = uncovered("after_finalize", baselines=without)
+        assert "after_finalize has no baseline of the metadata log" in said
 
 
 def test_before_revert_uses_the_log_if_given():

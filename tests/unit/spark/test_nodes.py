@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import jsonschema
 from quorumshift_spark import nodes, result, rules
+from quorumshift_spark import normal_form as form
 
 MIN_ISR, UNCLEAN = '["min.insync.replicas"]', '["unclean.leader.election.enable"]'
 HAD = {MIN_ISR: '"2"', UNCLEAN: '"false"'}
@@ -26,7 +27,7 @@ def test_a_setting_that_a_node_had_otherwise_at_the_baseline_differs():
     ] * 3
     assert found.differences[0].sides == {"baseline:broker:1": '"2"', "broker:1": '"1"'}
     assert "quorumshift_controller_config" in found.differences[0].do
-    counts = found.comparisons[0]["counts"]["setting"]
+    counts = found.comparisons[1]["counts"]["setting"]
     assert (counts["read"], counts["match"], counts["differ"]) == (6, 3, 3)
 
 
@@ -36,6 +37,42 @@ def test_settings_are_compared_where_they_are_known_on_both_sides():
     found = compared(before, now)
     assert not found.differences and found.comparisons[0]["counts"]["setting"]["read"] == 1
     assert compared(None, now) == nodes.Compared([], [])
+
+
+def test_one_node_without_a_setting_does_not_hide_that_the_others_differ():
+    now = {"broker:1": {}, "broker:2": {MIN_ISR: '"1"'}, "broker:3": {MIN_ISR: '"2"'}, "controller:9": {MIN_ISR: '"2"'}}
+    (difference,) = compared(None, now).differences
+    assert difference.sides == {"broker:3": '"2"', "broker:2": '"1"'} and difference.relation == rules.SERVED
+
+
+def _of_security(authorizer=None, users=None, allow=None):
+    views = {"brokers": [{"id": 1, "file": {"super.users": users, "allow.everyone.if.no.acl.found": allow}}]}
+    entity = form.setting("authorizer.class.name", authorizer)
+    return nodes.with_files({"broker:1": {entity.key: entity.fields["value"]}}, views)
+
+
+def test_kafkas_own_authorizers_are_equal_and_no_authorizer_is_not():
+    acl, standard = "kafka.security.authorizer.AclAuthorizer", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    before = _of_security(acl, "User:a; User:b", None)
+    assert not compared(before, _of_security(standard, "User:b;User:a", "false")).differences
+    for now in ((None, "User:a;User:b"), ("com.example.Own", "User:a;User:b"), (standard, "User:a"), (standard, None)):
+        (difference,) = compared(before, _of_security(*now)).differences
+        assert difference.relation == rules.SINCE
+    (difference,) = compared(before, _of_security(standard, "User:a;User:b", "true")).differences
+    assert difference.key == '["allow.everyone.if.no.acl.found"]'
+
+
+def test_controllers_have_super_users_of_their_own():
+    views = {
+        role: [{"id": n, "file": {"super.users": users}} for n, users in of]
+        for role, of in (
+            ("brokers", ((1, "User:a"), (2, "User:a"))),
+            ("controllers", ((101, "User:a;User:c"), (102, "User:a;User:c"))),
+        )
+    }
+    assert not compared(None, nodes.with_files({}, views)).differences
+    views["brokers"][0]["file"]["super.users"] = "User:a;User:c"
+    assert len(compared(None, nodes.with_files({}, views)).differences) == 1
 
 
 def test_directories_that_a_broker_registered_are_those_of_its_host():

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import pytest
+from quorumshift_spark import excuses
 from quorumshift_spark import normal_form as form
 from quorumshift_spark.compare import DIFFER, LEFT_ONLY, MATCH
+from quorumshift_spark.excuses import Evidence
 from quorumshift_spark.recheck import STABLE, Fence, recheck
 from quorumshift_spark.rules import LOGS, SERVED, SINCE, ZOOKEEPER_LOG
 from quorumshift_spark.views import Absent, Statement
@@ -62,7 +64,7 @@ def run(views, first, relations, fences, rounds=6, baselines=None, between=()):
         {KEY: first},
         chosen,
         views.reread(),
-        baselines or {},
+        Evidence(baselines),
         advance,
         rounds,
         3.0,
@@ -172,23 +174,47 @@ NEW_SNAPSHOTS = [Fence(F - 1, True)]
 
 
 def test_a_side_that_always_changes_is_resolved_by_what_the_log_had_meanwhile():
-    views = Views(
-        zookeeper=[zk("C"), zk("E"), zk("G")],
-        metadata_log=[log("B"), log("D"), log("F")],
-        broker_1=[served("C"), served("E"), served("G")],
-    )
+    values = {"zookeeper": [zk(one) for one in "CEGI"], "broker_1": [served(one) for one in "CEGI"]}
+    views = Views(metadata_log=[log(one) for one in "BDFH"], **values)
     first = {ZOOKEEPER: zk("A"), LOG: log("0"), BROKER: served("A")}
-    between = [(log("X"), log("B")), (log("C"), log("D"))]  # what was read before the second snapshot was in the log
+    # What was read before the second and the third snapshot was in the log
+    between = [(log("X"), log("B")), (log("C"), log("D")), (log("E"), log("F"))]
     rechecked, outcomes = run(views, first, [SERVED, ZOOKEEPER_LOG], NEW_SNAPSHOTS, between=between)
     assert (outcomes[SERVED].outcome, outcomes[ZOOKEEPER_LOG].outcome) == (MATCH, MATCH)
-    assert len(rechecked.rounds) == 2 and not rechecked.undecided and rechecked.rounds[-1].resolved == 1
+    assert outcomes[ZOOKEEPER_LOG].excuse == excuses.MEANWHILE.name
+    assert len(rechecked.rounds) == 3 and not rechecked.undecided and rechecked.rounds[-1].resolved == 1
 
 
-def test_a_side_that_the_log_had_when_the_first_snapshot_was_cut_is_resolved():
-    views = Views(metadata_log=[log("B")], broker_1=[served("C")])
-    first = {LOG: log("A"), BROKER: served("A")}  # were equal, so that only a test can ask for it
-    rechecked, outcomes = run(views, first, [SERVED], NEW_SNAPSHOTS, between=[(log("B"),)])
-    assert outcomes[SERVED].outcome == MATCH and len(rechecked.rounds) == 1
+def test_a_side_that_is_added_and_removed_all_the_time_is_resolved():
+    """Its absence was in the log too."""
+    views = Views(metadata_log=[log("A", 9 + n) for n in range(6)], broker_1=[Absent({}), served("A"), Absent({})] * 3)
+    first = {LOG: log("A"), BROKER: Absent({})}
+    between = [(Absent({"offset": 20 + n}), log("A", 9 + n)) for n in range(6)]
+    rechecked, outcomes = run(views, first, [SERVED], NEW_SNAPSHOTS, between=between)
+    assert outcomes[SERVED].outcome == MATCH and not rechecked.undecided
+
+
+@pytest.mark.parametrize("between", [(), (log("B", 11), Absent({"offset": 12}))])
+def test_what_is_removed_and_added_between_two_snapshots_did_not_stay(between):
+    """A broker has it in each reading, no snapshot of the log does: it may be added and removed all the time."""
+    absences = [Absent({"offset": 10 + 2 * n}) for n in range(9)]
+    views = Views(metadata_log=absences, broker_1=[served("A")])
+    rechecked, _outcomes = run(
+        views, {LOG: Absent({}), BROKER: served("A")}, [SERVED], NEW_SNAPSHOTS, between=[between] * 9
+    )
+    assert rechecked.undecided
+    views = Views(metadata_log=[Absent({"offset": 10})], broker_1=[served("A")])
+    rechecked, _outcomes = run(views, {LOG: Absent({}), BROKER: served("A")}, [SERVED], NEW_SNAPSHOTS)
+    assert not rechecked.undecided
+
+
+def test_a_write_that_zookeeper_rejects_for_good_is_not_excused_by_the_one_before():
+    """v1, v2, and then v3 is rejected: that ZooKeeper had v1 and v2 when the log did is no excuse."""
+    views = Views(zookeeper=[zk("2", F + 1)], metadata_log=[log("3", 12)])
+    first = {ZOOKEEPER: zk("1"), LOG: log("1")}
+    between = [(log("1"), log("2"), log("3", 12))]
+    rechecked, outcomes = run(views, first, [ZOOKEEPER_LOG], NEW_SNAPSHOTS, between=between)
+    assert outcomes[ZOOKEEPER_LOG].outcome == DIFFER and not rechecked.undecided
 
 
 def test_a_side_that_stays_is_not_excused_by_what_the_log_had():
@@ -241,8 +267,10 @@ def test_errors_of_reread_are_raised():
 
     with pytest.raises(RuntimeError, match="no answer"):
         chosen = [c for c in comparisons() if c.relation == ZOOKEEPER_LOG]
-        recheck({KEY: {}}, chosen, {ZOOKEEPER: fails}, {}, lambda: Fence(F, False), 2, 0.0, {})
+        recheck({KEY: {}}, chosen, {ZOOKEEPER: fails}, Evidence(), lambda: Fence(F, False), 2, 0.0, {})
 
 
 def test_no_difference_takes_no_round():
-    assert recheck({}, comparisons(), {}, {}, lambda: pytest.fail("no fence is needed"), 3, 0.0, {}).rounds == []
+    assert (
+        recheck({}, comparisons(), {}, Evidence(), lambda: pytest.fail("no fence is needed"), 3, 0.0, {}).rounds == []
+    )

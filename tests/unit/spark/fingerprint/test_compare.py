@@ -239,6 +239,42 @@ def test_log_start_that_retention_does_not_explain_is_found(start: int, policy: 
     assert rules(found(records(), log, was, now, purged_topics=["ord*"])) == []
 
 
+def hourly(count: int, first: int = 0) -> List[Record]:
+    """Return records of which each is an hour newer than the one before."""
+    return [record._replace(timestamp=NOW - (1000 - record.offset) * HOUR) for record in records(count, first)]
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        (497, "pass"),  # all that was removed is old enough
+        (400, "pass"),
+        (501, "incomplete"),  # the next known timestamp above this start is too new
+        (511, "incomplete"),
+        (520, "differ"),
+        (900, "differ"),
+    ],
+)
+def test_the_newest_timestamp_of_what_was_removed_decides(start: int, expected: str) -> None:
+    """Of one large chunk whose beginning is old, records vanish that retention would have kept."""
+    policy = {"retention_ms": 490 * HOUR}
+    was, now = state(1000, **policy), state(1000, log_start=start, **policy)
+    baseline = read(hourly(1000), was, taken=NOW, size=1000)
+    current = read(hourly(1000 - start, start), now, baseline)
+    assert len(baseline.chunks) == 1 and len(baseline.chunks[0].times) <= plan.TIMES
+    findings = compare.compare(baseline, current, Context(read_ms=NOW))
+    assert compare.verdict(findings) == expected, (findings.explained, findings.skipped)
+
+
+def test_records_without_timestamps_are_not_known_to_have_expired() -> None:
+    """Kafka takes the time of the segment's file, which no broker shows."""
+    policy = {"retention_ms": HOUR}
+    was, now = state(35, **policy), state(40, log_start=15, **policy)
+    untimed = [record._replace(timestamp=-1) if record.offset == 4 else record for record in records()]
+    findings = found(untimed, records(25, 15), was, now)
+    assert compare.verdict(findings) == "incomplete" and "without a timestamp" in findings.skipped[0][2]
+
+
 def test_retention_and_the_cleaner_work_while_records_are_read() -> None:
     was, now = (state(end, retention_ms=3 * HOUR) for end in (35, 40))
     log, moved = records(25, 15), now._replace(log_start=15)
@@ -706,6 +742,7 @@ def coordinated(
     written: Any = (),
     used: int = NOW - HOUR,
     left: int = 0,
+    recreated: Any = (),
 ) -> Findings:
     """Compare coordinators. `tombstones`: names of groups or transactional ids whose newest record is one; `written`:
     of those whose newest record is none; all others have no record. At the baseline each had one of `used`, and each
@@ -719,7 +756,8 @@ def coordinated(
             newest[entry.records[-1]].append((True, 123, NOW, entry.key[0] in tombstones))
         for record in entry.of_group if left else ():
             newest[record] = [(False, 8, left, False)]
-    findings = coordinators.compare(was, now, ends, read_ms, gone, newest)
+    known = {tp: one.end for tp, one in INTERNAL.items()}
+    findings = coordinators.compare(was, now, ends, read_ms, gone, newest, recreated, known)
     assert all(counted["read"] == sum(counted[name] for name in OUTCOMES) for counted in findings.counts.values())
     return findings
 
@@ -742,6 +780,23 @@ def test_decreased_offset_is_found(offset: int) -> None:
     findings = groups({"g": Group("EMPTY", {TP: 50})}, {"g": Group("EMPTY", {TP: offset})})
     assert rules(findings) == ["group_regressed"]
     assert findings.differences[0].sides == {"baseline": "50", "cluster": str(offset)}
+
+
+def test_an_offset_that_a_client_reset_has_a_record_above_the_baseline() -> None:
+    was, now = {"g": Group("EMPTY", {TP: 50})}, {"g": Group("EMPTY", {TP: 10})}
+    findings = groups(was, now, written=["g"])
+    assert compare.verdict(findings) == "pass" and "committed since the baseline" in findings.excused[0][2]
+    # A coordinator that lost the newest records has an older one, or none
+    assert rules(groups(was, now)) == ["group_regressed"]
+    assert rules(groups(was, now, tombstones=["g"])) == ["group_regressed"]
+
+
+def test_offsets_of_a_topic_that_was_created_again_begin_anew() -> None:
+    was = {"g": Group("EMPTY", {TP: 50})}
+    for now in ({"g": Group("EMPTY", {TP: 10})}, {}, {"g": Group("EMPTY", {TP: 70})}):
+        findings = coordinated(kept(was), kept(now), recreated={"orders"}, ends={TP: 100})
+        listed = [why for _kind, _key, why in findings.excused if "created again" in why]
+        assert len(listed) == 1 and not findings.differences
 
 
 @pytest.mark.parametrize("state_then", ["STABLE", "EMPTY"])

@@ -75,7 +75,7 @@ def test_damaged_baseline_is_rejected(tmp_path: pathlib.Path) -> None:
     store.write(str(tmp_path), fingerprint(tmp_path))
     summary = json.loads((tmp_path / store.NAME).read_text())
     (tmp_path / store.NAME).write_text(json.dumps({**summary, "version": 1}))
-    with pytest.raises(store.StoreError, match=r"version 1, this release reads version 3\. Use the release"):
+    with pytest.raises(store.StoreError, match=r"version 1, this release reads version 4\. Use the release"):
         store.read(str(tmp_path))
 
 

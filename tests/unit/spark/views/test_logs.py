@@ -17,6 +17,7 @@ import shutil
 import tarfile
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import zk_metadata
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import metadata_summary, znodes
@@ -576,7 +577,7 @@ def written(path, **about):
         "key_id": baseline.key_id(KEY),
         "states": {"zookeeper": {"zxid": 7}},
     }
-    with baseline.BaselineWriter(path, {**metadata, **about}) as writer:
+    with baseline.BaselineWriter(path, {**metadata, **about}, KEY) as writer:
         for kind in ("topic", "acl"):
             rows = [{"view": "zookeeper", "kind": kind, "key": '["t"]', "fields": '{"id":"é"}', "at": '{"zxid":3}'}]
             writer.write(pa.Table.from_pylist(rows, baseline.SCHEMA))
@@ -617,6 +618,19 @@ def test_baseline_that_cannot_be_compared_is_rejected(tmp_path, about, cluster, 
         baseline.BaselineView(path, "zookeeper", cluster, key).parts()
 
 
+def test_a_baseline_that_someone_else_wrote_is_rejected(tmp_path):
+    """Who can write the file can compute any checksum without a key."""
+    path, other = (written(str(tmp_path / name)) for name in ("e.parquet", "f.parquet"))
+    table = pq.read_table(path)
+    with baseline.BaselineWriter(path, baseline.about(path), b"another key, of 32 bytes or more") as writer:
+        writer.write(table.slice(1))
+    with pytest.raises(ViewError, match="does not match its signature"):
+        baseline.BaselineView(path, "zookeeper", "C", KEY).parts()
+    os.unlink(other + baseline.SIGNATURE)
+    with pytest.raises(ViewError, match="has no signature"):
+        baseline.BaselineView(other, "zookeeper", "C", KEY).parts()
+
+
 def test_a_changed_byte_of_a_baseline_is_no_difference(tmp_path):
     path = written(str(tmp_path / "e.parquet"))
     data = pathlib.Path(path).read_bytes()
@@ -645,7 +659,7 @@ def test_file_that_is_not_a_baseline_is_named(tmp_path):
 
 
 def test_failed_writer_leaves_no_file(tmp_path):
-    with pytest.raises(RuntimeError), baseline.BaselineWriter(str(tmp_path / "e.parquet"), {}):
+    with pytest.raises(RuntimeError), baseline.BaselineWriter(str(tmp_path / "e.parquet"), {}, KEY):
         raise RuntimeError
     assert list(tmp_path.iterdir()) == []
 

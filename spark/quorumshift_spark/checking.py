@@ -1,0 +1,114 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Decides about the unequal keys of a gate: compares, excuses and re-checks them, and sorts the outcomes. Pure, but for
+the readings that it requests.
+
+metadata_parity calls it with what Spark found unequal; tests/unit/spark/model calls it with random histories.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
+
+from quorumshift_spark import excuses, recheck, rules
+from quorumshift_spark.compare import DIFFER, LEFT_ONLY, MATCH, RIGHT_ONLY, SKIPPED, Outcome, Side
+from quorumshift_spark.excuses import Evidence
+from quorumshift_spark.recheck import Fence, Reread, Round
+from quorumshift_spark.views import Key, Problem
+
+
+class Checked(NamedTuple):
+    """The unequal keys after the re-checks: {key: {view: side}} at the `first` and `last` reading, {key: {comparison:
+    outcome}}, and `undecided`: {(key, comparison): why}. `rounds`, `problems`: of the re-checks."""
+
+    first: Dict[Key, Dict[str, Side]]
+    last: Dict[Key, Dict[str, Side]]
+    outcomes: Dict[Key, Dict[rules.Comparison, Outcome]]
+    undecided: Dict[Tuple[Key, rules.Comparison], str]
+    rounds: List[Round]
+    problems: Dict[str, List[Problem]]
+
+
+class Entry(NamedTuple):
+    """An outcome that is not a plain match. `why`: for the operator, "" for a difference."""
+
+    key: Key
+    comparison: rules.Comparison
+    outcome: Outcome
+    why: str
+
+
+class Sorted(NamedTuple):
+    """`differing`, `undecided`: close the gate; `changed`: excused, each with its record."""
+
+    differing: List[Entry]
+    undecided: List[Entry]
+    changed: List[Entry]
+
+
+def check(
+    keys: Mapping[Key, Mapping[str, Side]],
+    comparisons: Sequence[rules.Comparison],
+    reread: Mapping[str, Reread],
+    evidence: Evidence,
+    advance: Callable[[], Fence],
+    rounds: int,
+    pause_s: float,
+    between: Mapping[Key, Sequence[Side]],
+    sleep: Callable[[float], None] = time.sleep,
+) -> Checked:
+    """Compare these keys as first read, and re-check those that differ. Arguments: see recheck.recheck."""
+    first = {key: recheck.outcomes_of(key, sides, comparisons, evidence) for key, sides in keys.items()}
+    todo = {key: keys[key] for key, outcomes in first.items() if any(one.differences for one in outcomes.values())}
+    found = recheck.recheck(todo, comparisons, reread, evidence, advance, rounds, pause_s, between, sleep)
+    given = {key: dict(views) for key, views in keys.items()}
+    return Checked(
+        given,
+        {**{key: dict(views) for key, views in keys.items()}, **found.sides},
+        {**first, **found.outcomes},
+        found.undecided,
+        found.rounds,
+        found.problems,
+    )
+
+
+def count_removals(checked: Checked, evidence: Evidence) -> None:
+    """Replace the outcomes of what disappeared where fewer znodes were deleted than disappeared."""
+    unexplained = excuses.unexplained_removals(checked.outcomes, checked.last, evidence.baselines)
+    for key, outcomes in unexplained.items():
+        checked.outcomes[key] = {**checked.outcomes[key], **outcomes}
+
+
+def in_order(checked: Checked) -> Sorted:
+    """Return the outcomes that are no plain match, in the order of the keys."""
+    found = Sorted([], [], [])
+    for key in sorted(checked.outcomes):
+        for comparison, outcome in checked.outcomes[key].items():
+            why = checked.undecided.get((key, comparison))
+            if outcome.outcome == MATCH:
+                if outcome.explained and comparison.relation == rules.SINCE:
+                    found.changed.append(Entry(key, comparison, outcome, outcome.explained))
+            elif why or outcome.outcome == SKIPPED:
+                found.undecided.append(Entry(key, comparison, outcome, why or outcome.explained or ""))
+            elif outcome.differences:
+                found.differing.append(Entry(key, comparison, outcome, ""))
+    return found
+
+
+def since_baseline(found: Sorted) -> Dict[str, int]:
+    """Return how many entities changed since the baseline, and how many of the baseline's were removed."""
+    changed = {entry.key for entry in found.changed if entry.outcome.changes}
+    removed = {
+        entry.key
+        for entry in found.changed
+        for one in entry.outcome.changes
+        if one.field is None and one.sides[entry.comparison.right] is None
+    }
+    return {"changed": len(changed - removed), "removed": len(removed)}
+
+
+def is_different(outcomes: Iterable[Outcome]) -> bool:
+    """Return whether one of the outcomes is a difference."""
+    return any(one.outcome in (DIFFER, LEFT_ONLY, RIGHT_ONLY) for one in outcomes)

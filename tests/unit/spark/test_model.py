@@ -1,0 +1,105 @@
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Random histories of a migration: what diverged passes no gate, and no gate says `differ` of what is equal.
+
+A sample of ``make model``, which plays 10,000. What failed once is kept: the events that a seed was shortened to.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.spark.model import history
+
+SAMPLE = 60
+OTHER_TOKEN = f"{'t' * 21}Q"
+CREATE_A, CREATE_B = (("change", ("create", name)) for name in ("a", "b"))
+
+
+@pytest.mark.parametrize("first", range(0, SAMPLE, 20))
+def test_no_gate_says_what_it_must_not(first):
+    failed = {seed: history.play(history.history(seed)).failed for seed in range(first, first + 20)}
+    assert not any(failed.values()), {seed: [one.text() for one in found] for seed, found in failed.items() if found}
+
+
+def gate(name, *script):
+    return ("gate", name, list(script))
+
+
+def busy(change, times=60):
+    """Return what a client does that makes a change between all readings, while all follow."""
+    return [[("change", change), ("mirror", 9), ("follow", 9)] for dummy in range(times)]
+
+
+def last(events):
+    """Return the verdict of the last gate, and check that no gate says what it must not."""
+    outcome = history.play(events)
+    assert not outcome.failed, [one.text() for one in outcome.failed]
+    (*_others, (_gate, _diverged, verdict)) = outcome.verdicts
+    return verdict
+
+
+def test_what_the_copy_loses_is_purged_and_never_passes():
+    for lost in range(12):
+        setup = [CREATE_A, ("change", ("scram", "u")), ("change", ("acl", "a", "User:x")), ("change", ("quota", "v"))]
+        before = [*setup, ("follow", 9), gate("before_trigger"), ("sicken", "loses", lost), ("copy",), ("follow", 9)]
+        assert last([*before, gate("after_copy")]) != "pass"
+        assert last([*before, ("fail_over",), ("follow", 9), gate("after_copy")]) != "pass"
+
+
+def test_a_topic_that_the_copy_lost_and_a_producer_created_again_never_passes():
+    """Its record after the copy is no removal of the old one."""
+    before = [CREATE_A, ("follow", 9), gate("before_controllers"), ("sicken", "loses", 1), ("copy",), CREATE_A]
+    assert last([*before, ("mirror", 9), ("follow", 9), gate("before_kraft")]) != "pass"
+
+
+def test_producer_ids_that_the_copy_lost_and_that_rise_to_where_they_were_never_pass():
+    before = [("change", ("block", 0)), ("follow", 9), gate("before_controllers"), ("sicken", "loses", 0), ("copy",)]
+    after = [("change", ("block", 0)), ("mirror", 9), ("follow", 9), gate("after_copy")]
+    assert last([*before, *after]) == "differ"
+
+
+def test_records_that_were_lost_are_not_excused_by_later_ones():
+    """A change after the loss has a record; the one that was lost is seen by the epoch of the log."""
+    before = [CREATE_B, ("copy",), ("to_kraft",), ("change", ("reassign", "b")), ("change", ("reassign", "b"))]
+    lost = [("follow", 9), ("mirror", 9), gate("after_kraft"), ("truncate", 1), ("change", ("elect", "b"))]
+    assert last([*before, *lost, ("mirror", 9), ("follow", 9), gate("before_finalize")]) != "pass"
+
+
+def test_a_baseline_of_zookeeper_alone_is_none_after_finalization():
+    events = [CREATE_A, ("follow", 9), gate("before_controllers"), ("copy",), ("to_kraft",)]
+    assert last([*events, gate("after_finalize")]) == "incomplete"
+
+
+def test_a_write_that_zookeeper_rejects_while_the_gate_runs_never_passes():
+    for number in range(6):
+        setup = [CREATE_A, ("change", ("quota", "u")), ("copy",), ("to_kraft",), ("reject", number)]
+        script = busy(("quota", "u"), 3)
+        last([*setup, gate("after_kraft", *script)])
+
+
+@pytest.mark.parametrize("change", [("acl", "a", "User:x"), ("no_acl", "a", "User:x")])
+def test_what_clients_add_and_remove_all_the_time_is_no_difference(change):
+    pair = [("acl", "a", "User:x"), ("no_acl", "a", "User:x")]
+    script = [[("change", pair[number % 2]), ("mirror", 9), ("follow", 9)] for number in range(60)]
+    events = [CREATE_A, ("change", change), ("copy",), ("to_kraft",), gate("after_kraft", *script)]
+    assert last(events) != "differ"
+
+
+def test_what_changes_all_the_time_passes():
+    events = [CREATE_A, ("change", ("scram", "u")), ("copy",), ("to_kraft",)]
+    assert last([*events, gate("after_kraft", *busy(("scram", "u")))]) == "pass"
+
+
+def test_an_election_after_the_copy_leaves_undecided_what_changed_before_it():
+    """`incomplete`, not `differ`: nothing shows whether a client or the copy removed it."""
+    removed = [
+        CREATE_A,
+        ("change", ("quota", "u")),
+        ("follow", 9),
+        gate("before_trigger"),
+        ("change", ("no_quota", "u")),
+    ]
+    assert last([*removed, ("copy",), ("follow", 9), gate("after_copy")]) == "pass"
+    assert last([*removed, ("copy",), ("fail_over",), ("follow", 9), gate("after_copy")]) == "incomplete"
