@@ -26,13 +26,17 @@ from .advice import shown
 from .checks.facts import Finding
 
 BEGUN, FENCED, CUT, HEALED, PROMOTING, PROMOTED = "begun", "fenced", "cut", "healed", "promoting", "promoted"
+SUSPENDED = "suspended"  # a promotion that was accepted, and goes on only by order of a run
+ACCEPTED = (PROMOTING, PROMOTED, SUSPENDED)
 UNDONE_BY_ITSELF = (BEGUN, FENCED, CUT)
 """The states that a host leaves by itself at its deadline."""
 
 UNIT = "quorumshift-zk-cut"  # the worker's
 LOCK_S = 2  # the worker has the lock for a part of that
+HEAL_TRIES = 600  # one a second
 DIRECTORY = "zk_cut"  # of the worker's files, below quorumshift_state_dir
 CUT_COMMENT, FENCE_COMMENT = "quorumshift-cut", "quorumshift-fence"
+BLOCK_PREF = "81"  # of the policy rule that is the second fence
 PROBE_ADDRESS = "127.81.83.1"  # from which this host asks its own server while all other clients are fenced
 IPTABLES = ("iptables", "ip6tables")
 _REJECT = ("-j", "REJECT", "--reject-with", "tcp-reset")
@@ -88,34 +92,81 @@ def inserted(rule: Rule) -> List[str]:
     return [rule.command, "-w", "-I", *rule.rule]
 
 
-_REMOVE = """for table in iptables ip6tables; do
-  command -v $table >/dev/null || continue
-  $table -w -S | grep -e {comments} | sed 's/^-A/-D/' | xargs -r -L1 $table -w
-done
+def ip_rule(action: str, port: str, family: str) -> List[str]:
+    """Return the argv that adds (`add`) or deletes (`del`) the policy rule which prohibits what leaves from a client
+    port. `family`: -4 or -6.
+
+    This rule is the second fence, while a promotion is under way. What loads the filter table anew leaves it alone.
+    Clients of the same host are not kept away by it: their packets need no route.
+    """
+    return ["ip", family, "rule", action, "pref", BLOCK_PREF, "ipproto", "tcp", "sport", port, "prohibit"]
+
+
+def blocked_ports(shown_rules: str) -> List[str]:
+    """Return the client ports in the answer to `ip rule show pref PREF`."""
+    return re.findall(rf"^{BLOCK_PREF}:.* ipproto tcp sport (\d+) prohibit", shown_rules, re.MULTILINE)
+
+
+_REMOVE = """removed() {{
+  for table in iptables ip6tables; do
+    command -v $table >/dev/null || continue
+    rules=$($table -w -S) || return 1
+    printf '%s\\n' "$rules" | grep -e {comments} | sed 's/^-A/-D/' | xargs -r -L1 $table -w || return 1
+    rules=$($table -w -S) || return 1
+    if printf '%s\\n' "$rules" | grep -q -e {comments}; then return 1; fi
+  done
+{unblock}}}
+"""
+_UNBLOCK = f"""  for family in -4 -6; do
+    for port in $(ip $family rule show pref {BLOCK_PREF} 2>/dev/null |
+      sed -n 's/^{BLOCK_PREF}:.* ipproto tcp sport \\([0-9]*\\) prohibit.*/\\1/p'); do
+      ip $family rule del pref {BLOCK_PREF} ipproto tcp sport $port prohibit || return 1
+    done
+  done
 """
 
 
 def remove_script(*comments: str) -> str:
-    """Return the shell commands that remove the rules with these comments, and no others, in both families."""
-    return _REMOVE.format(comments=" -e ".join(comments))
+    """Return the definition of a shell function `removed`, which removes the rules with these comments, and no others,
+    in both families, and returns whether none is left. With the fence goes the policy rule."""
+    unblock = _UNBLOCK if FENCE_COMMENT in comments else ""
+    return _REMOVE.format(comments=" -e ".join(comments), unblock=unblock)
 
 
-def heal_script(directory: str) -> str:
+def drop_in(service: str) -> str:
+    """Return the path of the file that has systemd run fence.sh before it starts a service."""
+    unit = service if "." in service else f"{service}.service"
+    return f"/etc/systemd/system/{unit}.d/quorumshift-fence.conf"
+
+
+def heal_script(directory: str, service: str) -> str:
     """Return the shell script that undoes cut and fence on a host that was not promoted. It is the dead man's switch,
-    so it needs nothing but a shell."""
+    so it needs nothing but a shell. core.cut_host.heal_script_steps is its model."""
     states = "|".join((*UNDONE_BY_ITSELF, HEALED))
+    path = shlex.quote(drop_in(service))
     return f"""#!/bin/sh
 # Quorumshift: undoes the cut between two ZooKeeper ensembles on this host, unless it was promoted.
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 cd {shlex.quote(directory)} || exit 1
 exec 9>lock
 # a worker that hangs with the lock decides nothing any more
-flock -w {LOCK_S} 9 || {{ systemctl kill --signal=KILL {UNIT}.service; flock 9; }}
+flock -w {LOCK_S} 9 || {{ systemctl kill --signal=KILL {UNIT}.service; flock -w {HEAL_TRIES} 9 || exit 1; }}
 case "$(cat state)" in
   {states}) ;;
   *) exit 0 ;;
 esac
-{remove_script(CUT_COMMENT, FENCE_COMMENT)}echo {HEALED} > state.new && mv state.new state
+{remove_script(CUT_COMMENT, FENCE_COMMENT)}left={HEAL_TRIES}
+until removed; do
+  left=$((left - 1))
+  [ $left -gt 0 ] || exit 1
+  sleep 1
+done
+if [ -e {path} ]; then
+  rm -f {path}
+  rmdir "$(dirname {path})" 2>/dev/null
+  systemctl daemon-reload
+fi
+echo {HEALED} > state.new && mv state.new state
 """
 
 
@@ -137,16 +188,28 @@ cat state cut.json
 """
 
 
-def fence_script(directory: str, rules: Sequence[Rule]) -> str:
-    """Return the shell script that fences again before the server starts, while its promotion is under way."""
+def fence_script(directory: str, rules: Sequence[Rule], ports: Sequence[str]) -> str:
+    """Return the shell script that fences again before the server starts, while its promotion is under way, and keeps a
+    suspended server from starting. core.cut_host.fence_script_steps is its model."""
     has = [shlex.join([rule.command, "-w", "-C", *rule.rule]) for rule in rules]
     puts = [shlex.join(inserted(rule)) for rule in rules]
-    checked = "".join(f"  {one} 2>/dev/null || {other} || exit 1\n" for one, other in zip(has, puts))
+    checked = "".join(f"    {one} 2>/dev/null || {other} || exit 1\n" for one, other in zip(has, puts))
+    for port in ports:
+        for family in ("-4", "-6"):
+            test = "[ ! -e /proc/net/if_inet6 ] || " if family == "-6" else ""
+            there = f"ip {family} rule show pref {BLOCK_PREF} | grep -q ' sport {port} prohibit'"
+            checked += f"    {test}{there} || {shlex.join(ip_rule('add', port, family))} || exit 1\n"
     return f"""#!/bin/sh
 # Quorumshift: keeps clients away from this ZooKeeper server until its whole ensemble was promoted.
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
-if [ "$(cat {shlex.quote(directory)}/state)" = {PROMOTING} ]; then
-{checked}fi
+case "$(cat {shlex.quote(directory)}/state)" in
+  {PROMOTING})
+{checked}    ;;
+  {SUSPENDED})
+    echo 'The promotion of this server was suspended. Run quorumshift.kafka.zk_migrate: it says what to do.' >&2
+    exit 1
+    ;;
+esac
 """
 
 
@@ -265,17 +328,12 @@ def unreachable_brokers(hosts: Mapping[str, Mapping]) -> Dict[str, List[str]]:
 def leftovers(host: str, state: str, rules: int, works: bool) -> Iterator[Finding]:
     """Yield what an earlier run left on a host. `rules`: how many rules of the cut it has; `works`: whether its worker
     runs."""
-    if state == PROMOTING and not works:
-        yield Finding(
-            f"{host} accepted its promotion, and its worker ended before the ensemble served",
-            "run quorumshift.kafka.zk_migrate again: it finishes the promotion",
-        )
-    elif state in UNDONE_BY_ITSELF and works:
+    if state in UNDONE_BY_ITSELF and works:
         yield Finding(f"a cut is under way on {host} (state {state})", "wait until it ends, and run again")
-    elif rules and not works and state != PROMOTING:
+    elif rules and not works and state not in ACCEPTED:
         yield Finding(
             f"{host} has {rules} firewall rules of an earlier cut",
-            "run quorumshift.kafka.zk_rollback: it removes them",
+            "run quorumshift.kafka.zk_migrate again: it removes them",
         )
 
 
@@ -283,6 +341,11 @@ def followers_of(mntr: str) -> int:
     """Return how many voters follow this leader in sync, from the answer to `mntr`."""
     match = re.search(r"^zk_synced_followers\s+(\d+)", mntr, re.MULTILINE)
     return int(match[1]) if match else 0
+
+
+def leads(mntr: str) -> bool:
+    """Return whether a server leads an ensemble, from its answer to `mntr`."""
+    return re.search(r"^zk_server_state\s+leader\s*$", mntr, re.MULTILINE) is not None
 
 
 def znodes_of(mntr: str) -> int:
