@@ -21,8 +21,8 @@ description:
     open. Without it, the port is opened once this server leads and all others follow, or another server says that of
     itself.
   - While a promotion is under way, two fences keep clients away. The firewall rules reject them. A policy rule of
-    C(ip) keeps the server's answers on this host, also where something loads the filter table anew. What is missing of
-    them is put back. Where both were gone, the server is stopped, and the host is suspended.
+    C(ip) keeps the server's answers on this host, also where something loads the filter table anew. Missing ones
+    are made again. Where both were gone, the server is stopped, and the host is suspended.
   - O(state=healed) undoes cut and fence on a host that was not promoted.
   - O(state=resumed) goes on with a promotion that all hosts accepted, for example after a reboot.
   - O(state=suspended) keeps a promotion from going on, so that it opens no client port. O(state=taken_back) then undoes

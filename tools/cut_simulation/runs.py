@@ -19,7 +19,7 @@ from tools.cut_simulation.world import OBSERVER, Host, Process, Unreachable, Wor
 
 MIGRATE, ROLLBACK = "zk_migrate", "zk_rollback"
 DEADLINE_S, CHECK_MARGIN_S = 9.0, 2.0
-ACCEPTED = ensemble_cut.ACCEPTED
+PROMOTIONS = (ensemble_cut.PROMOTING, ensemble_cut.PROMOTED)
 
 
 class Ended(Exception):
@@ -99,12 +99,8 @@ class Run:
         except Ended as ended:
             self.result = {"code": 2, "command": ended.command, "text": str(ended)}
         self.world.say(f"{self.process.name} ended: {self.result}")
-        if self.world_lock is self:
-            World_locks.pop(self.world, None)
-
-    @property
-    def world_lock(self) -> Any:
-        return World_locks.get(self.world)
+        if self.world.run_lock is self:
+            self.world.run_lock = None
 
     def everywhere(self, program: Callable[[Host], Any], hosts: List[Host] | None = None) -> Any:
         chosen = self.world.hosts if hosts is None else hosts
@@ -126,38 +122,46 @@ class Run:
         return {host: answer.value for host, answer in answers.items()}
 
     def lock(self) -> None:
-        held = self.world_lock
+        held = self.world.run_lock
         if held is not None and held is not self and not held.process.dead and not self.forced:
             raise Ended("another run holds the lock")
-        World_locks[self.world] = self
+        self.world.run_lock = self
+
+    def decide(self, found: Dict[Host, dict], direction: str) -> ensemble_move.Decision:
+        decision = ensemble_move.decide({host.name: one for host, one in found.items()}, direction)
+        if decision.findings:
+            finding = decision.findings[0]
+            if decision.standing == ensemble_move.STRAY and not self.world.faults_left:
+                self.world.violate(finding.seen)
+            raise Ended(finding.seen, ROLLBACK if ROLLBACK in finding.do else MIGRATE)
+        return decision
+
+    def hosts(self, names: List[str]) -> List[Host]:
+        return [host for host in self.world.hosts if host.name in names]
 
     def migrate(self) -> Any:
         found = yield from self.read()
-        standing = ensemble_move.standing({host.name: one["state"] for host, one in found.items()})
-        if standing == ensemble_move.STRAY:
-            if not self.world.faults_left:
-                self.world.violate("the destination serves, and a host is no part of it")
-            raise Ended("the destination serves, and a host is no part of it")
-        if standing == ensemble_move.ROLLBACK:
-            raise Ended("only a part of the hosts accepted", ROLLBACK)
-        open_ = [host for host, one in found.items() if one["state"] != ensemble_cut.PROMOTED or one["rules"]]
-        if standing != ensemble_move.JOIN and open_:
-            one_promoted = any(one["state"] == ensemble_cut.PROMOTED for one in found.values())
-            self.require(
-                (yield from self.everywhere(lambda host: cut_host.resume(spec(host, "", one_promoted)), open_))
-            )
+        decision = self.decide(found, ensemble_move.FORWARD)
+        if decision.standing != ensemble_move.JOIN and decision.resume:
+            hosts, promoted = self.hosts(decision.resume), decision.one_promoted
+            self.require((yield from self.everywhere(lambda host: cut_host.resume(spec(host, "", promoted)), hosts)))
             answers = yield from self.everywhere(
-                lambda host: ordered(found[host]["id"], "all", {}, (ensemble_cut.PROMOTED,), 120), open_
+                lambda host: ordered(found[host]["id"], "all", {}, (ensemble_cut.PROMOTED,), 120), hosts
             )
             self.require(answers)
+        found = yield from self.read()
+        decision = self.decide(found, ensemble_move.FORWARD)
         self.lock()
-        if standing == ensemble_move.JOIN:
-            left = [host for host, one in found.items() if one["rules"] and not one["works"]]
+        if decision.standing == ensemble_move.JOIN:
+            left = self.hosts(decision.heal)
             self.require((yield from self.everywhere(lambda host: cut_host.heal({"reason": "left"}), left)))
             self.require((yield from self.everywhere(lambda _host: join())))
             yield from self.cut()
-            found = yield from self.read()
-        if all(one["verified"] for one in found.values()):
+        found = yield from self.read()
+        decision = self.decide(found, "none")
+        if not decision.verify:
+            if decision.standing != ensemble_move.SERVED:
+                raise Ended("the destination does not serve")
             return
         cut_zxid = max(one["last"] for one in found.values())
         seen = len(self.world.source)
@@ -173,7 +177,7 @@ class Run:
             if one["mode"] != "observer" or list(
                 ensemble_cut.leftovers(host.name, one["state"], one["rules"], one["works"])
             ):
-                raise Ended(f"{host.name} is not ready: {one}", ROLLBACK if one["rules"] else MIGRATE)
+                raise Ended(f"{host.name} is not ready: {one}")
         try:
             yield from self._cut()
         except Ended as failed:
@@ -193,7 +197,7 @@ class Run:
         order = kafka_writes.by_progress(last)
         first = ensemble_cut.first_to_start(order, last)
         answers = yield from self.everywhere(
-            lambda host: ordered(self.name, "promote", {"zxids": last, "first": first}, ACCEPTED, 10)
+            lambda host: ordered(self.name, "promote", {"zxids": last, "first": first}, PROMOTIONS, 10)
         )
         self.require(answers)
         self.require(
@@ -221,26 +225,18 @@ class Run:
 
     def roll_back(self) -> Any:
         found = yield from self.read()
-        self.require_no_writes(found)
+        decision = self.decide(found, ensemble_move.BACK)
         self.lock()
-        accepted = [host for host, one in found.items() if one["state"] in ensemble_cut.ACCEPTED]
-        self.require((yield from self.everywhere(cut_host.suspend, accepted)))
+        self.require((yield from self.everywhere(cut_host.suspend, self.hosts(decision.suspend))))
         found = yield from self.read()
-        self.require_no_writes(found)
-        if any(one["state"] == ensemble_cut.PROMOTING for one in found.values()):
+        decision = self.decide(found, ensemble_move.BACK)
+        if decision.suspend:
             raise Ended("a promotion goes on", ROLLBACK)
-        accepted = [host for host, one in found.items() if one["state"] == ensemble_cut.SUSPENDED]
+        accepted = self.hosts(decision.take_back)
         self.require((yield from self.everywhere(cut_host.take_back, accepted)))
         others = [host for host in found if host not in accepted]
         self.require((yield from self.everywhere(lambda host: cut_host.heal({"reason": "rollback"}), others)))
         self.require((yield from self.everywhere(lambda _host: join())))
-
-    def require_no_writes(self, found: Dict[Host, dict]) -> None:
-        if any(one["state"] == ensemble_cut.PROMOTED for one in found.values()):
-            raise Ended("a host served as the destination", MIGRATE)
-
-
-World_locks: Dict[World, Run] = {}
 
 
 def spec(host: Host, cut_id: str, one_promoted: bool = False) -> dict:
@@ -271,7 +267,8 @@ def begun(given: dict) -> Any:
 def ordered(cut_id: str, name: str, more: dict, good: tuple, seconds: float) -> Any:
     """Do what ensemble_cut.order_script does."""
     yield ("write_order", {"id": cut_id, "name": name, **more})
-    seen = yield from cut_host.await_state((*good, ensemble_cut.HEALED), seconds)
+    ends = (*good, ensemble_cut.HEALED, ensemble_cut.SUSPENDED)
+    seen = yield from cut_host.await_state(ends, seconds)
     record = yield ("record",)
     if record.get("id") != cut_id or seen not in good:
         raise CutError(f"state {seen}: {record.get('reason')}")

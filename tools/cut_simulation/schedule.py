@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import List, NamedTuple
 
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import cut_host, ensemble_cut
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import ensemble_cut
 
 from tools.cut_simulation import runs
 from tools.cut_simulation.world import OBSERVER, Host, Violation, World
@@ -26,15 +27,13 @@ class Outcome(NamedTuple):
 
 def run(seed: int, trace: List[str] | None = None) -> Outcome:
     """Run one schedule; the seed decides everything."""
-    world = World(seed, trace=trace)
+    random = Random(seed)
+    world = World(random, random.choice((3, 3, 3, 5)), trace)
     faults: List[str] = []
     try:
-        served = _run(world, faults)
-        return Outcome(served, "", faults)
+        return Outcome(_run(world, faults), "", faults)
     except Violation as violated:
         return Outcome("", str(violated), faults)
-    finally:
-        runs.World_locks.pop(world, None)
 
 
 def _run(world: World, faults: List[str]) -> str:
@@ -44,7 +43,7 @@ def _run(world: World, faults: List[str]) -> str:
     for host in world.hosts:
         host.stop_s = random.choice((0.3, 0.3, 0.3, 4))
     started = [runs.Run(world, "run1", runs.MIGRATE, network)]
-    for _number in range(random.choice((0, 1, 1, 1, 2, 2, 3))):
+    for _number in range(random.choice((0, 1, 1, 2, 2, 3, 4))):
         _add_fault(world, network, started, faults)
     world.run_until(QUIET_S)
     _require_noticed(world, started)
@@ -210,6 +209,3 @@ def _require_served(world: World, command: str) -> str:
         return "destination"
     world.violate(f"{command} ended well, and Kafka is not served: {states}")
     raise AssertionError
-
-
-_ = cut_host

@@ -10,7 +10,7 @@ other process, fault and client may act. A process that dies never gets to its n
 from __future__ import annotations
 
 import heapq
-import random
+from random import Random
 from typing import Any, Callable, ClassVar, Dict, List
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import cut_host, ensemble_cut
@@ -45,8 +45,8 @@ class Process:
 class World:
     """Everything. `trace`: lines of what happened, None to keep none."""
 
-    def __init__(self, seed: int, hosts: int = 3, trace: List[str] | None = None) -> None:
-        self.random = random.Random(seed)
+    def __init__(self, random: Random, hosts: int = 3, trace: List[str] | None = None) -> None:
+        self.random = random
         self.now, self.sequence = 0.0, 0
         self.heap: list = []
         self.trace = trace
@@ -58,6 +58,7 @@ class World:
         self.acked = 0  # Kafka's writes that the destination acknowledged
         self.violations: List[str] = []
         self.faults_left = True
+        self.run_lock: Any = None
         self.slow = 0.0  # the probability of a slow step
         self.changed = True  # whether clients may reach other servers than before
         self.cutting = False  # whether a cut has begun on a host

@@ -103,10 +103,10 @@ class Worker:
                 yield ("heal",)
 
     def _work(self) -> Steps:
+        yield ("watch",)
         if self.spec.get("resumed"):
             yield from self.promote(self.record.get("promotion") or {})
             return
-        yield ("watch",)
         if not (yield from locked(self.fence())):
             return
         if (yield from self.await_order("cut")) is None or not (yield from locked(self.cut())):
@@ -241,7 +241,7 @@ class Worker:
         yield from self.open_when_all()
 
     def is_fenced(self) -> Steps:
-        """Return whether no client can have used this server. What is missing of the two fences is put back."""
+        """Return whether no client can have used this server. Missing rules of both fences are made again."""
         missing, blocked = (yield ("missing", "fence")), (yield ("blocked",))
         self.fenced_at = yield ("now",)
         if blocked and not missing:
@@ -261,7 +261,7 @@ class Worker:
                 "used this server"
             )
             return False
-        yield from self.note(reason=f"the fence was missing, and is put back {failed}".strip())
+        yield from self.note(reason=f"the fence was missing, and was made again {failed}".strip())
         return True
 
     def suspend(self, reason: str) -> Steps:
@@ -285,6 +285,9 @@ class Worker:
                     yield from self.note(mode=mode)
                     yield from self.step("serving")
                     served = True
+                lost = yield ("lost",)
+                if lost != self.record["brokers_lost"]:
+                    yield from self.note(brokers_lost=lost)
                 if (yield from self.all_promoted(mode)):
                     break
             elif (yield ("now",)) - started > RESTART_S and not (yield ("server_active",)):
@@ -343,15 +346,16 @@ def begin(spec: Mapping[str, Any]) -> Steps:
 
 
 def remove_all() -> Steps:
-    """Remove all that keeps clients and source away from a server that was promoted."""
+    """Remove all that keeps clients and source away from a server that was promoted; the rules last, since they show a
+    run that this has not ended."""
+    yield ("disarm",)
+    yield ("remove_drop_in",)
     while True:
         try:
             yield ("remove", *ALL_RULES)
-            break
+            return
         except CutError:
             yield ("sleep", WAIT_S)
-    yield ("disarm",)
-    yield ("remove_drop_in",)
 
 
 def resume(spec: Mapping[str, Any]) -> Steps:

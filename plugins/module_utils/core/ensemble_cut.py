@@ -16,6 +16,7 @@ So where only a part of the hosts was promoted, those stay fenced, and Kafka goe
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import shlex
 from typing import Collection, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence
@@ -242,7 +243,8 @@ def hosts_of(members: Iterable[zk_observer.Member]) -> List[str]:
     return sorted({address.rsplit(":", 2)[0].strip("[]") for one in members for address in one.address.split("|")})
 
 
-_CLIENT = re.compile(r"^ /(?P<address>[0-9a-fA-F.:%]+):\d+\[\d+\]\((?P<values>[^)]*)\)", re.MULTILINE)
+# Of IPv6 addresses, Java 14 and later writes brackets; all write no `::`
+_CLIENT = re.compile(r"^ /\[?(?P<address>[0-9a-fA-F.:]+)(?:%\w+)?\]?:\d+\[\d+\]\((?P<values>[^)]*)\)", re.MULTILINE)
 
 
 def clients(cons: str) -> List[dict]:
@@ -252,9 +254,22 @@ def clients(cons: str) -> List[dict]:
         values = dict(one.partition("=")[::2] for one in match["values"].split(","))
         if values.get("sid", "0x0") != "0x0" and values.get("to", "").isdigit():
             found.append(
-                {"address": match["address"], "session": int(values["sid"], 16), "timeout_ms": int(values["to"])}
+                {
+                    "address": canonical(match["address"]),
+                    "session": int(values["sid"], 16),
+                    "timeout_ms": int(values["to"]),
+                }
             )
     return found
+
+
+def canonical(address: str) -> str:
+    """Return an IP address in its shortest form; an IPv4 address that is mapped to IPv6 as IPv4."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    return str(getattr(parsed, "ipv4_mapped", None) or parsed)
 
 
 class Plan(NamedTuple):
@@ -323,6 +338,12 @@ def unreachable_brokers(hosts: Mapping[str, Mapping]) -> Dict[str, List[str]]:
         for address in one.get("brokers_lost") or ():
             found.setdefault(address, []).append(host)
     return found
+
+
+def unwatched_brokers(hosts: Mapping[str, Mapping], brokers: Iterable[str]) -> List[str]:
+    """Return the brokers that no destination host reached before the cut."""
+    watched = {address for one in hosts.values() for address in one.get("brokers_watched") or ()}
+    return sorted(set(brokers) - watched)
 
 
 def leftovers(host: str, state: str, rules: int, works: bool) -> Iterator[Finding]:
@@ -401,14 +422,15 @@ def not_ready(
 
 
 def foreign_sessions(owners: Mapping[str, int], ids: Collection[int]) -> Iterator[Finding]:
-    """Yield the brokers, and the controller, whose session was not made by a destination server. `owners`: {path:
-    session}; `ids`: the destination's myids."""
+    """Yield Kafka's ephemeral znodes whose session was not made by a destination server: of brokers, the controller,
+    old consumers. `owners`: {path: session}; `ids`: the destination's myids."""
     for path, session in sorted(owners.items()):
         if zk_sessions.creator(session) not in ids:
             yield Finding(
                 f"the session of {path} was made by the server with myid {zk_sessions.creator(session)}, which is none "
                 "of the destination",
-                "restart that broker with the destination's connect string; add it to the inventory if it is not there",
+                "restart that broker or client with the destination's connect string; add a broker to the inventory "
+                "if it is not there",
             )
 
 
@@ -416,9 +438,22 @@ def source_clients(cons: Mapping[str, str], brokers: Iterable[str]) -> Iterator[
     """Yield the brokers that are still connected to a source server. `cons`: {server: answer}; `brokers`: their IP
     addresses."""
     for server, answer in sorted(cons.items()):
-        found = sorted({one["address"] for one in clients(answer)} & set(brokers))
+        found = sorted({one["address"] for one in clients(answer)} & set(map(canonical, brokers)))
         if found:
             yield Finding(
                 f"source server {server} has connections of broker hosts {shown(found)}",
                 "move tools, agents and brokers on these hosts to the destination's connect string",
+            )
+
+
+def other_clients(cons: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield source servers that have clients, where Kafka has no chroot: each of their writes is then one of Kafka's
+    subtree, which has no bound. `cons`: {server: answer}."""
+    for server, answer in sorted(cons.items()):
+        found = sorted({one["address"] for one in clients(answer)})
+        if found:
+            yield Finding(
+                f"Kafka has no chroot, so a write of any client counts as Kafka's, and source server {server} has "
+                f"clients at {shown(found)}",
+                "stop these clients for the cut, or move them to the destination's connect string",
             )

@@ -39,7 +39,8 @@ class Effects:
 
     def __init__(self, spec: Mapping[str, Any], directory: str, worker: str = "") -> None:
         self.spec, self.directory, self.name, self.worker = spec, directory, spec["service"], worker
-        self._brokers = [parse_host_port(text) for text in spec.get("reached") or ()]
+        reached = spec.get("reached") or read_record(directory).get("brokers_watched") or ()
+        self._brokers = [parse_host_port(text) for text in reached]
         self._lost: List[str] = []
         self._lock: Any = None
 
