@@ -35,11 +35,11 @@ class Unreachable(Exception):
 class Process:
     """A process on a host (None: the control node). `kind`: worker, timer, module, boot or run."""
 
-    __slots__ = ("dead", "frozen_until", "host", "kind", "name", "on_end", "steps")
+    __slots__ = ("dead", "frozen_until", "host", "kind", "name", "naps", "on_end", "steps")
 
     def __init__(self, steps: Any, host: Host | None, kind: str, on_end: Callable | None, name: str) -> None:
         self.steps, self.host, self.kind, self.on_end, self.name = steps, host, kind, on_end, name
-        self.dead, self.frozen_until = False, 0.0
+        self.dead, self.frozen_until, self.naps = False, 0.0, 0
 
 
 class World:
@@ -122,7 +122,7 @@ class World:
                 self.end(process, None, failed)
                 return
             name = effect[0]
-            if name in READS and self.random.random() < 0.8:  # most reads are followed at once
+            if name in READS and self.random.random() < 0.9:  # most reads are followed at once
                 value, error = getattr(owner, name)(*effect[1:]), None
                 continue
             break
@@ -130,9 +130,11 @@ class World:
             self.say(
                 f"{process.host and process.host.name} {process.kind} {process.name}: {name} {str(effect[1:])[-90:]}"
             )
-        if name == "sleep":
-            self.at(effect[1] + self.random.random() * 0.4, self.step, process, None, None)
+        if name == "sleep":  # who waits for long looks less often
+            process.naps += 1
+            self.at(effect[1] + self.random.random() * min(0.3 + 0.1 * process.naps, 4), self.step, process, None, None)
             return
+        process.naps = 0 if name not in READS else process.naps
         special = owner.special.get(name)
         if special is not None:
             special(owner, process, *effect[1:])
