@@ -15,7 +15,7 @@ import sys
 import time
 from collections import Counter
 
-from tools.cut_simulation import schedule
+from tools.cut_simulation import safeguards, schedule
 
 
 def some(seeds: range) -> tuple:
@@ -30,6 +30,16 @@ def some(seeds: range) -> tuple:
     return ended, failing
 
 
+def unnoticed(schedules: int) -> int:
+    """Remove each safeguard by itself; return how many are not noticed."""
+    missed = 0
+    for name, safeguard in safeguards.SAFEGUARDS.items():
+        seed = safeguards.noticed(safeguard, schedules)
+        missed += seed is None
+        print(f"{name}: {'NOT noticed' if seed is None else f'noticed by seed {seed}'}", flush=True)
+    return missed
+
+
 def main() -> int:
     """Run the schedules, and print how they ended."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -37,7 +47,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--replay", type=int, help="print what happens in one schedule")
     parser.add_argument("--processes", type=int, default=multiprocessing.cpu_count())
+    parser.add_argument("--safeguards", action="store_true", help="remove each safeguard, which must be noticed")
     given = parser.parse_args()
+    if given.safeguards:
+        return unnoticed(given.schedules)
     if given.replay is not None:
         lines: list[str] = []
         outcome = schedule.run(given.replay, lines)

@@ -126,6 +126,18 @@ def _second(world: World, network: runs.Network, started: List[runs.Run]) -> Non
     started.append(runs.Run(world, f"run{len(started) + 1}", command, network, forced))
 
 
+def _both(world: World, network: runs.Network, started: List[runs.Run]) -> None:
+    """The run dies, and two operators run both playbooks at once, with the lock forced."""
+    _kill_run(world, network, started)
+    for command in (runs.MIGRATE, runs.ROLLBACK):
+        delay = world.random.random() * 3
+        world.at(delay, _begin, world, command, network, started)
+
+
+def _begin(world: World, command: str, network: runs.Network, started: List[runs.Run]) -> None:
+    started.append(runs.Run(world, f"run{len(started) + 1}", command, network, True))
+
+
 def _foreign(world: World, *_: object) -> None:
     world.say("a client writes to Kafka's subtree on the source")
     world.source.append("f")
@@ -156,6 +168,7 @@ FAULTS = [
     ("run suspended", _suspend_run),
     ("second run", _second),
     ("second run", _second),
+    ("both playbooks", _both),
     ("foreign write", _foreign),
     ("other application's writes", _tenant),
     ("rules cannot be changed", _broken_rules),

@@ -127,9 +127,9 @@ class World:
                 continue
             break
         if self.trace is not None and name not in READS and name != "sleep":
-            self.say(
-                f"{process.host and process.host.name} {process.kind} {process.name}: {name} {str(effect[1:])[-90:]}"
-            )
+            where = process.host.name if process.host is not None else "control"
+            arguments = [host.name for host in effect[1]] if name == "everywhere" else effect[1:]
+            self.say(f"{where} {process.kind} {process.name}: {name} {str(arguments)[-90:]}")
         if name == "sleep":  # who waits for long looks less often
             process.naps += 1
             self.at(effect[1] + self.random.random() * min(0.3 + 0.1 * process.naps, 4), self.step, process, None, None)
