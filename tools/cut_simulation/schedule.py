@@ -54,6 +54,7 @@ def _add_fault(world: World, network: runs.Network, started: List[runs.Run], fau
     random = world.random
     name, fault = random.choice(FAULTS)
     at = random.random() * (FAULTS_S if random.random() < 0.7 else 4.0)
+    at = at if fault is not _crash_at_a_step else at / 4
     faults.append(f"{name} at {at:.1f}")
     world.at(at, fault, world, network, started)
 
@@ -82,6 +83,27 @@ def _kill_worker(world: World, *_: object) -> None:
     host = _host(world)
     world.say(f"{host.name}: its worker is killed")
     host.kill_worker()
+
+
+def _crash_at_a_step(world: World, network: runs.Network, started: List[runs.Run]) -> None:
+    """A host reboots, or its worker dies, right before or after one step. The run may die with it, and be undone."""
+    host, random = _host(world), world.random
+
+    def crash() -> None:
+        if random.random() < 0.5:
+            world.say(f"{host.name}: its worker is killed at this step")
+            host.kill_worker()
+            if random.random() < 0.5:
+                world.at(random.random() * 4, host.reboot, 0.5 + random.random() * 3)
+        else:
+            host.reboot(0.5 + random.random() * 5)
+        if random.random() < 0.5:
+            _kill_run(world, network, started)
+        if random.random() < 0.5:
+            command = random.choice((runs.MIGRATE, runs.ROLLBACK))
+            world.at(3 + random.random() * 8, _begin, world, command, network, started)
+
+    host.crash = [random.choice(STEPS), random.choice((0, 0, 0, 1, 2)), crash, random.random() < 0.5]
 
 
 def _suspend(world: World, *_: object) -> None:
@@ -154,7 +176,13 @@ def _broken_rules(world: World, *_: object) -> None:
     world.say(f"{host.name}: rules cannot be changed until {host.broken_until:.1f}")
 
 
+STEPS = (
+    *("set_state", "set_state", "set_state", "insert", "remove", "remove", "block", "write_record", "write_config"),
+    *("stop_server", "start_server", "move_data", "remove_drop_in", "disarm", "write_scripts", "arm", "start_worker"),
+    *("lock", "unlock", "heal", "try_remove", "remove_order", "set_verified", "write_observer_config"),
+)
 FAULTS = [
+    *[("crash at a step", _crash_at_a_step)] * 6,
     ("flush", _flush),
     ("flush", _flush),
     ("flush of all", _flush_all),
@@ -189,7 +217,7 @@ def _follow(world: World) -> str:
     world.faults_left, world.slow = False, 0.0
     for host in world.hosts:
         host.frozen = False
-        host.broken_until = 0.0
+        host.broken_until, host.crash = 0.0, None
         for process in host.processes:
             process.frozen_until = 0.0
         if not host.up and host.state_file == ensemble_cut.PROMOTED:

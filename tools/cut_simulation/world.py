@@ -59,6 +59,7 @@ class World:
         self.violations: List[str] = []
         self.faults_left = True
         self.run_lock: Any = None
+        self.crash: list | None = None
         self.slow = 0.0  # the probability of a slow step
         self.changed = True  # whether clients may reach other servers than before
         self.cutting = False  # whether a cut has begun on a host
@@ -135,6 +136,17 @@ class World:
             self.at(effect[1] + self.random.random() * min(0.3 + 0.1 * process.naps, 4), self.step, process, None, None)
             return
         process.naps = 0 if name not in READS else process.naps
+        if owner.crash is not None and owner.crash[0] == name:
+            owner.crash[1] -= 1
+            if owner.crash[1] < 0:
+                _name, _left, crash, before = owner.crash
+                owner.crash = None
+                if before:
+                    crash()
+                    if process.dead:
+                        return
+                else:  # as soon as the effect is done
+                    self.at(0.0, crash)
         special = owner.special.get(name)
         if special is not None:
             special(owner, process, *effect[1:])
@@ -281,6 +293,8 @@ class Host:
         self.starts = 0
         self.stop_s = 0.3
         self.powered = True
+        # [an effect, how often it is done before, what then happens, whether before it is done]
+        self.crash: list | None = None
 
     # --- faults
 

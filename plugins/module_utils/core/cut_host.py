@@ -439,6 +439,7 @@ def verify(_spec: Mapping[str, Any]) -> Steps:
     seen = yield ("state",)
     if seen != PROMOTED:
         raise CutError(f"this host is in state {seen}, not {PROMOTED}")
+    yield from remove_all()  # a worker that was killed may have left the drop-in
     yield ("set_verified",)
 
 
