@@ -89,14 +89,14 @@ def decide(hosts: Mapping[str, Mapping[str, Any]], direction: str) -> Decision:
             host for host, one in hosts.items() if one and host not in accepted and one["rules"] and not one["works"]
         ),
         bool(promoted),
-        where == SERVED and not all(one["verified"] for one in hosts.values()),
+        where == SERVED and not all(one.get("verified") for one in hosts.values()),
         findings,
     )
 
 
 def _partly(accepted: Sequence[str], hosts: int) -> str:
     if len(accepted) == hosts:
-        return f"the promotion of {', '.join(accepted)} was suspended. Kafka reaches no destination server"
+        return f"The promotion of {', '.join(accepted)} was suspended. Kafka reaches no destination server"
     return f"{', '.join(accepted)} accepted their promotion and stay fenced. Kafka uses the other servers"
 
 
@@ -107,8 +107,7 @@ def next_step(states: Mapping[str, str]) -> str:
         return "Fix the cause and run again."
     if where == ROLLBACK:
         accepted = sorted(host for host, state in states.items() if state in ACCEPTED)
-        text = _partly(accepted, len(states))
-        return f"{text[:1].upper()}{text[1:]}. Run quorumshift.kafka.zk_rollback: it takes these promotions back."
+        return f"{_partly(accepted, len(states))}. Run quorumshift.kafka.zk_rollback: it takes these promotions back."
     return "Run quorumshift.kafka.zk_migrate again: the run finishes the promotion."
 
 

@@ -80,9 +80,14 @@ def test_sessions_are_read_from_cons():
     found = ensemble_cut.clients(CONS)
     assert [(one["address"], one["timeout_ms"]) for one in found] == [
         ("10.0.0.11", 18000),
-        ("fd00:0:0:0:0:0:0:b", 6000),
+        ("fd00::b", 6000),
     ]
     assert found[0]["session"] >> 56 == 0xB
+    newer_java = CONS.replace("/fd00:0:0:0:0:0:0:b:", "/[fd00:0:0:0:0:0:0:b%eth0]:")
+    assert ensemble_cut.clients(newer_java) == found
+    for cons in (CONS, newer_java):
+        (finding,) = ensemble_cut.source_clients({"s1:2181": cons}, ["fd00::b"])
+        assert "fd00::b" in finding.seen
     (finding,) = ensemble_cut.source_clients({"s1:2181": CONS}, ["10.0.0.11", "10.0.0.12"])
     assert "10.0.0.11" in finding.seen and "s1:2181" in finding.seen
 
