@@ -292,7 +292,7 @@ def exact(given, last):
     """Return which of Kafka's writes in this source server's log a destination server lacks."""
     connect = parse_zookeeper_connect(given["zookeeper_connect"])
     snapshots, logs = directories(given)
-    cut = leader_zxid(servers_of(given, connect))
+    cut = leader_zxid(servers_of(given, connect), zookeeper_files.last_zxid(snapshots, logs))
     while True:  # a follower logs a transaction a moment later than its leader
         logged = zookeeper_files.last_zxid(snapshots, logs)
         if logged >= cut or time.monotonic() >= given["until"]:
@@ -333,16 +333,16 @@ def security(given):
     return ZkSecurity.from_options(given["zookeeper_client"])
 
 
-def leader_zxid(status):
-    """Return the zxid that every destination server must have processed. Raises ValueError without a leader."""
-    zxid = ensemble_cut.leader_zxid(status)
-    if not zxid:
+def leader_zxid(status, own=0):
+    """Return the zxid that every destination server must have processed. `own`: that of this source server's files.
+    Raises ValueError without a leader."""
+    if not ensemble_cut.has_leader(status):
         errors = [f"{server}: {one['error']}" for server, one in sorted(status.items()) if one["error"]]
         raise ValueError(
             "none of the source's servers answers as its leader from this host. Its client ports must be reachable, "
             f"without TLS if zookeeper_client has none{'; ' if errors else ''}{'; '.join(errors)}"
         )
-    return zxid
+    return ensemble_cut.leader_zxid(status) or own
 
 
 def bounded(given, last):

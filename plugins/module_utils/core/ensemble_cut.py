@@ -385,9 +385,14 @@ def peers(destination: Mapping[int, str], myid: int) -> List[tuple]:
     return found
 
 
+def has_leader(source: Mapping[str, Mapping]) -> bool:
+    """Return whether a source server leads. `source`: probes.zk_servers.gather of the source."""
+    return any(one["mode"] == "leader" for one in source.values())
+
+
 def leader_zxid(source: Mapping[str, Mapping]) -> int:
-    """Return the zxid that every destination server must have processed, 0 without a leader. `source`:
-    probes.zk_servers.gather of the source."""
+    """Return the zxid that every destination server must have processed. `source`: probes.zk_servers.gather of the
+    source. 0 without a leader, and of an ensemble of one that has no transaction since its election."""
     leader = next((one for one in source.values() if one["mode"] == "leader"), None)
     return zk_observer.to_process(leader["zxid"] or 0, source) if leader else 0
 
@@ -398,7 +403,7 @@ def not_ready(
     """Return why the destination cannot be cut off now. `hosts`: what each destination host read; `source`:
     probes.zk_servers.gather of the source; `behind`: {server: zxid} of destination servers that do not catch up."""
     found: List[Finding] = []
-    if not leader_zxid(source):
+    if not has_leader(source):
         found.append(Finding("none of the source's servers answers as its leader", "fix the source, and run again"))
     for host, one in sorted(hosts.items()):
         server = one["server"]
