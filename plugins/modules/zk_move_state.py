@@ -80,6 +80,11 @@ heal:
   type: list
   elements: str
   returned: success
+going_on:
+  description: Hosts that may still be promoted.
+  type: list
+  elements: str
+  returned: success
 one_promoted:
   description: Whether a host was promoted.
   type: bool

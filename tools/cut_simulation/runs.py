@@ -228,14 +228,14 @@ class Run:
         decision = self.decide(found, ensemble_move.BACK)
         self.lock()
         self.require((yield from self.everywhere(cut_host.suspend, self.hosts(decision.suspend))))
+        others = [host for host, one in found.items() if one["state"] not in ensemble_cut.ACCEPTED]
+        self.require((yield from self.everywhere(lambda host: cut_host.heal({"reason": "rollback"}), others)))
         found = yield from self.read()
         decision = self.decide(found, ensemble_move.BACK)
-        if decision.suspend:
-            raise Ended("a promotion goes on", ROLLBACK)
+        if decision.going_on:
+            raise Ended("a host may still be promoted", ROLLBACK)
         accepted = self.hosts(decision.take_back)
         self.require((yield from self.everywhere(cut_host.take_back, accepted)))
-        others = [host for host in found if host not in accepted]
-        self.require((yield from self.everywhere(lambda host: cut_host.heal({"reason": "rollback"}), others)))
         self.require((yield from self.everywhere(lambda _host: join())))
 
 

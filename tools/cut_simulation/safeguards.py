@@ -77,7 +77,7 @@ def with_data_moved_while_a_promotion_goes_on(patch: Patch) -> None:
 
     def decide(hosts: Any, direction: str, real=ensemble_move.decide):
         decision = real(hosts, direction)
-        return decision._replace(take_back=decision.suspend, suspend=[])
+        return decision._replace(take_back=decision.suspend, suspend=[], going_on=[])
 
     patch(cut_host, "suspend", suspend)
     patch(cut_host, "take_back", take_back)

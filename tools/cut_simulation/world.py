@@ -293,6 +293,7 @@ class Host:
         self.starts = 0
         self.stop_s = 0.3
         self.powered = True
+        self.start_token: object = None
         # [an effect, how often it is done before, what then happens, whether before it is done]
         self.crash: list | None = None
 
@@ -608,6 +609,8 @@ class Host:
         started = self.starts
         seconds = 0.05 + self.world.random.random() * self.stop_s if self.up else 0.0
 
+        self.start_token = None
+
         def ended() -> None:
             if self.starts == started:
                 self.server_down()
@@ -621,8 +624,10 @@ class Host:
             self.world.back(process, None)
             return
 
+        self.start_token = token = object()
+
         def fenced(value: Any, _error: Exception | None) -> None:
-            if not value:
+            if not value and self.start_token is token:
                 self.starts += 1
                 self.world.at(0.2 + self.world.random.random() * 1.5, self._started, self.starts)
 

@@ -382,9 +382,10 @@ def resume(spec: Mapping[str, Any]) -> Steps:
 
 
 def suspend(_spec: Mapping[str, Any]) -> Steps:
-    """Stop the worker of this host, and keep a promotion from going on."""
+    """Keep a promotion from going on: no worker, and no server that another one could count among its followers."""
     yield ("kill_worker",)
-    yield from changed_state((PROMOTING,), SUSPENDED)
+    if (yield from changed_state((PROMOTING,), SUSPENDED)):
+        yield ("stop_server",)
 
 
 def heal(spec: Mapping[str, Any]) -> Steps:

@@ -9,7 +9,7 @@ from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping, Nam
 
 from ..addresses import HostPort
 from .checks.facts import Finding
-from .ensemble_cut import ACCEPTED, PROMOTED, PROMOTING, SUSPENDED
+from .ensemble_cut import ACCEPTED, PROMOTED, PROMOTING, SUSPENDED, UNDONE_BY_ITSELF
 
 JOIN, FINISH, SERVED, ROLLBACK, STRAY = "join", "finish", "served", "rollback", "stray"
 FORWARD, BACK = "forward", "back"
@@ -35,14 +35,16 @@ def standing(states: Mapping[str, str]) -> str:
 
 class Decision(NamedTuple):
     """What a run does next. `standing`: see there; lists of hosts: `resume` goes on with its promotion, `suspend` keeps
-    it from going on, `take_back` undoes it, `heal` undoes a cut; `one_promoted`: whether a host was promoted; `verify`:
-    whether the destination serves and no run has verified it; `findings`: what ends the run, with nothing changed."""
+    it from going on, `take_back` undoes it, `heal` undoes a cut; `going_on`: hosts that may still be promoted;
+    `one_promoted`: whether a host was promoted; `verify`: whether the destination serves and no run has verified it;
+    `findings`: what ends the run, with nothing changed."""
 
     standing: str
     resume: List[str]
     suspend: List[str]
     take_back: List[str]
     heal: List[str]
+    going_on: List[str]
     one_promoted: bool
     verify: bool
     findings: List[Finding]
@@ -88,6 +90,7 @@ def decide(hosts: Mapping[str, Mapping[str, Any]], direction: str) -> Decision:
         sorted(
             host for host, one in hosts.items() if one and host not in accepted and one["rules"] and not one["works"]
         ),
+        sorted(host for host, state in states.items() if state in (PROMOTING, *UNDONE_BY_ITSELF)),
         bool(promoted),
         where == SERVED and not all(one.get("verified") for one in hosts.values()),
         findings,

@@ -12,11 +12,13 @@ from tools.cut_simulation import safeguards, schedule
 from tools.cut_simulation.world import Host
 
 SAMPLE = range(600)
+# Seeds that broke an invariant once. A change of the code may turn them into other schedules
+KEPT = (156, 175, 191, 316, 806, 1157, 1192, 221272)
 WITHIN = 1000  # schedules; `make simulate` tries all safeguards with more
 
 
 def test_no_invariant_is_violated():
-    bad = [(seed, outcome.problem) for seed in SAMPLE if (outcome := schedule.run(seed)).problem]
+    bad = [(seed, outcome.problem) for seed in (*KEPT, *SAMPLE) if (outcome := schedule.run(seed)).problem]
     assert not bad, f"python -m tools.cut_simulation --replay {bad[0][0]}"
 
 
