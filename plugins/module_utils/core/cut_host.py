@@ -32,6 +32,7 @@ POLL_S, WAIT_S = 0.02, 1.0
 NOT_SERVING_S = 5.0
 HURRY_S = 120.0  # sessions are lost by then: a promotion that goes on later fills no server's log with questions
 FENCE_S = 0.2  # between two looks at the fences
+FIRST_S = 60.0  # then the most advanced may be down, and the others elect without it: all have Kafka's writes
 RESTART_S = 5.0  # between two starts of a server that ended
 SERVING = ("leader", "follower")
 ALL_RULES = (CUT_COMMENT, FENCE_COMMENT)
@@ -229,7 +230,8 @@ class Worker:
                 )
                 return
             if host not in (order.get("first") or []):
-                while not (yield ("leader_listens",)):
+                until = (yield ("now",)) + FIRST_S
+                while not (yield ("leader_listens",)) and (yield ("now",)) < until:
                     if (yield ("state",)) != PROMOTING:
                         return
                     yield from self.pause()

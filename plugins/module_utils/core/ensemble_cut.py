@@ -8,10 +8,12 @@ Each destination host goes through the states below. What keeps two ensembles fr
 - The client ports are fenced from before the cut until the host knows that all destination hosts were promoted.
 - A host that was not promoted by its deadline undoes cut and fence by itself. A host that accepted its promotion never
   does, and no order or reboot opens its client port before that knowledge.
-- That knowledge is: this server leads and all others follow it; or the run says that all hosts accepted; or another
-  destination server serves clients as leader or follower, which it does only with that knowledge.
+- That knowledge is: the run says that all hosts accepted; or the leader, this server or another one, says that all
+  others follow it. An open client port proves nothing.
+- A rollback heals or suspends every host before it moves data away, so that none is promoted any more.
 
 So where only a part of the hosts was promoted, those stay fenced, and Kafka goes on with the source through the others.
+What a host does is core.cut_host, what a run decides core.ensemble_move; tools/cut_simulation runs both under faults.
 """
 
 from __future__ import annotations
