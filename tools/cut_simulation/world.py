@@ -514,6 +514,9 @@ class Host:
         """Return whether this server's files have a write of Kafka since its promotion."""
         return self.data[2] > 0
 
+    def has_data(self) -> bool:
+        return self.data != (0, 0, 0)
+
     def next_config_of(self) -> str:
         return self.next_config
 
