@@ -166,7 +166,11 @@ PARTS: dict[str, tuple[Step, ...]] = {
     ),
     "simulate": (
         Step("100,000 moves with faults", (PYTHON, "-m", "tools.cut_simulation"), 3600),
-        Step("each safeguard removed", (PYTHON, "-m", "tools.cut_simulation", "--safeguards", "--schedules", "20000"), 1800),
+        Step(
+            "each safeguard removed",
+            (PYTHON, "-m", "tools.cut_simulation", "--safeguards", "--schedules", "20000"),
+            1800,
+        ),
     ),
     "zk-to-zk": (
         Step("testbed reset, ensembles", (PYTHON, TESTBED, "reset"), 1200, env={"TESTBED_VARIANT": "ensembles"}),
