@@ -175,6 +175,14 @@ PARTS: dict[str, tuple[Step, ...]] = {
         Step("journey", script("journey"), 7200, env={"TESTBED_VARIANT": "journey"}),
         Step("testbed down, journey", (PYTHON, TESTBED, "down"), 120, env={"TESTBED_VARIANT": "journey"}),
     ),
+    "simulate": (
+        Step("100,000 moves with faults", (PYTHON, "-m", "tools.cut_simulation"), 3600),
+        Step(
+            "each safeguard removed",
+            (PYTHON, "-m", "tools.cut_simulation", "--safeguards", "--schedules", "20000"),
+            1800,
+        ),
+    ),
     "zk-to-zk": (
         Step("testbed reset, ensembles", (PYTHON, TESTBED, "reset"), 1200, env={"TESTBED_VARIANT": "ensembles"}),
         Step("moves with drills", (PYTHON, "-m", "tools.zk_to_zk"), 4500, env={"TESTBED_VARIANT": "ensembles"}),

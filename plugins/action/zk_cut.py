@@ -59,7 +59,8 @@ class ActionModule(QuorumshiftAction):
             order.update(zxids=args["zxids"], first=args["first"])
         seconds = float(args.get("timeout_s") or 10)
         state_dir = args.get("state_dir") or host_state.OPTIONS["state_dir"]["default"]
-        script = ensemble_cut.order_script(state_dir, json.dumps(order), (*good, ensemble_cut.HEALED), seconds)
+        ends = (*good, ensemble_cut.HEALED, ensemble_cut.SUSPENDED)
+        script = ensemble_cut.order_script(state_dir, json.dumps(order), ends, seconds)
         done = self._low_level_execute_command(f"/bin/sh -c {shlex.quote(script)}")
         state, _newline, record = done["stdout"].strip().partition("\n")
         try:
@@ -78,5 +79,7 @@ class ActionModule(QuorumshiftAction):
         cut = result.get("cut") or {}
         if args["state"] != "read" and result.get("changed"):
             self.artifacts().note("event", f"zk_cut {args['state']}", host=self.host, cut=cut)
-        if cut.get("reason") and args["state"] == "healed":
+        if cut.get("reason") and args["state"] in ("healed", "open"):
             self.say(f"{self.host}: {cut['reason']}")
+        if cut.get("brokers_lost") and args["state"] == "open":
+            self.say(f"{self.host} does not reach brokers any more: {', '.join(cut['brokers_lost'])}")

@@ -12,7 +12,7 @@ class ActionModule(QuorumshiftAction):
     """Checks, and shows which servers start first."""
 
     def done(self, args, result):
-        if args.get("promoted"):
+        if args.get("state", "cut") != "cut":
             return
         for note in result["notes"]:
             self.say(note)

@@ -18,12 +18,17 @@ description:
     serves, and returns the zxid to which its files lead.
   - O(state=promoted) makes the server a voter and restarts it. From then on the host does not undo anything by itself.
   - O(state=open) says that all hosts accepted their promotion, and waits until the server serves and its client port is
-    open. Without it, the port is opened once this server leads and all others follow, or another one is open.
+    open. Without it, the port is opened once this server leads and all others follow, or another server says that of
+    itself.
+  - While a promotion is under way, two fences keep clients away. The firewall rules reject them. A policy rule of
+    C(ip) keeps the server's answers on this host, also where something loads the filter table anew. Missing ones
+    are made again. Where both were gone, the server is stopped, and the host is suspended.
   - O(state=healed) undoes cut and fence on a host that was not promoted.
-  - O(state=resumed) finishes a promotion whose worker ended, for example after a reboot.
-  - O(state=suspended) stops the worker of a promotion that is under way, so that it opens no client port.
-    O(state=taken_back) then undoes the promotion, if the client port was never open. It moves the server's data away,
-    because they are of an ensemble of its own, and leaves the server stopped.
+  - O(state=resumed) goes on with a promotion that all hosts accepted, for example after a reboot.
+  - O(state=suspended) keeps a promotion from going on, so that it opens no client port. O(state=taken_back) then undoes
+    it, if Kafka wrote nothing to the server. It moves the server's data away, because they are of an ensemble of its
+    own, and leaves the server stopped.
+  - O(state=verified) notes that a run has verified the destination.
   - O(state=read) changes nothing but firewall rules for addresses of no host, which it removes at once. It proves so
     that the real ones can be made.
 options:
@@ -31,7 +36,7 @@ options:
     description: What to do.
     type: str
     required: true
-    choices: [read, begun, cut, promoted, open, healed, resumed, suspended, taken_back]
+    choices: [read, begun, cut, promoted, open, verified, healed, resumed, suspended, taken_back]
   id:
     description: The id of this cut. Orders with another id are ignored.
     type: str
@@ -84,6 +89,11 @@ options:
     type: list
     elements: str
     default: []
+  one_promoted:
+    description: With O(state=resumed), whether another destination server was promoted. A suspended host goes on only
+      then.
+    type: bool
+    default: false
   reason:
     description: With O(state=healed), why.
     type: str
@@ -116,13 +126,15 @@ RETURN = r"""
 cut:
   description: >-
     Of this host: C(state), C(id), C(reason), C(last) (the zxid to which its files lead), C(steps) with their times,
-    C(brokers_watched), C(brokers_lost), C(works) (whether a worker runs), C(rules) (how many firewall rules it has).
+    C(brokers_watched), C(brokers_lost), C(works) (whether a worker runs), C(rules) (how many rules it has),
+    C(verified).
   type: dict
   returned: success
 server:
   description: >-
     Of its server: C(mode), C(zxid), C(znodes), C(timeouts_ms) (of the sessions' on it), C(observes), C(votes) (whether
-    its configuration makes it an observer, or a voter of the destination).
+    its configuration makes it an observer, or a voter of the destination), C(entries) (of O(destination_connect), that
+    are addresses of this server), C(ids) (of O(destination_servers), whose addresses are of this host).
   type: dict
   returned: with O(state=read)
 moved:
@@ -140,18 +152,22 @@ import re
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils import host_state
-from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import AddressError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import ensemble_cut
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import (
+    AddressError,
+    parse_host_port,
+    parse_zookeeper_connect,
+)
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import cut_host, ensemble_cut, zk_observer
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.properties import PropertiesError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.zookeeper_log import ZooKeeperFileError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import own_zk_server, service
 from ansible_collections.quorumshift.kafka.plugins.module_utils.restart_record import RestartError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_cut import rules as firewall
 from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_cut import state as cut_state
-from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_cut import steps, units
+from ansible_collections.quorumshift.kafka.plugins.module_utils.zk_cut import steps
 
 ERRORS = (
-    cut_state.CutError,
+    cut_host.CutError,
     AddressError,
     PropertiesError,
     ZooKeeperFileError,
@@ -186,6 +202,7 @@ def main():
             "deadline_s": {"type": "float", "default": 12},
             "zxids": {"type": "dict", "default": {}},
             "first": {"type": "list", "elements": "str", "default": []},
+            "one_promoted": {"type": "bool", "default": False},
             "reason": {"type": "str", "default": ""},
             "timeout_s": {"type": "float", "default": 10},
         },
@@ -210,6 +227,7 @@ def seen(given):
         "state": cut_state.state_of(directory),
         "works": cut_state.works(),
         "rules": rules,
+        "verified": cut_state.is_verified(directory),
     }
 
 
@@ -227,6 +245,12 @@ def read(given):
         "timeouts_ms": [],
         "observes": bool(own and own.observes and source),
         "votes": bool(own and not own.observes and not source),
+        "entries": steps.own_entries(parse_zookeeper_connect(given["destination_connect"]).servers, values),
+        "ids": [
+            int(number)
+            for number, address in given["destination_servers"].items()
+            if steps.is_local(parse_host_port(zk_observer.quorum_address(zk_observer.Member(address))).host)
+        ],
     }
     problems = []
     found = ensemble_cut.leftovers(given["host"], cut_seen["state"], cut_seen["rules"], cut_seen["works"])
@@ -265,49 +289,45 @@ def read(given):
 
 def begun(given):
     """Fence."""
+    steps.carry_out(given, cut_host.begin)
     directory = cut_state.path_of(given)
-    steps.begin(given, steps.prepared(given))
     return awaited(given, directory, (ensemble_cut.FENCED, ensemble_cut.HEALED), ensemble_cut.FENCED)
 
 
 def ordered(given):
     """Refuse an order: the action plugin gives it."""
-    raise cut_state.CutError(f"the state {given['state']} is reached by the action plugin alone. Nothing was changed")
+    raise cut_host.CutError(f"the state {given['state']} is reached by the action plugin alone. Nothing was changed")
 
 
 def healed(given):
     """Undo cut and fence."""
-    directory = cut_state.path_of(given)
     before = seen(given)
-    if before["state"] in (ensemble_cut.PROMOTING, ensemble_cut.PROMOTED):
-        raise cut_state.CutError(
-            f"this host accepted its promotion (state {before['state']}), so that its part of the cut stays"
-        )
-    if before["works"]:
-        cut_state.order(directory, "heal", before.get("id") or "", {"reason": given["reason"]})
-        cut_state.wait_state(directory, (ensemble_cut.HEALED,), 2.0)
-    units.heal_now(directory)
-    result = {"changed": bool(before["rules"]), "cut": seen(given)}
-    if result["cut"]["rules"]:
-        raise cut_state.CutError("firewall rules of the cut are left")
-    return result
+    steps.carry_out(given, cut_host.heal)
+    return {"changed": bool(before["rules"]), "cut": seen(given)}
 
 
 def resumed(given):
     """Finish a promotion."""
-    steps.resume_promotion(given, steps.prepared(given))
+    steps.carry_out(given, cut_host.resume)
     return {"changed": True, "cut": seen(given)}
 
 
 def suspended(given):
-    """Stop the worker of a promotion."""
-    steps.suspend()
+    """Keep a promotion from going on."""
+    steps.carry_out(given, cut_host.suspend)
     return {"changed": True, "cut": seen(given)}
 
 
 def taken_back(given):
     """Undo a promotion."""
-    return {"changed": True, "moved": steps.take_back(given), "cut": seen(given)}
+    return {"changed": True, "moved": steps.carry_out(given, cut_host.take_back), "cut": seen(given)}
+
+
+def verified(given):
+    """Note that the destination was verified."""
+    before = seen(given)
+    steps.carry_out(given, cut_host.verify)
+    return {"changed": not before["verified"], "cut": seen(given)}
 
 
 def awaited(given, directory, wanted, *good):
@@ -317,7 +337,7 @@ def awaited(given, directory, wanted, *good):
     if state in good:
         return {"changed": True, "cut": found}
     log = "" if found["works"] else f". Its worker has ended: journalctl -u {ensemble_cut.UNIT}"
-    raise cut_state.CutError(
+    raise cut_host.CutError(
         f"{given['host']} is in state {state} after {given['timeout_s']:.0f} s, not {good[0]}: "
         f"{found.get('reason') or 'no reason is known'}{log}"
     )
@@ -329,6 +349,7 @@ WORK = {
     "cut": ordered,
     "promoted": ordered,
     "open": ordered,
+    "verified": verified,
     "healed": healed,
     "resumed": resumed,
     "suspended": suspended,

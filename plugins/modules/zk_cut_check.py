@@ -17,28 +17,49 @@ description:
     Kafka's subtree, as Airbnb did. A change of an ACL alone is not seen then.
   - It fails unless every destination server has all writes, and reads only.
 options:
+  state:
+    description:
+      - V(settings) returns the settings of the source server on this host, which destination servers must share.
+      - V(read) runs before the cut, on the source host. It proves that the check can be made there, and returns the
+        owners of ephemeral znodes. The log of a source before 3.6 does not list the znodes of a session that ends.
+      - V(cut) is the check. V(promoted) runs once the destination serves. It fails if a client wrote to Kafka's subtree
+        of the source after all destination servers had been cut off. Both need O(hosts) and O(expected).
+    type: str
+    choices: [settings, read, cut, promoted]
+    default: cut
   hosts:
     description: What M(quorumshift.kafka.zk_cut) returned of each destination host's cut, by host.
     type: dict
-    required: true
+    default: {}
   expected:
     description: All destination hosts.
     type: list
     elements: str
-    required: true
+    default: []
   zookeeper_connect:
     description: All servers of the source, with Kafka's chroot.
     type: str
     required: true
   config_file:
-    description: The C(zoo.cfg) of the source server on this host.
+    description: The C(zoo.cfg) of the source server on this host. Only V(cut) goes without it.
     type: path
-  promoted:
-    description:
-      - Whether the destination serves already. The module then fails if a client wrote to Kafka's subtree of the source
-        after all destination servers had been cut off. Needs O(config_file).
-    type: bool
-    default: false
+  owners:
+    description: What O(state=read) returned as RV(owners).
+    type: dict
+  owners_zxid:
+    description: What O(state=read) returned as RV(owners_zxid).
+    type: int
+    default: 0
+  accepted_zxid:
+    description: With O(state=promoted), writes up to this zxid are no finding. An operator repeated them on the
+      destination.
+    type: int
+    default: 0
+  brokers:
+    description: The brokers' listeners. The notes name those that no destination host could watch.
+    type: list
+    elements: str
+    default: []
   on_broker_failure:
     description:
       - What to do if a broker's listener was reached before the cut, and is not any more. ZooKeeper mode's controller
@@ -54,6 +75,8 @@ options:
     description: How long a server may take to answer, in seconds.
     type: float
     default: 1
+extends_documentation_fragment:
+  - quorumshift.kafka.zookeeper
 attributes:
   check_mode: {support: full, description: Reads only.}
   diff_mode: {support: none, description: Reads only.}
@@ -74,12 +97,12 @@ RETURN = r"""
 zxids:
   description: The zxid to which each destination host's files lead, by host.
   type: dict
-  returned: success
+  returned: with O(state=cut)
 first:
   description: The hosts that are started first.
   type: list
   elements: str
-  returned: success
+  returned: with O(state=cut)
 exact:
   description: Whether the source's log was read.
   type: bool
@@ -93,43 +116,125 @@ read_s:
   description: How long reading the source took, in seconds.
   type: float
   returned: success
+settings:
+  description: Settings of the source server on this host.
+  type: dict
+  returned: with O(state=settings)
+owners:
+  description: The session of each ephemeral znode of Kafka, by path; null if the source's snapshot cannot be read.
+  type: dict
+  returned: with O(state=read)
+owners_zxid:
+  description: The zxid to which RV(owners) are known.
+  type: int
+  returned: with O(state=read)
 """
 
 import time
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import AddressError, parse_zookeeper_connect
+from ansible_collections.quorumshift.kafka.plugins.module_utils.argument_specs import ZOOKEEPER_CLIENT_OPTIONS
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import ensemble_cut, kafka_writes
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.advice import shown
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats import zookeeper_files, zookeeper_log
 from ansible_collections.quorumshift.kafka.plugins.module_utils.formats.properties import PropertiesError
-from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import own_zk_server, zk_servers
+from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import own_zk_server, zk_host, zk_servers
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.socket_wire import WireError
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes.zk_wire import NoNode, ZkConnection
+from ansible_collections.quorumshift.kafka.plugins.module_utils.security import SecurityError, ZkSecurity
 
 HEAL = "The run heals the cut"
 MARGIN_S = 2.0
+ERRORS = (
+    OSError,
+    ValueError,
+    KeyError,
+    AddressError,
+    PropertiesError,
+    SecurityError,
+    WireError,
+    zookeeper_log.ZooKeeperFileError,
+    zookeeper_log.EphemeralsNeeded,
+)
+LISTS_PATHS = (3, 6)  # CloseSessionTxn
 
 
 def main():
     """Check, and fail with what is wrong."""
     module = AnsibleModule(
         argument_spec={
-            "hosts": {"type": "dict", "required": True},
-            "expected": {"type": "list", "elements": "str", "required": True},
+            "state": {"type": "str", "choices": ["settings", "read", "cut", "promoted"], "default": "cut"},
+            "hosts": {"type": "dict", "default": {}},
+            "expected": {"type": "list", "elements": "str", "default": []},
             "zookeeper_connect": {"type": "str", "required": True},
+            "zookeeper_client": {"type": "dict", "options": ZOOKEEPER_CLIENT_OPTIONS},
             "config_file": {"type": "path"},
-            "promoted": {"type": "bool", "default": False},
+            "owners": {"type": "dict"},
+            "owners_zxid": {"type": "int", "default": 0},
+            "accepted_zxid": {"type": "int", "default": 0},
+            "brokers": {"type": "list", "elements": "str", "default": []},
             "on_broker_failure": {"type": "str", "choices": ["heal", "proceed"], "default": "heal"},
             "left_s": {"type": "float", "default": 8},
             "timeout": {"type": "float", "default": 1},
         },
+        required_if=[("state", one, ["config_file"]) for one in ("settings", "read", "promoted")],
         supports_check_mode=True,
     )
+    work, failed = {
+        "settings": (settings, "Nothing was changed"),
+        "read": (owners_read, "Nothing was cut"),
+        "cut": (checked, HEAL),
+        "promoted": (not_written_since, "The destination serves, and is not verified. Run again"),
+    }[module.params["state"]]
+    try:
+        module.exit_json(changed=False, **work(module))
+    except ERRORS as error:
+        module.fail_json(msg=f"the source could not be read: {why(error)}. {failed}.")
+
+
+def why(error):
+    """Return an error as text."""
+    if isinstance(error, zookeeper_log.EphemeralsNeeded):
+        return (
+            "a session ended, and the log does not list its znodes, as before 3.6 or with "
+            "closeSessionTxn.enabled=false; a snapshot that lists them could not be read before"
+        )
+    if isinstance(error, KeyError):
+        return f"its zoo.cfg has no {error.args[0]}"
+    return str(error) or type(error).__name__
+
+
+def settings(module):
+    """Return the settings of this host's server that destination servers must share."""
+    config_file = module.params["config_file"]
+    return {"settings": zk_host.settings(own_zk_server.values_of(config_file), zk_host.arguments_of(config_file))}
+
+
+def owners_read(module):
+    """Return the owners of Kafka's ephemeral znodes. Fail the module if the check could not be made on this host."""
     given = module.params
-    if given["promoted"]:
-        still_written(module)
-    began = time.monotonic()
+    connect = parse_zookeeper_connect(given["zookeeper_connect"])
+    status = servers_of(given, connect)
+    leader_zxid(status)
+    snapshots, logs = directories(given)
+    try:
+        zxid, owners = zookeeper_files.ephemerals(snapshots, logs, connect.chroot)
+    except zookeeper_log.ZooKeeperFileError as error:
+        versions = [tuple(one["version"][:2]) for one in status.values() if one["version"]]
+        if not versions or min(versions) < LISTS_PATHS:
+            module.fail_json(
+                msg="the source is older than ZooKeeper 3.6, whose log does not list the znodes of a session that "
+                f"ends, and its snapshot cannot be read: {error}. Make another source host the first of the group "
+                "zookeeper_source. Nothing was cut."
+            )
+        return {"owners": None, "owners_zxid": 0}
+    return {"owners": owners, "owners_zxid": zxid}
+
+
+def checked(module):
+    """Return the verdict of a cut. Fail the module with all that is against the promotion."""
+    given, began = module.params, time.monotonic()
     given["until"] = began + given["left_s"] - MARGIN_S
     problems = ensemble_cut.not_promotable(given["hosts"], given["expected"])
     notes = []
@@ -139,108 +244,116 @@ def main():
         (problems if given["on_broker_failure"] == "heal" else notes).append(text)
     if problems:
         module.fail_json(msg=f"{'. '.join(problems)}. {HEAL}.")
+    unwatched = ensemble_cut.unwatched_brokers(given["hosts"], given["brokers"])
+    if unwatched:
+        notes.append(
+            f"no destination host reaches brokers {shown(unwatched)}, so nothing shows whether they fail during the cut"
+        )
     last = {host: int(given["hosts"][host]["last"]) for host in given["expected"]}
-    try:
-        found = exact(given, last) if given["config_file"] else bounded(given, last)
-    except (
-        OSError,
-        ValueError,
-        AddressError,
-        PropertiesError,
-        WireError,
-        zookeeper_log.ZooKeeperFileError,
-        zookeeper_log.EphemeralsNeeded,
-    ) as error:
-        module.fail_json(msg=f"the source could not be read: {error or type(error).__name__}. {HEAL}.")
+    found = exact(given, last) if given["config_file"] else bounded(given, last)
     if time.monotonic() >= given["until"]:
         # The hosts may serve as observers again, and what the source has logged since is no finding
         module.fail_json(
             msg=f"the check ended less than {MARGIN_S:.0f} s before the deadline: the control node or the network was "
             "too slow, or suspended. Each host undoes the cut by itself. Run again."
         )
-    problems += found
-    if problems:
-        module.fail_json(msg=f"{'. '.join(problems)}. {HEAL}.")
+    if found:
+        module.fail_json(msg=f"{'. '.join(found)}. {HEAL}.")
     order = kafka_writes.by_progress(last)
-    module.exit_json(
-        changed=False,
-        zxids=last,
-        first=ensemble_cut.first_to_start(order, last),
-        exact=bool(given["config_file"]),
-        notes=notes,
-        read_s=round(time.monotonic() - began, 3),
-    )
+    return {
+        "zxids": last,
+        "first": ensemble_cut.first_to_start(order, last),
+        "exact": bool(given["config_file"]),
+        "notes": notes,
+        "read_s": round(time.monotonic() - began, 3),
+    }
 
 
-def still_written(module):
-    """Exit with no problem, or fail with a write to the source that the destination lacks."""
+def not_written_since(module):
+    """Return that there is no problem. Fail the module with a write to the source that the destination lacks."""
     given = module.params
     chroot = parse_zookeeper_connect(given["zookeeper_connect"]).chroot
     last = max(int(given["hosts"][host]["last"]) for host in given["expected"])
-    try:
-        snapshots, logs = own_zk_server.directories(own_zk_server.values_of(given["config_file"]))
-        writes = kafka_writes.writes(zookeeper_log.transactions(logs, last, snapshots), chroot)
-        found = [one for one in writes if not one.ends_session]
-    except (OSError, PropertiesError, zookeeper_log.ZooKeeperFileError, zookeeper_log.EphemeralsNeeded) as error:
-        module.fail_json(msg=f"the source could not be read after the promotion: {error or type(error).__name__}.")
+    snapshots, logs = directories(given)
+    # the ends of sessions are expected, so no owners are needed
+    transactions = zookeeper_log.transactions(logs, max(last, given["accepted_zxid"]), snapshots)
+    found = [one for one in kafka_writes.writes(transactions, chroot, {}) if not one.ends_session]
     if found:
         module.fail_json(
-            msg=f"a client wrote to the source after the promotion: {text_of(found[0])}, and {len(found) - 1} more. "
-            "The destination lacks that. Find the client in the source's cons, move it to the destination, and repeat "
-            "there what it did."
+            msg=f"a client wrote to the source after the promotion: {kafka_writes.text_of(found[0])}, and "
+            f"{len(found) - 1} more. The destination lacks that. Find the client in the source's cons, move it to the "
+            "destination, and repeat there what it did. Then run quorumshift.kafka.zk_migrate again with "
+            f"-e zk_migrate_accepted_zxid={found[-1].zxid}"
         )
-    module.exit_json(changed=False, zxids={}, first=[], exact=True, notes=[], read_s=0)
+    return {"exact": True, "notes": []}
 
 
 def exact(given, last):
     """Return which of Kafka's writes in this source server's log a destination server lacks."""
     connect = parse_zookeeper_connect(given["zookeeper_connect"])
-    snapshots, logs = own_zk_server.directories(own_zk_server.values_of(given["config_file"]))
-    cut = leader_zxid(given, connect)
+    snapshots, logs = directories(given)
+    cut = leader_zxid(servers_of(given, connect), zookeeper_files.last_zxid(snapshots, logs))
     while True:  # a follower logs a transaction a moment later than its leader
         logged = zookeeper_files.last_zxid(snapshots, logs)
         if logged >= cut or time.monotonic() >= given["until"]:
             break
         time.sleep(0.01)
-    transactions = zookeeper_log.transactions(logs, min(last.values()), snapshots)
-    lacking = kafka_writes.lacking(kafka_writes.writes(transactions, connect.chroot), last, cut, logged)
+    least, owners = min(last.values()), given["owners"]
+    if owners is not None:
+        least, owners = min(least, given["owners_zxid"]), {path: int(session) for path, session in owners.items()}
+    transactions = zookeeper_log.transactions(logs, least, snapshots)
+    lacking = kafka_writes.lacking(kafka_writes.writes(transactions, connect.chroot, owners), last, cut, logged)
     problems = []
     for host, of in sorted(lacking.items()):
         if not of.is_read:
             problems.append(f"this source server's log reaches 0x{logged:x}, its leader 0x{cut:x}")
         if of.writes:
-            problems.append(f"{host} lacks {len(of.writes)} writes of Kafka, the first {text_of(of.writes[0])}")
+            first = kafka_writes.text_of(of.writes[0])
+            problems.append(f"{host} lacks {len(of.writes)} writes of Kafka, the first {first}")
         if of.late:
             problems.append(
-                f"a client wrote to the source after the cut: {text_of(of.late[0])}. Find it in the source's cons, and "
-                "move it to the destination"
+                f"a client wrote to the source after the cut: {kafka_writes.text_of(of.late[0])}. Find it in the "
+                "source's cons, and move it to the destination"
             )
     return list(dict.fromkeys(problems))
 
 
-def leader_zxid(given, connect):
-    """Return the zxid of the source's leader. Raises ValueError without one."""
-    status = zk_servers.gather(connect.servers, None, given["timeout"])
-    for one in status.values():
-        if one["mode"] == "leader" and one["zxid"]:
-            return one["zxid"]
-    raise ValueError("none of the source's servers answers as its leader")
+def directories(given):
+    """Return the `version-2` directories of this source server."""
+    return own_zk_server.directories(own_zk_server.values_of(given["config_file"]))
 
 
-def text_of(write):
-    """Return a write as text."""
-    path, what = next(iter(write.paths.items()))
-    return f"0x{write.zxid:x} ({', '.join(what)} of {path}, session 0x{write.session & (1 << 64) - 1:x})"
+def servers_of(given, connect):
+    """Return the status of all source servers."""
+    return zk_servers.gather(connect.servers, security(given).ssl_context(), given["timeout"])
+
+
+def security(given):
+    """Return how to connect to the source."""
+    return ZkSecurity.from_options(given["zookeeper_client"])
+
+
+def leader_zxid(status, own=0):
+    """Return the zxid that every destination server must have processed. `own`: that of this source server's files.
+    Raises ValueError without a leader."""
+    if not ensemble_cut.has_leader(status):
+        errors = [f"{server}: {one['error']}" for server, one in sorted(status.items()) if one["error"]]
+        raise ValueError(
+            "none of the source's servers answers as its leader from this host. Its client ports must be reachable, "
+            f"without TLS if zookeeper_client has none{'; ' if errors else ''}{'; '.join(errors)}"
+        )
+    return ensemble_cut.leader_zxid(status) or own
 
 
 def bounded(given, last):
     """Return which destination servers are behind the subtree's highest zxid."""
     connect = parse_zookeeper_connect(given["zookeeper_connect"])
-    leader = leader_zxid(given, connect)
+    leader = leader_zxid(servers_of(given, connect))
     if all(zxid >= leader for zxid in last.values()):
         return []
     left = max(given["until"] - time.monotonic(), 0.1)
-    with ZkConnection(connect, timeout=left) as client:
+    with ZkConnection(connect, security(given), timeout=left) as client:
+        client.sync()  # the server may be behind the leader
         stats = []
         todo = ["/"]
         while todo:
@@ -254,6 +367,10 @@ def bounded(given, last):
             except NoNode:
                 continue
             todo += [f"{path.rstrip('/')}/{name}" for name in children]
+    if not stats:
+        raise ValueError(
+            f"{connect.chroot or '/'} does not exist on the source. Correct the chroot in its connect string"
+        )
     newest = max(((max(one.czxid, one.mzxid, one.pzxid), path) for path, one in stats), default=(0, ""))
     found = kafka_writes.bounded(last, newest[0], leader)
     return [

@@ -31,6 +31,10 @@ options:
     description: The address of each destination server by its id.
     type: dict
     required: true
+  owners:
+    description: The session of each of Kafka's ephemeral znodes by path, as M(quorumshift.kafka.zk_cut_check) read it.
+      Without it, only brokers and the controller are checked.
+    type: dict
   readers:
     description: Source hosts on which the transaction log can be read.
     type: list
@@ -110,7 +114,7 @@ from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import
     parse_host_port,
     parse_zookeeper_connect,
 )
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import ensemble_cut
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import ensemble_cut, ensemble_move
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core.advice import sentences
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import (
@@ -133,6 +137,7 @@ def main():
             "destination_connect": {"type": "str", "required": True},
             "readers": {"type": "list", "elements": "str", "default": []},
             "destination_servers": {"type": "dict", "required": True},
+            "owners": {"type": "dict"},
             "answer_s": {"type": "float", "required": True},
             "budget_s": {"type": "float", "default": 0},
         }
@@ -143,7 +148,8 @@ def main():
 def planned(module):
     """Return the plan. Fail the module with all that is against the cut."""
     given = module.params
-    context = ZkSecurity.from_options(given["zookeeper_client"]).ssl_context()
+    security = ZkSecurity.from_options(given["zookeeper_client"])
+    context = security.ssl_context()
     servers = parse_zookeeper_connect(given["source_connect"]).servers
     status = zk_servers.gather(servers, context, given["timeout"])
     brokers = sorted(node["address"] for node in module.nodes.values() if node["role"] == "broker")
@@ -156,7 +162,12 @@ def planned(module):
     found = ensemble_cut.not_ready(given["hosts"], status, caught_up(module, context, status))
     found += list(ensemble_cut.source_clients(cons, addresses(brokers)))
     ids = {int(number) for number in given["destination_servers"]}
-    found += list(ensemble_cut.foreign_sessions(owners(module), ids))
+    found += list(ensemble_cut.foreign_sessions(sessions(module), ids))
+    destination = parse_zookeeper_connect(given["destination_connect"])
+    creators = zk_servers.creators(destination.servers, security, given["timeout"])
+    found += list(ensemble_move.foreign_servers(creators, ids))
+    if not destination.chroot:
+        found += list(ensemble_cut.other_clients(cons))
     timeouts = [one for host in given["hosts"].values() for one in host["server"]["timeouts_ms"]]
     if not timeouts:
         module.fail_json(msg=refusal(found, "no session lives on a destination server. Restart the brokers on it"))
@@ -198,9 +209,9 @@ def caught_up(module, context, status):
         time.sleep(0.1)
 
 
-def owners(module):
-    """Return {path: session} of the znodes of brokers and of the controller."""
-    found = {}
+def sessions(module):
+    """Return {path: session} of Kafka's ephemeral znodes that are known."""
+    found = {path: int(session) for path, session in (module.params["owners"] or {}).items()}
     with cluster.connect_zookeeper(module.connections) as client:
         paths = ["/controller", *(f"/brokers/ids/{one}" for one in client.get_children("/brokers/ids"))]
         for path in paths:

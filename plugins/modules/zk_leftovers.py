@@ -18,9 +18,10 @@ description:
     destination.
 options:
   state:
-    description: V(listed) reads, V(absent) removes.
+    description: V(listed) reads, V(absent) removes. V(checked) only requires that the servers are the destination's own
+      ensemble, each of them with an id of its own.
     type: str
-    choices: [listed, absent]
+    choices: [checked, listed, absent]
     default: listed
   destination_servers:
     description: The address of each destination server by its id.
@@ -50,7 +51,7 @@ leftovers:
   description: Each leftover, as it was found.
   type: list
   elements: dict
-  returned: success
+  returned: with O(state=listed) and O(state=absent)
   sample: [{"path": "/solr", "znodes": 812, "bytes": 90211}]
 """
 
@@ -58,7 +59,12 @@ import itertools
 
 from ansible_collections.quorumshift.kafka.plugins.module_utils import zk_writing
 from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import parse_zookeeper_connect
-from ansible_collections.quorumshift.kafka.plugins.module_utils.core import advice, ensemble_trees, zk_sessions
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import (
+    advice,
+    ensemble_move,
+    ensemble_trees,
+    zk_sessions,
+)
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probe_module import ProbeModule
 from ansible_collections.quorumshift.kafka.plugins.module_utils.probes import zk_servers, zookeeper
 
@@ -69,7 +75,7 @@ def main():
     """List, and remove if asked."""
     module = ProbeModule(
         {
-            "state": {"type": "str", "choices": ["listed", "absent"], "default": "listed"},
+            "state": {"type": "str", "choices": ["checked", "listed", "absent"], "default": "listed"},
             "destination_servers": {"type": "dict", "required": True},
         }
     )
@@ -82,6 +88,9 @@ def done(module):
     connect = parse_zookeeper_connect(given["zookeeper_connect"])
     servers = ",".join(map(str, connect.servers))
     options = connections.zookeeper_client.kazoo()
+    if given["state"] == "checked":
+        require_own_servers(module, connect.servers)
+        return {}
     with zookeeper.connect(servers, connections.timeout, **options) as client:
         require_own_ensemble(module, client, connect.servers)
         reader = zookeeper.Reader(client, timeout=connections.timeout)
@@ -129,6 +138,26 @@ def require_own_ensemble(module, client, servers):
             f"{advice.shown([f'{server} is {mode}' for server, mode in sorted(modes.items())])}, and the session is of "
             f"server {creator}. Promote the destination first with quorumshift.kafka.zk_migrate, start its servers, "
             "and give them as zk_migrate_destination_connect. Nothing was removed."
+        )
+
+
+def require_own_servers(module, servers):
+    """Fail the module unless each of these servers leads or follows, and they have the destination's ids."""
+    ids = {int(number) for number in module.params["destination_servers"]}
+    security, timeout = module.connections.zookeeper_client, module.connections.timeout
+    status = zk_servers.gather(servers, security.ssl_context(), timeout)
+    found = [
+        f"{server} of zk_migrate_destination_connect serves as {one['mode'] or 'nothing'}"
+        for server, one in sorted(status.items())
+        if one["mode"] not in ("leader", "follower")
+    ]
+    if not found:
+        creators = zk_servers.creators(servers, security, timeout)
+        found = [advice.sentences(one.seen, one.do) for one in ensemble_move.foreign_servers(creators, ids)]
+    if found:
+        module.fail_json(
+            msg=f"{'. '.join(found)}. Each server that the brokers know must be one of the new ensemble: another one "
+            "could take their writes to the source."
         )
 
 

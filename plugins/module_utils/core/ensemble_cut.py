@@ -8,14 +8,17 @@ Each destination host goes through the states below. What keeps two ensembles fr
 - The client ports are fenced from before the cut until the host knows that all destination hosts were promoted.
 - A host that was not promoted by its deadline undoes cut and fence by itself. A host that accepted its promotion never
   does, and no order or reboot opens its client port before that knowledge.
-- That knowledge is: this server leads and all others follow it; or the run says that all hosts accepted; or another
-  destination server serves clients as leader or follower, which it does only with that knowledge.
+- That knowledge is: the run says that all hosts accepted; or the leader, this server or another one, says that all
+  others follow it. An open client port proves nothing.
+- A rollback heals or suspends every host before it moves data away, so that none is promoted any more.
 
 So where only a part of the hosts was promoted, those stay fenced, and Kafka goes on with the source through the others.
+What a host does is core.cut_host, what a run decides core.ensemble_move; tools/cut_simulation runs both under faults.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import shlex
 from typing import Collection, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence
@@ -26,13 +29,17 @@ from .advice import shown
 from .checks.facts import Finding
 
 BEGUN, FENCED, CUT, HEALED, PROMOTING, PROMOTED = "begun", "fenced", "cut", "healed", "promoting", "promoted"
+SUSPENDED = "suspended"  # a promotion that was accepted, and goes on only by order of a run
+ACCEPTED = (PROMOTING, PROMOTED, SUSPENDED)
 UNDONE_BY_ITSELF = (BEGUN, FENCED, CUT)
 """The states that a host leaves by itself at its deadline."""
 
 UNIT = "quorumshift-zk-cut"  # the worker's
 LOCK_S = 2  # the worker has the lock for a part of that
+HEAL_TRIES = 600  # one a second
 DIRECTORY = "zk_cut"  # of the worker's files, below quorumshift_state_dir
 CUT_COMMENT, FENCE_COMMENT = "quorumshift-cut", "quorumshift-fence"
+BLOCK_PREF = "81"  # of the policy rule that is the second fence
 PROBE_ADDRESS = "127.81.83.1"  # from which this host asks its own server while all other clients are fenced
 IPTABLES = ("iptables", "ip6tables")
 _REJECT = ("-j", "REJECT", "--reject-with", "tcp-reset")
@@ -88,34 +95,81 @@ def inserted(rule: Rule) -> List[str]:
     return [rule.command, "-w", "-I", *rule.rule]
 
 
-_REMOVE = """for table in iptables ip6tables; do
-  command -v $table >/dev/null || continue
-  $table -w -S | grep -e {comments} | sed 's/^-A/-D/' | xargs -r -L1 $table -w
-done
+def ip_rule(action: str, port: str, family: str) -> List[str]:
+    """Return the argv that adds (`add`) or deletes (`del`) the policy rule which prohibits what leaves from a client
+    port. `family`: -4 or -6.
+
+    This rule is the second fence, while a promotion is under way. What loads the filter table anew leaves it alone.
+    Clients of the same host are not kept away by it: their packets need no route.
+    """
+    return ["ip", family, "rule", action, "pref", BLOCK_PREF, "ipproto", "tcp", "sport", port, "prohibit"]
+
+
+def blocked_ports(shown_rules: str) -> List[str]:
+    """Return the client ports in the answer to `ip rule show pref PREF`."""
+    return re.findall(rf"^{BLOCK_PREF}:.* ipproto tcp sport (\d+) prohibit", shown_rules, re.MULTILINE)
+
+
+_REMOVE = """removed() {{
+  for table in iptables ip6tables; do
+    command -v $table >/dev/null || continue
+    rules=$($table -w -S) || return 1
+    printf '%s\\n' "$rules" | grep -e {comments} | sed 's/^-A/-D/' | xargs -r -L1 $table -w || return 1
+    rules=$($table -w -S) || return 1
+    if printf '%s\\n' "$rules" | grep -q -e {comments}; then return 1; fi
+  done
+{unblock}}}
+"""
+_UNBLOCK = f"""  for family in -4 -6; do
+    for port in $(ip $family rule show pref {BLOCK_PREF} 2>/dev/null |
+      sed -n 's/^{BLOCK_PREF}:.* ipproto tcp sport \\([0-9]*\\) prohibit.*/\\1/p'); do
+      ip $family rule del pref {BLOCK_PREF} ipproto tcp sport $port prohibit || return 1
+    done
+  done
 """
 
 
 def remove_script(*comments: str) -> str:
-    """Return the shell commands that remove the rules with these comments, and no others, in both families."""
-    return _REMOVE.format(comments=" -e ".join(comments))
+    """Return the definition of a shell function `removed`, which removes the rules with these comments, and no others,
+    in both families, and returns whether none is left. With the fence goes the policy rule."""
+    unblock = _UNBLOCK if FENCE_COMMENT in comments else ""
+    return _REMOVE.format(comments=" -e ".join(comments), unblock=unblock)
 
 
-def heal_script(directory: str) -> str:
+def drop_in(service: str) -> str:
+    """Return the path of the file that has systemd run fence.sh before it starts a service."""
+    unit = service if "." in service else f"{service}.service"
+    return f"/etc/systemd/system/{unit}.d/quorumshift-fence.conf"
+
+
+def heal_script(directory: str, service: str) -> str:
     """Return the shell script that undoes cut and fence on a host that was not promoted. It is the dead man's switch,
-    so it needs nothing but a shell."""
+    so it needs nothing but a shell. core.cut_host.heal_script_steps is its model."""
     states = "|".join((*UNDONE_BY_ITSELF, HEALED))
+    path = shlex.quote(drop_in(service))
     return f"""#!/bin/sh
 # Quorumshift: undoes the cut between two ZooKeeper ensembles on this host, unless it was promoted.
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 cd {shlex.quote(directory)} || exit 1
 exec 9>lock
 # a worker that hangs with the lock decides nothing any more
-flock -w {LOCK_S} 9 || {{ systemctl kill --signal=KILL {UNIT}.service; flock 9; }}
+flock -w {LOCK_S} 9 || {{ systemctl kill --signal=KILL {UNIT}.service; flock -w {HEAL_TRIES} 9 || exit 1; }}
 case "$(cat state)" in
   {states}) ;;
   *) exit 0 ;;
 esac
-{remove_script(CUT_COMMENT, FENCE_COMMENT)}echo {HEALED} > state.new && mv state.new state
+{remove_script(CUT_COMMENT, FENCE_COMMENT)}left={HEAL_TRIES}
+until removed; do
+  left=$((left - 1))
+  [ $left -gt 0 ] || exit 1
+  sleep 1
+done
+if [ -e {path} ]; then
+  rm -f {path}
+  rmdir "$(dirname {path})" 2>/dev/null
+  systemctl daemon-reload
+fi
+echo {HEALED} > state.new && mv state.new state
 """
 
 
@@ -137,16 +191,28 @@ cat state cut.json
 """
 
 
-def fence_script(directory: str, rules: Sequence[Rule]) -> str:
-    """Return the shell script that fences again before the server starts, while its promotion is under way."""
+def fence_script(directory: str, rules: Sequence[Rule], ports: Sequence[str]) -> str:
+    """Return the shell script that fences again before the server starts, while its promotion is under way, and keeps a
+    suspended server from starting. core.cut_host.fence_script_steps is its model."""
     has = [shlex.join([rule.command, "-w", "-C", *rule.rule]) for rule in rules]
     puts = [shlex.join(inserted(rule)) for rule in rules]
-    checked = "".join(f"  {one} 2>/dev/null || {other} || exit 1\n" for one, other in zip(has, puts))
+    checked = "".join(f"    {one} 2>/dev/null || {other} || exit 1\n" for one, other in zip(has, puts))
+    for port in ports:
+        for family in ("-4", "-6"):
+            test = "[ ! -e /proc/net/if_inet6 ] || " if family == "-6" else ""
+            there = f"ip {family} rule show pref {BLOCK_PREF} | grep -q ' sport {port} prohibit'"
+            checked += f"    {test}{there} || {shlex.join(ip_rule('add', port, family))} || exit 1\n"
     return f"""#!/bin/sh
 # Quorumshift: keeps clients away from this ZooKeeper server until its whole ensemble was promoted.
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
-if [ "$(cat {shlex.quote(directory)}/state)" = {PROMOTING} ]; then
-{checked}fi
+case "$(cat {shlex.quote(directory)}/state)" in
+  {PROMOTING})
+{checked}    ;;
+  {SUSPENDED})
+    echo 'The promotion of this server was suspended. Run quorumshift.kafka.zk_migrate: it says what to do.' >&2
+    exit 1
+    ;;
+esac
 """
 
 
@@ -179,7 +245,8 @@ def hosts_of(members: Iterable[zk_observer.Member]) -> List[str]:
     return sorted({address.rsplit(":", 2)[0].strip("[]") for one in members for address in one.address.split("|")})
 
 
-_CLIENT = re.compile(r"^ /(?P<address>[0-9a-fA-F.:%]+):\d+\[\d+\]\((?P<values>[^)]*)\)", re.MULTILINE)
+# Of IPv6 addresses, Java 14 and later writes brackets; all write no `::`
+_CLIENT = re.compile(r"^ /\[?(?P<address>[0-9a-fA-F.:]+)(?:%\w+)?\]?:\d+\[\d+\]\((?P<values>[^)]*)\)", re.MULTILINE)
 
 
 def clients(cons: str) -> List[dict]:
@@ -189,9 +256,22 @@ def clients(cons: str) -> List[dict]:
         values = dict(one.partition("=")[::2] for one in match["values"].split(","))
         if values.get("sid", "0x0") != "0x0" and values.get("to", "").isdigit():
             found.append(
-                {"address": match["address"], "session": int(values["sid"], 16), "timeout_ms": int(values["to"])}
+                {
+                    "address": canonical(match["address"]),
+                    "session": int(values["sid"], 16),
+                    "timeout_ms": int(values["to"]),
+                }
             )
     return found
+
+
+def canonical(address: str) -> str:
+    """Return an IP address in its shortest form; an IPv4 address that is mapped to IPv6 as IPv4."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    return str(getattr(parsed, "ipv4_mapped", None) or parsed)
 
 
 class Plan(NamedTuple):
@@ -262,20 +342,21 @@ def unreachable_brokers(hosts: Mapping[str, Mapping]) -> Dict[str, List[str]]:
     return found
 
 
+def unwatched_brokers(hosts: Mapping[str, Mapping], brokers: Iterable[str]) -> List[str]:
+    """Return the brokers that no destination host reached before the cut."""
+    watched = {address for one in hosts.values() for address in one.get("brokers_watched") or ()}
+    return sorted(set(brokers) - watched)
+
+
 def leftovers(host: str, state: str, rules: int, works: bool) -> Iterator[Finding]:
     """Yield what an earlier run left on a host. `rules`: how many rules of the cut it has; `works`: whether its worker
     runs."""
-    if state == PROMOTING and not works:
-        yield Finding(
-            f"{host} accepted its promotion, and its worker ended before the ensemble served",
-            "run quorumshift.kafka.zk_migrate again: it finishes the promotion",
-        )
-    elif state in UNDONE_BY_ITSELF and works:
+    if state in UNDONE_BY_ITSELF and works:
         yield Finding(f"a cut is under way on {host} (state {state})", "wait until it ends, and run again")
-    elif rules and not works and state != PROMOTING:
+    elif rules and not works and state not in ACCEPTED:
         yield Finding(
             f"{host} has {rules} firewall rules of an earlier cut",
-            "run quorumshift.kafka.zk_rollback: it removes them",
+            "run quorumshift.kafka.zk_migrate again: it removes them",
         )
 
 
@@ -283,6 +364,11 @@ def followers_of(mntr: str) -> int:
     """Return how many voters follow this leader in sync, from the answer to `mntr`."""
     match = re.search(r"^zk_synced_followers\s+(\d+)", mntr, re.MULTILINE)
     return int(match[1]) if match else 0
+
+
+def leads(mntr: str) -> bool:
+    """Return whether a server leads an ensemble, from its answer to `mntr`."""
+    return re.search(r"^zk_server_state\s+leader\s*$", mntr, re.MULTILINE) is not None
 
 
 def znodes_of(mntr: str) -> int:
@@ -301,9 +387,14 @@ def peers(destination: Mapping[int, str], myid: int) -> List[tuple]:
     return found
 
 
+def has_leader(source: Mapping[str, Mapping]) -> bool:
+    """Return whether a source server leads. `source`: probes.zk_servers.gather of the source."""
+    return any(one["mode"] == "leader" for one in source.values())
+
+
 def leader_zxid(source: Mapping[str, Mapping]) -> int:
-    """Return the zxid that every destination server must have processed, 0 without a leader. `source`:
-    probes.zk_servers.gather of the source."""
+    """Return the zxid that every destination server must have processed. `source`: probes.zk_servers.gather of the
+    source. 0 without a leader, and of an ensemble of one that has no transaction since its election."""
     leader = next((one for one in source.values() if one["mode"] == "leader"), None)
     return zk_observer.to_process(leader["zxid"] or 0, source) if leader else 0
 
@@ -314,7 +405,7 @@ def not_ready(
     """Return why the destination cannot be cut off now. `hosts`: what each destination host read; `source`:
     probes.zk_servers.gather of the source; `behind`: {server: zxid} of destination servers that do not catch up."""
     found: List[Finding] = []
-    if not leader_zxid(source):
+    if not has_leader(source):
         found.append(Finding("none of the source's servers answers as its leader", "fix the source, and run again"))
     for host, one in sorted(hosts.items()):
         server = one["server"]
@@ -338,14 +429,15 @@ def not_ready(
 
 
 def foreign_sessions(owners: Mapping[str, int], ids: Collection[int]) -> Iterator[Finding]:
-    """Yield the brokers, and the controller, whose session was not made by a destination server. `owners`: {path:
-    session}; `ids`: the destination's myids."""
+    """Yield Kafka's ephemeral znodes whose session was not made by a destination server: of brokers, the controller,
+    old consumers. `owners`: {path: session}; `ids`: the destination's myids."""
     for path, session in sorted(owners.items()):
         if zk_sessions.creator(session) not in ids:
             yield Finding(
                 f"the session of {path} was made by the server with myid {zk_sessions.creator(session)}, which is none "
                 "of the destination",
-                "restart that broker with the destination's connect string; add it to the inventory if it is not there",
+                "restart that broker or client with the destination's connect string; add a broker to the inventory "
+                "if it is not there",
             )
 
 
@@ -353,9 +445,22 @@ def source_clients(cons: Mapping[str, str], brokers: Iterable[str]) -> Iterator[
     """Yield the brokers that are still connected to a source server. `cons`: {server: answer}; `brokers`: their IP
     addresses."""
     for server, answer in sorted(cons.items()):
-        found = sorted({one["address"] for one in clients(answer)} & set(brokers))
+        found = sorted({one["address"] for one in clients(answer)} & set(map(canonical, brokers)))
         if found:
             yield Finding(
                 f"source server {server} has connections of broker hosts {shown(found)}",
                 "move tools, agents and brokers on these hosts to the destination's connect string",
+            )
+
+
+def other_clients(cons: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield source servers that have clients, where Kafka has no chroot: each of their writes is then one of Kafka's
+    subtree, which has no bound. `cons`: {server: answer}."""
+    for server, answer in sorted(cons.items()):
+        found = sorted({one["address"] for one in clients(answer)})
+        if found:
+            yield Finding(
+                f"Kafka has no chroot, so a write of any client counts as Kafka's, and source server {server} has "
+                f"clients at {shown(found)}",
+                "stop these clients for the cut, or move them to the destination's connect string",
             )

@@ -58,6 +58,12 @@ def writes(transactions: Iterable[Transaction], chroot: str, owners: Dict[str, i
             yield Write(one.zxid, one.time, one.session, paths, one.kind == CLOSE_SESSION)
 
 
+def text_of(write: Write) -> str:
+    """Return a write as text."""
+    path, what = next(iter(write.paths.items()))
+    return f"0x{write.zxid:x} ({', '.join(what)} of {path}, session 0x{write.session & (1 << 64) - 1:x})"
+
+
 def is_below(path: str, chroot: str) -> bool:
     """Return whether a path is the chroot or below it; ZooKeeper's own znodes are of no application."""
     if not chroot:

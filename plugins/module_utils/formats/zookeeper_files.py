@@ -175,6 +175,19 @@ def replay(
     return zxid, changes, _tree(snapshot, changes, under, wanted)
 
 
+def ephemerals(snapshots: str, logs: str, under: str) -> Tuple[int, Dict[str, int]]:
+    """Return the zxid of the last transaction, and {absolute path: session} of the ephemeral znodes at and below
+    `under` then. Raises ZooKeeperFileError."""
+    snapshot = newest_snapshot(snapshots)
+    owners = {path: node.stat[7] for path, node in read_snapshot(snapshot.path, under) if node.stat[7]}
+    zxid, _changes = read_changes([Span(logs, None, snapshots)], snapshot.zxid, owners)
+    return zxid, {
+        path: owner
+        for path, owner in owners.items()
+        if owner != CONTAINER and (owner & TTL) != TTL and (path == under or path.startswith(f"{under}/"))
+    }
+
+
 def _tree(snapshot: Snapshot, changes: Changes, under: str, wanted: Wanted | None) -> Iterator[Tuple[str, Node]]:
     left = {
         path: of

@@ -48,9 +48,21 @@ def ask(values: Mapping[str, str], word: str, timeout: float = ASK_S) -> str:
 
 
 def mode_of(values: Mapping[str, str]) -> str:
-    """Return the mode in which this host's server serves, '' if it serves none."""
+    """Return the mode in which this host's server serves, '' if it serves none or gives no answer."""
+    return answer_of(values) or ""
+
+
+def answer_of(values: Mapping[str, str]) -> str | None:
+    """Return the mode in which this host's server serves, '' if it says that it serves none or is down.
+
+    None if it gives no answer: a server that is suspended may serve on.
+    """
     try:
         answer = ask(values, "srvr")
-    except OSError:
+    except (ConnectionRefusedError, ConnectionResetError, BrokenPipeError):
         return ""
+    except OSError:
+        return None
+    if "not in the whitelist" in answer:
+        return None
     return next((line[len("Mode: ") :] for line in answer.splitlines() if line.startswith("Mode: ")), "")

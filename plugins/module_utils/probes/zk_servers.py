@@ -9,7 +9,9 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Iterable
 
-from ..addresses import HostPort
+from ..addresses import HostPort, ZkConnect
+from ..core import zk_sessions
+from ..security import ZkSecurity
 from . import zk_wire
 from .socket_wire import ProtocolError, WireError
 
@@ -30,6 +32,22 @@ def gather(servers: Iterable[HostPort], context: Any, timeout: float) -> dict[st
     with ThreadPoolExecutor(max_workers=min(16, len(targets) or 1)) as pool:
         statuses = pool.map(lambda server: _status(server, context, timeout), targets)
         return dict(zip(map(str, targets), statuses))
+
+
+def creators(servers: Iterable[HostPort], security: ZkSecurity | None, timeout: float) -> dict[str, int | None]:
+    """Return {"host:port": the server's id, None where it gives no session}: it is in each session's id that the server
+    makes."""
+    targets = list(servers)
+
+    def creator(server: HostPort) -> int | None:
+        try:
+            with zk_wire.ZkConnection(ZkConnect((server,), ""), security, timeout) as client:
+                return zk_sessions.creator(client.session)
+        except WireError:
+            return None
+
+    with ThreadPoolExecutor(max_workers=min(16, len(targets) or 1)) as pool:
+        return dict(zip(map(str, targets), pool.map(creator, targets)))
 
 
 def _status(server: HostPort, context: Any, timeout: float) -> dict:

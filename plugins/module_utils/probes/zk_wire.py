@@ -132,7 +132,7 @@ class ZkConnection:
         self.security = security or ZkSecurity()
         self.security.require_own_client()
         self._deadline = Deadline(timeout)
-        self._xid = 0
+        self._xid, self.session = 0, 0
         self._wire = self._first_serving(parsed.servers)
         self.address = self._wire.address
         try:
@@ -210,6 +210,7 @@ class ZkConnection:
         _version, _timeout, session = struct.unpack_from(">iiq", answer)
         if not session:
             raise ProtocolError(wire.address, "ZooKeeper refused to open a session")
+        self.session = session
 
     def _explained(self, address: HostPort, error: WireError, deadline: Deadline, context: Any) -> WireError:
         """Return a more exact error for a closed connection: a member without quorum closes it, and `srvr` says so."""

@@ -6,6 +6,7 @@
 state       one word of core.ensemble_cut, replaced under `lock`; heal.sh reads and writes it too
 cut.json    what the worker did and saw
 order.json  the newest order, {id, name, ...}
+verified    exists once a run has verified the destination
 heal.sh     undoes cut and fence unless the host was promoted; a timer of systemd runs it at the deadline
 fence.sh    fences again before the server starts, while a promotion is under way
 
@@ -14,24 +15,17 @@ Standard library only.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
 import time
-from typing import Any, Iterator, Mapping
+from typing import Any, Mapping
 
 from .. import host_state, safe_files
 from ..core import ensemble_cut
+from ..core.cut_host import NONE, POLL_S
 from ..probes import service
 
-STATE, RECORD, ORDER, LOCK = "state", "cut.json", "order.json", "lock"
+STATE, RECORD, ORDER, LOCK, VERIFIED = "state", "cut.json", "order.json", "lock", "verified"
 HEAL, FENCE = "heal.sh", "fence.sh"
-POLL_S = 0.02
-NONE = "none"
-
-
-class CutError(Exception):
-    """The cut cannot go on; the text says why and what to do."""
 
 
 def path_of(given: Mapping[str, Any]) -> str:
@@ -47,23 +41,6 @@ def state_of(directory: str) -> str:
         return NONE
 
 
-@contextlib.contextmanager
-def locked(directory: str) -> Iterator[None]:
-    """Hold the lock under which the state changes; heal.sh takes it as well (flock(1))."""
-    with open(os.path.join(directory, LOCK), "a", encoding="ascii") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-
-
-def changed_state(directory: str, before: tuple, after: str) -> bool:
-    """Change the state if it is one of `before`, durably; return whether it was."""
-    with locked(directory):
-        if state_of(directory) not in before:
-            return False
-        safe_files.replace(os.path.join(directory, STATE), f"{after}\n".encode(), 0o600)
-        return True
-
-
 def works() -> bool:
     """Return whether a worker runs."""
     return service.runs(f"{ensemble_cut.UNIT}.service")
@@ -73,13 +50,12 @@ def read_record(directory: str) -> dict:
     return host_state.read_json(os.path.join(directory, RECORD)) or {}
 
 
-def order(directory: str, name: str, cut_id: str, more: Mapping[str, Any] | None = None) -> None:
-    """Give the worker an order."""
-    host_state.write_json(os.path.join(directory, ORDER), {"id": cut_id, "name": name, **(more or {})})
+def is_verified(directory: str) -> bool:
+    return os.path.exists(os.path.join(directory, VERIFIED))
 
 
 def wait_state(directory: str, wanted: tuple, seconds: float) -> str:
-    """Wait until the state is one of `wanted` or the worker has ended; return the state."""
+    """Wait until the state is one of `wanted`; return the state."""
     deadline = time.monotonic() + seconds
     while True:
         seen = state_of(directory)

@@ -1,45 +1,41 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the module zk_cut does on a destination host besides orders to the worker. Standard library only."""
+"""What a cut needs to know of a destination host, and the steps of the module zk_cut. Standard library only."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import time
-from typing import Any, Mapping
+import socket
+from typing import Any, Callable, Iterable, List, Mapping
 
-from .. import detached, host_state, restart_steps, safe_files
-from ..addresses import parse_host_port, parse_zookeeper_connect
-from ..core import ensemble_cut, zk_observer
+from .. import safe_files
+from ..addresses import HostPort, parse_host_port, parse_zookeeper_connect
+from ..core import cut_host, ensemble_cut, zk_observer
 from ..formats import properties
-from ..probes import service, tcp_connections
-from ..probes.own_zk_server import directories, values_of
+from ..probes import tcp_connections
+from ..probes.own_zk_server import values_of
 from . import worker
-from .rules import read_rules, remove, rules_left
-from .state import (
-    FENCE,
-    HEAL,
-    NONE,
-    ORDER,
-    RECORD,
-    STATE,
-    CutError,
-    changed_state,
-    locked,
-    path_of,
-    read_record,
-    state_of,
-    works,
-)
-from .units import add_drop_in, heal_now, remove_drop_in, run, stop_unit
+from .effects import Effects
+from .state import path_of
 
-CODE, JOB = "cut.zip", "job.json"
+
+def carry_out(given: Mapping[str, Any], program: Callable[[Mapping[str, Any]], cut_host.Steps]) -> Any:
+    """Carry out a program of core.cut_host on this host; return its result. Raises CutError, ServiceError,
+    RestartError, OSError."""
+    directory = path_of(given)
+    os.makedirs(directory, mode=0o700, exist_ok=True)
+    spec = {**given, **prepared(given)}
+    return cut_host.run(program(spec), Effects(spec, directory, worker.__name__))
 
 
 def prepared(given: Mapping[str, Any]) -> dict:
-    """Return what `begin` needs of this host. Raises OSError where a name of the source has no address."""
+    """Return what the cut needs of this host. Raises OSError where a name of the source has no address.
+
+    {fence, cut: rules; ports: client ports; participants: the text of the zoo.cfg after the promotion; quorum_peers:
+    quorum ports of the other destination servers, clients: client ports of all, brokers: listeners to watch, each
+    [[host, port]]; peers: how many other servers there are; has_broker: whether a broker runs on this host; chroot}.
+    """
     values = values_of(given["config_file"])
     destination = {int(number): one for number, one in given["destination_servers"].items()}
     members = ensemble_cut.source_members(configured(given["config_file"]), destination)
@@ -47,17 +43,29 @@ def prepared(given: Mapping[str, Any]) -> dict:
     hosts = ensemble_cut.hosts_of(members)
     addresses = [address for host in hosts for address, _port in tcp_connections.resolved(host, 0)]
     addresses += [address for host in given["source_addresses"] for address, _port in tcp_connections.resolved(host, 0)]
-    ports = [values[key].strip() for key in ("clientPort", "secureClientPort") if values.get(key, "").strip()]
+    ports = client_ports(values)
     text = safe_files.read(given["config_file"]).decode("latin-1")
     changes = ensemble_cut.promotion(values, destination)
+    connect = parse_zookeeper_connect(given["destination_connect"])
+    brokers = [parse_host_port(one) for one in given["brokers"]]
+    others = ensemble_cut.peers(destination, given["myid"])
     return {
         "fence": [list(one) for one in ensemble_cut.fence(ports)],
         "cut": [list(one) for one in ensemble_cut.cut(list(dict.fromkeys(addresses)), quorum_ports)],
+        "ports": ports,
         "participants": properties.edit(text, changes, "Ensemble of its own (Quorumshift)"),
-        "peers": [list(one) for one in ensemble_cut.peers(destination, given["myid"])],
-        "clients": [list(one) for one in parse_zookeeper_connect(given["destination_connect"]).servers],
-        "brokers": [list(parse_host_port(one)) for one in given["brokers"]],
+        "quorum_peers": [list(one) for one in others],
+        "peers": len(others),
+        "clients": [list(one) for one in connect.servers if not is_local(one.host)],
+        "brokers": [list(one) for one in brokers],
+        "has_broker": any(is_local(one.host) for one in brokers),
+        "chroot": connect.chroot,
     }
+
+
+def client_ports(values: Mapping[str, str]) -> List[str]:
+    """Return the client ports in a zoo.cfg."""
+    return [values[key].strip() for key in ("clientPort", "secureClientPort") if values.get(key, "").strip()]
 
 
 def configured(config_file: str) -> Mapping[int, zk_observer.Member]:
@@ -68,95 +76,25 @@ def configured(config_file: str) -> Mapping[int, zk_observer.Member]:
     return zk_observer.ensemble(text).members
 
 
-def begin(given: Mapping[str, Any], prepared: Mapping[str, Any]) -> None:
-    """Arm the dead man's switch, start the worker, and return. Raises CutError, ServiceError, OSError.
-
-    `prepared`: {fence, cut: rules; participants: the text of the zoo.cfg after the promotion; peers: quorum ports of
-    the other destination servers, clients: client ports of all, brokers: listeners to watch, each [[host, port]]}.
-    """
-    directory = path_of(given)
-    os.makedirs(directory, mode=0o700, exist_ok=True)
-    if works():
-        if state_of(directory) != ensemble_cut.HEALED:
-            raise CutError(
-                f"a worker runs on this host in state {state_of(directory)}. Wait until it ends, and run again"
-            )
-        suspend()  # it hung while the timer healed the host, and has nothing left to do
-    if state_of(directory) in ensemble_cut.UNDONE_BY_ITSELF:  # a reboot took the rules, the worker and the timer
-        heal_now(directory)
-    if not changed_state(directory, (NONE, ensemble_cut.HEALED), ensemble_cut.BEGUN):
-        raise CutError(f"this host is in state {state_of(directory)}. Nothing was changed")
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(os.path.join(directory, ORDER))
-    _write(directory, FENCE, ensemble_cut.fence_script(directory, read_rules(prepared["fence"])), 0o700)
-    _write(directory, HEAL, ensemble_cut.heal_script(directory), 0o700)
-    lost = worker.not_reached(prepared["brokers"])
-    reached = [one for one in prepared["brokers"] if one not in lost]
-    record = {
-        **{"id": given["id"], "steps": [], "reason": "", "last": None, "brokers_lost": []},
-        "brokers_watched": [worker.text_of(one) for one in reached],
-    }
-    host_state.write_json(os.path.join(directory, RECORD), record)
-    add_drop_in(given["service"], directory)
-    unit, after = f"--unit={ensemble_cut.UNIT}-deadline", f"--on-active={given['deadline_s']:.1f}s"
-    timer = ["systemd-run", "--quiet", "--collect", unit, after, "--timer-property=AccuracySec=50ms"]
-    stop_unit(f"{ensemble_cut.UNIT}-deadline.timer")
-    deadline = worker.uptime() + given["deadline_s"]
-    run([*timer, "/bin/sh", os.path.join(directory, HEAL)])
-    spec = {**given, **prepared, "directory": directory, "deadline": deadline, "reached": reached}
-    _begin_unit(directory, spec)
+def own_entries(servers: Iterable[HostPort], values: Mapping[str, str]) -> List[str]:
+    """Return the entries of a connect string that lead to this host's server."""
+    ports = client_ports(values)
+    return [str(one) for one in servers if str(one.port) in ports and is_local(one.host)]
 
 
-def resume_promotion(given: Mapping[str, Any], prepared: Mapping[str, Any]) -> None:
-    """Start a worker that finishes a promotion whose worker ended. Raises CutError, ServiceError, OSError."""
-    directory = path_of(given)
-    if works():
-        return
-    spec = {**given, **prepared, "directory": directory, "deadline": 0, "id": read_record(directory).get("id")}
-    _begin_unit(directory, {**spec, "resumed": True})
+def is_local(host: str) -> bool:
+    """Return whether a host name or address is of this host."""
+    try:
+        addresses = tcp_connections.resolved(host, 0)
+    except OSError:
+        return False
+    return any(map(_binds, [address for address, _port in addresses]))
 
 
-def _begin_unit(directory: str, spec: Mapping[str, Any]) -> None:
-    path = os.path.join(directory, JOB)
-    host_state.write_json(path, spec)
-    service.begin_transient(f"{ensemble_cut.UNIT}.service", detached.command(directory, CODE, worker.__name__, path))
-
-
-def suspend() -> None:
-    """Stop the worker of this host."""
-    stop_unit(f"{ensemble_cut.UNIT}.service")
-
-
-def take_back(given: Mapping[str, Any]) -> str:
-    """Undo an accepted promotion whose client port was never open; return where the data was moved, '' if there was
-    none.
-
-    Kafka cannot have written to this server, since it was fenced all the time. Its data is of an ensemble of its own
-    now, which must not join the source again: it would keep what the source does not have (docs, rollback). Raises
-    CutError, ServiceError, RestartError, OSError.
-    """
-    directory, name = path_of(given), given["service"]
-    suspend()
-    with locked(directory):
-        seen = state_of(directory)
-        if seen != ensemble_cut.PROMOTING or not rules_left(ensemble_cut.FENCE_COMMENT):
-            raise CutError(
-                f"this host is in state {seen}, and its client port is not fenced: Kafka may have written to this "
-                "server. There is no rollback to the source without loss"
-            )
-    service.begin("stop", name)
-    restart_steps.await_stopped({"service": name, "stop_timeout_s": given["timeout_s"]})
-    moved = ""
-    for path in dict.fromkeys(directories(values_of(given["config_file"]))):
-        if os.path.isdir(path):
-            moved = f"{path}.promoted-{int(time.time())}"
-            os.rename(path, moved)
-    with locked(directory):
-        safe_files.replace(os.path.join(directory, STATE), f"{ensemble_cut.HEALED}\n".encode(), 0o600)
-    remove(ensemble_cut.CUT_COMMENT, ensemble_cut.FENCE_COMMENT)
-    remove_drop_in(name)
-    return moved
-
-
-def _write(directory: str, name: str, text: str, mode: int) -> None:
-    safe_files.replace(os.path.join(directory, name), text.encode(), mode)
+def _binds(address: str) -> bool:
+    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM) as sock:
+        try:
+            sock.bind((address, 0))
+            return True
+        except OSError:
+            return False

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What systemd does for a cut on this host: the worker, the deadline, and a fence before the server starts.
+"""What systemd does for a cut on this host: the deadline, and a fence before the server starts.
 
 Standard library only.
 """
@@ -15,8 +15,8 @@ from typing import List
 
 from .. import safe_files
 from ..core import ensemble_cut
-from .rules import remove
-from .state import FENCE, HEAL, CutError, state_of
+from ..core.cut_host import CutError
+from .state import FENCE
 
 
 def run(command: List[str]) -> None:
@@ -29,15 +29,9 @@ def stop_unit(name: str) -> None:
     subprocess.run(["systemctl", "stop", name], stdin=subprocess.DEVNULL, capture_output=True, check=False)
 
 
-def _drop_in_path(name: str) -> str:
-    return os.path.join(
-        "/etc/systemd/system", f"{name if '.' in name else name + '.service'}.d", "quorumshift-fence.conf"
-    )
-
-
 def add_drop_in(name: str, directory: str) -> None:
     """Have systemd fence before it starts the server, a start at boot included, while a promotion is under way."""
-    path = _drop_in_path(name)
+    path = ensemble_cut.drop_in(name)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     text = f"[Service]\nExecStartPre=+/bin/sh {os.path.join(directory, FENCE)}\n"
     safe_files.replace(path, text.encode(), 0o644)
@@ -45,7 +39,7 @@ def add_drop_in(name: str, directory: str) -> None:
 
 
 def remove_drop_in(name: str) -> None:
-    path = _drop_in_path(name)
+    path = ensemble_cut.drop_in(name)
     if os.path.exists(path):
         os.unlink(path)
         with contextlib.suppress(OSError):
@@ -53,10 +47,12 @@ def remove_drop_in(name: str) -> None:
         run(["systemctl", "daemon-reload"])
 
 
-def heal_now(directory: str) -> None:
-    """Undo cut and fence at once, unless the host was promoted. Raises CutError."""
-    script = os.path.join(directory, HEAL)
-    if os.path.exists(script):
-        run(["/bin/sh", script])
-    elif state_of(directory) not in (ensemble_cut.PROMOTING, ensemble_cut.PROMOTED):
-        remove(ensemble_cut.CUT_COMMENT, ensemble_cut.FENCE_COMMENT)
+def arm(script: str, seconds: float) -> None:
+    """Have systemd run a script after some seconds, whatever happens to this process. Raises CutError."""
+    unit, after = f"--unit={ensemble_cut.UNIT}-deadline", f"--on-active={seconds:.1f}s"
+    stop_unit(f"{ensemble_cut.UNIT}-deadline.timer")
+    run(["systemd-run", "--quiet", "--collect", unit, after, "--timer-property=AccuracySec=50ms", "/bin/sh", script])
+
+
+def disarm() -> None:
+    stop_unit(f"{ensemble_cut.UNIT}-deadline.timer")

@@ -1,12 +1,9 @@
 # Copyright: (c) 2026, Quorumshift contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The rules, scripts and verdicts of a cut; heal.sh and fence.sh run in a real shell with an iptables that records."""
+"""The rules and verdicts of a cut."""
 
 from __future__ import annotations
-
-import os
-import subprocess
 
 import pytest
 from ansible_collections.quorumshift.kafka.plugins.module_utils.core import ensemble_cut, zk_observer
@@ -83,9 +80,14 @@ def test_sessions_are_read_from_cons():
     found = ensemble_cut.clients(CONS)
     assert [(one["address"], one["timeout_ms"]) for one in found] == [
         ("10.0.0.11", 18000),
-        ("fd00:0:0:0:0:0:0:b", 6000),
+        ("fd00::b", 6000),
     ]
     assert found[0]["session"] >> 56 == 0xB
+    newer_java = CONS.replace("/fd00:0:0:0:0:0:0:b:", "/[fd00:0:0:0:0:0:0:b%eth0]:")
+    assert ensemble_cut.clients(newer_java) == found
+    for cons in (CONS, newer_java):
+        (finding,) = ensemble_cut.source_clients({"s1:2181": cons}, ["fd00::b"])
+        assert "fd00::b" in finding.seen
     (finding,) = ensemble_cut.source_clients({"s1:2181": CONS}, ["10.0.0.11", "10.0.0.12"])
     assert "10.0.0.11" in finding.seen and "s1:2181" in finding.seen
 
@@ -129,88 +131,3 @@ def test_only_an_observer_that_has_caught_up_is_ready():
     (behind,) = not_ready(host(), {"z4:2181": 0x200001FFF})
     assert "z4:2181 is at zxid 0x200001fff" in behind.seen
     assert "leader" in ensemble_cut.not_ready({"z4": host()}, {"s2": source["s2"]}, {})[0].seen
-
-
-# --- scripts ------------------------------------------------------------------------------------------------
-
-IPTABLES = """#!/bin/sh
-# keeps its rules, one a line, in a file
-rules={home}/$(basename $0).rules
-touch $rules
-[ "$1" = -w ] && shift
-case $1 in
-  -S) cat $rules ;;
-  -D) shift; grep -vxF -- "-A $*" $rules > $rules.new; mv $rules.new $rules ;;
-  -C) shift; grep -qxF -- "-A $*" $rules ;;
-  -I) shift; {{ echo "-A $*"; cat $rules; }} > $rules.new; mv $rules.new $rules ;;
-esac
-"""
-OWN = "-A INPUT -p tcp --dport 22 -m comment --comment ssh -j ACCEPT"
-
-
-@pytest.fixture
-def shell(tmp_path):
-    """A function that runs a script; with `iptables` and `ip6tables` that record, each with a rule of the operator."""
-    tools = tmp_path / "bin"
-    tools.mkdir()
-    for name in ensemble_cut.IPTABLES:
-        (tools / name).write_text(IPTABLES.format(home=tmp_path))
-        (tools / name).chmod(0o755)
-        (tmp_path / f"{name}.rules").write_text(f"{OWN}\n")
-
-    def run(text):
-        script = tmp_path / "script.sh"
-        script.write_text(text.replace("PATH=/usr/sbin", f"PATH={tools}:/usr/sbin"))
-        path = f"{tools}:{os.environ['PATH']}"
-        return subprocess.run(["/bin/sh", script], check=False, env={"PATH": path}).returncode
-
-    run.rules = lambda: [(tmp_path / f"{name}.rules").read_text().splitlines() for name in ensemble_cut.IPTABLES]
-    return run
-
-
-def made(shell):
-    rules = [*ensemble_cut.fence(["2181"]), *ensemble_cut.cut(["10.0.0.1", "fd00::1"], ["2888"])]
-    assert shell("PATH=/usr/sbin:/bin\n" + "\n".join(" ".join(ensemble_cut.inserted(one)) for one in rules)) == 0
-    assert [len(one) for one in shell.rules()] == [3, 3]
-
-
-@pytest.mark.parametrize("state", ensemble_cut.UNDONE_BY_ITSELF)
-def test_the_dead_mans_switch_removes_its_own_rules_alone(shell, tmp_path, state):
-    made(shell)
-    (tmp_path / "state").write_text(f"{state}\n")
-    assert shell(ensemble_cut.heal_script(str(tmp_path))) == 0
-    assert shell.rules() == [[OWN], [OWN]] and (tmp_path / "state").read_text() == "healed\n"
-    assert shell(ensemble_cut.heal_script(str(tmp_path))) == 0
-
-
-def test_the_dead_mans_switch_ends_a_worker_that_hangs_with_the_lock(shell, tmp_path):
-    made(shell)
-    (tmp_path / "state").write_text(f"{ensemble_cut.FENCED}\n")
-    with subprocess.Popen(["flock", tmp_path / "lock", "sleep", "60"], start_new_session=True) as worker:
-        while subprocess.run(["flock", "-n", tmp_path / "lock", "true"], check=False).returncode == 0:
-            pass
-        systemctl = tmp_path / "bin" / "systemctl"
-        systemctl.write_text(f"#!/bin/sh\necho $* > {tmp_path}/asked\nkill -KILL -{worker.pid}\n")
-        systemctl.chmod(0o755)
-        assert shell(ensemble_cut.heal_script(str(tmp_path))) == 0
-    assert (tmp_path / "asked").read_text() == "kill --signal=KILL quorumshift-zk-cut.service\n"
-    assert shell.rules() == [[OWN], [OWN]] and (tmp_path / "state").read_text() == "healed\n"
-
-
-@pytest.mark.parametrize("state", [ensemble_cut.PROMOTING, ensemble_cut.PROMOTED])
-def test_the_dead_mans_switch_leaves_a_promoted_host_fenced(shell, tmp_path, state):
-    made(shell)
-    (tmp_path / "state").write_text(f"{state}\n")
-    before = shell.rules()
-    assert shell(ensemble_cut.heal_script(str(tmp_path))) == 0
-    assert shell.rules() == before and (tmp_path / "state").read_text() == f"{state}\n"
-
-
-@pytest.mark.parametrize(
-    ("state", "fenced"), [("promoting", True), ("cut", False), ("healed", False), ("promoted", False)]
-)
-def test_a_reboot_fences_again_only_while_a_promotion_is_under_way(shell, tmp_path, state, fenced):
-    (tmp_path / "state").write_text(f"{state}\n")
-    script = ensemble_cut.fence_script(str(tmp_path), ensemble_cut.fence(["2181"]))
-    assert shell(script) == 0 and shell(script) == 0  # the second start adds none
-    assert [len(one) - 1 for one in shell.rules()] == [int(fenced)] * 2

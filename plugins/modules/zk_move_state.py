@@ -1,0 +1,150 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, Quorumshift contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: zk_move_state
+short_description: Decide how a move between ZooKeeper ensembles goes on
+version_added: 0.1.0
+description:
+  - Runs on the control node, and reads nothing itself. It decides by what M(quorumshift.kafka.zk_cut) read on each
+    destination host.
+  - It fails where the run must end. A host could not be read. The hosts, O(destination_servers) and
+    O(destination_connect) are not one set. Only a part of the hosts accepted a promotion. With O(direction=back), the
+    destination served Kafka.
+options:
+  hosts:
+    description: What M(quorumshift.kafka.zk_cut) returned on each destination host, by host; empty where it failed.
+    type: dict
+    required: true
+  myids:
+    description: The id of each destination host's server, by host.
+    type: dict
+    default: {}
+  destination_servers:
+    description: The address of each destination server by its id.
+    type: dict
+    default: {}
+  destination_connect:
+    description: All servers of the destination.
+    type: str
+    default: ''
+  direction:
+    description: Whether the run moves Kafka to the destination, or back to the source. V(none) fails nowhere.
+    type: str
+    choices: [forward, back, none]
+    required: true
+attributes:
+  check_mode: {support: full, description: Changes nothing.}
+  diff_mode: {support: none, description: Changes nothing.}
+author: Quorumshift maintainers (@quorumshift)
+"""
+
+EXAMPLES = r"""
+- name: Decide how the move goes on
+  quorumshift.kafka.zk_move_state:
+    hosts: "{{ hosts_read }}"
+    myids: {z4: 44, z5: 45, z6: 46}
+    destination_servers: {44: "z4:2888:3888", 45: "z5:2888:3888", 46: "z6:2888:3888"}
+    destination_connect: z4:2181,z5:2181,z6:2181/kafka
+    direction: forward
+"""
+
+RETURN = r"""
+standing:
+  description: >-
+    Where the move is. V(join) before a promotion, V(finish) or V(rollback) of one, V(served) after it. V(stray) if the
+    destination serves, and a host is no part of it.
+  type: str
+  returned: success
+resume:
+  description: Hosts whose promotion goes on.
+  type: list
+  elements: str
+  returned: success
+suspend:
+  description: Hosts whose promotion is under way.
+  type: list
+  elements: str
+  returned: success
+take_back:
+  description: Hosts whose promotion was suspended.
+  type: list
+  elements: str
+  returned: success
+heal:
+  description: Hosts on which an earlier run left rules of a cut.
+  type: list
+  elements: str
+  returned: success
+going_on:
+  description: Hosts that may still be promoted.
+  type: list
+  elements: str
+  returned: success
+one_promoted:
+  description: Whether a host was promoted.
+  type: bool
+  returned: success
+verify:
+  description: Whether the destination serves, and no run has verified it.
+  type: bool
+  returned: success
+next_step:
+  description: How to go on after a cut that failed.
+  type: str
+  returned: success
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.quorumshift.kafka.plugins.module_utils.addresses import AddressError, parse_zookeeper_connect
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core import ensemble_move
+from ansible_collections.quorumshift.kafka.plugins.module_utils.core.advice import sentences
+
+
+def main():
+    """Decide."""
+    module = AnsibleModule(
+        argument_spec={
+            "hosts": {"type": "dict", "required": True},
+            "myids": {"type": "dict", "default": {}},
+            "destination_servers": {"type": "dict", "default": {}},
+            "destination_connect": {"type": "str", "default": ""},
+            "direction": {"type": "str", "choices": ["forward", "back", "none"], "required": True},
+        },
+        supports_check_mode=True,
+    )
+    given = module.params
+    cuts = {host: (one or {}).get("cut") or {} for host, one in given["hosts"].items()}
+    decision = ensemble_move.decide(cuts, given["direction"])
+    try:
+        findings = decision.findings or unlike(given)
+    except (AddressError, ValueError) as error:
+        module.fail_json(msg=f"{error}. Nothing was changed.")
+    if findings and given["direction"] != "none":
+        texts = [sentences(one.seen, one.do) for one in findings]
+        module.fail_json(msg=f"{'. '.join(texts)}. Nothing was changed.")
+    states = {host: one.get("state", "unknown") for host, one in cuts.items()}
+    values = {key: value for key, value in decision._asdict().items() if key != "findings"}
+    module.exit_json(changed=False, next_step=ensemble_move.next_step(states), **values)
+
+
+def unlike(given):
+    """Return where the hosts, the servers and the connect string are not one set."""
+    if given["direction"] == "none":
+        return []
+    hosts = {
+        host: {**one["server"], "myid": int(given["myids"][host])}
+        for host, one in given["hosts"].items()
+        if host in given["myids"]
+    }
+    servers = {int(number): address for number, address in given["destination_servers"].items()}
+    connect = parse_zookeeper_connect(given["destination_connect"])
+    return list(ensemble_move.unlike(hosts, servers, connect.servers))
+
+
+if __name__ == "__main__":
+    main()
