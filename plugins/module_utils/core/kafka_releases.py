@@ -8,10 +8,12 @@ Written by `python -m tools.kafka_releases`. tests/integration/test_kafka_releas
 
 from __future__ import annotations
 
+from typing import Any, Dict, Tuple
+
 # Each release. `builds`: those that were read; `java`: that a broker needs; `zookeeper`: whether it has ZooKeeper;
 # `moves_voters`: whether a change of kraft.version makes static voters dynamic; `features`: of each its lowest and
 # highest level, and that of a new cluster with static voters; `depends`: {(feature, level): {feature: lowest level}}.
-RELEASES = {
+RELEASES: Dict[Tuple[int, int], Dict[str, Any]] = {
     (3, 3): {
         "builds": ("3.3.0", "3.3.1", "3.3.2"),
         "java": 8,
@@ -148,7 +150,7 @@ RELEASES = {
 }
 
 # Names of the levels of metadata.version, MetadataVersion.version().
-LEVELS = {
+LEVELS: Dict[int, str] = {
     1: "3.0-IV1",
     2: "3.1-IV0",
     3: "3.2-IV0",
@@ -185,17 +187,17 @@ LEVELS = {
 }
 
 # Levels of metadata.version from which Kafka does not go down: didMetadataChange and MINIMUM_BOOTSTRAP_VERSION.
-ONE_WAY = (1, 2, 3, 4, 5, 6, 7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33)
+ONE_WAY: Tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33)
 
 # The metadata.version from which controllers register (KIP-919).
-REGISTERS_CONTROLLERS = 15
+REGISTERS_CONTROLLERS: int = 15
 
 # The metadata.version from which a controller can be unregistered.
-UNREGISTERS_CONTROLLERS = 33
+UNREGISTERS_CONTROLLERS: int = 33
 
 # Settings that not every build has, {key: ((first build with it, first one without), ...)}; '' where the oldest or the
 # newest build has it.
-KEYS = {
+KEYS: Dict[str, Tuple[Tuple[str, str], ...]] = {
     "add.partitions.to.txn.retry.backoff.max.ms": (("4.0.0", ""),),
     "add.partitions.to.txn.retry.backoff.ms": (("4.0.0", ""),),
     "alter.config.policy.kraft.compatibility.enable": (("3.9.2", "4.0.0"),),
