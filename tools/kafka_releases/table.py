@@ -140,7 +140,7 @@ def module(table: Mapping[str, Any]) -> str:
     for name, value in table.items():
         text = pprint.pformat(value, width=118 - len(name), sort_dicts=name != "RELEASES")
         meaning = "".join(f"# {line}\n" for line in _MEANINGS[name].strip().splitlines())
-        parts.append(f"{meaning}{name}{_TYPES.get(name, '')} = {text}\n")
+        parts.append(f"{meaning}{name}: {_TYPES[name]} = {text}\n")
     return "\n".join(parts)
 
 
@@ -179,7 +179,14 @@ from __future__ import annotations
 
 from typing import Any, Dict, Tuple
 '''
-_TYPES = {"RELEASES": ": Dict[Tuple[int, int], Dict[str, Any]]"}
+_TYPES = {
+    "RELEASES": "Dict[Tuple[int, int], Dict[str, Any]]",
+    "LEVELS": "Dict[int, str]",
+    "ONE_WAY": "Tuple[int, ...]",
+    "REGISTERS_CONTROLLERS": "int",
+    "UNREGISTERS_CONTROLLERS": "int",
+    "KEYS": "Dict[str, Tuple[Tuple[str, str], ...]]",
+}
 _MEANINGS = {
     "RELEASES": """
 Each release. `builds`: those that were read; `java`: that a broker needs; `zookeeper`: whether it has ZooKeeper;

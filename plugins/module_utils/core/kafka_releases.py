@@ -150,7 +150,7 @@ RELEASES: Dict[Tuple[int, int], Dict[str, Any]] = {
 }
 
 # Names of the levels of metadata.version, MetadataVersion.version().
-LEVELS = {
+LEVELS: Dict[int, str] = {
     1: "3.0-IV1",
     2: "3.1-IV0",
     3: "3.2-IV0",
@@ -187,17 +187,17 @@ LEVELS = {
 }
 
 # Levels of metadata.version from which Kafka does not go down: didMetadataChange and MINIMUM_BOOTSTRAP_VERSION.
-ONE_WAY = (1, 2, 3, 4, 5, 6, 7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33)
+ONE_WAY: Tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33)
 
 # The metadata.version from which controllers register (KIP-919).
-REGISTERS_CONTROLLERS = 15
+REGISTERS_CONTROLLERS: int = 15
 
 # The metadata.version from which a controller can be unregistered.
-UNREGISTERS_CONTROLLERS = 33
+UNREGISTERS_CONTROLLERS: int = 33
 
 # Settings that not every build has, {key: ((first build with it, first one without), ...)}; '' where the oldest or the
 # newest build has it.
-KEYS = {
+KEYS: Dict[str, Tuple[Tuple[str, str], ...]] = {
     "add.partitions.to.txn.retry.backoff.max.ms": (("4.0.0", ""),),
     "add.partitions.to.txn.retry.backoff.ms": (("4.0.0", ""),),
     "alter.config.policy.kraft.compatibility.enable": (("3.9.2", "4.0.0"),),
