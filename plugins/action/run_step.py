@@ -47,7 +47,7 @@ class ActionModule(QuorumshiftAction):
         """Fail where the run failed, with where, why and what to do."""
         failure = run_outcome.outcome(self.artifacts().events())
         if failure:
-            return {"failed": True, "msg": f"{failure.sentence}. {self._next()}"}
+            return {"failed": True, "msg": f"{failure.sentence}. {self._next()} Report: {self._artifacts().page}"}
         return {"changed": False}
 
     def _unended(self):

@@ -32,7 +32,7 @@ options:
   downgrade:
     description:
       - Whether a level may go down. V(safe) permits it where no metadata is lost, V(unsafe) also where some is
-        lost. Kafka 3.9 refuses V(unsafe) for C(metadata.version).
+        lost. Kafka refuses V(unsafe) for C(metadata.version).
     type: str
     choices: ["no", safe, unsafe]
     default: "no"

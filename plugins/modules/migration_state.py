@@ -99,6 +99,10 @@ cluster_id:
   description: The cluster id, from ZooKeeper, or from the controllers' log directories once ZooKeeper is removed.
   type: str
   returned: when known
+reasons:
+  description: What blocks the next step in sentences, after the phase. The action plugin adds it.
+  type: str
+  returned: success
 blocks:
   description: What blocks the next step, each with what to do.
   type: list
